@@ -1,0 +1,1 @@
+//! The BFV cryptosystem with a power-of-two plaintext modulus.

@@ -1,0 +1,1 @@
+//! The link between two parties: framed messages over TLS or memory, counted.

@@ -1,0 +1,1 @@
+//! Two-party protocols on shares: and, compare, relu, truncate, pool, argmax.

@@ -1,0 +1,1 @@
+//! Convolutions and matrix products on BFV ciphertexts: tiling and packing.

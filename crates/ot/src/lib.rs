@@ -1,0 +1,1 @@
+//! Oblivious transfer: base OT, OT extension, and the stock of correlations made from it.

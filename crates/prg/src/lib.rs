@@ -1,0 +1,1 @@
+//! Blocks, AES-based pseudorandom generator and hash, bit transpose.

@@ -1,0 +1,1 @@
+//! The compiled program: pure data, versioned.
