@@ -1,1 +1,13 @@
-//! Tensors over Z_2^l, packed bits, and the plaintext kernels on them.
+//! Values of the ring Z_2^l (l at most 64) and packed bits: what every protocol computes on.
+//!
+//! A ring element sits in a `u64`; [`Modulus`] reduces it. A vector of bits is packed 64 to a word ([`Bits`]), and
+//! [`planes`] turns `n` values of `k` bits into `k` vectors of `n` bits, which is how Boolean protocols see them.
+
+#![forbid(unsafe_code)]
+
+mod bits;
+mod modulus;
+pub mod planes;
+
+pub use bits::{Bits, WrongLength};
+pub use modulus::Modulus;

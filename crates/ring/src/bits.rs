@@ -1,0 +1,217 @@
+//! Vectors of bits, packed 64 to a word.
+
+/// A packed vector of bits: bit `i` is at position `i % 64` of word `i / 64`; unused high bits of the last word are zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bits {
+    words: Vec<u64>,
+    len: usize,
+}
+
+/// A packed vector was given `actual` words or bytes where its length in bits asks for `expected`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a packed bit vector needs {expected} units of storage but {actual} were given")]
+pub struct WrongLength {
+    /// Words or bytes that the length in bits asks for.
+    pub expected: usize,
+    /// Words or bytes that were given.
+    pub actual: usize,
+}
+
+impl Bits {
+    /// `len` zero bits.
+    pub fn zeros(len: usize) -> Self {
+        Self { words: vec![0; len.div_ceil(64)], len }
+    }
+
+    /// Takes packed words; bits at and beyond `len` are cleared.
+    ///
+    /// # Errors
+    /// [`WrongLength`] if `words` is not exactly `len / 64`, rounded up.
+    pub fn from_words(words: Vec<u64>, len: usize) -> Result<Self, WrongLength> {
+        let expected = len.div_ceil(64);
+        if words.len() != expected {
+            return Err(WrongLength { expected, actual: words.len() });
+        }
+        let mut bits = Self { words, len };
+        bits.clear_tail();
+        Ok(bits)
+    }
+
+    /// Packs one bit per entry.
+    pub fn from_bools(values: &[bool]) -> Self {
+        let mut bits = Self::zeros(values.len());
+        for (i, &value) in values.iter().enumerate() {
+            bits.words[i / 64] |= u64::from(value) << (i % 64);
+        }
+        bits
+    }
+
+    /// Reads `len` bits from their wire form, `len / 8` bytes rounded up.
+    ///
+    /// # Errors
+    /// [`WrongLength`] if `bytes` has another length.
+    pub fn from_bytes(bytes: &[u8], len: usize) -> Result<Self, WrongLength> {
+        let expected = len.div_ceil(8);
+        if bytes.len() != expected {
+            return Err(WrongLength { expected, actual: bytes.len() });
+        }
+        let words = bytes
+            .chunks(8)
+            .map(|chunk| {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                u64::from_le_bytes(word)
+            })
+            .collect();
+        let mut bits = Self { words, len };
+        bits.clear_tail();
+        Ok(bits)
+    }
+
+    /// The wire form: `len / 8` bytes rounded up.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.truncate(self.len.div_ceil(8));
+        bytes
+    }
+
+    /// Number of bits.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no bits.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The packed words.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Bit `i`; panics beyond the end.
+    pub fn get(&self, i: usize) -> bool {
+        assert!(i < self.len, "bit {i} of a vector of {}", self.len);
+        self.words[i / 64] >> (i % 64) & 1 == 1
+    }
+
+    /// Sets bit `i`; panics beyond the end.
+    pub fn set(&mut self, i: usize, value: bool) {
+        assert!(i < self.len, "bit {i} of a vector of {}", self.len);
+        let mask = 1 << (i % 64);
+        self.words[i / 64] = (self.words[i / 64] & !mask) | (u64::from(value) << (i % 64));
+    }
+
+    /// Exclusive or, in place; both vectors must have the same length.
+    pub fn xor_assign(&mut self, other: &Self) {
+        assert_eq!(self.len, other.len, "exclusive or of two lengths");
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a ^= b);
+    }
+
+    /// Exclusive or of two vectors of the same length.
+    pub fn xor(&self, other: &Self) -> Self {
+        let mut result = self.clone();
+        result.xor_assign(other);
+        result
+    }
+
+    /// Bitwise and of two vectors of the same length.
+    pub fn and(&self, other: &Self) -> Self {
+        assert_eq!(self.len, other.len, "and of two lengths");
+        let words = self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect();
+        Self { words, len: self.len }
+    }
+
+    /// Every bit flipped.
+    pub fn not(&self) -> Self {
+        let mut result = Self { words: self.words.iter().map(|word| !word).collect(), len: self.len };
+        result.clear_tail();
+        result
+    }
+
+    /// A copy of bits `start .. start + len`; panics beyond the end.
+    pub fn slice(&self, start: usize, len: usize) -> Self {
+        assert!(start + len <= self.len, "bits {start}..{} of a vector of {}", start + len, self.len);
+        let (first, shift) = (start / 64, start % 64);
+        let count = len.div_ceil(64);
+        let mut words = self.words[first..first + count].to_vec();
+        if shift != 0 {
+            for (i, word) in words.iter_mut().enumerate() {
+                let next = self.words.get(first + i + 1).copied().unwrap_or(0);
+                *word = *word >> shift | next << (64 - shift);
+            }
+        }
+        let mut bits = Self { words, len };
+        bits.clear_tail();
+        bits
+    }
+
+    /// Appends the bits of `other`.
+    pub fn extend(&mut self, other: &Self) {
+        let shift = self.len % 64;
+        if shift == 0 {
+            self.words.extend_from_slice(&other.words);
+        } else {
+            for &word in &other.words {
+                if let Some(last) = self.words.last_mut() {
+                    *last |= word << shift;
+                }
+                self.words.push(word >> (64 - shift));
+            }
+        }
+        self.len += other.len;
+        self.words.truncate(self.len.div_ceil(64));
+    }
+
+    /// The bits one by one.
+    pub fn iter(&self) -> impl Iterator<Item = bool> + '_ {
+        (0..self.len).map(|i| self.words[i / 64] >> (i % 64) & 1 == 1)
+    }
+
+    fn clear_tail(&mut self) {
+        let tail = self.len % 64;
+        if tail != 0
+            && let Some(last) = self.words.last_mut()
+        {
+            *last &= (1 << tail) - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn slices_and_joins_agree_with_lists(a: Vec<bool>, b: Vec<bool>, cut: prop::sample::Index) {
+            let mut joined = Bits::from_bools(&a);
+            joined.extend(&Bits::from_bools(&b));
+            let list: Vec<bool> = a.iter().chain(&b).copied().collect();
+            prop_assert_eq!(&joined, &Bits::from_bools(&list));
+
+            let start = cut.index(list.len() + 1);
+            let rest = joined.slice(start, list.len() - start);
+            prop_assert_eq!(rest.iter().collect::<Vec<_>>(), &list[start..]);
+        }
+
+        #[test]
+        fn bytes_round_trip(values: Vec<bool>) {
+            let bits = Bits::from_bools(&values);
+            prop_assert_eq!(Bits::from_bytes(&bits.to_bytes(), values.len()), Ok(bits));
+        }
+    }
+
+    #[test]
+    fn a_wrong_number_of_bytes_is_refused() {
+        assert_eq!(Bits::from_bytes(&[0; 3], 10), Err(WrongLength { expected: 2, actual: 3 }));
+    }
+
+    #[test]
+    fn unused_bits_stay_zero() {
+        assert_eq!(Bits::from_bytes(&[0xff], 3).map(|bits| bits.words()[0]), Ok(0b111));
+        assert_eq!(Bits::zeros(5).not().words(), [0b11111]);
+    }
+}
