@@ -6,8 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod bits;
+pub mod layout;
+pub mod linear;
 mod modulus;
 pub mod planes;
+pub mod window;
 
 pub use bits::{Bits, WrongLength};
 pub use modulus::Modulus;

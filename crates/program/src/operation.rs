@@ -1,0 +1,128 @@
+//! The operations of a program.
+//!
+//! Each is exact integer arithmetic on row-major tensors (images are NCHW), so that a plaintext executor and every
+//! suite agree up to the suite's stated bound.
+
+use serde::{Deserialize, Serialize};
+
+/// One step of a program: an operator, the values it reads and the value it writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// The ONNX node that it came from, for messages and cost tables.
+    pub name: String,
+    /// Ids of the values read.
+    pub inputs: Vec<usize>,
+    /// Id of the value written.
+    pub output: usize,
+    /// What is computed.
+    #[serde(flatten)]
+    pub operator: Operator,
+}
+
+/// The rectangle that a pooling slides over an image; padding is top, left, bottom, right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Height and width.
+    pub kernel: [usize; 2],
+    /// Vertical and horizontal step.
+    pub stride: [usize; 2],
+    /// Rows and columns around the image that hold no element.
+    pub padding: [usize; 4],
+    /// Distance between neighbouring elements of the window; 1 where the file names none.
+    #[serde(default = "undilated")]
+    pub dilation: [usize; 2],
+}
+
+fn undilated() -> [usize; 2] {
+    [1, 1]
+}
+
+/// What an operation computes. Weights and biases are names of private tensors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+#[allow(missing_docs)] // the fields are ONNX's attributes of the same names
+pub enum Operator {
+    /// `[N, C, H, W] -> [N, O, H', W']` with weights `[O, C / groups, kh, kw]` and zero padding.
+    Conv2d {
+        weight: String,
+        weight_shape: [usize; 4],
+        bias: Option<String>,
+        stride: [usize; 2],
+        padding: [usize; 4],
+        dilation: [usize; 2],
+        groups: usize,
+    },
+    /// `[M, K] -> [M, N]` with weights `[K, N]`.
+    Dense { weight: String, weight_shape: [usize; 2], bias: Option<String> },
+    /// Elementwise product with a private constant of the input's shape.
+    Scale { weight: String, weight_shape: Vec<usize> },
+    /// Sum with a private constant that broadcasts to the input's shape.
+    AddConstant { bias: String, bias_shape: Vec<usize> },
+    /// Sum of two values of one shape and scale.
+    Add,
+    /// Difference of two values of one shape and scale.
+    Sub,
+    /// `-x`.
+    Negate,
+    /// `x * 2^bits`.
+    ShiftLeft { bits: u32 },
+    /// `floor(x / 2^bits)`.
+    Truncate { bits: u32 },
+    /// `max(x, 0)`.
+    Relu,
+    /// Maximum over the elements of each window that lie on the image.
+    #[serde(rename = "max_pool2d")]
+    MaxPool2d {
+        #[serde(flatten)]
+        window: Window,
+    },
+    /// Sum over the elements of each window that lie on the image, times a public factor: one for all positions or one
+    /// per output position.
+    #[serde(rename = "avg_pool2d")]
+    AvgPool2d {
+        #[serde(flatten)]
+        window: Window,
+        factors: Vec<i64>,
+    },
+    /// The same elements in another shape.
+    Reshape,
+    /// Numpy broadcasting to the output's shape.
+    Broadcast,
+    /// Axis `i` of the output is axis `perm[i]` of the input.
+    Transpose { perm: Vec<usize> },
+    /// Elements `start, start + step, ..` before `end` on each axis; steps may be negative.
+    Slice { starts: Vec<i64>, ends: Vec<i64>, steps: Vec<i64> },
+    /// Inputs joined along `axis`.
+    Concat { axis: usize },
+    /// `before` and `after` elements of `constant` around each axis.
+    Pad { before: Vec<usize>, after: Vec<usize>, constant: i64 },
+    /// Index of the largest element along `axis`; the first or, on request, the last of equals.
+    Argmax { axis: usize, keepdims: bool, select_last: bool },
+}
+
+impl Operator {
+    /// The name in the file format, which is also what people see.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Conv2d { .. } => "conv2d",
+            Self::Dense { .. } => "dense",
+            Self::Scale { .. } => "scale",
+            Self::AddConstant { .. } => "add_constant",
+            Self::Add => "add",
+            Self::Sub => "sub",
+            Self::Negate => "negate",
+            Self::ShiftLeft { .. } => "shift_left",
+            Self::Truncate { .. } => "truncate",
+            Self::Relu => "relu",
+            Self::MaxPool2d { .. } => "max_pool2d",
+            Self::AvgPool2d { .. } => "avg_pool2d",
+            Self::Reshape => "reshape",
+            Self::Broadcast => "broadcast",
+            Self::Transpose { .. } => "transpose",
+            Self::Slice { .. } => "slice",
+            Self::Concat { .. } => "concat",
+            Self::Pad { .. } => "pad",
+            Self::Argmax { .. } => "argmax",
+        }
+    }
+}

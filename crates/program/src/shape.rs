@@ -1,0 +1,174 @@
+//! The output shape of each operator, and what it asks of its inputs.
+
+use crate::operation::{Operator, Window};
+
+type Shape = Vec<usize>;
+
+/// The shape that `operator` gives on inputs of these shapes; `declared` is the output's shape in the file, which
+/// reshape and broadcast take as their target.
+pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]) -> Result<Shape, String> {
+    let arity = match operator {
+        Operator::Add | Operator::Sub => Some(2),
+        Operator::Concat { .. } => None,
+        _ => Some(1),
+    };
+    if inputs.is_empty() || arity.is_some_and(|arity| inputs.len() != arity) {
+        return Err(format!("{} inputs", inputs.len()));
+    }
+    let x = inputs[0];
+    match operator {
+        Operator::Conv2d { weight_shape, stride, padding, dilation, groups, .. } => {
+            let [n, c, h, w] = image(x)?;
+            let [out, per_group, kh, kw] = *weight_shape;
+            let groups = *groups;
+            if groups == 0 || per_group.checked_mul(groups) != Some(c) || !out.is_multiple_of(groups) || out == 0 {
+                return Err(format!("weights {weight_shape:?} in {groups} groups do not fit {c} channels"));
+            }
+            let window = Window { kernel: [kh, kw], stride: *stride, padding: *padding, dilation: *dilation };
+            let [oh, ow] = slide(&window, [h, w])?;
+            Ok(vec![n, out, oh, ow])
+        }
+        Operator::Dense { weight_shape: [inner, columns], .. } => match x {
+            [rows, k] if k == inner && *columns > 0 => Ok(vec![*rows, *columns]),
+            _ => Err(format!("weights [{inner}, {columns}] do not fit an input of shape {x:?}")),
+        },
+        Operator::Scale { weight_shape, .. } => same(x, weight_shape),
+        Operator::AddConstant { bias_shape, .. } => broadcasts(bias_shape, x).map(|()| x.to_vec()),
+        Operator::Add | Operator::Sub => same(x, inputs[1]),
+        Operator::Negate | Operator::ShiftLeft { .. } | Operator::Truncate { .. } | Operator::Relu => Ok(x.to_vec()),
+        Operator::MaxPool2d { window } | Operator::AvgPool2d { window, .. } => {
+            let [n, c, h, w] = image(x)?;
+            // A window that hangs over the edge is fine as long as it has an element on the image, so the number of
+            // positions is the file's choice (ONNX's ceil_mode); each is checked to hold an element.
+            let [out_n, out_c, oh, ow] = image(declared)?;
+            for (axis, (size, count)) in [(h, oh), (w, ow)].into_iter().enumerate() {
+                covered(window, axis, size, count)?;
+            }
+            if let Operator::AvgPool2d { factors, .. } = operator
+                && factors.len() != 1
+                && Some(factors.len()) != oh.checked_mul(ow)
+            {
+                return Err(format!("{} factors for {oh} x {ow} positions", factors.len()));
+            }
+            same(&[out_n, out_c], &[n, c]).map(|_| declared.to_vec())
+        }
+        Operator::Reshape => match x.iter().product::<usize>() == declared.iter().product::<usize>() {
+            true => Ok(declared.to_vec()),
+            false => Err(format!("{x:?} has another number of elements than {declared:?}")),
+        },
+        Operator::Broadcast => broadcasts(x, declared).map(|()| declared.to_vec()),
+        Operator::Transpose { perm } => {
+            let mut sorted = perm.clone();
+            sorted.sort_unstable();
+            match sorted.into_iter().eq(0..x.len()) {
+                true => Ok(perm.iter().map(|&axis| x[axis]).collect()),
+                false => Err(format!("{perm:?} is no permutation of {} axes", x.len())),
+            }
+        }
+        Operator::Slice { starts, ends, steps } => slice(x, starts, ends, steps),
+        Operator::Concat { axis } => concat(inputs, *axis),
+        Operator::Pad { before, after, .. } => {
+            if before.len() != x.len() || after.len() != x.len() {
+                return Err("padding of another rank".into());
+            }
+            x.iter()
+                .zip(before.iter().zip(after))
+                .map(|(size, (b, a))| size.checked_add(*b)?.checked_add(*a))
+                .collect::<Option<_>>()
+                .ok_or_else(|| "padding overflows".into())
+        }
+        Operator::Argmax { axis, keepdims, .. } => {
+            let mut shape = x.to_vec();
+            if *axis >= shape.len() {
+                return Err(format!("axis {axis} of {} axes", shape.len()));
+            }
+            shape[*axis] = 1;
+            if !keepdims {
+                shape.remove(*axis);
+            }
+            Ok(shape)
+        }
+    }
+}
+
+fn image(shape: &[usize]) -> Result<[usize; 4], String> {
+    shape.try_into().map_err(|_| format!("an image has 4 axes, not {shape:?}"))
+}
+
+fn same(a: &[usize], b: &[usize]) -> Result<Shape, String> {
+    if a == b { Ok(a.to_vec()) } else { Err(format!("shapes {a:?} and {b:?} differ")) }
+}
+
+fn broadcasts(from: &[usize], to: &[usize]) -> Result<(), String> {
+    let fits = from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(f, t)| *f == 1 || f == t);
+    if fits { Ok(()) } else { Err(format!("{from:?} does not broadcast to {to:?}")) }
+}
+
+/// Output positions of a convolution along height and width.
+fn slide(window: &Window, size: [usize; 2]) -> Result<[usize; 2], String> {
+    let mut positions = [0; 2];
+    for axis in 0..2 {
+        let reach = reach(window, axis)?;
+        let padded = size[axis]
+            .checked_add(window.padding[axis])
+            .and_then(|sum| sum.checked_add(window.padding[axis + 2]))
+            .ok_or("padding overflows")?;
+        let free = padded.checked_sub(reach).ok_or("the kernel is larger than the padded image")?;
+        positions[axis] = free / window.stride[axis] + 1;
+    }
+    Ok(positions)
+}
+
+/// Elements from the first to the last of the window along `axis`.
+fn reach(window: &Window, axis: usize) -> Result<usize, String> {
+    let (kernel, dilation) = (window.kernel[axis], window.dilation[axis]);
+    if kernel == 0 || dilation == 0 || window.stride[axis] == 0 {
+        return Err("kernel, stride and dilation are at least 1".into());
+    }
+    (kernel - 1).checked_mul(dilation).and_then(|span| span.checked_add(1)).ok_or_else(|| "the kernel overflows".into())
+}
+
+/// Checks that each of `count` window positions along `axis` holds at least one of `size` elements.
+fn covered(window: &Window, axis: usize, size: usize, count: usize) -> Result<(), String> {
+    reach(window, axis)?;
+    for position in 0..count {
+        let start = position.checked_mul(window.stride[axis]).ok_or("the stride overflows")?;
+        let holds = (0..window.kernel[axis]).any(|k| {
+            let at = start.saturating_add(k.saturating_mul(window.dilation[axis]));
+            at.checked_sub(window.padding[axis]).is_some_and(|at| at < size)
+        });
+        if !holds {
+            return Err(format!("window {position} of axis {axis} holds no element of the image"));
+        }
+    }
+    Ok(())
+}
+
+fn slice(x: &[usize], starts: &[i64], ends: &[i64], steps: &[i64]) -> Result<Shape, String> {
+    if [starts.len(), ends.len(), steps.len()] != [x.len(); 3] {
+        return Err("a slice of another rank".into());
+    }
+    let axis = |i: usize| -> Option<usize> {
+        let (size, start, end, step) = (x[i] as i64, starts[i], ends[i], steps[i]);
+        let inside = (0..size).contains(&start) && (-1..=size).contains(&end);
+        let span = if step > 0 { end - start } else { start - end };
+        let count = (inside && step != 0 && step != i64::MIN && span > 0).then(|| (span - 1) / step.abs() + 1)?;
+        usize::try_from(count).ok()
+    };
+    (0..x.len()).map(axis).collect::<Option<_>>().ok_or_else(|| format!("the slice leaves the tensor {x:?}"))
+}
+
+fn concat(inputs: &[&[usize]], axis: usize) -> Result<Shape, String> {
+    let mut shape = inputs[0].to_vec();
+    if axis >= shape.len() {
+        return Err(format!("axis {axis} of {} axes", shape.len()));
+    }
+    for other in &inputs[1..] {
+        let agrees = other.len() == shape.len() && (0..shape.len()).all(|i| i == axis || other[i] == shape[i]);
+        if !agrees {
+            return Err(format!("{other:?} cannot be joined to {shape:?} along axis {axis}"));
+        }
+        shape[axis] = shape[axis].checked_add(other[axis]).ok_or("the sizes overflow")?;
+    }
+    Ok(shape)
+}
