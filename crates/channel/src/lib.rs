@@ -1,1 +1,33 @@
-//! The link between two parties: framed messages over TLS or memory, counted.
+//! The link between two parties: framed messages over TLS 1.3 or memory, counted.
+//!
+//! Every protocol of Privet talks through a [`Channel`]: it sends and receives whole messages whose lengths both sides
+//! know beforehand, so a message of any other length is an error before anything is allocated. A channel comes from
+//! [`pair`] (two parties in one process) or from [`tls::connect`] and [`tls::Listener`] (two machines).
+//!
+//! Guarantees:
+//! * no deadlock: both sides may send any amount before either receives;
+//! * every wait is bounded by the timeout of the channel;
+//! * bytes from the peer never panic and never allocate by a length that was not checked;
+//! * bytes, messages and rounds are counted exactly ([`Cost`]), independent of TLS.
+//!
+//! Threat model: the network is hostile (it may read, alter, delay or drop anything); TLS reduces it to one that can
+//! only delay or cut the link. The peer is authenticated by its certificate; what it sends is checked for form here and
+//! for meaning by the protocols above. Lengths and timing of messages are visible to the network.
+#![forbid(unsafe_code)]
+
+mod abort;
+mod channel;
+mod cost;
+mod deadline;
+mod error;
+mod frame;
+mod memory;
+mod peer;
+mod transport;
+
+pub use abort::AbortReason;
+pub use channel::{Channel, DEFAULT_TIMEOUT};
+pub use cost::Cost;
+pub use error::{Error, Io, Misuse, PeerMisbehaved};
+pub use memory::pair;
+pub use peer::Fingerprint;

@@ -1,0 +1,28 @@
+//! What a channel needs from below: an ordered stream of bytes in both directions.
+
+use crate::deadline::Deadline;
+use crate::error::Error;
+use crate::peer::Peer;
+
+/// A two-way byte stream to one peer.
+pub(crate) trait Transport: Send {
+    /// Takes all of `bytes` for the peer; they need not leave before [`Transport::flush`].
+    ///
+    /// Must not wait for the peer to receive without also taking in what the peer sends meanwhile: this is what makes
+    /// deadlock impossible when both sides send much before either receives.
+    fn write(&mut self, bytes: &[u8], deadline: Deadline) -> Result<(), Error>;
+
+    /// Hands everything written to the network.
+    fn flush(&mut self, deadline: Deadline) -> Result<(), Error>;
+
+    /// Fills `out` with the next bytes from the peer.
+    fn read(&mut self, out: &mut [u8], deadline: Deadline) -> Result<(), Error>;
+
+    /// Ends the link such that what was flushed still reaches a peer that is alive. Waits a second at most.
+    fn close(&mut self);
+
+    /// The authenticated peer, if the transport authenticates.
+    fn peer(&self) -> Option<&Peer> {
+        None
+    }
+}
