@@ -1,1 +1,30 @@
-//! Blocks, AES-based pseudorandom generator and hash, bit transpose.
+//! Randomness and bit matrices: what the protocols below the ring are made of.
+//!
+//! - [`Prg`] and [`KeyStream`]: AES-128 in counter mode (NIST SP 800-38A), 64 blocks to a call.
+//! - [`hash`]: a tweakable correlation-robust hash of blocks from AES under a fixed key.
+//! - [`transpose`]: bit-matrix transposes, with accelerated and portable code.
+//!
+//! AES comes from the `aes` crate, which picks VAES, AES-NI or a bit-sliced constant-time form by itself. The transposes
+//! do the same choice here; the environment variable `PRIVET_PORTABLE=1` forces their portable form.
+
+mod arch;
+mod counter;
+mod generator;
+pub mod hash;
+mod seed;
+pub mod transpose;
+
+pub use counter::KeyStream;
+pub use generator::Prg;
+pub use seed::Seed;
+
+/// 16 bytes, read as a little-endian number: bit `j` is bit `j % 8` of byte `j / 8`.
+pub type Block = u128;
+
+/// What can go wrong when drawing randomness.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system gave no entropy.
+    #[error("the operating system gave no entropy: {0}")]
+    Io(#[from] getrandom::Error),
+}
