@@ -1,0 +1,8 @@
+"""The zoo: the models of the papers, rebuilt as ONNX files from their published layers.
+
+`build` writes a model with seeded random weights; two small models are trained and committed.
+"""
+
+from .catalog import Entry, build, describe, names, trained
+
+__all__ = ["Entry", "build", "describe", "names", "trained"]

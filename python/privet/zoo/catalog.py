@@ -1,0 +1,162 @@
+"""The zoo's models by name: what each one is, what it costs, and how to build it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from . import (
+    alexnet,
+    bert,
+    hinet,
+    minionn,
+    perceptron,
+    ppstream,
+    resnet,
+    slytherin,
+    squeezenet,
+    vgg,
+)
+from . import trained as training
+from .graph import Graph
+from .initial import draw
+from .writer import write
+
+Weights = Literal["random", "trained"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model and its cost for one input.
+
+    `parameters` counts learned weights, `multiply_accumulates` those of convolutions, dense layers
+    and matrix products, and `relus` the elements that pass a ReLU.
+    """
+
+    name: str
+    title: str
+    input_shape: tuple[int, ...]
+    source: str
+    weights: Weights
+    parameters: int
+    multiply_accumulates: int
+    relus: int
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    title: str
+    source: str
+    construct: Callable[[], Graph]
+
+
+_MINIONN = "Liu et al., MiniONN (2017)"
+_PPSTREAM = "Liu et al., PP-Stream"
+_SLYTHERIN = "Intoci et al., slytHErin"
+_RESNET = "He et al. (2016)"
+_BERT = "Devlin et al. (2019), Turc et al. (2019)"
+
+_RANDOM = {
+    "m1": _Recipe("M1, MNIST CNN", _MINIONN, minionn.m1),
+    "m2": _Recipe("M2, CIFAR-10 CNN", _MINIONN, minionn.m2),
+    "hinet": _Recipe("HiNet, CIFAR-10 CNN", "Jawalkar et al., Orca (2024)", hinet.hinet),
+    "alexnet": _Recipe(
+        "AlexNet, ImageNet", "Krizhevsky et al. (2012), in SHARK's form", alexnet.alexnet
+    ),
+    "vgg16": _Recipe("VGG-16, ImageNet", "Simonyan and Zisserman (2015)", vgg.vgg16),
+    "mnist-1": _Recipe(
+        "MNIST-1, three dense layers", _PPSTREAM, partial(perceptron.perceptron, "mnist-1")
+    ),
+    "mnist-2": _Recipe("MNIST-2, one convolution and two dense", _PPSTREAM, ppstream.mnist_2),
+    "mnist-3": _Recipe(
+        "MNIST-3, two convolutions and two dense", _PPSTREAM, partial(minionn.m1, "mnist-3")
+    ),
+    "breast": _Recipe("Breast cancer MLP", _PPSTREAM, partial(perceptron.perceptron, "breast")),
+    "heart": _Recipe("Heart disease MLP", _PPSTREAM, partial(perceptron.perceptron, "heart")),
+    "cardio": _Recipe(
+        "Cardiovascular disease MLP", _PPSTREAM, partial(perceptron.perceptron, "cardio")
+    ),
+    "vgg13-cifar": _Recipe("VGG13, CIFAR-10", _PPSTREAM, partial(vgg.vgg_cifar, 13)),
+    "vgg16-cifar": _Recipe("VGG16, CIFAR-10", _PPSTREAM, partial(vgg.vgg_cifar, 16)),
+    "vgg19-cifar": _Recipe("VGG19, CIFAR-10", _PPSTREAM, partial(vgg.vgg_cifar, 19)),
+    "nn5": _Recipe("NN5, softplus of degree 2", _SLYTHERIN, slytherin.nn5),
+    "nn20": _Recipe("NN20, SiLU of degree 63", _SLYTHERIN, partial(slytherin.deep, 20)),
+    "nn50": _Recipe("NN50, softplus of degree 63", _SLYTHERIN, partial(slytherin.deep, 50)),
+    "squeezenet": _Recipe(
+        "SqueezeNet v1.1, ImageNet", "Iandola et al. (2016)", squeezenet.squeezenet
+    ),
+    "resnet20": _Recipe("ResNet-20, CIFAR-10", _RESNET, resnet.resnet20),
+    "resnet50": _Recipe("ResNet-50 v1, ImageNet", _RESNET, resnet.resnet50),
+    "bert-tiny": _Recipe("BERT-Tiny encoder, 128 tokens", _BERT, bert.tiny),
+    "bert-base": _Recipe("BERT-Base encoder, 128 tokens", _BERT, bert.base),
+}
+
+_TRAINED = {
+    "breast-mlp": _Recipe(
+        "Breast cancer MLP", "zoo/train/breast.py, scikit-learn's data", training.breast_mlp
+    ),
+    "digits-cnn": _Recipe(
+        "8x8 digits CNN", "zoo/train/digits.py, scikit-learn's data", training.digits_cnn
+    ),
+}
+
+
+def names() -> list[str]:
+    """The models that `build` writes: their weights are random."""
+    return list(_RANDOM)
+
+
+def trained() -> list[str]:
+    """The models committed as `zoo/models/NAME.onnx`: their weights are trained."""
+    return list(_TRAINED)
+
+
+def describe(name: str) -> Entry:
+    """What the model `name`, random or trained, is and costs.
+
+    # Errors
+    `KeyError` if the zoo has no such model.
+    """
+    recipe = _recipe(name)
+    graph = recipe.construct()
+    return Entry(
+        name=name,
+        title=recipe.title,
+        input_shape=graph.input.shape,
+        source=recipe.source,
+        weights="trained" if name in _TRAINED else "random",
+        parameters=graph.parameters,
+        multiply_accumulates=graph.multiply_accumulates,
+        relus=graph.relus,
+    )
+
+
+def build(name: str, directory: str | Path) -> Path:
+    """Write `directory/NAME.onnx` with random weights and return its path.
+
+    The weights depend on the name alone, so every build gives the same bytes. They show shapes,
+    costs and speed, never accuracy.
+
+    # Errors
+    `KeyError` if the zoo has no such model; `ValueError` if its weights are trained.
+    """
+    recipe = _recipe(name)
+    if name in _TRAINED:
+        raise ValueError(f"{name} is trained, not built: use zoo/models/{name}.onnx")
+    graph = recipe.construct()
+    if graph.name != name:
+        raise AssertionError(f"the builder of {name} made {graph.name}")
+    path = Path(directory) / f"{name}.onnx"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(graph, path, lambda weight: draw(name, weight))
+    return path
+
+
+def _recipe(name: str) -> _Recipe:
+    recipe = _RANDOM.get(name) or _TRAINED.get(name)
+    if recipe is None:
+        raise KeyError(f"no model {name!r} in the zoo; it has {', '.join([*_RANDOM, *_TRAINED])}")
+    return recipe

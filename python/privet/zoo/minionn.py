@@ -1,0 +1,32 @@
+"""The two networks of MiniONN (Liu et al., 2017), and MNIST-3, which shares the first's shape."""
+
+from __future__ import annotations
+
+from .network import Network
+
+
+def m1(name: str = "m1") -> Network:
+    """MNIST: two 5x5 convolutions, each pooled before its ReLU, and two dense layers."""
+    net = Network(name, (1, 1, 28, 28), moment=1 / 3)
+    x = net.input
+    for _ in range(2):
+        x = net.relu(net.max_pool(net.conv(x, 16, 5), 2, 2))
+    x = net.relu(net.dense(net.flatten(x), 100))
+    net.finish(net.dense(x, 10))
+    return net
+
+
+def m2() -> Network:
+    """CIFAR-10: seven convolutions with average pooling and one dense layer."""
+    net = Network("m2", (1, 3, 32, 32), moment=1 / 3)
+    x = net.relu(net.conv(net.input, 64, 3, padding=1))
+    x = net.relu(net.conv(x, 64, 3, padding=1))
+    x = net.average_pool(x, 2, 2)
+    for _ in range(2):
+        x = net.relu(net.conv(x, 64, 3, padding=1))
+    x = net.average_pool(x, 2, 2)
+    x = net.relu(net.conv(x, 64, 3, padding=1))
+    x = net.relu(net.conv(x, 64, 1))
+    x = net.relu(net.conv(x, 16, 1))
+    net.finish(net.dense(net.flatten(x), 10))
+    return net

@@ -1,0 +1,50 @@
+"""Writes a trained model with its held-out samples, and measures it as the ONNX file runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+from fit import Labels, Parameters, Reals
+
+from privet.zoo.graph import Graph
+from privet.zoo.writer import write
+
+MODELS = Path(__file__).resolve().parent.parent / "models"
+
+
+def export(
+    graph: Graph,
+    weights: Parameters,
+    raw: npt.NDArray[Any],
+    inputs: Reals,
+    labels: Labels,
+    card: dict[str, Any],
+) -> None:
+    """Write `NAME.onnx`, `NAME.npz` (held-out `raw`, `inputs`, `labels`) and `NAME.json`.
+
+    The card in the JSON file gains the accuracy that ONNX Runtime reaches on the held-out samples.
+    """
+    MODELS.mkdir(exist_ok=True)
+    path = MODELS / f"{graph.name}.onnx"
+    write(graph, path, lambda weight: np.asarray(weights[weight.name]))
+    np.savez_compressed(path.with_suffix(".npz"), raw=raw, inputs=inputs, labels=labels)
+    correct = int(np.sum(predict(path, inputs) == labels))
+    card["held_out"] = {
+        "samples": len(labels),
+        "correct": correct,
+        "accuracy": round(correct / len(labels), 4),
+    }
+    path.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n")
+    print(f"{graph.name}: {correct} of {len(labels)} held-out samples correct")
+
+
+def predict(path: Path, inputs: Reals) -> Labels:
+    """The label of each sample, one inference at a time as the model's batch is one."""
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    logits = [session.run(None, {"input": sample[None]})[0] for sample in inputs]
+    return np.asarray(np.argmax(np.concatenate(logits), axis=1), dtype=np.int64)
