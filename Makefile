@@ -1,0 +1,81 @@
+# Two commands matter to a newcomer: `make demo` and `make test`. `make help` lists the rest.
+
+PYTHON ?= python3
+CARGO ?= cargo
+# One cargo profile for the extension module, the Rust tests and clippy, so that nothing is compiled twice.
+CARGO_PROFILE ?= release
+CARGO_FLAGS ?= --locked
+
+VENV := .venv
+BIN := $(VENV)/bin
+ROOT := $(CURDIR)
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+PYTHON_CODE := python scripts tests $(wildcard zoo)
+# The extension module is built by maturin and linked by Python, so cargo has nothing to run in it.
+RUST_TESTS := --workspace --exclude privet-py --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
+# The interpreter that PyO3 builds against, whoever calls cargo.
+export PYO3_PYTHON := $(ROOT)/$(BIN)/python
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test test-rust test-python test-all check fmt lock clean
+
+help: ## List these targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.native ## Create .venv with the command `privet`; quick when nothing changed
+
+demo: setup ## Set up, then run a private inference and print it
+	$(BIN)/privet run zoo/models/digits-cnn.onnx --input zoo/models/digit-7.png
+
+test: test-rust test-python ## Set up, then run the tests (not the slow ones)
+
+test-rust: setup ## Only the Rust tests
+	$(CARGO) test $(RUST_TESTS)
+
+test-python: setup ## Only the Python tests (not the slow ones)
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: setup ## Every test, the slow ones too
+	$(CARGO) test $(RUST_TESTS) -- --include-ignored
+	$(BIN)/python -m pytest
+
+check: setup ## Formatters, linters, types, and the direction of dependencies
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --profile $(CARGO_PROFILE) $(CARGO_FLAGS) -- -D warnings
+	$(BIN)/ruff format --check $(PYTHON_CODE)
+	$(BIN)/ruff check $(PYTHON_CODE)
+	$(BIN)/mypy $(PYTHON_CODE)
+	$(BIN)/python scripts/check_direction.py
+	$(BIN)/python scripts/check_files.py
+
+fmt: $(VENV)/.requirements ## Format all code and mend what the linter can
+	$(CARGO) fmt --all
+	$(BIN)/ruff check --fix-only --quiet $(PYTHON_CODE)
+	$(BIN)/ruff format $(PYTHON_CODE)
+
+lock: $(VENV)/.requirements ## Resolve requirements.in again into requirements.txt
+	BIN=$(BIN) sh scripts/lock.sh
+
+clean: ## Remove .venv, build outputs and caches
+	rm -rf $(VENV) target .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -f python/privet/_native*.so
+	find python tests scripts $(wildcard zoo) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: each is touched only after its step succeeded, so an interrupted setup is taken up where it broke off.
+
+$(VENV)/.created:
+	@sh scripts/require.sh "$(PYTHON)" "$(CARGO)"
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.requirements: requirements.txt | $(VENV)/.created
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --require-hashes -r requirements.txt
+	@touch $@
+
+# PIP_NO_INDEX: all requirements are met by now, so that nothing unhashed can be fetched here. Python sources stay live.
+$(VENV)/.native: $(VENV)/.requirements pyproject.toml $(RUST_SOURCES)
+	@sh scripts/require.sh "$(PYTHON)" "$(CARGO)"
+	env -u CONDA_PREFIX VIRTUAL_ENV="$(ROOT)/$(VENV)" PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+	    $(BIN)/maturin develop --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
+	@touch $@

@@ -1,0 +1,56 @@
+"""The command `privet`: one file per command, put together here.
+
+Every command prints for people by default and, given `--json`, one JSON object on standard
+output for programs; an error is then `{"error": {"type": ..., "message": ...}}`. Exit codes are
+listed in `privet.cli.failures`.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from privet.cli import keys
+from privet.cli.failures import report
+from privet.errors import PrivetError
+
+# Tracebacks never show local variables: they may be keys, shares or inputs.
+app = typer.Typer(
+    name="privet",
+    help="Private predictions from ONNX models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"privet {version('privet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """Private predictions from ONNX models: the server learns no input, the client no weight."""
+
+
+app.command("keys")(keys.keys)
+
+
+def main() -> None:
+    """Entry point of the command `privet`."""
+    try:
+        app()
+    except (PrivetError, OSError) as error:
+        sys.exit(report(error, as_json="--json" in sys.argv[1:]))

@@ -1,0 +1,75 @@
+"""`privet keys`: certificates for a first try."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from privet.keys import ALWAYS_NAMED, VALIDITY_DAYS, KeyPaths, fingerprint, make
+
+
+def keys(
+    directory: Annotated[
+        Path, typer.Argument(help="Where to write the files; created if missing.", file_okay=False)
+    ],
+    server_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Host name or address under which clients reach the server; may be repeated. "
+            f"Always included: {', '.join(ALWAYS_NAMED)}."
+        ),
+    ] = None,
+    days: Annotated[
+        int, typer.Option(min=1, max=825, help="How long the certificates are valid.")
+    ] = VALIDITY_DAYS,
+    keep_ca_key: Annotated[
+        bool,
+        typer.Option("--keep-ca-key", help="Also write ca.key, which can issue more certificates."),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Make a private certificate authority, and a certificate for the server and the client."""
+    paths = make(directory, server_name or (), days=days, keep_ca_key=keep_ca_key, force=force)
+    if as_json:
+        typer.echo(json.dumps(_as_object(paths)))
+    else:
+        _show(paths)
+
+
+def _as_object(paths: KeyPaths) -> dict[str, object]:
+    def party(certificate: Path, key: Path) -> dict[str, str]:
+        return {
+            "certificate": str(certificate),
+            "key": str(key),
+            "fingerprint": fingerprint(certificate),
+        }
+
+    return {
+        "ca": str(paths.ca),
+        "ca_key": str(paths.ca_key) if paths.ca_key else None,
+        "server": party(paths.server_certificate, paths.server_key),
+        "client": party(paths.client_certificate, paths.client_key),
+    }
+
+
+def _show(paths: KeyPaths) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    for party, certificate, key in (
+        ("server", paths.server_certificate, paths.server_key),
+        ("client", paths.client_certificate, paths.client_key),
+    ):
+        files = " ".join(escape(str(path)) for path in (paths.ca, certificate, key))
+        console.print(f"The [bold]{party}[/] needs {files}")
+        console.print(f"  certificate's SHA-256 {fingerprint(certificate)}", style="dim")
+    if paths.ca_key:
+        warning = f"{paths.ca_key} can issue certificates that both parties trust: move it away."
+        console.print(Text(f"Warning: {warning}", style="bold yellow"))
+    else:
+        console.print("The authority's key was not kept: no further certificate can be issued.")

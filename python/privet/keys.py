@@ -1,0 +1,239 @@
+"""A private certificate authority and one certificate per party, for a first try of Privet.
+
+The two parties speak TLS 1.3 and each shows a certificate of the same small authority. `make`
+issues them: ECDSA on P-256, X.509 version 3, valid for 90 days. The authority's key signs two
+certificates and is then forgotten, so that nobody can issue a third; `keep_ca_key` writes it for
+those who want more clients, and then it belongs on another machine. For a lasting service use
+the certificate authority you already run: Privet asks only for the key usages set here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from privet.errors import Misuse
+
+ALWAYS_NAMED = ("localhost", "127.0.0.1", "::1")
+"""Names every server certificate carries: this machine."""
+
+VALIDITY_DAYS = 90
+CLOCK_SKEW = timedelta(minutes=5)
+_HOST = re.compile(
+    r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*"
+)
+
+
+@dataclass(frozen=True)
+class KeyPaths:
+    """Files that `make` writes. All are PEM; the keys are PKCS#8 with mode 0600.
+
+    The server host needs `ca`, `server_certificate` and `server_key`; the client host `ca`,
+    `client_certificate` and `client_key`. `ca_key` is None unless it was asked for.
+    """
+
+    ca: Path
+    server_certificate: Path
+    server_key: Path
+    client_certificate: Path
+    client_key: Path
+    ca_key: Path | None = None
+
+    @classmethod
+    def below(cls, directory: Path, *, ca_key: bool = False) -> KeyPaths:
+        """The paths that `make` uses in `directory`, whether or not they exist."""
+        return cls(
+            ca=directory / "ca.pem",
+            server_certificate=directory / "server.pem",
+            server_key=directory / "server.key",
+            client_certificate=directory / "client.pem",
+            client_key=directory / "client.key",
+            ca_key=directory / "ca.key" if ca_key else None,
+        )
+
+    def all(self) -> list[Path]:
+        """Every path, in the order in which the files are written."""
+        paths = [self.ca, self.server_certificate, self.server_key]
+        paths += [self.client_certificate, self.client_key]
+        return [*paths, self.ca_key] if self.ca_key else paths
+
+
+@dataclass(frozen=True)
+class _Identity:
+    """A certificate and the key that goes with it."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def make(
+    directory: Path | str,
+    names: Iterable[str] = (),
+    *,
+    days: int = VALIDITY_DAYS,
+    keep_ca_key: bool = False,
+    force: bool = False,
+) -> KeyPaths:
+    """Writes a new authority and a certificate for the server and for the client.
+
+    `names` are host names or IP addresses under which clients reach the server, besides
+    `ALWAYS_NAMED`. `directory` is created with mode 0700 if it is missing. With `force`, files of
+    an earlier run are replaced, a kept authority key among them.
+
+    Raises:
+        Misuse: a name is no host name and no address, `days` is not in 1 to 825, or a file
+            exists already and `force` is not set; nothing has been written then.
+    """
+    if not 1 <= days <= 825:
+        raise Misuse(f"a certificate is valid for 1 to 825 days, not {days}")
+    subjects = _subjects([*ALWAYS_NAMED, *names])
+    directory = Path(directory)
+    paths = KeyPaths.below(directory, ca_key=keep_ca_key)
+    before = [path for path in KeyPaths.below(directory, ca_key=True).all() if _present(path)]
+    if before and not force:
+        found = ", ".join(path.name for path in before)
+        raise Misuse(
+            f"{directory} already holds {found}; choose another directory, or replace them by force"
+        )
+
+    authority = _authority(days)
+    server = _issue(authority, "privet server", ExtendedKeyUsageOID.SERVER_AUTH, subjects)
+    client = _issue(authority, "privet client", ExtendedKeyUsageOID.CLIENT_AUTH, [])
+
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in before:
+        path.unlink()
+    _write(paths.ca, _certificate_pem(authority), 0o644)
+    _write(paths.server_certificate, _certificate_pem(server), 0o644)
+    _write(paths.server_key, _key_pem(server), 0o600)
+    _write(paths.client_certificate, _certificate_pem(client), 0o644)
+    _write(paths.client_key, _key_pem(client), 0o600)
+    if paths.ca_key:
+        _write(paths.ca_key, _key_pem(authority), 0o600)
+    return paths
+
+
+def fingerprint(certificate: Path) -> str:
+    """SHA-256 of a PEM certificate's DER form, in hexadecimal: how Privet names a peer."""
+    loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
+    return loaded.fingerprint(hashes.SHA256()).hex()
+
+
+def _present(path: Path) -> bool:
+    return os.path.lexists(path)
+
+
+def _subjects(names: Sequence[str]) -> list[x509.GeneralName]:
+    """Alternative names in the order given, each once."""
+    subjects = dict.fromkeys(_subject(name) for name in names)
+    return list(subjects)
+
+
+def _subject(name: str) -> x509.GeneralName:
+    with contextlib.suppress(ValueError):
+        return x509.IPAddress(ipaddress.ip_address(name.strip("[]")))
+    if not _HOST.fullmatch(name.lower()):
+        raise Misuse(
+            f"{name!r} is neither a host name nor an IP address; "
+            "give it without scheme or port, international names in their xn-- form"
+        )
+    return x509.DNSName(name.lower())
+
+
+def _authority(days: int) -> _Identity:
+    """A self-signed authority that may sign end certificates and no further authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "privet authority")])
+    now = datetime.now(UTC)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(identifier, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return _Identity(certificate, key)
+
+
+def _issue(
+    authority: _Identity,
+    common_name: str,
+    purpose: x509.ObjectIdentifier,
+    subjects: Sequence[x509.GeneralName],
+) -> _Identity:
+    """An end certificate for one `purpose`, valid exactly as long as its authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = authority.certificate
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)]))
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(issuer.not_valid_before_utc)
+        .not_valid_after(issuer.not_valid_after_utc)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()),
+            critical=False,
+        )
+    )
+    if subjects:
+        builder = builder.add_extension(x509.SubjectAlternativeName(subjects), critical=False)
+    return _Identity(builder.sign(authority.key, hashes.SHA256()), key)
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    """An authority signs certificates, a party signs handshakes; neither does anything else."""
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _certificate_pem(identity: _Identity) -> bytes:
+    return identity.certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(identity: _Identity) -> bytes:
+    return identity.key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Creates `path`, which must not exist, readable by nobody else before `mode` is set."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, mode)
+        file.write(content)

@@ -1,0 +1,147 @@
+"""The house keeps its shape, and the checks that say so do see a wall put in the wrong place."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def script(name: str) -> ModuleType:
+    """A development script, loaded as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+direction = script("check_direction")
+files = script("check_files")
+LAYERS = tomllib.loads((ROOT / "scripts" / "layers.toml").read_text())
+
+
+def crates(*edges: tuple[str, str], kind: str | None = None) -> dict[str, object]:
+    """What `cargo metadata` would print for crates with these dependencies."""
+    packages: dict[str, list[dict[str, object]]] = {"privet-ring": [], "privet-ot": []}
+    for user, used in edges:
+        packages.setdefault(user, []).append({"name": used, "kind": kind})
+    return {"packages": [{"name": n, "dependencies": d} for n, d in packages.items()]}
+
+
+def tree(root: Path, **sources: str) -> dict[str, Path]:
+    """A Python package `privet` below `root`; `__` in a key stands for a folder."""
+    package = root / "privet"
+    for name, source in sources.items():
+        path = package.joinpath(*name.split("__")).with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    return {"privet": package}
+
+
+def python_faults(sources: dict[str, Path]) -> list[str]:
+    order = direction.Order(LAYERS["python"])
+    return list(direction.faults(order, direction.python_edges(sources)))
+
+
+def crate_faults(metadata: dict[str, object]) -> list[str]:
+    order = direction.Order(LAYERS["crates"])
+    return list(direction.faults(order, direction.crate_edges(metadata)))
+
+
+def test_this_repository_runs_one_way(capsys: pytest.CaptureFixture[str]) -> None:
+    assert direction.main() == 0, capsys.readouterr().err
+
+
+def test_every_crate_has_a_place() -> None:
+    placed = {crate for row in LAYERS["crates"] for crate in row}
+    assert placed == {f"privet-{path.parent.name}" for path in ROOT.glob("crates/*/Cargo.toml")}
+
+
+def test_a_crate_may_use_what_lies_below() -> None:
+    assert crate_faults(crates(("privet-ot", "privet-ring"), ("privet-ot", "serde"))) == []
+
+
+@pytest.mark.parametrize("kind", [None, "dev", "build"])
+def test_a_crate_edge_that_runs_up_is_named(kind: str | None) -> None:
+    (fault,) = crate_faults(crates(("privet-ring", "privet-ot"), kind=kind))
+    assert "`privet-ring` uses `privet-ot`, which lies above it" in fault
+
+
+def test_a_crate_without_a_place_is_named() -> None:
+    (fault,) = crate_faults(crates(("privet-fog", "privet-ring")))
+    assert "`privet-fog` has no place" in fault
+
+
+def test_a_module_may_use_what_lies_below(tmp_path: Path) -> None:
+    sources = tree(tmp_path, passes__fold="import os\nimport privet.graph.node", graph__node="")
+    assert python_faults(sources) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import privet.passes",
+        "import privet.passes.fold as fold",
+        "from privet import passes",
+        "from privet.passes import fold",
+        "from privet.passes.fold import apply",
+        "from ..passes import fold",
+        "from .. import passes",
+        "def later():\n    from privet.passes import fold",
+        "if TYPE_CHECKING:\n    from privet.passes import fold",
+    ],
+)
+def test_an_import_that_runs_up_is_named(tmp_path: Path, statement: str) -> None:
+    sources = tree(tmp_path, graph__node=statement, passes__fold="", passes____init__="")
+    (fault,) = python_faults(sources)
+    assert "`privet.graph` uses `privet.passes`, which lies above it" in fault
+    assert f"node.py:{statement.count(chr(10)) + 1}:" in fault
+
+
+def test_parts_that_share_a_row_stay_apart(tmp_path: Path) -> None:
+    (fault,) = python_faults(tree(tmp_path, serve__queue="import privet.study", study__cost=""))
+    assert "lies beside it" in fault
+
+
+def test_nothing_below_uses_the_facade(tmp_path: Path) -> None:
+    (fault,) = python_faults(tree(tmp_path, suites__gmw="from privet import run"))
+    assert "`privet.suites` uses `privet`, which lies above it" in fault
+
+
+def test_the_command_line_may_use_the_facade(tmp_path: Path) -> None:
+    assert python_faults(tree(tmp_path, cli__run="from privet import run, errors")) == []
+
+
+def test_a_module_without_a_place_is_named(tmp_path: Path) -> None:
+    (fault,) = python_faults(tree(tmp_path, gossip="import privet.errors", errors=""))
+    assert "`privet.gossip` has no place" in fault
+
+
+def test_long_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "long.rs").write_text("//\n" * (files.LIMIT_LINES + 1))
+    (tmp_path / "full.rs").write_text("//\n" * files.LIMIT_LINES)
+    (tmp_path / "data.json").write_text("\n" * 9999)
+    names = [Path(name) for name in ("long.rs", "full.rs", "data.json")]
+    (offence,) = files.offences(tmp_path, names)
+    assert offence.startswith("long.rs: 701 lines")
+
+
+@pytest.mark.parametrize("name", ["utils.py", "common/ring.rs", "a/helpers.rs", "misc.py"])
+def test_vague_names_are_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+    (tmp_path / name).write_text("")
+    (offence,) = files.offences(tmp_path, [Path(name)])
+    assert "says nothing" in offence
+
+
+def test_this_repository_has_readable_files() -> None:
+    assert list(files.offences(ROOT, files.repository_files(ROOT))) == []
