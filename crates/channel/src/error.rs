@@ -80,9 +80,9 @@ pub enum PeerMisbehaved {
         /// What it most likely means and what to do.
         hint: &'static str,
     },
-    /// The peer does not speak the TLS this crate requires.
+    /// The peer does not speak TLS as this crate requires it.
     #[error("{problem} ({detail})")]
-    NotTls13 {
+    Tls {
         /// What is wrong and what to do.
         problem: &'static str,
         /// What the TLS library said.

@@ -21,8 +21,11 @@ mod cost;
 mod deadline;
 mod error;
 mod frame;
+mod inbound;
 mod memory;
 mod peer;
+mod socket;
+pub mod tls;
 mod transport;
 
 pub use abort::AbortReason;

@@ -1,0 +1,110 @@
+//! A TCP socket that never blocks, and bounded waits for it.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::deadline::Deadline;
+use crate::error::{Error, Io};
+
+/// How long a closing side keeps taking in what the peer still sends, so that the peer gets to read the last word.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// A connected, non-blocking TCP socket without Nagle's delay.
+pub(crate) struct Socket(TcpStream);
+
+impl Socket {
+    pub fn new(stream: TcpStream) -> Result<Self, Error> {
+        let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
+        prepared.map_err(|error| failure("preparing a socket", &error))?;
+        Ok(Self(stream))
+    }
+
+    /// Reads what is there into `out`; `None` if nothing is there yet, `Some(0)` if the peer will send nothing more.
+    pub fn read(&mut self, out: &mut [u8]) -> Result<Option<usize>, Error> {
+        loop {
+            return match self.0.read(out) {
+                Ok(count) => Ok(Some(count)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+                Err(error) if is_disconnection(&error) => Ok(Some(0)),
+                Err(error) => Err(failure("reading from the network", &error)),
+            };
+        }
+    }
+
+    /// Lets `write` put bytes on the socket; false if it can take none now.
+    pub fn write(&mut self, mut write: impl FnMut(&mut dyn Write) -> io::Result<usize>) -> Result<bool, Error> {
+        loop {
+            return match write(&mut self.0) {
+                Ok(_) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                Err(error) if is_disconnection(&error) => Err(Io::Disconnected.into()),
+                Err(error) => Err(failure("writing to the network", &error)),
+            };
+        }
+    }
+
+    /// Waits until the socket can be read from (if `read`) or written to (if `write`), or has failed. Returns whether
+    /// a read is worth trying.
+    pub fn wait(&self, read: bool, write: bool, deadline: Deadline) -> Result<bool, Error> {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, read);
+        flags.set(PollFlags::OUT, write);
+        let ready = wait_for(&self.0, flags, deadline)?;
+        Ok(read && ready.intersects(PollFlags::IN | PollFlags::ERR | PollFlags::HUP))
+    }
+
+    /// Ends the sending side, takes in and forgets what the peer still sends for a second at most, then ends it all.
+    ///
+    /// Closing a socket with unread bytes resets the connection, and a reset may overtake the last word.
+    pub fn close(&mut self) {
+        if self.0.shutdown(Shutdown::Write).is_err() {
+            return;
+        }
+        let deadline = Deadline::after(LINGER, "the peer to close");
+        let mut forgotten = vec![0; 64 * 1024];
+        loop {
+            match self.read(&mut forgotten) {
+                Ok(Some(0)) | Err(_) => break,
+                Ok(Some(_)) if deadline.remaining().is_ok() => {}
+                Ok(Some(_)) => break,
+                Ok(None) if self.wait(true, false, deadline).is_ok() => {}
+                Ok(None) => break,
+            }
+        }
+        // The peer may have closed first; either way the link is down now.
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// Waits until `source` is ready for one of `flags`, or has failed.
+pub(crate) fn wait_for(source: &impl AsFd, flags: PollFlags, deadline: Deadline) -> Result<PollFlags, Error> {
+    loop {
+        let left = deadline.remaining()?;
+        // A wait too long for the system's clock is cut to an hour and taken up again.
+        let left = left.min(Duration::from_secs(3600));
+        let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let mut sources = [PollFd::new(source, flags)];
+        match poll(&mut sources, Some(&limit)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(sources[0].revents()),
+            Err(errno) => return Err(failure("waiting for the network", &errno.into())),
+        }
+    }
+}
+
+/// The error for a failure of the operating system.
+pub(crate) fn failure(doing: &'static str, error: &io::Error) -> Error {
+    Io::System { doing, problem: error.to_string() }.into()
+}
+
+fn is_disconnection(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, TimedOut, UnexpectedEof};
+    // TimedOut here is the kernel's: the peer's machine answers no more.
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | TimedOut | UnexpectedEof)
+}
