@@ -24,6 +24,7 @@ help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.native ## Create .venv with the command `privet`; quick when nothing changed
+	@:
 
 demo: setup ## Set up, then run a private inference and print it
 	$(BIN)/privet run zoo/models/digits-cnn.onnx --input zoo/models/digit-7.png
@@ -79,3 +80,4 @@ $(VENV)/.native: $(VENV)/.requirements pyproject.toml $(RUST_SOURCES)
 	env -u CONDA_PREFIX VIRTUAL_ENV="$(ROOT)/$(VENV)" PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
 	    $(BIN)/maturin develop --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
 	@touch $@
+	@echo 'Ready: $(BIN)/privet --help'
