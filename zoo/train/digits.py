@@ -4,6 +4,7 @@ Run `python zoo/train/digits.py` with the package `privet` importable and the re
 this file installed. The seeds are fixed; the same versions on the same CPU give the same file.
 """
 
+# mypy: disable-error-code="import-not-found,import-untyped,no-any-return"
 from __future__ import annotations
 
 import jax

@@ -1,8 +1,10 @@
 """Writes a trained model with its held-out samples, and measures it as the ONNX file runs."""
 
+# mypy: disable-error-code="import-not-found"
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ def export(
         "accuracy": round(correct / len(labels), 4),
     }
     path.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n")
-    print(f"{graph.name}: {correct} of {len(labels)} held-out samples correct")
+    sys.stdout.write(f"{graph.name}: {correct} of {len(labels)} held-out samples correct\n")
 
 
 def predict(path: Path, inputs: Reals) -> Labels:

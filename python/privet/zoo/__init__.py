@@ -4,5 +4,6 @@
 """
 
 from .catalog import Entry, build, describe, names, trained
+from .table import table
 
-__all__ = ["Entry", "build", "describe", "names", "trained"]
+__all__ = ["Entry", "build", "describe", "names", "table", "trained"]

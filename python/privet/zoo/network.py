@@ -19,8 +19,18 @@ def window(size: int, kernel: int, stride: int, padding: int) -> int:
     return (size + 2 * padding - kernel) // stride + 1
 
 
+def covered(size: int, kernel: int, stride: int, padding: int) -> float:
+    """The mean share of a window's side that lies on the image, not on its padding."""
+    starts = [index * stride - padding for index in range(window(size, kernel, stride, padding))]
+    taps = sum(min(start + kernel, size) - max(start, 0) for start in starts)
+    return taps / (len(starts) * kernel)
+
+
 class Network(Graph):
     """A graph that grows layer by layer; images are NCHW with a batch of one."""
+
+    # Biases are drawn from [-bias_bound, bias_bound].
+    bias_bound = 0.1
 
     def conv(
         self,
@@ -37,7 +47,9 @@ class Network(Graph):
         label = self.label("conv")
         fan_in = depth * kernel * kernel
         inputs: list[Value | str] = [x]
-        inputs += self._affine(label, x, (channels, depth, kernel, kernel), fan_in, bias)
+        visible = math.prod(covered(side, kernel, stride, padding) for side in (height, width))
+        weight = (channels, depth, kernel, kernel)
+        inputs += self._affine(label, x, weight, fan_in * visible, bias)
         shape = (
             batch,
             channels,
@@ -65,14 +77,17 @@ class Network(Graph):
         self.multiply_accumulates += batch * fan_in * features
         return self.node("Gemm", inputs, (batch, features), signed=1.0, label=label, transB=1)
 
-    def batch_norm(self, x: Value) -> Value:
-        """Batch normalisation over axis 1 with running statistics near those of the input."""
+    def batch_norm(self, x: Value, gain: float = 1.0) -> Value:
+        """Batch normalisation over axis 1 with running statistics near those of the input.
+
+        The output's deviation is about `gain`.
+        """
         label = self.label("norm")
         shape = (x.shape[1],)
         deviation = math.sqrt(x.moment)
         inputs: list[Value | str] = [
             x,
-            self.weight(f"{label}.weight", shape, Uniform(0.8, 1.2)),
+            self.weight(f"{label}.weight", shape, Uniform(0.8 * gain, 1.2 * gain)),
             self.weight(f"{label}.bias", shape, Normal(0.1)),
             self.weight(f"{label}.mean", shape, Normal(0.1 * deviation), learned=False),
             self.weight(
@@ -83,7 +98,7 @@ class Network(Graph):
             ),
         ]
         return self.node(
-            "BatchNormalization", inputs, x.shape, signed=1.0, label=label, epsilon=1e-5
+            "BatchNormalization", inputs, x.shape, signed=gain**2, label=label, epsilon=1e-5
         )
 
     def relu(self, x: Value) -> Value:
@@ -136,15 +151,15 @@ class Network(Graph):
         )
 
     def _affine(
-        self, label: str, x: Value, shape: tuple[int, ...], fan_in: int, bias: bool
+        self, label: str, x: Value, shape: tuple[int, ...], fan_in: float, bias: bool
     ) -> list[str]:
         # He's rule, from the input's estimated moment: after a ReLU that is 1/2, which gives his
         # variance 2 / fan_in and an output of moment 1.
         deviation = math.sqrt(1.0 / (fan_in * x.moment))
         names = [self.weight(f"{label}.weight", shape, Normal(deviation))]
         if bias:
-            bound = 0.1
-            names.append(self.weight(f"{label}.bias", shape[:1], Uniform(-bound, bound)))
+            law = Uniform(-self.bias_bound, self.bias_bound)
+            names.append(self.weight(f"{label}.bias", shape[:1], law))
         return names
 
     def _pool(

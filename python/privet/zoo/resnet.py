@@ -5,6 +5,9 @@ from __future__ import annotations
 from .graph import Value
 from .network import Network
 
+# Each block adds its branch to what came before; a small branch keeps the sum near one.
+BRANCH_GAIN = 0.5
+
 
 def resnet20() -> Network:
     """Nine basic blocks of widths 16, 32 and 64; a 1x1 convolution where the shape changes."""
@@ -33,14 +36,14 @@ def resnet50() -> Network:
 
 def _basic(net: Network, x: Value, channels: int, stride: int) -> Value:
     branch = net.relu(_normed(net, x, channels, 3, stride=stride))
-    branch = _normed(net, branch, channels, 3)
+    branch = _normed(net, branch, channels, 3, gain=BRANCH_GAIN)
     return _join(net, x, branch, stride)
 
 
 def _bottleneck(net: Network, x: Value, channels: int, stride: int) -> Value:
     branch = net.relu(_normed(net, x, channels, 1))
     branch = net.relu(_normed(net, branch, channels, 3, stride=stride))
-    branch = _normed(net, branch, 4 * channels, 1)
+    branch = _normed(net, branch, 4 * channels, 1, gain=BRANCH_GAIN)
     return _join(net, x, branch, stride)
 
 
@@ -50,6 +53,8 @@ def _join(net: Network, x: Value, branch: Value, stride: int) -> Value:
     return net.relu(net.add(branch, x))
 
 
-def _normed(net: Network, x: Value, channels: int, kernel: int, stride: int = 1) -> Value:
+def _normed(
+    net: Network, x: Value, channels: int, kernel: int, stride: int = 1, gain: float = 1.0
+) -> Value:
     x = net.conv(x, channels, kernel, stride=stride, padding=kernel // 2, bias=False)
-    return net.batch_norm(x)
+    return net.batch_norm(x, gain)

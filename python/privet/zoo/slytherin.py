@@ -32,6 +32,8 @@ def nn5() -> Network:
 def deep(layers: int) -> Network:
     """One 3x3 convolution and `layers` dense layers, 20 or 50 of them, 92 wide."""
     net = Network(f"nn{layers}", (1, 1, 28, 28), moment=1 / 3)
+    # SiLU shrinks what is small; without larger biases the last of many layers would see nothing.
+    net.bias_bound = 0.5
     act = partial(DEEP[layers].append, net)
     x = net.flatten(act(net.conv(net.input, 1, 3)))
     for _ in range(layers - 1):
