@@ -1,1 +1,33 @@
-//! The BFV cryptosystem with a power-of-two plaintext modulus.
+//! The BFV cryptosystem (Brakerski 2012; Fan and Vercauteren 2012) with plaintext ring Z_2^l, as far as a private linear
+//! layer needs it: one ciphertext-by-weights product deep, no rotations, no relinearisation.
+//!
+//! The client encrypts ring elements as coefficients of a polynomial ([`SecretKey::encrypt`]); the server multiplies by
+//! polynomials of its weights and adds up ([`Sum`]), and replies with shares: the client's ([`SecretKey::open`]) and its own
+//! ([`Sum::reply`]) sum to the product modulo `2^l`, up to one unit in the last place.
+//!
+//! Threat model: both parties follow the protocol and try to learn more. The server sees ciphertexts under the client's
+//! key. The client sees replies that are fresh ring-LWE samples under a secret of the server, plus uniform noise:
+//! neither its own randomness divided out nor the noise left in the phase tells it about the weights.
+//! `docs/protocols/bfv.md` has the argument and the bound on the error.
+
+#![forbid(unsafe_code)]
+
+mod encode;
+mod error;
+mod keys;
+mod noise;
+mod ntt;
+mod parameters;
+mod polynomial;
+mod product;
+mod sample;
+mod wire;
+mod zq;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{Error, Misuse, PeerMisbehaved};
+pub use keys::{PublicKey, SecretKey};
+pub use parameters::Parameters;
+pub use product::{Ciphertext, Sum, Weights};

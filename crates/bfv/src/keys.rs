@@ -1,0 +1,149 @@
+//! The client's secret key and the public key it gives the server.
+
+use privet_prg::{Prg, Seed};
+use zeroize::Zeroizing;
+
+use crate::encode::{decode, encode, integer};
+use crate::error::{Error, Misuse, PeerMisbehaved};
+use crate::parameters::Parameters;
+use crate::polynomial::Polynomial;
+use crate::sample;
+use crate::wire::{packed_bytes, unpack};
+
+/// The client's secret: a polynomial `s` with coefficients in {-1, 0, 1}. Wiped when dropped.
+pub struct SecretKey {
+    parameters: Parameters,
+    /// `-s`, transformed.
+    negated: Zeroizing<Polynomial>,
+}
+
+/// What the server re-randomises with: `(b, a)` with `b = -a s + e`, both transformed.
+#[derive(Clone, Debug)]
+pub struct PublicKey {
+    parameters: Parameters,
+    pub(crate) b: Polynomial,
+    pub(crate) a: Polynomial,
+}
+
+impl SecretKey {
+    /// A fresh key.
+    pub fn generate(parameters: &Parameters, prg: &mut Prg) -> Self {
+        let secret = sample::ternary(parameters.degree(), prg);
+        let opposite = Zeroizing::new(secret.iter().map(|s| -s).collect::<Vec<_>>());
+        let negated = Polynomial::from_signed(parameters, &opposite).forward(parameters);
+        Self { parameters: parameters.clone(), negated: Zeroizing::new(negated) }
+    }
+
+    /// What it was made for.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// A public key for the peer: [`Parameters::public_key_bytes`] bytes. Each call makes another one.
+    pub fn public_key(&self, prg: &mut Prg) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.parameters.public_key_bytes());
+        self.encrypt_encoded(Polynomial::zero(&self.parameters), prg, &mut out);
+        out
+    }
+
+    /// Encrypts a polynomial of at most `N` elements of Z_2^l, each reduced, and appends [`Parameters::ciphertext_bytes`]
+    /// bytes to `out`: a seed of the uniform part, and the other part transformed.
+    ///
+    /// # Errors
+    /// [`Misuse::WrongLength`] if the message is longer than `N`.
+    pub fn encrypt(&self, message: &[u64], prg: &mut Prg, out: &mut Vec<u8>) -> Result<(), Error> {
+        let degree = self.parameters.degree();
+        if message.len() > degree {
+            return Err(Misuse::WrongLength { what: "message", expected: degree, actual: message.len() }.into());
+        }
+        self.encrypt_encoded(encode(&self.parameters, message), prg, out);
+        Ok(())
+    }
+
+    /// Writes a seed and `x + e - a s`, transformed, where the seed stands for `a`.
+    fn encrypt_encoded(&self, mut x: Polynomial, prg: &mut Prg, out: &mut Vec<u8>) {
+        let parameters = &self.parameters;
+        x.add_signed(parameters, &sample::errors(parameters.degree(), prg));
+        let mut x = x.forward(parameters);
+        let seed = prg.seed();
+        let a = Polynomial(sample::uniform(&seed, parameters.ntts(), parameters.degree()));
+        x.multiply_add(parameters, &a, &self.negated);
+        out.extend_from_slice(seed.as_bytes());
+        x.write(parameters, out);
+    }
+
+    /// Opens a reply of the server at the positions it used, which both parties know: this party's share of the result,
+    /// `[positions.len()]` elements of Z_2^l.
+    ///
+    /// # Errors
+    /// [`PeerMisbehaved`] if the reply has the wrong length or dirty padding; [`Misuse::Position`] for a bad position.
+    pub fn open(&self, reply: &[u8], positions: &[usize]) -> Result<Vec<u64>, Error> {
+        let parameters = &self.parameters;
+        check_positions(parameters, positions)?;
+        let phases = self.phases(reply, positions)?;
+        Ok(phases.iter().map(|&phase| decode(parameters, phase)).collect())
+    }
+
+    /// `c0 + c1 s` modulo `2^reply_bits` at the used positions.
+    pub(crate) fn phases(&self, reply: &[u8], positions: &[usize]) -> Result<Zeroizing<Vec<u64>>, Error> {
+        let parameters = &self.parameters;
+        let (degree, bits) = (parameters.degree(), parameters.reply_bits());
+        let expected = parameters.reply_bytes(positions.len());
+        if reply.len() != expected {
+            return Err(PeerMisbehaved::WrongLength { what: "reply", expected, actual: reply.len() }.into());
+        }
+        let (c1, c0) = reply.split_at(packed_bytes(degree, bits));
+        let c1 = unpack("reply", c1, degree, bits)?;
+        let c0 = unpack("reply", c0, positions.len(), bits)?;
+        // The product with s over the integers: N 2^k in absolute value at most, which stays far below q.
+        let residues = parameters.ntts().each_ref().map(|ntt| c1.iter().map(|&x| ntt.prime().reduce(x)).collect());
+        let c1 = Polynomial(residues).forward(parameters);
+        let mut product = Polynomial::zero(parameters);
+        product.multiply_add(parameters, &c1, &self.negated);
+        let product = Zeroizing::new(product.inverse(parameters));
+        let phase = |(&c0, &at): (&u64, &usize)| {
+            c0.wrapping_sub(integer(parameters, product.0[0][at], product.0[1][at])) & parameters.reply_mask()
+        };
+        Ok(Zeroizing::new(c0.iter().zip(positions).map(phase).collect()))
+    }
+}
+
+impl PublicKey {
+    /// Reads the key that the client sent.
+    ///
+    /// # Errors
+    /// [`PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
+    pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
+        let (b, a) = read_seeded(parameters, "public key", bytes)?;
+        Ok(Self { parameters: parameters.clone(), b, a })
+    }
+
+    /// What it was made for.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+}
+
+/// Reads a seed and a transformed polynomial: the polynomial and what the seed stands for.
+pub(crate) fn read_seeded(
+    parameters: &Parameters,
+    what: &'static str,
+    bytes: &[u8],
+) -> Result<(Polynomial, Polynomial), Error> {
+    let wrong = PeerMisbehaved::WrongLength { what, expected: parameters.ciphertext_bytes(), actual: bytes.len() };
+    let (seed, rest) = bytes.split_first_chunk().ok_or(wrong)?;
+    let polynomial = Polynomial::read(parameters, what, rest)?;
+    let uniform = sample::uniform(&Seed::from_bytes(*seed), parameters.ntts(), parameters.degree());
+    Ok((polynomial, Polynomial(uniform)))
+}
+
+/// Positions must rise and stay below the degree.
+pub(crate) fn check_positions(parameters: &Parameters, positions: &[usize]) -> Result<(), Error> {
+    let degree = parameters.degree();
+    let rising = positions.windows(2).find(|pair| pair[0] >= pair[1]).map(|pair| pair[1]);
+    let beyond = positions.last().copied().filter(|&last| last >= degree);
+    match rising.or(beyond) {
+        Some(position) => Err(Misuse::Position { position, degree }.into()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,121 @@
+//! The negacyclic number-theoretic transform of polynomials modulo `X^N + 1` and one prime.
+//!
+//! The transforms are those of the `tfhe-ntt` crate, which picks AVX-512 IFMA (primes below 2^50), AVX-512, AVX2 or portable
+//! code when it runs. Ciphertexts travel in the transformed domain, so its order is part of the wire format;
+//! a test pins it.
+
+use tfhe_ntt::prime::largest_prime_in_arithmetic_progression64 as largest_prime;
+use tfhe_ntt::prime64::Plan;
+
+use crate::zq::Prime;
+
+/// The transform for one ring degree and one prime.
+#[derive(Debug)]
+pub(crate) struct Ntt {
+    prime: Prime,
+    plan: Plan,
+}
+
+impl Ntt {
+    /// The transform for the largest prime of `bits` bits that suits `degree` and stays below `limit`, if there is one.
+    pub(crate) fn find(degree: usize, bits: u32, limit: u64) -> Option<Self> {
+        let highest = ((1_u64 << bits) - 1).min(limit.checked_sub(1)?);
+        let value = largest_prime(2 * degree as u64, 1, 1 << (bits - 1), highest)?;
+        Some(Self { prime: Prime::new(value), plan: Plan::try_new(degree, value)? })
+    }
+
+    pub(crate) fn prime(&self) -> &Prime {
+        &self.prime
+    }
+
+    /// Coefficients to transformed values, in place.
+    pub(crate) fn forward(&self, values: &mut [u64]) {
+        self.plan.fwd(values);
+    }
+
+    /// Transformed values to coefficients, in place.
+    pub(crate) fn inverse(&self, values: &mut [u64]) {
+        self.plan.inv(values);
+        self.plan.normalize(values);
+    }
+
+    /// `sum += a * b`, value by value.
+    pub(crate) fn multiply_add(&self, sum: &mut [u64], a: &[u64], b: &[u64]) {
+        self.plan.mul_accumulate(sum, a, b);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use privet_prg::{Prg, Seed};
+
+    use super::*;
+
+    fn random(prg: &mut Prg, ntt: &Ntt, degree: usize) -> Vec<u64> {
+        (0..degree).map(|_| prg.below(ntt.prime().value())).collect()
+    }
+
+    /// The product modulo `X^N + 1`, term by term.
+    fn schoolbook(prime: &Prime, a: &[u64], b: &[u64]) -> Vec<u64> {
+        let n = a.len();
+        let mut product = vec![0; n];
+        for (i, &x) in a.iter().enumerate() {
+            for (j, &y) in b.iter().enumerate() {
+                let term = prime.multiply(x, y);
+                let at = &mut product[(i + j) % n];
+                *at = if i + j < n { prime.add(*at, term) } else { prime.sub(*at, term) };
+            }
+        }
+        product
+    }
+
+    #[test]
+    fn products_are_negacyclic_at_every_width() {
+        let mut prg = Prg::from_seed(&Seed::from_bytes([1; 16]));
+        for bits in [20, 27, 39, 49, 50, 51, 55, 60] {
+            let degree = 256;
+            let ntt = Ntt::find(degree, bits, u64::MAX).unwrap();
+            let (mut a, mut b) = (random(&mut prg, &ntt, degree), random(&mut prg, &ntt, degree));
+            let expected = schoolbook(ntt.prime(), &a, &b);
+            ntt.forward(&mut a);
+            ntt.forward(&mut b);
+            assert!(a.iter().all(|&x| x < ntt.prime().value()), "reduced after the transform");
+            let mut product = vec![0; degree];
+            ntt.multiply_add(&mut product, &a, &b);
+            ntt.inverse(&mut product);
+            assert_eq!(product, expected, "{bits} bits");
+        }
+    }
+
+    #[test]
+    fn transformed_values_are_evaluations_in_bit_reversed_order() {
+        let degree = 64;
+        let ntt = Ntt::find(degree, 39, u64::MAX).unwrap();
+        let prime = ntt.prime();
+        let mut x = vec![0; degree];
+        x[1] = 1;
+        ntt.forward(&mut x);
+        // The transform of X lists the points: odd powers of one root of order 2N, in bit-reversed order.
+        let root = x[0];
+        for (i, &point) in x.iter().enumerate() {
+            let reversed = (i as u64).reverse_bits() >> (64 - degree.trailing_zeros());
+            let expected = (0..2 * reversed + 1).fold(1, |power, _| prime.multiply(power, root));
+            assert_eq!(point, expected, "point {i}");
+        }
+    }
+
+    #[test]
+    fn the_root_is_pinned_because_it_is_part_of_the_wire_format() {
+        let ntt = Ntt::find(4096, 39, u64::MAX).unwrap();
+        let mut x = vec![0; 4096];
+        x[1] = 1;
+        ntt.forward(&mut x);
+        assert_eq!((ntt.prime().value(), x[0]), (549_755_731_969, 508_058_654_538));
+    }
+
+    #[test]
+    fn no_prime_below_the_limit_gives_none() {
+        assert!(Ntt::find(8192, 20, 16_384).is_none());
+        assert!(Ntt::find(8192, 20, 0).is_none());
+    }
+}

@@ -1,0 +1,199 @@
+//! Ring degree, modulus and plaintext ring, with their security and their noise checked.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Misuse};
+use crate::noise;
+use crate::ntt::Ntt;
+use crate::wire::packed_bytes;
+use crate::zq::Factor;
+
+/// The largest modulus, in bits, that keeps 128 bits of security against classical attacks with a uniform ternary secret
+/// and errors of standard deviation 3.2 (Homomorphic Encryption Security Standard, 2018, table 1).
+const SECURITY_TABLE: [(usize, u32); 4] = [(1024, 27), (2048, 54), (4096, 109), (8192, 218)];
+
+/// The widest prime that the transform's fastest code takes is 2^50; wider ones work up to this.
+const WIDEST_PRIME_BITS: u32 = 60;
+const NARROWEST_PRIME_BITS: u32 = 20;
+
+/// Everything both parties must agree on: derived from public widths alone. Cheap to clone.
+///
+/// The modulus is `q = p0 p1` with two primes, the plaintext ring is Z_2^l. A result leaves the server modulo
+/// `2^reply_bits`, where `reply_bits - l` guard bits hold the noise.
+#[derive(Clone, Debug)]
+pub struct Parameters(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    degree: usize,
+    ring_bits: u32,
+    reply_bits: u32,
+    weight_sum: u64,
+    ntts: [Ntt; 2],
+    /// `q mod 2^l`: what remains of `q m` modulo `2^l` decides how `q m / 2^l` rounds.
+    modulus_low: u64,
+    /// `2^-l` modulo each prime.
+    inverse_scale: [Factor; 2],
+    /// `1 / p1` modulo `p0`.
+    inverse_second: Factor,
+}
+
+impl Parameters {
+    /// The smallest secure parameters for products of Z_2^`ring_bits` with integer weights below `2^weight_bits` in
+    /// absolute value, at most `inner` of which meet in one result.
+    ///
+    /// # Errors
+    /// [`Misuse::RingWidth`] unless `8 <= ring_bits <= 50`; [`Misuse::NoiseTooLarge`] if no secure modulus holds the noise.
+    pub fn choose(ring_bits: u32, weight_bits: u32, inner: usize) -> Result<Self, Error> {
+        let refusal = |noise_bits| Misuse::NoiseTooLarge {
+            noise_bits,
+            ring_bits,
+            modulus_bits: 2.0 * f64::from(WIDEST_PRIME_BITS),
+        };
+        let sum = 1_u64.checked_shl(weight_bits).and_then(|weight| weight.checked_mul(inner.max(1) as u64));
+        let weight_sum = sum.ok_or(refusal(f64::from(weight_bits) + (inner as f64).log2()))?;
+        for (degree, limit) in SECURITY_TABLE.into_iter().filter(|(degree, _)| [4096, 8192].contains(degree)) {
+            let needed = noise::modulus_bits(degree, ring_bits, weight_sum)?;
+            let most = limit.min(2 * WIDEST_PRIME_BITS);
+            // The primes lie below the powers of two, so a modulus of just the needed bits can fall short.
+            for bits in needed.max(2 * NARROWEST_PRIME_BITS)..=most {
+                match Self::new(degree, [bits.div_ceil(2), bits / 2], ring_bits, weight_sum) {
+                    Err(Error::Misuse(Misuse::NoiseTooLarge { .. } | Misuse::NoPrime { .. })) => {}
+                    decided => return decided,
+                }
+            }
+        }
+        Err(refusal(noise::product_bound(8192, weight_sum).log2()).into())
+    }
+
+    /// The parameters with the largest suitable primes of these widths (the wider first).
+    ///
+    /// `weight_sum`: bound on the sum of absolute weights that meet in one result.
+    ///
+    /// # Errors
+    /// [`Misuse::UnknownDegree`], [`Misuse::Insecure`], [`Misuse::NoPrime`], [`Misuse::RingWidth`] or
+    /// [`Misuse::NoiseTooLarge`], whichever applies first.
+    pub fn new(degree: usize, prime_bits: [u32; 2], ring_bits: u32, weight_sum: u64) -> Result<Self, Error> {
+        let (_, limit) =
+            SECURITY_TABLE.into_iter().find(|row| row.0 == degree).ok_or(Misuse::UnknownDegree { degree })?;
+        let [wide, narrow] = prime_bits;
+        let widths = NARROWEST_PRIME_BITS..=WIDEST_PRIME_BITS;
+        let no_prime = Misuse::NoPrime { degree, bits: prime_bits };
+        let modulus_bits = wide.saturating_add(narrow);
+        if modulus_bits > limit {
+            return Err(Misuse::Insecure { degree, modulus_bits, limit }.into());
+        }
+        if wide < narrow || !widths.contains(&wide) || !widths.contains(&narrow) {
+            return Err(no_prime.into());
+        }
+        let reply_bits = noise::reply_bits(degree, ring_bits)?;
+        let first = Ntt::find(degree, wide, u64::MAX).ok_or_else(|| no_prime.clone())?;
+        let second = Ntt::find(degree, narrow, first.prime().value()).ok_or(no_prime)?;
+        let (p0, p1) = (*first.prime(), *second.prime());
+        let modulus = u128::from(p0.value()) * u128::from(p1.value());
+        noise::check(degree, ring_bits, reply_bits, weight_sum, modulus)?;
+        let inverse_scale = [p0, p1].map(|p| p.factor(p.invert(p.reduce(1 << ring_bits))));
+        Ok(Self(Arc::new(Inner {
+            degree,
+            ring_bits,
+            reply_bits,
+            weight_sum,
+            modulus_low: modulus as u64,
+            inverse_scale,
+            inverse_second: p0.factor(p0.invert(p1.value())),
+            ntts: [first, second],
+        })))
+    }
+
+    /// The ring degree `N`: coefficients per polynomial.
+    pub fn degree(&self) -> usize {
+        self.0.degree
+    }
+
+    /// The width `l` of the plaintext ring.
+    pub fn ring_bits(&self) -> u32 {
+        self.0.ring_bits
+    }
+
+    /// The width of a returned coefficient.
+    pub fn reply_bits(&self) -> u32 {
+        self.0.reply_bits
+    }
+
+    /// The widths of the two primes.
+    pub fn prime_bits(&self) -> [u32; 2] {
+        self.ntts().each_ref().map(|ntt| ntt.prime().bits())
+    }
+
+    /// The two primes.
+    pub fn primes(&self) -> [u64; 2] {
+        self.ntts().each_ref().map(|ntt| ntt.prime().value())
+    }
+
+    /// Bound on the sum of absolute weights that meet in one result.
+    pub fn weight_sum(&self) -> u64 {
+        self.0.weight_sum
+    }
+
+    /// Bytes of a public key on the wire: a seed and one transformed polynomial.
+    pub fn public_key_bytes(&self) -> usize {
+        16 + self.polynomial_bytes()
+    }
+
+    /// Bytes of a fresh ciphertext on the wire: a seed and one transformed polynomial.
+    pub fn ciphertext_bytes(&self) -> usize {
+        16 + self.polynomial_bytes()
+    }
+
+    /// Bytes of a reply of which `used` coefficients are used.
+    pub fn reply_bytes(&self, used: usize) -> usize {
+        packed_bytes(self.degree(), self.reply_bits()) + packed_bytes(used, self.reply_bits())
+    }
+
+    /// How far the two shares of a result may be from the exact product, in units of the last place: 1, but for a
+    /// failure of probability [`Parameters::failure_bits`].
+    pub fn error_bound(&self) -> u64 {
+        1
+    }
+
+    /// A share is further off than [`Parameters::error_bound`] with probability below `2^-failure_bits` each.
+    pub fn failure_bits(&self) -> f64 {
+        noise::failure_bits(self.degree(), self.ring_bits(), self.reply_bits())
+    }
+
+    /// Whether both describe the same scheme: objects of one work with the other.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.degree() == other.degree()
+                && self.ring_bits() == other.ring_bits()
+                && self.primes() == other.primes())
+    }
+
+    pub(crate) fn ntts(&self) -> &[Ntt; 2] {
+        &self.0.ntts
+    }
+
+    pub(crate) fn modulus_low(&self) -> u64 {
+        self.0.modulus_low
+    }
+
+    pub(crate) fn inverse_scale(&self) -> &[Factor; 2] {
+        &self.0.inverse_scale
+    }
+
+    pub(crate) fn inverse_second(&self) -> Factor {
+        self.0.inverse_second
+    }
+
+    pub(crate) fn reply_mask(&self) -> u64 {
+        u64::MAX >> (64 - self.reply_bits())
+    }
+
+    pub(crate) fn ring_mask(&self) -> u64 {
+        u64::MAX >> (64 - self.ring_bits())
+    }
+
+    fn polynomial_bytes(&self) -> usize {
+        self.prime_bits().into_iter().map(|bits| packed_bytes(self.degree(), bits)).sum()
+    }
+}

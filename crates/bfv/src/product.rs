@@ -1,0 +1,165 @@
+//! The server's work: sums of products of ciphertexts with weights, and what it sends back.
+
+use privet_prg::Prg;
+use zeroize::Zeroizing;
+
+use crate::encode::{decode, switch};
+use crate::error::{Error, Misuse};
+use crate::keys::{PublicKey, check_positions, read_seeded};
+use crate::parameters::Parameters;
+use crate::polynomial::Polynomial;
+use crate::sample;
+use crate::wire::pack;
+
+/// A ciphertext of the client, transformed.
+#[derive(Clone, Debug)]
+pub struct Ciphertext {
+    parameters: Parameters,
+    pub(crate) c0: Polynomial,
+    pub(crate) c1: Polynomial,
+}
+
+impl Ciphertext {
+    /// Reads what [`crate::SecretKey::encrypt`] wrote.
+    ///
+    /// # Errors
+    /// [`crate::PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
+    pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
+        let (c0, c1) = read_seeded(parameters, "ciphertext", bytes)?;
+        Ok(Self { parameters: parameters.clone(), c0, c1 })
+    }
+}
+
+/// A polynomial of weights, transformed: `16 N` bytes.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    parameters: Parameters,
+    values: Polynomial,
+}
+
+impl Weights {
+    /// Transforms the polynomial with these (at most `N`) signed coefficients.
+    ///
+    /// # Errors
+    /// [`Misuse::WrongLength`] if there are more than `N`.
+    pub fn new(parameters: &Parameters, coefficients: &[i64]) -> Result<Self, Error> {
+        let (expected, actual) = (parameters.degree(), coefficients.len());
+        if actual > expected {
+            return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
+        }
+        let values = Polynomial::from_signed(parameters, coefficients).forward(parameters);
+        Ok(Self { parameters: parameters.clone(), values })
+    }
+}
+
+/// A running sum of ciphertexts times weights.
+///
+/// The absolute weights that meet in one coefficient of the sum must add up to [`Parameters::weight_sum`] at most; this
+/// is the caller's to see to, and what the bound on the error rests on.
+#[derive(Clone, Debug)]
+pub struct Sum {
+    parameters: Parameters,
+    pub(crate) c0: Polynomial,
+    pub(crate) c1: Polynomial,
+}
+
+impl Sum {
+    /// The empty sum.
+    pub fn new(parameters: &Parameters) -> Self {
+        let zero = Polynomial::zero(parameters);
+        Self { parameters: parameters.clone(), c0: zero.clone(), c1: zero }
+    }
+
+    /// Adds `ciphertext * weights`.
+    ///
+    /// # Errors
+    /// [`Misuse::ParametersDiffer`] if the three were not made for the same parameters.
+    pub fn multiply_add(&mut self, ciphertext: &Ciphertext, weights: &Weights) -> Result<(), Error> {
+        let parameters = &self.parameters;
+        if !parameters.agrees_with(&ciphertext.parameters) || !parameters.agrees_with(&weights.parameters) {
+            return Err(Misuse::ParametersDiffer.into());
+        }
+        self.c0.multiply_add(parameters, &ciphertext.c0, &weights.values);
+        self.c1.multiply_add(parameters, &ciphertext.c1, &weights.values);
+        Ok(())
+    }
+
+    /// Ends the sum: appends the reply for the client to `out`, [`Parameters::reply_bytes`] bytes, and returns the
+    /// server's share of the coefficients at `positions`, in their order.
+    ///
+    /// The reply is the sum plus a fresh encryption of zero, switched to `2^reply_bits`: all of its part `c1`, and its
+    /// part `c0` plus a uniform mask at the used positions. The share is minus the rounded mask.
+    ///
+    /// # Errors
+    /// [`Misuse::ParametersDiffer`] for a key of other parameters, [`Misuse::Position`] unless the positions rise and
+    /// stay below `N`.
+    pub fn reply(
+        mut self,
+        key: &PublicKey,
+        positions: &[usize],
+        prg: &mut Prg,
+        out: &mut Vec<u8>,
+    ) -> Result<Vec<u64>, Error> {
+        let parameters = self.parameters.clone();
+        check_positions(&parameters, positions)?;
+        if !parameters.agrees_with(key.parameters()) {
+            return Err(Misuse::ParametersDiffer.into());
+        }
+        let zero = Zero::draw(key, prg);
+        zero.add_transformed(key, &mut self.c0, &mut self.c1);
+        let (mut c0, mut c1) = (self.c0.inverse(&parameters), self.c1.inverse(&parameters));
+        zero.add_errors(&parameters, &mut c0, &mut c1);
+        let mut masks = Zeroizing::new(vec![0; positions.len()]);
+        prg.fill_words(&mut masks);
+        masks.iter_mut().for_each(|mask| *mask &= parameters.reply_mask());
+        Ok(write_reply(&parameters, &c0, &c1, positions, &masks, out))
+    }
+}
+
+/// The randomness of an encryption of zero under a public key: `(b u + e0, a u + e1)`.
+pub(crate) struct Zero {
+    u: Zeroizing<Polynomial>,
+    errors: [Zeroizing<Vec<i64>>; 2],
+}
+
+impl Zero {
+    pub(crate) fn draw(key: &PublicKey, prg: &mut Prg) -> Self {
+        let parameters = key.parameters();
+        let degree = parameters.degree();
+        let u = Polynomial::from_signed(parameters, &sample::ternary(degree, prg)).forward(parameters);
+        Self { u: Zeroizing::new(u), errors: [sample::errors(degree, prg), sample::errors(degree, prg)] }
+    }
+
+    /// Adds `b u` and `a u`, all transformed.
+    pub(crate) fn add_transformed(&self, key: &PublicKey, c0: &mut Polynomial, c1: &mut Polynomial) {
+        c0.multiply_add(key.parameters(), &key.b, &self.u);
+        c1.multiply_add(key.parameters(), &key.a, &self.u);
+    }
+
+    /// Adds the errors, all in coefficients.
+    pub(crate) fn add_errors(&self, parameters: &Parameters, c0: &mut Polynomial, c1: &mut Polynomial) {
+        c0.add_signed(parameters, &self.errors[0]);
+        c1.add_signed(parameters, &self.errors[1]);
+    }
+}
+
+/// Switches a sum in coefficients to `2^reply_bits`, masks and writes it; returns the server's share.
+pub(crate) fn write_reply(
+    parameters: &Parameters,
+    c0: &Polynomial,
+    c1: &Polynomial,
+    positions: &[usize],
+    masks: &[u64],
+    out: &mut Vec<u8>,
+) -> Vec<u64> {
+    let bits = parameters.reply_bits();
+    let whole = c1.0[0].iter().zip(&c1.0[1]).map(|(&x0, &x1)| switch(parameters, x0, x1));
+    pack(whole, bits, out);
+    let masked = positions
+        .iter()
+        .zip(masks)
+        .map(|(&at, mask)| switch(parameters, c0.0[0][at], c0.0[1][at]).wrapping_add(*mask) & parameters.reply_mask());
+    pack(masked, bits, out);
+    let share = |&mask: &u64| decode(parameters, mask).wrapping_neg() & parameters.ring_mask();
+    masks.iter().map(share).collect()
+}

@@ -1,0 +1,118 @@
+//! The distributions of keys and errors, each drawn without branches on what is drawn.
+
+use privet_prg::{Prg, Seed};
+use zeroize::Zeroizing;
+
+use crate::ntt::Ntt;
+
+/// Errors stay within this bound: they are a difference of two sums of 21 bits, a centred binomial distribution with
+/// variance 21/2, standard deviation 3.24.
+pub(crate) const ERROR_BOUND: u64 = 21;
+
+/// Numbers in {-1, 0, 1}, each equally likely up to 2^-63.
+pub(crate) fn ternary(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i64>> {
+    map_words(count, prg, |word| ((u128::from(word) * 3) >> 64) as i64 - 1)
+}
+
+/// Errors of the encryption: centred binomial, [`ERROR_BOUND`] at most.
+pub(crate) fn errors(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i64>> {
+    const ONES: u64 = (1 << ERROR_BOUND) - 1;
+    map_words(count, prg, |word| {
+        i64::from((word & ONES).count_ones()) - i64::from(((word >> ERROR_BOUND) & ONES).count_ones())
+    })
+}
+
+fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i64) -> Zeroizing<Vec<i64>> {
+    let mut words = Zeroizing::new(vec![0; count]);
+    prg.fill_words(&mut words);
+    Zeroizing::new(words.iter().map(|&word| map(word)).collect())
+}
+
+/// The public polynomial of a seed: residues uniform modulo each prime in turn, by rejection.
+pub(crate) fn uniform(seed: &Seed, ntts: &[Ntt; 2], degree: usize) -> [Vec<u64>; 2] {
+    let mut prg = Prg::from_seed(seed);
+    ntts.each_ref().map(|ntt| {
+        let prime = ntt.prime();
+        let unused = 64 - prime.bits();
+        let mut residues = vec![0; degree];
+        let mut filled = 0;
+        while filled < degree {
+            let mut words = vec![0; degree - filled];
+            prg.fill_words(&mut words);
+            for word in words {
+                // The place is written in any case and kept if the candidate is below the prime.
+                let candidate = word >> unused;
+                residues[filled] = candidate;
+                filled += usize::from(candidate < prime.value());
+            }
+        }
+        residues
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNT: usize = 1 << 18;
+
+    fn prg(byte: u8) -> Prg {
+        Prg::from_seed(&Seed::from_bytes([byte; 16]))
+    }
+
+    #[test]
+    fn ternary_values_are_equally_likely() {
+        let drawn = ternary(COUNT, &mut prg(1));
+        for value in -1..=1 {
+            let seen = drawn.iter().filter(|&&x| x == value).count() as f64;
+            // Six standard deviations of a binomial count.
+            let (mean, deviation) = (COUNT as f64 / 3.0, (COUNT as f64 * 2.0 / 9.0).sqrt());
+            assert!((seen - mean).abs() < 6.0 * deviation, "{value}: {seen}");
+        }
+        assert!(drawn.iter().all(|x| x.abs() <= 1));
+    }
+
+    #[test]
+    fn errors_have_the_stated_mean_spread_and_bound() {
+        let drawn = errors(COUNT, &mut prg(2));
+        let mean = drawn.iter().sum::<i64>() as f64 / COUNT as f64;
+        let variance = drawn.iter().map(|x| x * x).sum::<i64>() as f64 / COUNT as f64;
+        assert!(mean.abs() < 6.0 * (10.5 / COUNT as f64).sqrt(), "mean {mean}");
+        assert!((variance - 10.5).abs() < 0.2, "variance {variance}");
+        assert!(drawn.iter().all(|x| x.unsigned_abs() <= ERROR_BOUND));
+    }
+
+    #[test]
+    fn uniform_residues_are_reduced_spread_out_and_repeatable() {
+        let degree = 4096;
+        let ntts = [39, 38].map(|bits| Ntt::find(degree, bits, u64::MAX).unwrap());
+        let seed = Seed::from_bytes([3; 16]);
+        let drawn = uniform(&seed, &ntts, degree);
+        for (residues, ntt) in drawn.iter().zip(&ntts) {
+            let p = ntt.prime().value();
+            assert!(residues.iter().all(|&x| x < p));
+            // Sixteen equal bins: chi-square with 15 degrees of freedom stays below 56 but once in a million.
+            let mut bins = [0_f64; 16];
+            residues.iter().for_each(|&x| bins[(u128::from(x) * 16 / u128::from(p)) as usize] += 1.0);
+            let expected = degree as f64 / 16.0;
+            let chi_square: f64 = bins.iter().map(|seen| (seen - expected).powi(2) / expected).sum();
+            assert!(chi_square < 56.0, "chi-square {chi_square}");
+        }
+        assert_eq!(drawn, uniform(&seed, &ntts, degree));
+        assert_ne!(drawn, uniform(&Seed::from_bytes([4; 16]), &ntts, degree));
+    }
+
+    #[test]
+    fn rejection_replaces_what_it_rejects() {
+        // Primes just above a power of two reject half of all candidates.
+        let degree = 256;
+        let ntts = [8, 9].map(|k| {
+            let above = (1_u64 << 30) + k * (1 << 20);
+            Ntt::find(degree, 31, above).unwrap()
+        });
+        for (residues, ntt) in uniform(&Seed::from_bytes([5; 16]), &ntts, degree).iter().zip(&ntts) {
+            assert!(residues.iter().all(|&x| x < ntt.prime().value()));
+            assert!(residues.iter().all(|&x| x != 0));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Shares of products are right up to one unit, and the noise stays where it should.
+
+use proptest::prelude::*;
+
+use super::{Session, negacyclic};
+use crate::Parameters;
+use crate::product::{Zero, write_reply};
+
+/// The signed distance of `a` from `b` in a ring of `bits` bits.
+fn distance(a: u64, b: u64, bits: u32) -> i64 {
+    (a.wrapping_sub(b) << (64 - bits)) as i64 >> (64 - bits)
+}
+
+fn shares_sum_to_the_product(
+    session: &mut Session,
+    terms: usize,
+    taps: usize,
+    weight_bits: u32,
+    used: &[usize],
+) -> usize {
+    let parameters = session.parameters.clone();
+    let terms: Vec<_> = (0..terms).map(|_| (session.message(), session.weights(taps, weight_bits))).collect();
+    let mut expected = vec![0_u64; parameters.degree()];
+    for (message, weights) in &terms {
+        let product = negacyclic(message, weights);
+        expected.iter_mut().zip(product).for_each(|(sum, x)| *sum = sum.wrapping_add(x));
+    }
+    let sum = session.sum(&terms);
+    let mut reply = Vec::new();
+    let server = sum.reply(&session.public, used, &mut session.prg, &mut reply).unwrap();
+    assert_eq!(reply.len(), parameters.reply_bytes(used.len()));
+    let client = session.secret.open(&reply, used).unwrap();
+    let mut off = 0;
+    for ((&at, client), server) in used.iter().zip(client).zip(server) {
+        assert!(client <= parameters.ring_mask() && server <= parameters.ring_mask());
+        let error = distance(client.wrapping_add(server), expected[at], parameters.ring_bits());
+        assert!(error.unsigned_abs() <= parameters.error_bound(), "off by {error}");
+        off += usize::from(error != 0);
+    }
+    off
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_ring_and_weight_width(
+        ring_bits in 8_u32..=50, weight_bits in 1_u32..=20, terms in 1_usize..4, taps in 1_usize..12,
+        used in prop::collection::btree_set(0_usize..4096, 0..50), seed: u8,
+    ) {
+        let parameters = Parameters::choose(ring_bits, weight_bits, terms * taps).unwrap();
+        let mut session = Session::new(&parameters, seed);
+        let used: Vec<usize> = used.into_iter().collect();
+        shares_sum_to_the_product(&mut session, terms, taps, weight_bits, &used);
+    }
+}
+
+#[test]
+fn every_coefficient_at_the_usual_widths() {
+    for ring_bits in [32, 37, 41] {
+        let parameters = Parameters::choose(ring_bits, 16, 4608).unwrap();
+        assert_eq!(parameters.degree(), 4096);
+        let mut session = Session::new(&parameters, 1);
+        let used: Vec<usize> = (0..4096).collect();
+        let off = shares_sum_to_the_product(&mut session, 3, 300, 16, &used);
+        // One unit off happens to one coefficient in twenty.
+        assert!(off < 400, "{off} of 4096 are off by one");
+    }
+}
+
+#[test]
+fn the_larger_degree() {
+    let sum = 300_u64 << 16;
+    let parameters = Parameters::new(8192, [50, 50], 41, sum).unwrap();
+    let mut session = Session::new(&parameters, 2);
+    let used: Vec<usize> = (0..8192).step_by(3).collect();
+    shares_sum_to_the_product(&mut session, 2, 100, 16, &used);
+}
+
+#[test]
+fn the_heaviest_weights_that_the_parameters_allow() {
+    let parameters = Parameters::choose(37, 16, 4096).unwrap();
+    let mut session = Session::new(&parameters, 3);
+    let terms = [(session.message(), vec![-(1 << 16); 4096])];
+    let mut sums = vec![0_u64; 4096];
+    // All weights are equal, so each coefficient is a difference of two partial sums of the message.
+    let total = terms[0].0.iter().fold(0_u64, |sum, m| sum.wrapping_add(*m));
+    let mut before = 0_u64;
+    for (sum, m) in sums.iter_mut().zip(&terms[0].0) {
+        before = before.wrapping_add(*m);
+        *sum = before.wrapping_mul(2).wrapping_sub(total).wrapping_mul((-(1_i64 << 16)) as u64);
+    }
+    let used: Vec<usize> = (0..4096).collect();
+    let sum = session.sum(&terms);
+    let mut reply = Vec::new();
+    let server = sum.reply(&session.public, &used, &mut session.prg, &mut reply).unwrap();
+    let client = session.secret.open(&reply, &used).unwrap();
+    for i in 0..4096 {
+        let error = distance(client[i].wrapping_add(server[i]), sums[i], 37);
+        assert!(error.abs() <= 1, "off by {error}");
+    }
+}
+
+#[test]
+fn typical_noise_is_far_below_the_bound() {
+    for (degree, bits, ring_bits) in [(4096, [40, 39], 37), (8192, [50, 50], 37)] {
+        let parameters = Parameters::new(degree, bits, ring_bits, 576 << 16).unwrap();
+        let mut session = Session::new(&parameters, 4);
+        let (message, weights) = (session.message(), session.weights(576, 16));
+        let expected = negacyclic(&message, &weights);
+        let mut sum = session.sum(&[(message, weights)]);
+        let zero = Zero::draw(&session.public, &mut session.prg);
+        zero.add_transformed(&session.public, &mut sum.c0, &mut sum.c1);
+        let (mut c0, mut c1) = (sum.c0.inverse(&parameters), sum.c1.inverse(&parameters));
+        zero.add_errors(&parameters, &mut c0, &mut c1);
+        let used: Vec<usize> = (0..degree).collect();
+        let mut reply = Vec::new();
+        write_reply(&parameters, &c0, &c1, &used, &vec![0; degree], &mut reply);
+        let guard = parameters.reply_bits() - ring_bits;
+        let phases = session.secret.phases(&reply, &used).unwrap();
+        let noise =
+            phases.iter().zip(&expected).map(|(phase, m)| distance(*phase, m << guard, parameters.reply_bits()));
+        let square: f64 = noise.clone().map(|x| (x * x) as f64).sum();
+        let (deviation, largest) = ((square / degree as f64).sqrt(), noise.map(i64::abs).max().unwrap());
+        // Rounding errors, uniform in a unit, times a ternary secret: sqrt(N / 18).
+        let typical = (degree as f64 / 18.0).sqrt();
+        assert!((0.8 * typical..1.2 * typical).contains(&deviation), "deviation {deviation}, typical {typical}");
+        assert!(largest < 1 << (guard - 1), "largest {largest} of {}", 1 << guard);
+    }
+}
