@@ -1,1 +1,39 @@
-//! Oblivious transfer: base OT, OT extension, and the stock of correlations made from it.
+//! Oblivious transfer, and the stock of correlations that the online protocols consume.
+//!
+//! | Module | What | Paper |
+//! |---|---|---|
+//! | `base` | 128 base OTs over Ristretto | Masny and Rindal, "Endemic Oblivious Transfer" (CCS 2019) |
+//! | `tree` | puncturable PRF for groups of base OTs | Goldreich, Goldwasser and Micali (1986), as in SoftSpokenOT |
+//! | `softspoken` | OT extension from small-field VOLE | Roy, "SoftSpokenOT" (CRYPTO 2022) |
+//! | `random` | random OTs from correlated ones | Ishai, Kilian, Nissim and Petrank (CRYPTO 2003) |
+//! | `stock` | bit triples, private ANDs, products | Asharov, Lindell, Schneider and Zohner (CCS 2013) |
+//!
+//! Threat model: both parties follow the protocol (semi-honest); each sees all of its own messages and randomness.
+//! A peer that deviates may learn secrets of the correlations it is party to, but can cause neither a panic nor an
+//! allocation by a length it chose. [`cost`] gives bytes, messages and rounds exactly.
+#![forbid(unsafe_code)]
+
+mod base;
+mod correlated;
+mod correlations;
+pub mod cost;
+mod dealer;
+mod demand;
+mod error;
+mod fold;
+mod material;
+mod party;
+mod random;
+mod schedule;
+mod softspoken;
+mod stock;
+mod tree;
+
+pub use correlated::{CotReceiver, CotSender};
+pub use correlations::{PrivateAnds, ProductsReceived, ProductsSent, Triples};
+pub use demand::{Demand, Role};
+pub use error::{Error, Kind};
+pub use party::OtParty;
+pub use random::{BitsReceived, BitsSent, WordsReceived, WordsSent};
+pub use softspoken::{FieldBits, SoftSpokenReceiver, SoftSpokenSender};
+pub use stock::Stock;

@@ -1,0 +1,78 @@
+//! Who the parties are, and how many correlations they want.
+
+use std::ops::Add;
+
+/// Which of the two parties one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Holds the input and learns the output.
+    Client,
+    /// Holds the weights.
+    Server,
+}
+
+impl Role {
+    /// The other party.
+    pub fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// The byte that stands for the role in messages and stored correlations.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Client => 0,
+            Self::Server => 1,
+        }
+    }
+
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        [Self::Client, Self::Server].into_iter().find(|role| role.code() == code)
+    }
+}
+
+/// How many correlations of each kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Demand {
+    /// Bit OTs with the server as sender, each for one AND of a bit of the server with a bit of the client.
+    pub private_ands: usize,
+    /// Bit triples shared by exclusive or, each for one AND of two shared bits.
+    pub triples: usize,
+    /// Products of a ring element of the server with a bit of the client.
+    pub products_sent_by_server: usize,
+    /// Products of a ring element of the client with a bit of the server.
+    pub products_sent_by_client: usize,
+}
+
+impl Demand {
+    /// Random bit OTs in which `sender` is the sender.
+    pub(crate) fn bit_ots(&self, sender: Role) -> usize {
+        match sender {
+            Role::Client => self.triples,
+            Role::Server => self.private_ands + self.triples,
+        }
+    }
+
+    /// Random word OTs in which `sender` is the sender.
+    pub(crate) fn word_ots(&self, sender: Role) -> usize {
+        match sender {
+            Role::Client => self.products_sent_by_client,
+            Role::Server => self.products_sent_by_server,
+        }
+    }
+}
+
+impl Add for Demand {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            private_ands: self.private_ands + other.private_ands,
+            triples: self.triples + other.triples,
+            products_sent_by_server: self.products_sent_by_server + other.products_sent_by_server,
+            products_sent_by_client: self.products_sent_by_client + other.products_sent_by_client,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What can go wrong, in three families: the peer, the caller, the world.
+
+use std::fmt;
+
+/// Any failure of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A message of the right length has impossible contents.
+    #[error("the peer broke the protocol: {what}")]
+    PeerMisbehaved {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// More correlations were asked for than are left. Nothing was handed out.
+    #[error("{asked} {kind} were asked for but {left} are left in the stock; a larger demand must be generated")]
+    StockExhausted {
+        /// Correlations asked for.
+        asked: usize,
+        /// Correlations left.
+        left: usize,
+        /// Which correlations.
+        kind: Kind,
+    },
+    /// Stored correlations cannot be read.
+    #[error("the stored correlations cannot be used: {what}")]
+    InvalidStock {
+        /// What is wrong with them.
+        what: &'static str,
+    },
+    /// The caller asked for something impossible.
+    #[error("the oblivious transfer was used wrongly: {what}")]
+    Misuse {
+        /// What is wrong and what to do.
+        what: &'static str,
+    },
+    /// The link failed, or the peer broke its framing.
+    #[error(transparent)]
+    Channel(#[from] privet_channel::Error),
+    /// The operating system gave no entropy.
+    #[error(transparent)]
+    Io(#[from] privet_prg::Error),
+}
+
+/// The kinds of correlations in a [`crate::Stock`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Bit OTs for ANDs of privately held bits.
+    PrivateAnds,
+    /// Bit triples.
+    Triples,
+    /// Products of which this party holds the ring element.
+    ProductsSent,
+    /// Products of which this party holds the bit.
+    ProductsReceived,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PrivateAnds => "private ANDs",
+            Self::Triples => "bit triples",
+            Self::ProductsSent => "products sent",
+            Self::ProductsReceived => "products received",
+        })
+    }
+}

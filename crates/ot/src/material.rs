@@ -1,0 +1,110 @@
+//! A stock as bytes, for a store of material made ahead of time.
+//!
+//! Layout: `privet stock` and the version (1), the role (0 client, 1 server), four 64-bit counts in the order of
+//! [`crate::Kind`], then every vector in the order of the structs' fields. Bits are packed 8 to a byte, words
+//! little-endian. Only what is left is written. The bytes are secret, and using them twice breaks every secret they
+//! protect: a store must hand them out once.
+
+use privet_ring::Bits;
+
+use crate::correlations::{PrivateAnds, ProductsReceived, ProductsSent, Triples};
+use crate::random::{BitsReceived, BitsSent};
+use crate::{Error, Role, Stock};
+
+const MAGIC: &[u8; 12] = b"privet stock";
+const VERSION: u8 = 1;
+
+impl Stock {
+    /// What is left, in the layout of version 1.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([VERSION, self.role.code()]);
+        let [ands, triples, sent, received] = self.taken;
+        let ands = self.private_ands.slice(ands, self.private_ands.len() - ands);
+        let triples = self.triples.slice(triples, self.triples.a.len() - triples);
+        let sent = self.products_sent.slice(sent, self.products_sent.rho.len() - sent);
+        let received = self.products_received.slice(received, self.products_received.share.len() - received);
+        for count in [ands.len(), triples.a.len(), sent.rho.len(), received.share.len()] {
+            bytes.extend((count as u64).to_le_bytes());
+        }
+        let [first, second] = match &ands {
+            PrivateAnds::Server(ots) => [&ots.r0, &ots.r1],
+            PrivateAnds::Client(ots) => [&ots.choice, &ots.received],
+        };
+        for bits in [first, second, &triples.a, &triples.b, &triples.c] {
+            bytes.extend(bits.to_bytes());
+        }
+        for word in sent.rho.iter().chain(&sent.share) {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(received.choice.to_bytes());
+        for word in &received.share {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what [`Stock::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::InvalidStock`] for anything else; nothing is allocated by a count that the length does not bear out.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader(bytes);
+        if reader.take(MAGIC.len())? != MAGIC {
+            return Err(Error::InvalidStock { what: "they are no stored stock" });
+        }
+        if reader.byte()? != VERSION {
+            return Err(Error::InvalidStock { what: "they have another version" });
+        }
+        let role = Role::from_code(reader.byte()?).ok_or(Error::InvalidStock { what: "their role is unknown" })?;
+        let (ands, triples, sent, received) = (reader.count()?, reader.count()?, reader.count()?, reader.count()?);
+        let (first, second) = (reader.bits(ands)?, reader.bits(ands)?);
+        let private_ands = match role {
+            Role::Server => PrivateAnds::Server(BitsSent { r0: first, r1: second }),
+            Role::Client => PrivateAnds::Client(BitsReceived { choice: first, received: second }),
+        };
+        let triples = Triples { a: reader.bits(triples)?, b: reader.bits(triples)?, c: reader.bits(triples)? };
+        let products_sent = ProductsSent { rho: reader.words(sent)?, share: reader.words(sent)? };
+        let products_received = ProductsReceived { choice: reader.bits(received)?, share: reader.words(received)? };
+        if !reader.0.is_empty() {
+            return Err(Error::InvalidStock { what: "they are too long" });
+        }
+        Ok(Self { role, private_ands, triples, products_sent, products_received, taken: [0; 4] })
+    }
+}
+
+/// The bytes that are still to be read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Error::InvalidStock { what: "they are too short" })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn byte(&mut self) -> Result<u8, Error> {
+        Ok(self.take(1)?.iter().copied().sum())
+    }
+
+    fn count(&mut self) -> Result<usize, Error> {
+        let bytes = self.take(8)?;
+        let count = bytes.iter().rev().fold(0, |count, &byte| count << 8 | u64::from(byte));
+        usize::try_from(count).map_err(|_| Error::InvalidStock { what: "a count is too large" })
+    }
+
+    fn bits(&mut self, count: usize) -> Result<Bits, Error> {
+        let bytes = self.take(count.div_ceil(8))?;
+        let unused = bytes.len() * 8 - count;
+        if unused > 0 && bytes.last().is_some_and(|last| last >> (8 - unused) != 0) {
+            return Err(Error::InvalidStock { what: "bits beyond the end of a vector are set" });
+        }
+        Bits::from_bytes(bytes, count).map_err(|_| Error::InvalidStock { what: "they are too short" })
+    }
+
+    fn words(&mut self, count: usize) -> Result<Vec<u64>, Error> {
+        let length = count.checked_mul(8).ok_or(Error::InvalidStock { what: "a count is too large" })?;
+        let (words, _) = self.take(length)?.as_chunks();
+        Ok(words.iter().map(|&word| u64::from_le_bytes(word)).collect())
+    }
+}

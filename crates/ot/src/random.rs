@@ -1,0 +1,127 @@
+//! Random OT from correlated OT: hashing breaks the correlation (Ishai, Kilian, Nissim and Petrank, CRYPTO 2003), with
+//! the tweakable hash of [`privet_prg::hash`] and the running index of the OT as its tweak.
+//!
+//! The sender's two messages are `H(q, i)` and `H(q ^ delta, i)`; the receiver knows `H(t, i)`, the one its choice bit
+//! selects. A bit OT keeps bit 0 of the hash, a word OT its low 64 bits.
+
+use privet_prg::{Block, hash};
+use privet_ring::Bits;
+use rayon::prelude::*;
+
+/// Blocks hashed at once: both copies stay in the second-level cache.
+const PIECE: usize = 4096;
+
+/// The sender's side of random bit OTs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BitsSent {
+    /// What the receiver gets where it chose 0.
+    pub r0: Bits,
+    /// What the receiver gets where it chose 1.
+    pub r1: Bits,
+}
+
+/// The receiver's side of random bit OTs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BitsReceived {
+    /// The choice bits.
+    pub choice: Bits,
+    /// `r0` where the choice bit is 0, `r1` where it is 1.
+    pub received: Bits,
+}
+
+/// The sender's side of random word OTs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WordsSent {
+    /// What the receiver gets where it chose 0.
+    pub m0: Vec<u64>,
+    /// What the receiver gets where it chose 1.
+    pub m1: Vec<u64>,
+}
+
+/// The receiver's side of random word OTs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WordsReceived {
+    /// The choice bits.
+    pub choice: Bits,
+    /// `m0` where the choice bit is 0, `m1` where it is 1.
+    pub received: Vec<u64>,
+}
+
+impl BitsSent {
+    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
+        Self { r0: self.r0.slice(start, len), r1: self.r1.slice(start, len) }
+    }
+
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.r0.extend(&other.r0);
+        self.r1.extend(&other.r1);
+    }
+}
+
+impl BitsReceived {
+    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
+        Self { choice: self.choice.slice(start, len), received: self.received.slice(start, len) }
+    }
+
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.choice.extend(&other.choice);
+        self.received.extend(&other.received);
+    }
+}
+
+/// Hashes of `blocks`, the first with index `first`: bit 0 of each, packed.
+pub(crate) fn bits(mut blocks: Vec<Block>, first: u64) -> Bits {
+    let mut words = vec![0; blocks.len().div_ceil(64)];
+    blocks.par_chunks_mut(PIECE).zip(words.par_chunks_mut(PIECE / 64)).enumerate().for_each(
+        |(piece, (blocks, words))| {
+            hash::tweaked(blocks, first + (piece * PIECE) as u64);
+            pack(blocks, words);
+        },
+    );
+    packed(words, blocks.len())
+}
+
+/// As [`bits`], for both messages of the sender.
+pub(crate) fn both_bits(mut q: Vec<Block>, delta: Block, first: u64) -> BitsSent {
+    let words = q.len().div_ceil(64);
+    let (mut r0, mut r1) = (vec![0; words], vec![0; words]);
+    q.par_chunks_mut(PIECE)
+        .zip(r0.par_chunks_mut(PIECE / 64))
+        .zip(r1.par_chunks_mut(PIECE / 64))
+        .enumerate()
+        .for_each_init(Vec::new, |flipped: &mut Vec<Block>, (piece, ((q, r0), r1))| {
+            let first = first + (piece * PIECE) as u64;
+            flipped.clear();
+            flipped.extend(q.iter().map(|q| q ^ delta));
+            hash::tweaked(q, first);
+            pack(q, r0);
+            hash::tweaked(flipped, first);
+            pack(flipped, r1);
+        });
+    BitsSent { r0: packed(r0, q.len()), r1: packed(r1, q.len()) }
+}
+
+/// Hashes of `blocks`, the first with index `first`: the low word of each.
+pub(crate) fn words(mut blocks: Vec<Block>, first: u64) -> Vec<u64> {
+    blocks.par_chunks_mut(PIECE).enumerate().for_each(|(piece, blocks)| {
+        hash::tweaked(blocks, first + (piece * PIECE) as u64);
+    });
+    blocks.iter().map(|&block| block as u64).collect()
+}
+
+/// As [`words`], for both messages of the sender.
+pub(crate) fn both_words(q: Vec<Block>, delta: Block, first: u64) -> WordsSent {
+    let flipped = q.iter().map(|q| q ^ delta).collect();
+    WordsSent { m0: words(q, first), m1: words(flipped, first) }
+}
+
+/// Bit 0 of every block.
+fn pack(blocks: &[Block], words: &mut [u64]) {
+    for (word, blocks) in words.iter_mut().zip(blocks.chunks(64)) {
+        *word = blocks.iter().enumerate().fold(0, |word, (i, &block)| word | (block as u64 & 1) << i);
+    }
+}
+
+fn packed(words: Vec<u64>, len: usize) -> Bits {
+    Bits::from_words(words, len).expect("one word per 64 bits")
+}

@@ -1,0 +1,192 @@
+//! Correlated OT by extension of 128 base OTs: SoftSpokenOT (Roy, CRYPTO 2022), semi-honest, with the repetition code.
+//!
+//! Each of `128 / k` groups gives a small-field VOLE ([`crate::fold`]); the receiver takes the `u` of group 0 as its
+//! choice bits and sends, for every other group, the difference of that group's `u` from it: `128 / k - 1` bits per OT,
+//! one message, no reply. `k = 1` is IKNP without its first column. Larger `k` trades computation
+//! (`128 / k * 2^k / 128` AES calls per OT) for bytes.
+//!
+//! Work goes through in pieces of 8192 OTs, each in cache, spread over the threads of rayon's pool.
+
+use privet_channel::Channel;
+use privet_prg::{Block, transpose};
+use privet_ring::Bits;
+use rayon::prelude::*;
+
+use crate::correlated::{CotReceiver, CotSender};
+use crate::fold::{Forest, add};
+use crate::{Error, tree};
+
+/// Blocks of 128 OTs in a piece: what AES takes at once, and what keeps a piece in the second-level cache.
+const PIECE: usize = 64;
+
+/// The parameter `k` of SoftSpokenOT: log2 of the field's size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum FieldBits {
+    /// IKNP: 127 bits and one AES call per side and OT, nearly.
+    One,
+    /// 63 bits and two AES calls.
+    Two,
+    /// 31 bits and four AES calls.
+    #[default]
+    Four,
+    /// 15 bits and 32 AES calls.
+    Eight,
+}
+
+impl FieldBits {
+    /// The number `k`.
+    pub fn k(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+
+    /// The parameter for `k`, if it is 1, 2, 4 or 8.
+    pub fn from_k(k: usize) -> Option<Self> {
+        [Self::One, Self::Two, Self::Four, Self::Eight].into_iter().find(|field| field.k() == k)
+    }
+
+    /// Blocks that the receiver sends per 128 OTs.
+    pub(crate) fn sent_blocks(self) -> usize {
+        128 / self.k() - 1
+    }
+}
+
+/// The sender of the extension: it was the receiver of the base OTs.
+pub struct SoftSpokenSender {
+    field: FieldBits,
+    delta: Block,
+    forest: Forest,
+    next_block: u64,
+}
+
+impl SoftSpokenSender {
+    /// `seeds`: from [`tree::grow`] with the same `delta`.
+    pub(crate) fn new(field: FieldBits, delta: Block, seeds: &tree::Seeds) -> Self {
+        Self { field, delta, forest: Forest::new(field.k(), seeds, true), next_block: 0 }
+    }
+
+    /// The blocks `q` of a piece from the receiver's message for it.
+    fn piece(&self, first: u64, message: &[[u8; 16]], q: &mut [Block], scratch: &mut Scratch) {
+        let (k, width) = (self.field.k(), q.len() / 128);
+        let (rows, leaves) = scratch.cut(k, width);
+        for (group, rows) in rows.chunks_exact_mut(k * width).enumerate() {
+            self.forest.sums(group, first, rows, leaves);
+            let Some(before) = group.checked_sub(1) else { continue };
+            let correction = &message[before * width..][..width];
+            for (bit, row) in rows.chunks_exact_mut(width).enumerate() {
+                let mask = (self.delta >> (group * k + bit) & 1).wrapping_neg();
+                for (row, correction) in row.iter_mut().zip(correction) {
+                    *row ^= Block::from_le_bytes(*correction) & mask;
+                }
+            }
+        }
+        transpose::columns(rows, q);
+    }
+}
+
+impl CotSender for SoftSpokenSender {
+    fn delta(&self) -> Block {
+        self.delta
+    }
+
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
+        let blocks = count.div_ceil(128);
+        let sent = self.field.sent_blocks();
+        let message = channel.recv(16 * sent * blocks)?;
+        let (message, _) = message.as_chunks::<16>();
+        let mut q = vec![0; 128 * blocks];
+        q.par_chunks_mut(128 * PIECE).zip(message.par_chunks(sent * PIECE)).enumerate().for_each_init(
+            Scratch::default,
+            |scratch, (index, (q, message))| {
+                self.piece(self.next_block + (index * PIECE) as u64, message, q, scratch);
+            },
+        );
+        self.next_block += blocks as u64;
+        q.truncate(count);
+        Ok(q)
+    }
+}
+
+/// The receiver of the extension: it was the sender of the base OTs.
+pub struct SoftSpokenReceiver {
+    field: FieldBits,
+    forest: Forest,
+    next_block: u64,
+}
+
+impl SoftSpokenReceiver {
+    /// `seeds`: from [`tree::plant`].
+    pub(crate) fn new(field: FieldBits, seeds: &tree::Seeds) -> Self {
+        Self { field, forest: Forest::new(field.k(), seeds, false), next_block: 0 }
+    }
+
+    /// Choice bits, blocks `t` and the message of a piece.
+    fn piece(
+        &self,
+        first: u64,
+        message: &mut [[u8; 16]],
+        choice: &mut [Block],
+        t: &mut [Block],
+        scratch: &mut Scratch,
+    ) {
+        let (k, width) = (self.field.k(), choice.len());
+        let (rows, leaves) = scratch.cut(k, width);
+        for (group, rows) in rows.chunks_exact_mut(k * width).enumerate() {
+            self.forest.sums(group, first, rows, leaves);
+            let u = &mut leaves[..width];
+            let Some(before) = group.checked_sub(1) else {
+                choice.copy_from_slice(u);
+                continue;
+            };
+            add(u, choice);
+            for (bytes, block) in message[before * width..][..width].iter_mut().zip(u) {
+                *bytes = block.to_le_bytes();
+            }
+        }
+        transpose::columns(rows, t);
+    }
+}
+
+impl CotReceiver for SoftSpokenReceiver {
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<(Bits, Vec<Block>), Error> {
+        let blocks = count.div_ceil(128);
+        let sent = self.field.sent_blocks();
+        let mut message = vec![[0; 16]; sent * blocks];
+        let mut choice = vec![0; blocks];
+        let mut t = vec![0; 128 * blocks];
+        t.par_chunks_mut(128 * PIECE)
+            .zip(choice.par_chunks_mut(PIECE))
+            .zip(message.par_chunks_mut(sent * PIECE))
+            .enumerate()
+            .for_each_init(Scratch::default, |scratch, (index, ((t, choice), message))| {
+                self.piece(self.next_block + (index * PIECE) as u64, message, choice, t, scratch);
+            });
+        self.next_block += blocks as u64;
+        channel.send(message.as_flattened())?;
+        t.truncate(count);
+        let mut words: Vec<u64> = choice.iter().flat_map(|&block| [block as u64, (block >> 64) as u64]).collect();
+        words.truncate(count.div_ceil(64));
+        let choice =
+            Bits::from_words(words, count).map_err(|_| Error::Misuse { what: "a count of OTs is too large" })?;
+        Ok((choice, t))
+    }
+}
+
+/// The working memory of a piece.
+#[derive(Default)]
+struct Scratch(Vec<Block>);
+
+impl Scratch {
+    /// 128 rows and `2^k` leaves of `width` blocks.
+    fn cut(&mut self, k: usize, width: usize) -> (&mut [Block], &mut [Block]) {
+        let needed = (128 + (1 << k)) * width;
+        if self.0.len() < needed {
+            self.0.resize(needed, 0);
+        }
+        self.0[..needed].split_at_mut(128 * width)
+    }
+}

@@ -1,0 +1,160 @@
+//! The stock of correlations: generated ahead of time, handed out once.
+
+use privet_channel::Channel;
+use zeroize::Zeroize;
+
+use crate::correlations::{PrivateAnds, ProductsReceived, ProductsSent, Triples};
+use crate::random::{BitsReceived, BitsSent};
+use crate::schedule::{self, Run};
+use crate::{Demand, Error, Kind, OtParty, Role};
+
+/// One party's correlations. Every `take_*` hands out correlations that no other call gets; the two parties must take
+/// the same amounts of each kind in the same order.
+pub struct Stock {
+    pub(crate) role: Role,
+    pub(crate) private_ands: PrivateAnds,
+    pub(crate) triples: Triples,
+    pub(crate) products_sent: ProductsSent,
+    pub(crate) products_received: ProductsReceived,
+    /// How many of each kind are gone, in the order of [`Kind`].
+    pub(crate) taken: [usize; 4],
+}
+
+/// All OTs of one party before they become correlations.
+#[derive(Default)]
+pub(crate) struct Ots {
+    pub(crate) bits_sent: BitsSent,
+    pub(crate) bits_received: BitsReceived,
+    pub(crate) products_sent: ProductsSent,
+    pub(crate) products_received: ProductsReceived,
+}
+
+impl Stock {
+    /// Makes `demand` with the peer, who must ask for the same. Cost: [`crate::cost::generate`].
+    ///
+    /// # Errors
+    /// Those of [`OtParty::send_bits`]; after one, the party must not be used again.
+    pub fn generate(party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Self, Error> {
+        let role = party.role();
+        let mut ots = Ots::default();
+        let outgoing = schedule::runs(demand.bit_ots(role.peer()), demand.word_ots(role.peer()));
+        let incoming = schedule::runs(demand.bit_ots(role), demand.word_ots(role));
+        for (outgoing, incoming) in schedule::batches(&outgoing, &incoming) {
+            for &run in outgoing {
+                match run {
+                    Run::Bits(count) => ots.bits_received.extend(&party.receive_bits(channel, count)?),
+                    Run::Words(count) => ots.products_received.extend(&party.receive_words(channel, count)?),
+                }
+            }
+            channel.flush()?;
+            for &run in incoming {
+                match run {
+                    Run::Bits(count) => ots.bits_sent.extend(&party.send_bits(channel, count)?),
+                    Run::Words(count) => ots.products_sent.extend(&party.send_words(channel, count)?),
+                }
+            }
+        }
+        Ok(Self::assemble(role, demand, ots))
+    }
+
+    /// Which party's stock this is.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// What is left.
+    pub fn left(&self) -> Demand {
+        let (sent, received) = (self.left_of(Kind::ProductsSent), self.left_of(Kind::ProductsReceived));
+        let (by_server, by_client) = match self.role {
+            Role::Server => (sent, received),
+            Role::Client => (received, sent),
+        };
+        Demand {
+            private_ands: self.left_of(Kind::PrivateAnds),
+            triples: self.left_of(Kind::Triples),
+            products_sent_by_server: by_server,
+            products_sent_by_client: by_client,
+        }
+    }
+
+    /// The next `count` private ANDs.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn take_private_ands(&mut self, count: usize) -> Result<PrivateAnds, Error> {
+        let start = self.claim(Kind::PrivateAnds, count)?;
+        Ok(self.private_ands.slice(start, count))
+    }
+
+    /// The next `count` bit triples.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn take_triples(&mut self, count: usize) -> Result<Triples, Error> {
+        let start = self.claim(Kind::Triples, count)?;
+        Ok(self.triples.slice(start, count))
+    }
+
+    /// The next `count` products of which this party holds the ring element.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn take_products_sent(&mut self, count: usize) -> Result<ProductsSent, Error> {
+        let start = self.claim(Kind::ProductsSent, count)?;
+        Ok(self.products_sent.slice(start, count))
+    }
+
+    /// The next `count` products of which this party holds the bit.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn take_products_received(&mut self, count: usize) -> Result<ProductsReceived, Error> {
+        let start = self.claim(Kind::ProductsReceived, count)?;
+        Ok(self.products_received.slice(start, count))
+    }
+
+    /// Makes private ANDs of the first bit OTs from the server, and triples of all other bit OTs.
+    pub(crate) fn assemble(role: Role, demand: &Demand, ots: Ots) -> Self {
+        let (ands, triples) = (demand.private_ands, demand.triples);
+        let (sent, received) = (&ots.bits_sent, &ots.bits_received);
+        let (private_ands, triples) = match role {
+            Role::Server => {
+                (PrivateAnds::Server(sent.slice(0, ands)), Triples::from_ots(&sent.slice(ands, triples), received))
+            }
+            Role::Client => {
+                (PrivateAnds::Client(received.slice(0, ands)), Triples::from_ots(sent, &received.slice(ands, triples)))
+            }
+        };
+        let (products_sent, products_received) = (ots.products_sent, ots.products_received);
+        Self { role, private_ands, triples, products_sent, products_received, taken: [0; 4] }
+    }
+
+    fn left_of(&self, kind: Kind) -> usize {
+        let made = match kind {
+            Kind::PrivateAnds => self.private_ands.len(),
+            Kind::Triples => self.triples.a.len(),
+            Kind::ProductsSent => self.products_sent.rho.len(),
+            Kind::ProductsReceived => self.products_received.share.len(),
+        };
+        made - self.taken[kind as usize]
+    }
+
+    /// Marks `asked` of `kind` as gone. Returns where they start.
+    fn claim(&mut self, kind: Kind, asked: usize) -> Result<usize, Error> {
+        let left = self.left_of(kind);
+        if asked > left {
+            return Err(Error::StockExhausted { asked, left, kind });
+        }
+        let start = self.taken[kind as usize];
+        self.taken[kind as usize] += asked;
+        Ok(start)
+    }
+}
+
+impl Drop for Stock {
+    fn drop(&mut self) {
+        self.products_sent.rho.zeroize();
+        self.products_sent.share.zeroize();
+        self.products_received.share.zeroize();
+    }
+}
