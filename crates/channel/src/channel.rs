@@ -108,8 +108,7 @@ impl Channel {
     /// As [`Channel::send`].
     pub fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
-        let deadline = Deadline::for_bytes(self.timeout, self.gathered.len(), TAKING);
-        let flushed = self.flush_by(deadline);
+        let flushed = self.flush_by(Deadline::after(self.timeout, TAKING));
         self.noted(flushed)
     }
 
@@ -137,8 +136,8 @@ impl Channel {
         self.cost
     }
 
-    /// Bounds the wait for any one message (default 120 s). A message of `n` bytes is given `n / (256 KiB)` seconds
-    /// more, so that large ones may pass slow links.
+    /// Bounds the wait for any one message (default 120 s). While bytes move, a second more
+    /// is given for each 256 KiB, so that large messages may pass slow links.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
@@ -173,14 +172,14 @@ impl Channel {
     /// Gathers bytes, and writes what has gathered when it is much.
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         if self.gathered.len() + bytes.len() > GATHER_BYTES {
-            let deadline = Deadline::for_bytes(self.timeout, self.gathered.len() + bytes.len(), TAKING);
+            let mut deadline = Deadline::after(self.timeout, TAKING);
             let (now, later) = bytes.split_at(bytes.len().min(GATHER_BYTES - self.gathered.len()));
             self.gathered.extend_from_slice(now);
-            let mut written = self.transport.write(&self.gathered, deadline);
+            let mut written = self.transport.write(&self.gathered, &mut deadline);
             self.gathered.clear();
             bytes = later;
             if written.is_ok() && bytes.len() >= GATHER_BYTES {
-                written = self.transport.write(bytes, deadline);
+                written = self.transport.write(bytes, &mut deadline);
                 bytes = &[];
             }
             self.noted(written)?;
@@ -189,13 +188,13 @@ impl Channel {
         Ok(())
     }
 
-    fn flush_by(&mut self, deadline: Deadline) -> Result<(), Error> {
+    fn flush_by(&mut self, mut deadline: Deadline) -> Result<(), Error> {
         if !self.gathered.is_empty() {
-            let written = self.transport.write(&self.gathered, deadline);
+            let written = self.transport.write(&self.gathered, &mut deadline);
             self.gathered.clear();
             written?;
         }
-        self.transport.flush(deadline)
+        self.transport.flush(&mut deadline)
     }
 
     /// Flushes, waits for the next frame and checks its header. Returns the payload's length.
@@ -206,13 +205,13 @@ impl Channel {
     }
 
     fn read_header(&mut self, due: Due) -> Result<usize, Error> {
-        let deadline = Deadline::after(self.timeout, MESSAGE);
+        let mut deadline = Deadline::after(self.timeout, MESSAGE);
         let mut bytes = [0; HEADER_BYTES];
-        self.transport.read(&mut bytes, deadline)?;
+        self.transport.read(&mut bytes, &mut deadline)?;
         let header = Header::from_bytes(bytes)?;
         let actual = header.length as usize;
         match (header.kind, due) {
-            (Kind::Abort, _) => Err(self.read_abort(actual, deadline)),
+            (Kind::Abort, _) => Err(self.read_abort(actual, &mut deadline)),
             (Kind::Data, Due::Exactly(expected)) if actual != expected => {
                 Err(PeerMisbehaved::WrongLength { expected, actual }.into())
             }
@@ -222,8 +221,7 @@ impl Channel {
     }
 
     fn receive_payload(&mut self, out: &mut [u8]) -> Result<(), Error> {
-        let deadline = Deadline::for_bytes(self.timeout, out.len(), MESSAGE);
-        let read = self.transport.read(out, deadline);
+        let read = self.transport.read(out, &mut Deadline::after(self.timeout, MESSAGE));
         self.noted(read)?;
         self.cost.bytes_received += (HEADER_BYTES + out.len()) as u64;
         self.cost.messages_received += 1;
@@ -233,7 +231,7 @@ impl Channel {
     }
 
     /// The error that an abort frame of `length` payload bytes stands for.
-    fn read_abort(&mut self, length: usize, deadline: Deadline) -> Error {
+    fn read_abort(&mut self, length: usize, deadline: &mut Deadline) -> Error {
         let mut payload = [0; 1 + ABORT_TEXT_BYTES];
         match payload.get_mut(..length) {
             Some(payload) => match self.transport.read(payload, deadline) {
@@ -246,19 +244,19 @@ impl Channel {
 
     /// Looks for an abort frame among what the peer sent before the link went down: it says more than "disconnected".
     fn last_word(&mut self) -> Option<Error> {
-        let deadline = Deadline::after(self.timeout.min(PARTING_TIMEOUT), MESSAGE);
+        let mut deadline = Deadline::after(self.timeout.min(PARTING_TIMEOUT), MESSAGE);
         let mut skipped = [0; 4096];
         loop {
             let mut bytes = [0; HEADER_BYTES];
-            self.transport.read(&mut bytes, deadline).ok()?;
+            self.transport.read(&mut bytes, &mut deadline).ok()?;
             let header = Header::from_bytes(bytes).ok()?;
             let mut left = header.length as usize;
             if header.kind == Kind::Abort {
-                return Some(self.read_abort(left, deadline)).filter(|error| *error != Io::Disconnected.into());
+                return Some(self.read_abort(left, &mut deadline)).filter(|error| *error != Io::Disconnected.into());
             }
             while left > 0 {
                 let part = left.min(skipped.len());
-                self.transport.read(&mut skipped[..part], deadline).ok()?;
+                self.transport.read(&mut skipped[..part], &mut deadline).ok()?;
                 left -= part;
             }
         }

@@ -22,9 +22,15 @@ mod deadline;
 mod error;
 mod frame;
 mod inbound;
+#[cfg(feature = "testing")]
+mod intercept;
 mod memory;
 mod peer;
+#[cfg(feature = "testing")]
+pub mod record;
 mod socket;
+#[cfg(feature = "testing")]
+pub mod tamper;
 pub mod tls;
 mod transport;
 

@@ -70,7 +70,7 @@ impl Pipe {
         Ok(())
     }
 
-    fn pop(&self, deadline: Deadline) -> Result<Vec<u8>, Error> {
+    fn pop(&self, deadline: &Deadline) -> Result<Vec<u8>, Error> {
         let mut state = self.lock();
         loop {
             if let Some(chunk) = state.chunks.pop_front() {
@@ -86,15 +86,15 @@ impl Pipe {
 }
 
 impl Transport for Memory {
-    fn write(&mut self, bytes: &[u8], _: Deadline) -> Result<(), Error> {
+    fn write(&mut self, bytes: &[u8], _: &mut Deadline) -> Result<(), Error> {
         bytes.chunks(CHUNK_BYTES).try_for_each(|chunk| self.outgoing.push(chunk.to_vec()))
     }
 
-    fn flush(&mut self, _: Deadline) -> Result<(), Error> {
+    fn flush(&mut self, _: &mut Deadline) -> Result<(), Error> {
         Ok(())
     }
 
-    fn read(&mut self, mut out: &mut [u8], deadline: Deadline) -> Result<(), Error> {
+    fn read(&mut self, mut out: &mut [u8], deadline: &mut Deadline) -> Result<(), Error> {
         while !out.is_empty() {
             let unread = &self.current[self.position..];
             if unread.is_empty() {

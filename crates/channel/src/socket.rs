@@ -36,13 +36,16 @@ impl Socket {
         }
     }
 
-    /// Lets `write` put bytes on the socket; false if it can take none now.
-    pub fn write(&mut self, mut write: impl FnMut(&mut dyn Write) -> io::Result<usize>) -> Result<bool, Error> {
+    /// Lets `write` put bytes on the socket; returns how many, `None` if it can take none now.
+    pub fn write(
+        &mut self,
+        mut write: impl FnMut(&mut dyn Write) -> io::Result<usize>,
+    ) -> Result<Option<usize>, Error> {
         loop {
             return match write(&mut self.0) {
-                Ok(_) => Ok(true),
+                Ok(count) => Ok(Some(count)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
                 Err(error) if is_disconnection(&error) => Err(Io::Disconnected.into()),
                 Err(error) => Err(failure("writing to the network", &error)),
             };
@@ -51,7 +54,7 @@ impl Socket {
 
     /// Waits until the socket can be read from (if `read`) or written to (if `write`), or has failed. Returns whether
     /// a read is worth trying.
-    pub fn wait(&self, read: bool, write: bool, deadline: Deadline) -> Result<bool, Error> {
+    pub fn wait(&self, read: bool, write: bool, deadline: &Deadline) -> Result<bool, Error> {
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, read);
         flags.set(PollFlags::OUT, write);
@@ -73,7 +76,7 @@ impl Socket {
                 Ok(Some(0)) | Err(_) => break,
                 Ok(Some(_)) if deadline.remaining().is_ok() => {}
                 Ok(Some(_)) => break,
-                Ok(None) if self.wait(true, false, deadline).is_ok() => {}
+                Ok(None) if self.wait(true, false, &deadline).is_ok() => {}
                 Ok(None) => break,
             }
         }
@@ -83,7 +86,7 @@ impl Socket {
 }
 
 /// Waits until `source` is ready for one of `flags`, or has failed.
-pub(crate) fn wait_for(source: &impl AsFd, flags: PollFlags, deadline: Deadline) -> Result<PollFlags, Error> {
+pub(crate) fn wait_for(source: &impl AsFd, flags: PollFlags, deadline: &Deadline) -> Result<PollFlags, Error> {
     loop {
         let left = deadline.remaining()?;
         // A wait too long for the system's clock is cut to an hour and taken up again.

@@ -10,13 +10,13 @@ pub(crate) trait Transport: Send {
     ///
     /// Must not wait for the peer to receive without also taking in what the peer sends meanwhile: this is what makes
     /// deadlock impossible when both sides send much before either receives.
-    fn write(&mut self, bytes: &[u8], deadline: Deadline) -> Result<(), Error>;
+    fn write(&mut self, bytes: &[u8], deadline: &mut Deadline) -> Result<(), Error>;
 
     /// Hands everything written to the network.
-    fn flush(&mut self, deadline: Deadline) -> Result<(), Error>;
+    fn flush(&mut self, deadline: &mut Deadline) -> Result<(), Error>;
 
     /// Fills `out` with the next bytes from the peer.
-    fn read(&mut self, out: &mut [u8], deadline: Deadline) -> Result<(), Error>;
+    fn read(&mut self, out: &mut [u8], deadline: &mut Deadline) -> Result<(), Error>;
 
     /// Ends the link such that what was flushed still reaches a peer that is alive. Waits a second at most.
     fn close(&mut self);

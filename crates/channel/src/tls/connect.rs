@@ -38,15 +38,15 @@ pub fn connect(
     let name = ServerName::try_from(server_name.to_owned())
         .map_err(|_| Misuse::ServerName { name: server_name.to_owned() })?;
     let config = config::client(identity, trust)?;
-    let deadline = Deadline::after(timeout, "a connection to the server");
-    let stream = reach(host, port, deadline)?;
+    let mut deadline = Deadline::after(timeout, "a connection to the server");
+    let stream = reach(host, port, &deadline)?;
     let connection = ClientConnection::new(config, name).map_err(translate)?;
-    let session = Session::establish(Socket::new(stream)?, connection, deadline)?;
+    let session = Session::establish(Socket::new(stream)?, connection, &mut deadline)?;
     Ok(Channel::new(Box::new(session)))
 }
 
 /// Connects to the first address of the host that answers.
-fn reach(host: &str, port: u16, deadline: Deadline) -> Result<TcpStream, Error> {
+fn reach(host: &str, port: u16, deadline: &Deadline) -> Result<TcpStream, Error> {
     let addresses = resolve(host, port, deadline)?;
     let mut last = None;
     for address in addresses {
@@ -68,7 +68,7 @@ fn reach(host: &str, port: u16, deadline: Deadline) -> Result<TcpStream, Error> 
 }
 
 /// The addresses of a host. The system's resolver has no time limit, so it runs on a thread of its own.
-fn resolve(host: &str, port: u16, deadline: Deadline) -> Result<Vec<SocketAddr>, Error> {
+fn resolve(host: &str, port: u16, deadline: &Deadline) -> Result<Vec<SocketAddr>, Error> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
     }

@@ -58,7 +58,7 @@ impl Listener {
             match self.listener.accept() {
                 Ok((stream, address)) => return Ok(Pending { stream, address, config: self.config.clone() }),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait_for(&self.listener, PollFlags::IN, deadline)?;
+                    wait_for(&self.listener, PollFlags::IN, &deadline)?;
                 }
                 // The client gave up between connecting and being accepted.
                 Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {
@@ -89,9 +89,9 @@ impl Pending {
     /// [`crate::PeerMisbehaved`] with `Certificate` if the client's certificate is missing or not accepted, `Refused`
     /// if it did not accept this side's, `Tls` if it does not speak the protocol; [`Io::TimedOut`] if it is too slow.
     pub fn handshake(self, timeout: Duration) -> Result<Channel, Error> {
-        let deadline = Deadline::after(timeout, "the client's TLS handshake");
+        let mut deadline = Deadline::after(timeout, "the client's TLS handshake");
         let connection = ServerConnection::new(self.config).map_err(translate)?;
-        let session = Session::establish(Socket::new(self.stream)?, connection, deadline)?;
+        let session = Session::establish(Socket::new(self.stream)?, connection, &mut deadline)?;
         Ok(Channel::new(Box::new(session)))
     }
 }

@@ -42,7 +42,11 @@ pub(super) struct Session {
 
 impl Session {
     /// Runs the handshake of `connection` over `socket` until both sides have accepted each other.
-    pub fn establish(socket: Socket, connection: impl Into<Connection>, deadline: Deadline) -> Result<Self, Error> {
+    pub fn establish(
+        socket: Socket,
+        connection: impl Into<Connection>,
+        deadline: &mut Deadline,
+    ) -> Result<Self, Error> {
         let mut session = Self {
             socket,
             connection: connection.into(),
@@ -62,7 +66,7 @@ impl Session {
         shaken.map(|()| session)
     }
 
-    fn shake_hands(&mut self, deadline: Deadline) -> Result<(), Error> {
+    fn shake_hands(&mut self, deadline: &mut Deadline) -> Result<(), Error> {
         loop {
             self.push(deadline)?;
             if !self.connection.is_handshaking() {
@@ -92,10 +96,11 @@ impl Session {
     }
 
     /// Writes all encrypted bytes to the socket, taking in what comes meanwhile.
-    fn push(&mut self, deadline: Deadline) -> Result<(), Error> {
+    fn push(&mut self, deadline: &mut Deadline) -> Result<(), Error> {
         while self.connection.wants_write() {
             let Self { socket, connection, .. } = self;
-            if socket.write(|mut out| connection.write_tls(&mut out))? {
+            if let Some(count) = socket.write(|mut out| connection.write_tls(&mut out))? {
+                deadline.moved(count);
                 continue;
             }
             if self.socket.wait(!self.ended, true, deadline)? {
@@ -108,7 +113,7 @@ impl Session {
     }
 
     /// Waits for bytes from the socket and decrypts what can be.
-    fn pull(&mut self, deadline: Deadline) -> Result<(), Error> {
+    fn pull(&mut self, deadline: &mut Deadline) -> Result<(), Error> {
         while self.fresh.is_empty() {
             if self.ended {
                 return Err(Io::Disconnected.into());
@@ -187,7 +192,7 @@ impl Session {
 }
 
 impl Transport for Session {
-    fn write(&mut self, bytes: &[u8], deadline: Deadline) -> Result<(), Error> {
+    fn write(&mut self, bytes: &[u8], deadline: &mut Deadline) -> Result<(), Error> {
         for part in bytes.chunks(WRITE_BYTES) {
             self.connection.writer().write_all(part).map_err(|error| crate::socket::failure("encrypting", &error))?;
             self.push(deadline)?;
@@ -195,15 +200,18 @@ impl Transport for Session {
         Ok(())
     }
 
-    fn flush(&mut self, deadline: Deadline) -> Result<(), Error> {
+    fn flush(&mut self, deadline: &mut Deadline) -> Result<(), Error> {
         self.push(deadline)
     }
 
-    fn read(&mut self, out: &mut [u8], deadline: Deadline) -> Result<(), Error> {
+    fn read(&mut self, out: &mut [u8], deadline: &mut Deadline) -> Result<(), Error> {
         let mut filled = self.inbound.pop(out);
         while filled < out.len() {
             match self.connection.reader().read(&mut out[filled..]) {
-                Ok(count @ 1..) => filled += count,
+                Ok(count @ 1..) => {
+                    filled += count;
+                    deadline.moved(count);
+                }
                 Ok(0) => return Err(Io::Disconnected.into()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.pull(deadline)?,
                 Err(error) => return Err(crate::socket::failure("decrypting", &error)),
