@@ -1,1 +1,38 @@
-//! Two-party protocols on shares: and, compare, relu, truncate, pool, argmax.
+//! Two-party protocols on additive and Boolean shares: the online phase of suite `gmw`.
+//!
+//! Client and server hold shares of values in Z_2^k and of bits; each protocol here turns shares of its input into
+//! fresh-looking shares of its output with the correlations of a [`privet_ot::Stock`], made beforehand. They follow
+//! SecONNds (comparison, ReLU, truncation, pooling) with fewer bits where a bit is already privately held; `cost` states
+//! the correlations, bytes and rounds of each.
+//!
+//! Threat model: both parties follow the protocol (semi-honest); every message is masked by correlations that are used
+//! once, so what a party sees is uniform and independent of the other's secrets.
+
+#![forbid(unsafe_code)]
+
+mod and;
+mod argmax;
+mod avgpool;
+mod compare;
+pub mod cost;
+mod error;
+mod extend;
+mod linear;
+mod maxpool;
+mod mux;
+mod party;
+mod relu;
+mod truncate;
+
+pub use and::{and, private_and};
+pub use argmax::{Ties, argmax};
+pub use avgpool::sum_windows;
+pub use compare::{Rounds, carry};
+pub use error::Error;
+pub use extend::extend;
+pub use linear::{open_to_client, open_to_server};
+pub use maxpool::max_pool;
+pub use mux::{mux, mux_all};
+pub use party::Party;
+pub use relu::{is_non_negative, relu};
+pub use truncate::drop_low_bits;

@@ -1,0 +1,75 @@
+//! Secret comparison (SecONNds, Algorithm 1), in the form that additive shares need: does the sum of two private
+//! values carry?
+//!
+//! The client's `x` exceeds the server's `y` exactly if `x + (2^k - 1 - y)` reaches `2^k`, so a comparison and a carry
+//! are one thing, and the leaves and nodes of the comparison tree are a carry-lookahead adder's generate and propagate
+//! bits. Every leaf is an AND of two privately held bits: one random OT and 2 bits on the wire, where the paper spends
+//! a triple and 4 bits. Nodes combine in linear depth (k - 1 ANDs in as many rounds) or in a tree (up to twice the ANDs
+//! in log2 k rounds).
+
+use privet_ring::{Bits, planes};
+
+use crate::{Error, Party, and, private_and};
+
+/// Depth of comparisons: linear suits a LAN, logarithmic a link with long round trips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounds {
+    /// Fewest bits: one AND per bit, one after the other.
+    Linear,
+    /// Fewest rounds: a balanced tree.
+    Log,
+}
+
+/// Shares of `[x_client + x_server >= 2^bits]`; `values`: this party's private summands below `2^bits`, `[n]`.
+///
+/// # Errors
+/// If the link fails or the stock lacks [`crate::cost::carry`]'s correlations.
+pub fn carry(party: &mut Party<'_>, values: &[u64], bits: u32) -> Result<Bits, Error> {
+    let propagate = planes::from_values(values, bits);
+    let generate = private_and(party, &join(&propagate))?;
+    let generate = (0..bits as usize).map(|j| generate.slice(j * values.len(), values.len())).collect();
+    match party.rounds {
+        Rounds::Linear => ripple(party, generate, &propagate),
+        Rounds::Log => tree(party, generate, propagate),
+    }
+}
+
+/// From the lowest bit up: `carry = generate ^ (propagate & carry)`.
+fn ripple(party: &mut Party<'_>, generate: Vec<Bits>, propagate: &[Bits]) -> Result<Bits, Error> {
+    let mut planes = generate.into_iter().zip(propagate);
+    let (mut carry, _) = planes.next().expect("a comparison has at least one bit");
+    for (generate, propagate) in planes {
+        carry = and(party, propagate, &carry)?;
+        carry.xor_assign(&generate);
+    }
+    Ok(carry)
+}
+
+/// Neighbouring spans of bits are joined level by level; the lowest span needs no propagate bit.
+fn tree(party: &mut Party<'_>, mut generate: Vec<Bits>, mut propagate: Vec<Bits>) -> Result<Bits, Error> {
+    let n = generate[0].len();
+    while generate.len() > 1 {
+        let pairs = generate.len() / 2;
+        let mut high = join((0..pairs).map(|i| &propagate[2 * i + 1]));
+        let mut low = join((0..pairs).map(|i| &generate[2 * i]));
+        high.extend(&join((1..pairs).map(|i| &propagate[2 * i + 1])));
+        low.extend(&join((1..pairs).map(|i| &propagate[2 * i])));
+        let product = and(party, &high, &low)?;
+
+        let node = |i: usize| product.slice(i * n, n);
+        let odd = (generate.len() % 2 == 1).then(|| (generate.pop(), propagate.pop()));
+        generate = (0..pairs).map(|i| generate[2 * i + 1].xor(&node(i))).collect();
+        propagate = std::iter::once(Bits::zeros(n)).chain((1..pairs).map(|i| node(pairs + i - 1))).collect();
+        if let Some((g, p)) = odd {
+            generate.extend(g);
+            propagate.extend(p);
+        }
+    }
+    Ok(generate.swap_remove(0))
+}
+
+fn join<'a>(parts: impl IntoIterator<Item = &'a Bits>) -> Bits {
+    let mut joined = Bits::default();
+    parts.into_iter().for_each(|part| joined.extend(part));
+    joined
+}

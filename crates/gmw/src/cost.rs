@@ -1,0 +1,143 @@
+//! What each protocol takes: correlations from the stock, bytes on the wire and rounds, as formulas.
+//!
+//! Bytes count a frame of 5 bytes for each message, as [`privet_channel::Cost`] does; `tests/cost.rs` holds every
+//! formula against the wire.
+
+use privet_ot::Demand;
+use privet_ring::Modulus;
+
+use crate::Rounds;
+
+/// Bytes of a frame's header on a channel.
+const FRAME_BYTES: usize = 5;
+
+/// Correlations and traffic of a protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Correlations taken from each party's stock.
+    pub demand: Demand,
+    /// Bytes that the client sends.
+    pub client_bytes: u64,
+    /// Bytes that the server sends.
+    pub server_bytes: u64,
+    /// Exchanges, or flights in one direction, that follow one another.
+    pub rounds: u64,
+}
+
+impl Cost {
+    fn exchange(demand: Demand, bytes: usize) -> Self {
+        let bytes = message(bytes);
+        Self { demand, client_bytes: bytes, server_bytes: bytes, rounds: 1 }
+    }
+}
+
+impl std::ops::Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            demand: self.demand + other.demand,
+            client_bytes: self.client_bytes + other.client_bytes,
+            server_bytes: self.server_bytes + other.server_bytes,
+            rounds: self.rounds + other.rounds,
+        }
+    }
+}
+
+impl std::iter::Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), |sum, cost| sum + cost)
+    }
+}
+
+fn message(payload: usize) -> u64 {
+    (payload + FRAME_BYTES) as u64
+}
+
+/// [`crate::and`] of `n` bits.
+pub fn and(n: usize) -> Cost {
+    Cost::exchange(Demand { triples: n, ..Demand::default() }, (2 * n).div_ceil(8))
+}
+
+/// [`crate::private_and`] of `n` bits.
+pub fn private_and(n: usize) -> Cost {
+    Cost::exchange(Demand { private_ands: n, ..Demand::default() }, n.div_ceil(8))
+}
+
+/// [`crate::carry`] of `n` sums of `bits` bits.
+pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
+    let leaves = private_and(n * bits as usize);
+    let nodes: Cost = match rounds {
+        Rounds::Linear => (1..bits).map(|_| and(n)).sum(),
+        Rounds::Log => {
+            let widths = std::iter::successors(Some(bits as usize), |&width| (width > 2).then_some(width.div_ceil(2)));
+            widths.filter(|&width| width > 1).map(|width| and(n * (2 * (width / 2) - 1))).sum()
+        }
+    };
+    leaves + nodes
+}
+
+/// [`crate::mux`] of `n` values of `bits` bits.
+pub fn mux(n: usize, bits: u32) -> Cost {
+    mux_all(n, &[bits])
+}
+
+/// [`crate::mux_all`] of vectors of `n` values whose widths are `widths`.
+pub fn mux_all(n: usize, widths: &[u32]) -> Cost {
+    let products = n * widths.len();
+    let demand = Demand { products_sent_by_server: products, products_sent_by_client: products, ..Demand::default() };
+    let bytes = widths.iter().map(|&bits| n.div_ceil(8) + Modulus::new(bits).packed_bytes(n)).sum();
+    Cost::exchange(demand, bytes)
+}
+
+/// [`crate::is_non_negative`] of `n` values of `bits` bits.
+pub fn is_non_negative(n: usize, bits: u32, rounds: Rounds) -> Cost {
+    carry(n, bits - 1, rounds)
+}
+
+/// [`crate::relu`] of `n` values of `bits` bits.
+pub fn relu(n: usize, bits: u32, rounds: Rounds) -> Cost {
+    is_non_negative(n, bits, rounds) + mux(n, bits)
+}
+
+/// [`crate::extend`] of `n` values from `from` bits to `to` bits.
+pub fn extend(n: usize, from: u32, to: u32) -> Cost {
+    Cost {
+        demand: Demand { products_sent_by_server: n, ..Demand::default() },
+        client_bytes: message(n.div_ceil(8)),
+        server_bytes: message(Modulus::new(to - from).packed_bytes(n)),
+        rounds: 1,
+    }
+}
+
+/// Number of pairs that meet at each level of tournaments between groups of these sizes.
+fn levels(sizes: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut sizes: Vec<usize> = sizes.collect();
+    let mut levels = Vec::new();
+    while sizes.iter().any(|&size| size > 1) {
+        levels.push(sizes.iter().map(|size| size / 2).sum());
+        sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
+    }
+    levels
+}
+
+/// [`crate::max_pool`] over groups of these sizes.
+pub fn max_pool(sizes: impl Iterator<Item = usize>, bits: u32, rounds: Rounds) -> Cost {
+    levels(sizes).into_iter().map(|pairs| relu(pairs, bits, rounds)).sum()
+}
+
+/// [`crate::argmax`] over `groups` groups of `size` values of `bits` bits, with positions of `index_bits` bits.
+pub fn argmax(groups: usize, size: usize, bits: u32, index_bits: u32, rounds: Rounds) -> Cost {
+    let level = |pairs| is_non_negative(pairs, bits, rounds) + mux_all(pairs, &[bits, index_bits]);
+    levels(std::iter::repeat_n(size, groups)).into_iter().map(level).sum()
+}
+
+/// [`crate::open_to_server`] of `n` values of `bits` bits.
+pub fn open_to_server(n: usize, bits: u32) -> Cost {
+    Cost { client_bytes: message(Modulus::new(bits).packed_bytes(n)), rounds: 1, ..Cost::default() }
+}
+
+/// [`crate::open_to_client`] of `n` values of `bits` bits.
+pub fn open_to_client(n: usize, bits: u32) -> Cost {
+    Cost { server_bytes: message(Modulus::new(bits).packed_bytes(n)), rounds: 1, ..Cost::default() }
+}

@@ -1,0 +1,29 @@
+//! Sign and ReLU (SecONNds, Algorithm 2).
+
+use privet_ring::{Bits, Modulus};
+
+use crate::{Error, Party, carry, mux};
+
+/// Shares of `[x >= 0]`; `x`: this party's share in Z_2^k, `[n]`.
+///
+/// The sign of `x` is the sum of both shares' top bits and of the carry out of the other `k - 1`.
+///
+/// # Errors
+/// If the link fails or the stock lacks [`crate::cost::is_non_negative`]'s correlations.
+pub fn is_non_negative(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Bits, Error> {
+    let low = Modulus::new(ring.bits() - 1);
+    let summands: Vec<u64> = x.iter().map(|&x| low.reduce(x)).collect();
+    let mut bits = carry(party, &summands, low.bits())?;
+    let tops: Vec<bool> = x.iter().map(|&x| ring.sign(x) == 1).collect();
+    bits.xor_assign(&Bits::from_bools(&tops));
+    Ok(if party.is_server() { bits.not() } else { bits })
+}
+
+/// Shares of `max(x, 0)`; `x`: this party's share in Z_2^k, `[n]`.
+///
+/// # Errors
+/// If the link fails or the stock lacks [`crate::cost::relu`]'s correlations.
+pub fn relu(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
+    let bits = is_non_negative(party, x, ring)?;
+    mux(party, &bits, x, ring)
+}

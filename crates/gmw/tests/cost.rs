@@ -1,0 +1,75 @@
+//! Bytes, rounds and correlations on the wire equal the formulas of `cost`.
+
+mod pair;
+
+use pair::{half, own, prg, run, share, share_bits};
+use privet_gmw::{Error, Party, Rounds, Ties, cost};
+use privet_ring::Modulus;
+
+/// Runs `protocol` on exactly the demand of `expected` and compares the wire with the formula.
+fn check(expected: cost::Cost, rounds: Rounds, protocol: impl Fn(&mut Party<'_>) -> Result<(), Error> + Sync) {
+    let [client, server] = run(&expected.demand, rounds, &mut prg(3), |party| {
+        protocol(party)?;
+        assert_eq!(party.stock.left(), Default::default(), "the formula asks for more than is used");
+        Ok(party.channel.cost())
+    });
+    assert_eq!((client.bytes_sent, client.bytes_received), (expected.client_bytes, expected.server_bytes));
+    assert_eq!((server.bytes_sent, server.bytes_received), (expected.server_bytes, expected.client_bytes));
+    assert_eq!(client.rounds.max(server.rounds), expected.rounds);
+}
+
+#[test]
+fn formulas_hold_on_the_wire() {
+    for n in [1, 7, 64, 100, 1000] {
+        let prg = &mut prg(n as u64);
+        let bits = share_bits(&vec![true; n], prg);
+        check(cost::and(n), Rounds::Linear, |party| {
+            privet_gmw::and(party, half(&bits, party), half(&bits, party)).map(drop)
+        });
+        check(cost::private_and(n), Rounds::Linear, |party| {
+            privet_gmw::private_and(party, half(&bits, party)).map(drop)
+        });
+        for (width, rounds) in [(25, Rounds::Linear), (25, Rounds::Log), (37, Rounds::Linear), (37, Rounds::Log)] {
+            let ring = Modulus::new(width);
+            let x = share(&vec![-3; n], ring, prg);
+            check(cost::carry(n, width - 1, rounds), rounds, |party| {
+                let summands: Vec<u64> = half(&x, party).iter().map(|x| x >> 1).collect();
+                privet_gmw::carry(party, &summands, width - 1).map(drop)
+            });
+            check(cost::relu(n, width, rounds), rounds, |party| {
+                privet_gmw::relu(party, own(&x, party), ring).map(drop)
+            });
+            check(cost::mux(n, width), rounds, |party| {
+                privet_gmw::mux(party, half(&bits, party), own(&x, party), ring).map(drop)
+            });
+            let groups: Vec<Vec<usize>> = (0..n).map(|i| (0..=i % 9).map(|j| (i + j) % n).collect()).collect();
+            check(cost::max_pool(groups.iter().map(Vec::len), width, rounds), rounds, |party| {
+                privet_gmw::max_pool(party, own(&x, party), &groups, ring).map(drop)
+            });
+            check(cost::argmax(1, n, width, 41, rounds), rounds, |party| {
+                let group = [half(&x, party).clone()];
+                privet_gmw::argmax(party, &group, Ties::First, ring, Modulus::new(41)).map(drop)
+            });
+        }
+        let x = share(&vec![-3; n], Modulus::new(25), prg);
+        check(cost::extend(n, 25, 37), Rounds::Linear, |party| {
+            privet_gmw::extend(party, own(&x, party), Modulus::new(25), Modulus::new(37)).map(drop)
+        });
+        check(cost::open_to_client(n, 25), Rounds::Linear, |party| {
+            privet_gmw::open_to_client(party, own(&x, party), Modulus::new(25)).map(drop)
+        });
+        check(cost::open_to_server(n, 25), Rounds::Linear, |party| {
+            let mask = (!party.is_server()).then(|| vec![0; n]);
+            privet_gmw::open_to_server(party, own(&x, party), mask.as_deref(), Modulus::new(25)).map(drop)
+        });
+    }
+}
+
+#[test]
+fn a_relu_of_25_bits_costs_what_the_page_says() {
+    // docs/protocols/gmw.md: 24 private ANDs, 23 triples in linear depth or 41 in logarithmic depth, 25 or 7 rounds.
+    let linear = cost::relu(1 << 16, 25, Rounds::Linear);
+    let log = cost::relu(1 << 16, 25, Rounds::Log);
+    assert_eq!((linear.demand.private_ands >> 16, linear.demand.triples >> 16, linear.rounds), (24, 23, 25));
+    assert_eq!((log.demand.triples >> 16, log.rounds), (41, 7));
+}

@@ -1,0 +1,139 @@
+//! Every protocol against its definition: the shares that come out add up to the function of those that went in.
+
+mod pair;
+
+use pair::{half, join, own, prg, run, share, share_bits};
+use privet_gmw::{Rounds, Ties, cost};
+use privet_ring::{Bits, Modulus};
+use proptest::prelude::*;
+
+fn rounds() -> impl Strategy<Value = Rounds> {
+    prop_oneof![Just(Rounds::Linear), Just(Rounds::Log)]
+}
+
+/// Signed values that leave two bits of room in a ring of `bits` bits, extremes among them.
+fn values(bits: u32) -> impl Strategy<Value = Vec<i64>> {
+    let bound = 1i64 << (bits - 2);
+    prop::collection::vec(prop_oneof![1 - bound..bound, Just(0), Just(1 - bound), Just(bound - 1), Just(-1)], 1..90)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn and_of_shared_bits(x: Vec<bool>, y: Vec<bool>, seed: u64) {
+        let n = x.len().min(y.len());
+        let prg = &mut prg(seed);
+        let (xs, ys) = (share_bits(&x[..n], prg), share_bits(&y[..n], prg));
+        let [a, b] = run(&cost::and(n).demand, Rounds::Linear, prg, |party| {
+            privet_gmw::and(party, half(&xs, party), half(&ys, party))
+        });
+        let expected: Vec<bool> = x.iter().zip(&y).map(|(x, y)| x & y).collect();
+        prop_assert_eq!(a.xor(&b), Bits::from_bools(&expected));
+    }
+
+    #[test]
+    fn and_of_privately_held_bits(x: Vec<bool>, y: Vec<bool>, seed: u64) {
+        let n = x.len().min(y.len());
+        let mine = [Bits::from_bools(&x[..n]), Bits::from_bools(&y[..n])];
+        let [a, b] = run(&cost::private_and(n).demand, Rounds::Linear, &mut prg(seed), |party| {
+            privet_gmw::private_and(party, half(&mine, party))
+        });
+        prop_assert_eq!(a.xor(&b), mine[0].and(&mine[1]));
+    }
+
+    #[test]
+    fn carry_of_private_summands(bits in 1u32..=63, pairs: Vec<(u64, u64)>, rounds in rounds(), seed: u64) {
+        let ring = Modulus::new(bits);
+        let (x, y): (Vec<u64>, Vec<u64>) = pairs.iter().map(|&(x, y)| (ring.reduce(x), ring.reduce(y))).unzip();
+        let expected: Vec<bool> = x.iter().zip(&y).map(|(x, y)| x + y >> bits == 1).collect();
+        let mine = [x, y];
+        let [a, b] = run(&cost::carry(mine[0].len(), bits, rounds).demand, rounds, &mut prg(seed), |party| {
+            privet_gmw::carry(party, own(&mine, party), bits)
+        });
+        prop_assert_eq!(a.xor(&b), Bits::from_bools(&expected));
+    }
+
+    #[test]
+    fn mux_multiplies_by_the_bit(bits in 1u32..=64, pairs: Vec<(bool, i64)>, seed: u64) {
+        let (ring, prg) = (Modulus::new(bits), &mut prg(seed));
+        let (select, x): (Vec<bool>, Vec<i64>) = pairs.into_iter().unzip();
+        let (selects, xs) = (share_bits(&select, prg), share(&x, ring, prg));
+        let out = run(&cost::mux(x.len(), bits).demand, Rounds::Linear, prg, |party| {
+            privet_gmw::mux(party, half(&selects, party), own(&xs, party), ring)
+        });
+        let expected: Vec<i64> = select.iter().zip(&x).map(|(&b, &x)| if b { ring.signed(x as u64) } else { 0 }).collect();
+        prop_assert_eq!(join(&out, ring), expected);
+    }
+
+    #[test]
+    fn relu_keeps_what_is_positive((bits, x) in (4u32..=64).prop_flat_map(|bits| (Just(bits), values(bits))), rounds in rounds(), seed: u64) {
+        let (ring, prg) = (Modulus::new(bits), &mut prg(seed));
+        let xs = share(&x, ring, prg);
+        let out = run(&cost::relu(x.len(), bits, rounds).demand, rounds, prg, |party| {
+            privet_gmw::relu(party, own(&xs, party), ring)
+        });
+        prop_assert_eq!(join(&out, ring), x.iter().map(|&x| x.max(0)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn truncation_and_extension_are_one_bit_off_at_most((bits, x) in (20u32..=64).prop_flat_map(|bits| (Just(bits), values(bits))), drop in 1u32..=14, seed: u64) {
+        let (wide, narrow, prg) = (Modulus::new(bits), Modulus::new(bits - drop), &mut prg(seed));
+        let xs = share(&x, wide, prg);
+        let out = run(&cost::extend(x.len(), bits - drop, bits).demand, Rounds::Linear, prg, |party| {
+            let short = privet_gmw::drop_low_bits(own(&xs, party), drop);
+            privet_gmw::extend(party, &short, narrow, wide)
+        });
+        for (got, &x) in join(&out, wide).into_iter().zip(&x) {
+            let floor = x >> drop;
+            prop_assert!(got == floor || got == floor - 1, "{got} for floor {floor}");
+        }
+    }
+
+    #[test]
+    fn max_pool_finds_the_largest(groups in prop::collection::vec(prop::collection::vec(-8000i64..8000, 1..10), 1..20), rounds in rounds(), seed: u64) {
+        let (ring, prg) = (Modulus::new(16), &mut prg(seed));
+        let flat: Vec<i64> = groups.iter().flatten().copied().collect();
+        let mut next = 0;
+        let indices: Vec<Vec<usize>> = groups.iter().map(|group| { next += group.len(); (next - group.len()..next).collect() }).collect();
+        let xs = share(&flat, ring, prg);
+        let demand = cost::max_pool(groups.iter().map(Vec::len), 16, rounds).demand;
+        let out = run(&demand, rounds, prg, |party| privet_gmw::max_pool(party, own(&xs, party), &indices, ring));
+        prop_assert_eq!(join(&out, ring), groups.iter().map(|group| group.iter().copied().max().unwrap_or(0)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn argmax_breaks_ties_as_asked(size in 1usize..9, count in 1usize..6, last: bool, rounds in rounds(), seed: u64) {
+        let (ring, index_ring, prg) = (Modulus::new(12), Modulus::new(37), &mut prg(seed));
+        let groups: Vec<Vec<i64>> = (0..count).map(|_| (0..size).map(|_| (prg.word() % 4) as i64 - 2).collect()).collect();
+        let shares: Vec<[Vec<u64>; 2]> = groups.iter().map(|group| share(group, ring, prg)).collect();
+        let ties = if last { Ties::Last } else { Ties::First };
+        let demand = cost::argmax(count, size, 12, 37, rounds).demand;
+        let out = run(&demand, rounds, prg, |party| {
+            let mine: Vec<Vec<u64>> = shares.iter().map(|share| half(share, party).clone()).collect();
+            privet_gmw::argmax(party, &mine, ties, ring, index_ring)
+        });
+        let expected = |group: &Vec<i64>| {
+            let best = group.iter().max();
+            let found = if last { group.iter().rposition(|x| Some(x) == best) } else { group.iter().position(|x| Some(x) == best) };
+            found.map(|index| index as i64)
+        };
+        prop_assert_eq!(join(&out, index_ring).into_iter().map(Some).collect::<Vec<_>>(), groups.iter().map(expected).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn openings_reach_one_party_only() {
+    let (ring, prg) = (Modulus::new(37), &mut prg(1));
+    let x = [5, -7, 1 << 30];
+    let xs = share(&x, ring, prg);
+    let mask = vec![11, 12, 13];
+    let [client, server] = run(&Default::default(), Rounds::Linear, prg, |party| {
+        let mask = (!party.is_server()).then_some(mask.as_slice());
+        let masked = privet_gmw::open_to_server(party, own(&xs, party), mask, ring)?;
+        Ok((masked, privet_gmw::open_to_client(party, own(&xs, party), ring)?))
+    });
+    let expected: Vec<u64> = x.iter().map(|&x| ring.reduce(x as u64)).collect();
+    assert_eq!(client, (None, Some(expected.clone())));
+    assert_eq!(server, (Some(ring.sub(&expected, &mask)), None));
+}
