@@ -1,0 +1,3 @@
+"""Privet: private predictions from ONNX models."""
+
+__version__ = "0.1.0"

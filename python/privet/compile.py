@@ -1,0 +1,140 @@
+"""From a model to a program: `compile` runs the whole front end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privet.errors import InputError, InvalidProgram, Misuse
+from privet.executor.ranges import Calibration, calibration_batches, measure
+from privet.graph import Graph, ModelSource, import_model, load_model
+from privet.graph.input_shapes import InputShapes
+from privet.graph.onnx_model import model_name
+from privet.passes import lower, simplify
+from privet.program import Program, Weights, build_program
+
+if TYPE_CHECKING:
+    import onnx
+
+RING_BITS = range(16, 51)
+SCALE_BITS = range(4, 21)
+PUBLIC_FILE = "program.json"
+PRIVATE_FILE = "weights.safetensors"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model ready to run privately.
+
+    `program` may be shown to anyone who uses the service; `weights` and `magnitudes` (the bound
+    on each value of the model, by name) stay with the server. `source` is the ONNX model.
+    """
+
+    program: Program
+    weights: Weights
+    magnitudes: Mapping[str, float]
+    source: onnx.ModelProto
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes `program.json` and `weights.safetensors` into a folder, made if need be."""
+        save(folder, self.program, self.weights)
+
+
+def compile(
+    model: ModelSource,
+    *,
+    bits: int = 37,
+    scale: int = 12,
+    calibration: Calibration | None = None,
+    input_shapes: InputShapes | None = None,
+    input_range: tuple[float, float] | None = None,
+    ranges: Mapping[str, float] | None = None,
+    margin: float = 2.0,
+    name: str | None = None,
+) -> Compiled:
+    """Compiles an ONNX model, given by path, bytes or `ModelProto`.
+
+    `bits` is the width of the ring and `scale` the fractional bits of inputs and weights.
+
+    How large values become is measured on `calibration`, a list of samples (each an array, or a
+    mapping from input names to arrays). Without it, a few random inputs serve: uniform within
+    `input_range`, or standard normal. `ranges` states the largest magnitude of tensors by their
+    ONNX names instead. Everything is multiplied by `margin`.
+
+    # Errors
+    `UnsupportedModel` with every problem at once; `InvalidModel`; `OverflowRisk` if a value could
+    leave the ring; `InputError` on unfit calibration inputs; `Misuse` on options out of range.
+    """
+    _check_options(bits, scale, margin, input_range)
+    source = load_model(model)
+    title = name or model_name(model, source)
+    graph = simplify(import_model(source, name=title, input_shapes=input_shapes))
+    measured = measure(graph, calibration_batches(graph, calibration, input_range))
+    graph = _with_magnitudes(graph, measured, ranges or {}, margin)
+    lowered = lower(graph, ring_bits=bits, scale_bits=scale, margin=margin)
+    program, weights = build_program(lowered, ring_bits=bits, scale_bits=scale)
+    magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
+    return Compiled(program, weights, magnitudes, source)
+
+
+def save(folder: str | os.PathLike[str], program: Program, weights: Weights) -> None:
+    """Writes the two halves of a program into a folder, made if need be."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / PUBLIC_FILE).write_bytes(program.to_public_bytes())
+    weights.save(target / PRIVATE_FILE)
+
+
+def load(folder: str | os.PathLike[str]) -> tuple[Program, Weights]:
+    """Reads what `save` wrote.
+
+    # Errors
+    `InvalidProgram` if a file is missing or malformed, or the halves do not belong together.
+    """
+    path = Path(folder) / PUBLIC_FILE
+    try:
+        program = Program.from_public_bytes(path.read_bytes())
+    except OSError as error:
+        raise InvalidProgram(f"{path} cannot be read: {error.strerror}") from error
+    weights = Weights.load(Path(folder) / PRIVATE_FILE)
+    if weights.commitment != program.weights_commitment:
+        raise InvalidProgram(f"the two files in {folder!s} belong to different programs")
+    return program, weights
+
+
+def _check_options(
+    bits: int, scale: int, margin: float, input_range: tuple[float, float] | None
+) -> None:
+    if bits not in RING_BITS:
+        raise Misuse(f"bits is {bits}; {RING_BITS[0]} to {RING_BITS[-1]} are possible")
+    if scale not in SCALE_BITS:
+        raise Misuse(f"scale is {scale}; {SCALE_BITS[0]} to {SCALE_BITS[-1]} are possible")
+    if not 1.0 <= margin < float("inf"):
+        raise Misuse(f"margin is {margin}; at least 1 is possible")
+    if input_range is not None:
+        low, high = input_range
+        if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+            raise Misuse(f"input_range is {input_range}; give the lowest and the highest number")
+
+
+def _with_magnitudes(
+    graph: Graph, measured: Mapping[int, float], stated: Mapping[str, float], margin: float
+) -> Graph:
+    names = {value.name for value in graph.values.values()}
+    unknown = [name for name in stated if name not in names]
+    if unknown:
+        raise InputError(
+            f"ranges names {', '.join(unknown)}; the compiled model has {', '.join(sorted(names))}"
+        )
+    magnitudes = {
+        id: stated.get(value.name, measured[id]) * margin for id, value in graph.values.items()
+    }
+    return graph.with_values(lambda id, value: replace(value, magnitude=magnitudes[id]))
+
+
+__all__ = ["Compiled", "compile", "load", "save"]

@@ -1,0 +1,92 @@
+"""Every error that Privet raises on purpose, in one tree.
+
+`PrivetError` is the root. Three families say whose turn it is to act: `ModelError` (change the
+model or the compiler's options), `InputError` and `Misuse` (change the call), and `PeerError`
+(the other party, the link to it or the material shared with it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class PrivetError(Exception):
+    """Root of all errors that Privet raises on purpose."""
+
+
+class ModelError(PrivetError):
+    """The model cannot be turned into a private program as it is."""
+
+
+class InvalidModel(ModelError):
+    """The file is not a readable, valid ONNX model, or the shapes given do not fit it."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing in a model that Privet does not support.
+
+    `node` is the ONNX node (or graph input) by name, `operator` its type, `why` the reason and
+    `instead` what the user can do about it.
+    """
+
+    node: str
+    operator: str
+    why: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.node} ({self.operator}): {self.why}. {self.instead}."
+
+
+class UnsupportedModel(ModelError):
+    """The model uses what Privet does not support; `problems` lists all of it at once."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        head = f"{count} part{'s' if count != 1 else ''} of the model cannot run privately:"
+        super().__init__("\n  ".join([head, *map(str, self.problems)]))
+
+
+class OverflowRisk(ModelError):
+    """A value could leave the ring.
+
+    `layer` is the layer that makes it, `magnitude` the largest real magnitude to allow for (the
+    measured one times the margin) and `bits_needed` the ring that would hold it.
+    """
+
+    def __init__(self, message: str, *, layer: str, magnitude: float, bits_needed: int) -> None:
+        super().__init__(message)
+        self.layer = layer
+        self.magnitude = magnitude
+        self.bits_needed = bits_needed
+
+
+class InvalidProgram(ModelError):
+    """A compiled program is malformed, or its two halves do not belong together."""
+
+
+class InputError(PrivetError):
+    """An inference input has the wrong name, shape, type or values."""
+
+
+class Misuse(PrivetError):
+    """A call that can never work: an option out of its range, an object used twice."""
+
+
+class PeerError(PrivetError):
+    """Something went wrong between the two parties."""
+
+
+class PeerMisbehaved(PeerError):
+    """The other party sent what the protocol does not allow; this inference is abandoned."""
+
+
+class LinkError(PeerError):
+    """The other party could not be reached, or the link to it broke or timed out."""
+
+
+class MaterialError(PeerError):
+    """Prepared material is missing, already used, or made for another program or peer."""

@@ -1,0 +1,27 @@
+"""The importers of ONNX operators, one module per family."""
+
+from privet.graph.operators import (
+    activation,
+    arithmetic,
+    convolution,
+    dense,
+    layout,
+    normalization,
+    pooling,
+    rearrangement,
+    reduction,
+    selection,
+)
+
+__all__ = [
+    "activation",
+    "arithmetic",
+    "convolution",
+    "dense",
+    "layout",
+    "normalization",
+    "pooling",
+    "rearrangement",
+    "reduction",
+    "selection",
+]

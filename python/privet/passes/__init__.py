@@ -1,0 +1,55 @@
+"""Passes over the typed graph, one per module; each is a pure function from graph to graph.
+
+`simplify` runs those that keep the real function as it is, in the order that lets each find the
+most; `lower` turns the real graph into an integer one.
+"""
+
+from __future__ import annotations
+
+from privet.graph import Graph
+from privet.passes.check_ranges import check_ranges
+from privet.passes.fold_affine import fold_affine
+from privet.passes.fold_batchnorm import fold_batchnorm
+from privet.passes.join_relus import join_relus
+from privet.passes.merge_reshapes import merge_reshapes
+from privet.passes.move_truncation import move_truncation
+from privet.passes.pool_before_relu import pool_before_relu
+from privet.passes.quantize import quantize
+
+__all__ = [
+    "check_ranges",
+    "fold_affine",
+    "fold_batchnorm",
+    "join_relus",
+    "lower",
+    "merge_reshapes",
+    "move_truncation",
+    "pool_before_relu",
+    "quantize",
+    "simplify",
+]
+
+
+def simplify(graph: Graph) -> Graph:
+    """The same real function in fewer and cheaper operations."""
+    for rewrite in (
+        merge_reshapes,
+        fold_affine,
+        fold_batchnorm,
+        fold_affine,
+        join_relus,
+        pool_before_relu,
+        merge_reshapes,
+    ):
+        graph = rewrite(graph)
+    return graph
+
+
+def lower(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float) -> Graph:
+    """The integer graph of a real one whose values all have a magnitude.
+
+    Raises `OverflowRisk` if some value could leave the ring.
+    """
+    placed = move_truncation(graph, ring_bits=ring_bits, scale_bits=scale_bits)
+    check_ranges(placed, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
+    return quantize(placed)

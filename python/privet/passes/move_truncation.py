@@ -1,0 +1,126 @@
+"""Gives every value a scale, and places truncations as late as they can be.
+
+A product with weights raises the scale by `scale_bits`; nothing forces it down at once. A value
+is truncated only in front of a comparison (cheaper on fewer bits), in front of a linear layer or
+sum whose result would not fit the ring otherwise, and in front of an average whose window is no
+power of two. Sums shift the side with the lower scale left. An average over 2^j elements is a sum
+whose scale is j higher.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from privet.graph import Graph, Node
+from privet.graph import operations as op
+from privet.passes.rewriter import Rewriter
+
+FACTOR_BITS_AT_LEAST = 6
+"""Precision that the factor of an average keeps, however tight the ring is."""
+
+
+def move_truncation(graph: Graph, *, ring_bits: int, scale_bits: int) -> Graph:
+    """The graph with `ShiftLeft` and `Truncate` placed and every value's scale set.
+
+    Values need magnitudes. Where a value does not fit the ring whatever is done, it is left as it
+    is for `check_ranges` to report.
+    """
+    graph = graph.with_values(lambda _, value: replace(value, scale=scale_bits))
+    placement = _Placement(graph, ring_bits, scale_bits)
+    return placement.rewriter.walk(placement.place)
+
+
+class _Placement:
+    def __init__(self, graph: Graph, ring_bits: int, scale_bits: int) -> None:
+        self.rewriter = Rewriter(graph)
+        self.limit = ring_bits - 2
+        self.base = scale_bits
+        self.rescaled: dict[tuple[int, int], int] = {}
+
+    def place(self, node: Node) -> int:
+        inputs = [self.rewriter.new[id] for id in node.inputs]
+        x = inputs[0]
+        match node.operation:
+            case op.Conv2d() | op.Dense() | op.Scale():
+                if not self.fits(node.output, self.scale(x) + self.base):
+                    x = self.lowered(node, x)
+                return self.add(node, self.scale(x) + self.base, x)
+            case op.Relu() | op.MaxPool2d():
+                x = self.lowered(node, x)
+                return self.add(node, self.scale(x), x)
+            case op.ArgMax():
+                return self.add(node, 0, self.lowered(node, x))
+            case op.AvgPool2d():
+                return self.average(node, node.operation, x)
+            case op.AddConstant() | op.Pad():
+                return self.sum(node, [x], at_least=self.base)
+            case op.ShiftLeft() | op.Truncate() | op.ChannelAffine():
+                raise AssertionError("this pass runs once, after fold_batchnorm")
+            case _:
+                return self.sum(node, inputs, at_least=0)
+
+    def sum(self, node: Node, inputs: Sequence[int], *, at_least: int) -> int:
+        """Brings the inputs to one scale: the highest that fits, rather than truncating."""
+        scales = [self.scale(id) for id in inputs]
+        high, low = max(*scales, at_least), max(min(scales), self.base)
+        choices = [s for s in (high, low, self.base) if s <= high]
+        fitting = (s for s in choices if self.fits(node.output, s) and self.all_fit(inputs, s))
+        target = next(fitting, choices[-1])
+        return self.add(node, target, *(self.at(node, id, target) for id in inputs))
+
+    def average(self, node: Node, pool: op.AvgPool2d, x: int) -> int:
+        """Picks by how much the scale rises, so that the factors become integers."""
+        mantissas = {math.frexp(factor)[0] for factor in pool.factors}
+        exponents = [1 - math.frexp(factor)[1] for factor in pool.factors]
+        if mantissas == {0.5}:
+            rise = max(*exponents, 0)
+            if not self.fits(node.output, self.scale(x) + rise):
+                x = self.lowered(node, x)
+        else:
+            x = self.lowered(node, x)
+            rise = max(exponents) + self.base
+            lowest = max(exponents) + FACTOR_BITS_AT_LEAST
+            while rise > lowest and not self.fits(node.output, self.scale(x) + rise):
+                rise -= 1
+        return self.add(node, self.scale(x) + rise, x)
+
+    def add(self, node: Node, scale: int, *inputs: int) -> int:
+        made = self.rewriter.add(node, node.operation, *inputs)
+        self.rewriter.builder.rescale(made, scale)
+        return made
+
+    def lowered(self, node: Node, x: int) -> int:
+        """`x` truncated to `scale_bits`, if its scale is above that."""
+        return self.at(node, x, min(self.scale(x), self.base))
+
+    def at(self, node: Node, x: int, scale: int) -> int:
+        """`x` at another scale; made once, however many nodes ask for it."""
+        have = self.scale(x)
+        if have == scale:
+            return x
+        if (x, scale) not in self.rescaled:
+            change = op.Truncate(have - scale) if scale < have else op.ShiftLeft(scale - have)
+            like = replace(self.rewriter.builder.value(x), scale=scale)
+            made = self.rewriter.builder.add(change, [x], node=node.name, like=like)
+            self.rescaled[x, scale] = made
+        return self.rescaled[x, scale]
+
+    def scale(self, new: int) -> int:
+        scale = self.rewriter.builder.value(new).scale
+        assert scale is not None
+        return scale
+
+    def fits(self, old: int, scale: int) -> bool:
+        return fits(self.rewriter.old.values[old].magnitude, scale, self.limit)
+
+    def all_fit(self, inputs: Sequence[int], scale: int) -> bool:
+        values = (self.rewriter.builder.value(id) for id in inputs)
+        return all(fits(value.magnitude, scale, self.limit) for value in values)
+
+
+def fits(magnitude: float | None, scale: int, limit: int) -> bool:
+    """Whether reals up to `magnitude` stay below `2^limit` at this scale."""
+    assert magnitude is not None, "ranges are measured before this pass"
+    return math.ldexp(magnitude, scale) < math.ldexp(1.0, limit)
