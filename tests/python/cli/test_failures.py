@@ -1,0 +1,99 @@
+"""How errors leave the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from privet import cli
+from privet.cli.failures import report
+from privet.errors import (
+    InputError,
+    LinkError,
+    MaterialError,
+    Misuse,
+    OverflowRisk,
+    PeerMisbehaved,
+    PrivetError,
+    Problem,
+    UnsupportedModel,
+)
+
+UNSUPPORTED = UnsupportedModel([Problem("node_7", "LSTM", "it loops", "Unroll it")])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError("disk full"), 1),
+        (PrivetError("odd"), 1),
+        (InputError("a NaN"), 2),
+        (Misuse("bits = 99"), 2),
+        (UNSUPPORTED, 3),
+        (PeerMisbehaved("garbage"), 4),
+        (LinkError("gone"), 4),
+        (MaterialError("spent"), 4),
+    ],
+)
+def test_families_have_their_exit_codes(
+    error: Exception, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report(error, as_json=False) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"error: {error}\n"
+
+
+def test_programs_get_the_fields_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    report(UNSUPPORTED, as_json=True)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    error = json.loads(printed.out)["error"]
+    assert error["type"] == "UnsupportedModel"
+    assert error["message"] == str(UNSUPPORTED)
+    assert error["problems"] == [
+        {"node": "node_7", "operator": "LSTM", "why": "it loops", "instead": "Unroll it"}
+    ]
+
+
+def test_programs_get_numbers_as_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    risk = OverflowRisk("too wide", layer="conv_3", magnitude=1.5, bits_needed=41)
+    report(risk, as_json=True)
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["layer"], error["magnitude"], error["bits_needed"]) == ("conv_3", 1.5, 41)
+
+
+def test_a_message_is_never_taken_for_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    report(Misuse("shape [1, 3] and [bold]"), as_json=False)
+    assert capsys.readouterr().err == "error: shape [1, 3] and [bold]\n"
+
+
+@pytest.mark.parametrize(("flags", "is_json"), [([], False), (["--json"], True)])
+def test_main_reports_what_a_command_raises(
+    flags: list[str],
+    is_json: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail() -> None:
+        raise LinkError("the server is gone")
+
+    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(sys, "argv", ["privet", "run", *flags])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 4
+    printed = capsys.readouterr()
+    assert "the server is gone" in (printed.out if is_json else printed.err)
+    assert not (printed.err if is_json else printed.out)
+
+
+def test_a_bug_is_not_dressed_up_as_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(ZeroDivisionError):
+        cli.main()
