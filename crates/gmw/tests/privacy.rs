@@ -1,0 +1,159 @@
+//! What a party sees is masked: on fixed secrets, fresh correlations make every message fresh and every bit balanced,
+//! and neither lengths nor rounds depend on the secrets.
+//!
+//! The secrets here are fixed shares (all zero, or all ones), so that a message whose mask is missing is the same in
+//! every run. `a_missing_mask_is_caught` is the control: it runs a protocol on spent correlations and must fail.
+
+mod pair;
+
+use std::collections::HashSet;
+
+use pair::{own, prg, run_over};
+use privet_channel::record::{self, Direction};
+use privet_gmw::{Error, Party, Rounds, Ties, cost};
+use privet_ot::Demand;
+use privet_ring::{Bits, Modulus};
+
+const N: usize = 4096;
+const RING: Modulus = Modulus::new(25);
+const WIDE: Modulus = Modulus::new(37);
+
+/// Messages of one run, with the direction of each.
+type Messages = Vec<(Direction, Vec<u8>)>;
+
+fn transcript(
+    demand: &Demand,
+    rounds: Rounds,
+    seed: u64,
+    protocol: impl Fn(&mut Party<'_>) -> Result<(), Error> + Sync,
+) -> Messages {
+    let (client, server, transcript) = record::pair();
+    run_over((client, server), demand, rounds, &mut prg(seed), protocol).expect("both parties finish");
+    let transcript = transcript.lock().expect("no thread panicked");
+    let mut messages: Messages =
+        transcript.messages.iter().map(|message| (message.direction, message.payload.clone())).collect();
+    // The two directions of an exchange are recorded in either order.
+    messages.sort_by_key(|(direction, _)| *direction == Direction::SecondToFirst);
+    messages
+}
+
+/// Whether some message of one run comes again in another.
+fn repeats(runs: &[Messages]) -> bool {
+    let mut seen = HashSet::new();
+    runs.iter().flatten().any(|(_, payload)| !seen.insert(payload.clone()))
+}
+
+/// Whether ones make up half of every message, within 6 standard deviations.
+fn balanced(messages: &Messages) -> bool {
+    messages.iter().all(|(_, payload)| {
+        let ones: u32 = payload.iter().map(|byte| byte.count_ones()).sum();
+        let bits = payload.len() as f64 * 8.0;
+        (f64::from(ones) - bits / 2.0).abs() < 3.0 * bits.sqrt()
+    })
+}
+
+fn check(cost: cost::Cost, rounds: Rounds, protocol: impl Fn(&mut Party<'_>, u64) -> Result<(), Error> + Sync) {
+    let shape = |messages: &Messages| -> Vec<(Direction, usize)> {
+        messages.iter().map(|(direction, payload)| (*direction, payload.len())).collect()
+    };
+    let mut shapes = HashSet::new();
+    for secret in [0, u64::MAX] {
+        let runs: Vec<Messages> =
+            (1..3).map(|seed| transcript(&cost.demand, rounds, seed, |party| protocol(party, secret))).collect();
+        assert!(!repeats(&runs), "a message repeats on secret {secret:#x}");
+        assert!(runs.iter().all(balanced), "a message is not balanced on secret {secret:#x}");
+        shapes.extend(runs.iter().map(shape));
+    }
+    assert_eq!(shapes.len(), 1, "lengths depend on the secrets");
+}
+
+fn bits(secret: u64) -> Bits {
+    Bits::from_bools(&vec![secret != 0; N])
+}
+
+fn values(secret: u64, ring: Modulus) -> Vec<u64> {
+    vec![ring.reduce(secret); N]
+}
+
+#[test]
+fn and_is_masked() {
+    check(cost::and(N), Rounds::Linear, |party, secret| privet_gmw::and(party, &bits(secret), &bits(secret)).map(drop));
+}
+
+#[test]
+fn private_and_is_masked() {
+    check(cost::private_and(N), Rounds::Linear, |party, secret| {
+        privet_gmw::private_and(party, &bits(secret)).map(drop)
+    });
+}
+
+#[test]
+fn mux_is_masked() {
+    check(cost::mux(N, 25), Rounds::Linear, |party, secret| {
+        privet_gmw::mux(party, &bits(secret), &values(secret, RING), RING).map(drop)
+    });
+}
+
+#[test]
+fn relu_is_masked_in_both_depths() {
+    for rounds in [Rounds::Linear, Rounds::Log] {
+        check(cost::relu(N, 25, rounds), rounds, |party, secret| {
+            privet_gmw::relu(party, &values(secret, RING), RING).map(drop)
+        });
+    }
+}
+
+#[test]
+fn extend_is_masked() {
+    check(cost::extend(N, 25, 37), Rounds::Linear, |party, secret| {
+        privet_gmw::extend(party, &values(secret, RING), RING, WIDE).map(drop)
+    });
+}
+
+#[test]
+fn pooling_is_masked() {
+    let groups: Vec<Vec<usize>> = (0..N / 4).map(|i| (4 * i..4 * i + 4).collect()).collect();
+    check(cost::max_pool(groups.iter().map(Vec::len), 25, Rounds::Log), Rounds::Log, |party, secret| {
+        privet_gmw::max_pool(party, &values(secret, RING), &groups, RING).map(drop)
+    });
+    check(cost::argmax(N / 4, 4, 25, 37, Rounds::Log), Rounds::Log, |party, secret| {
+        let groups: Vec<Vec<u64>> = values(secret, RING).chunks(4).map(<[u64]>::to_vec).collect();
+        privet_gmw::argmax(party, &groups, Ties::First, RING, WIDE).map(drop)
+    });
+}
+
+#[test]
+fn an_opening_to_the_server_is_masked() {
+    let mut masks = vec![0; N];
+    let runs: Vec<Messages> = (1..3)
+        .map(|seed| {
+            prg(seed).fill_words(&mut masks);
+            WIDE.reduce_all(&mut masks);
+            transcript(&Demand::default(), Rounds::Linear, seed, |party| {
+                let mask = (!party.is_server()).then_some(masks.as_slice());
+                privet_gmw::open_to_server(party, &values(0, WIDE), mask, WIDE).map(drop)
+            })
+        })
+        .collect();
+    assert!(!repeats(&runs) && runs.iter().all(balanced));
+}
+
+#[test]
+fn a_missing_mask_is_caught() {
+    // The same correlations twice: what an attacker sees if a stock were handed out again.
+    let spent = |seed| {
+        transcript(&cost::and(N).demand, Rounds::Linear, seed, |party| {
+            privet_gmw::and(party, &bits(0), &bits(0)).map(drop)
+        })
+    };
+    assert!(repeats(&[spent(1), spent(1)]));
+    // No mask at all: an opening with a zero mask.
+    let zero = [vec![0; N], vec![0; N]];
+    let open = || {
+        transcript(&Demand::default(), Rounds::Linear, 1, |party| {
+            let mask = (!party.is_server()).then(|| own(&zero, party));
+            privet_gmw::open_to_server(party, own(&zero, party), mask, WIDE).map(drop)
+        })
+    };
+    assert!(!balanced(&open()));
+}
