@@ -129,3 +129,30 @@ fn parse_first(message: &[u8], role: Role, field: FieldBits) -> Result<(&[u8; ba
     }
     Ok((point, points))
 }
+
+#[cfg(test)]
+mod tests {
+    use privet_channel::pair;
+
+    use super::*;
+
+    #[test]
+    fn every_bit_of_delta_takes_both_values() -> Result<(), Error> {
+        let (mut ones, mut zeros) = (0, 0);
+        // 40 uniform blocks: a bit stays the same in all of them with probability 2^-39.
+        for _ in 0..20 {
+            let (mut client, mut server) = pair();
+            let (client, server) = std::thread::scope(|scope| {
+                let client = scope.spawn(move || OtParty::setup(&mut client, Role::Client, FieldBits::Four));
+                let server = OtParty::setup(&mut server, Role::Server, FieldBits::Four);
+                (client.join().expect("the client's thread"), server)
+            });
+            for delta in [client?.sender.delta(), server?.sender.delta()] {
+                ones |= delta;
+                zeros |= !delta;
+            }
+        }
+        assert_eq!((ones, zeros), (u128::MAX, u128::MAX));
+        Ok(())
+    }
+}

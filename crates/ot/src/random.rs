@@ -125,3 +125,33 @@ fn pack(blocks: &[Block], words: &mut [u64]) {
 fn packed(words: Vec<u64>, len: usize) -> Bits {
     Bits::from_words(words, len).expect("one word per 64 bits")
 }
+
+#[cfg(test)]
+mod tests {
+    use privet_prg::{Prg, Seed};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_receiver_gets_the_message_it_chose(count in 0_usize..9000, seed: [u8; 16], first in 0..u64::MAX / 2) {
+            let mut prg = Prg::from_seed(&Seed::from_bytes(seed));
+            let delta = prg.block();
+            let mut q = vec![0; count];
+            prg.fill_blocks(&mut q);
+            let choice: Vec<bool> = (0..count).map(|_| prg.word() & 1 == 1).collect();
+            let t: Vec<Block> = q.iter().zip(&choice).map(|(q, &c)| if c { q ^ delta } else { *q }).collect();
+
+            let (sent, received) = (both_bits(q.clone(), delta, first), bits(t.clone(), first));
+            let (sent_words, received_words) = (both_words(q, delta, first), words(t, first));
+            for i in 0..count {
+                let chosen = if choice[i] { &sent.r1 } else { &sent.r0 };
+                prop_assert_eq!(received.get(i), chosen.get(i));
+                let chosen = if choice[i] { &sent_words.m1 } else { &sent_words.m0 };
+                prop_assert_eq!(received_words[i], chosen[i]);
+                prop_assert_eq!(received.get(i), received_words[i] & 1 == 1);
+            }
+        }
+    }
+}

@@ -190,3 +190,89 @@ impl Scratch {
         self.0[..needed].split_at_mut(128 * width)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use privet_channel::pair;
+    use privet_prg::{Prg, Seed};
+
+    use super::*;
+
+    const FIELDS: [FieldBits; 4] = [FieldBits::One, FieldBits::Two, FieldBits::Four, FieldBits::Eight];
+
+    /// Two matching ends over ideal base OTs.
+    fn ends(field: FieldBits, seed: u8) -> (SoftSpokenSender, SoftSpokenReceiver) {
+        let mut prg = Prg::from_seed(&Seed::from_bytes([seed; 16]));
+        let delta = prg.block();
+        let keys: Vec<[Block; 2]> = (0..128).map(|_| [prg.block(), prg.block()]).collect();
+        let chosen: Vec<Block> = keys.iter().enumerate().map(|(i, keys)| keys[(delta >> i & 1) as usize]).collect();
+        let (seeds, message) = tree::plant(field.k(), &keys, &mut prg);
+        let known = tree::grow(field.k(), delta, &chosen, &message);
+        (SoftSpokenSender::new(field, delta, &known), SoftSpokenReceiver::new(field, &seeds))
+    }
+
+    #[test]
+    fn blocks_differ_by_delta_where_the_choice_is_one() -> Result<(), Error> {
+        for field in FIELDS {
+            let (mut sender, mut receiver) = ends(field, 1);
+            let (mut to_receiver, mut to_sender) = pair();
+            let delta = sender.delta();
+            let mut seen = Vec::new();
+            for count in [1, 127, 128, 129, 0, 8191, 8192, 20_001] {
+                let (choice, t) = receiver.extend(&mut to_sender, count)?;
+                to_sender.flush()?;
+                let q = sender.extend(&mut to_receiver, count)?;
+                assert_eq!((q.len(), t.len(), choice.len()), (count, count, count));
+                for i in 0..count {
+                    let expected = if choice.get(i) { delta } else { 0 };
+                    assert_eq!(q[i] ^ t[i], expected, "{field:?}, OT {i} of {count}");
+                }
+                seen.extend(q);
+            }
+            let made = seen.len();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len(), made, "{field:?} made a block twice");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn choices_and_blocks_look_uniform() -> Result<(), Error> {
+        const COUNT: usize = 100_000;
+        // Six standard deviations of a binomial count.
+        const SLACK: i64 = 950;
+        for field in FIELDS {
+            let (_, mut receiver) = ends(field, 2);
+            let (mut channel, _peer) = pair();
+            let (choice, t) = receiver.extend(&mut channel, COUNT)?;
+            let near_half = |ones: usize| (ones as i64 - COUNT as i64 / 2).abs() < SLACK;
+            assert!(near_half(choice.iter().filter(|&bit| bit).count()), "{field:?}");
+            for bit in 0..128 {
+                assert!(near_half(t.iter().filter(|&t| t >> bit & 1 == 1).count()), "{field:?}, bit {bit}");
+                let equal = t.iter().zip(choice.iter()).filter(|&(t, c)| (t >> bit & 1 == 1) == c).count();
+                assert!(near_half(equal), "{field:?}, bit {bit} against the choice");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ends_with_different_fields_notice() -> Result<(), Error> {
+        let ((mut sender, _), (_, mut receiver)) = (ends(FieldBits::Two, 3), ends(FieldBits::Four, 3));
+        let (mut to_receiver, mut to_sender) = pair();
+        receiver.extend(&mut to_sender, 1000)?;
+        to_sender.flush()?;
+        assert!(matches!(sender.extend(&mut to_receiver, 1000), Err(Error::Channel(_))));
+        Ok(())
+    }
+
+    #[test]
+    fn every_field_has_its_number() {
+        for field in FIELDS {
+            assert_eq!(FieldBits::from_k(field.k()), Some(field));
+        }
+        assert_eq!(FieldBits::from_k(3), None);
+        assert_eq!(FieldBits::default().k(), 4);
+    }
+}

@@ -23,7 +23,7 @@ pub(crate) type Seeds = Zeroizing<Vec<Block>>;
 /// Plants one tree per group of `k` base OTs, of which this party knows both keys. Returns all `128 / k * 2^k` seeds and
 /// the message for the other party.
 pub(crate) fn plant(k: usize, keys: &[[Block; 2]], prg: &mut Prg) -> (Seeds, Vec<u8>) {
-    let mut seeds = Zeroizing::new(Vec::with_capacity(keys.len() / k << k));
+    let mut seeds = Zeroizing::new(Vec::with_capacity((keys.len() / k) << k));
     let mut message = vec![[0; 2]; keys.len()];
     for (keys, message) in keys.chunks_exact(k).zip(message.chunks_exact_mut(k)) {
         let mut nodes = Zeroizing::new(vec![prg.block()]);
@@ -41,7 +41,7 @@ pub(crate) fn plant(k: usize, keys: &[[Block; 2]], prg: &mut Prg) -> (Seeds, Vec
 pub(crate) fn grow(k: usize, delta: Block, keys: &[Block], message: &[u8]) -> Seeds {
     let (blocks, _) = message.as_chunks::<16>();
     let (sums, _) = blocks.as_chunks::<2>();
-    let mut seeds = Zeroizing::new(Vec::with_capacity(keys.len() / k << k));
+    let mut seeds = Zeroizing::new(Vec::with_capacity((keys.len() / k) << k));
     for (group, (keys, sums)) in keys.chunks_exact(k).zip(sums.chunks_exact(k)).enumerate() {
         // Below node 0 everything is meaningless; node 1 is then set right by the sum.
         let mut nodes = Zeroizing::new(vec![0]);

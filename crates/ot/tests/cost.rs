@@ -1,0 +1,39 @@
+//! What went over the wire is what the formulas say.
+
+mod parties;
+
+use parties::{generate, set_up};
+use privet_ot::{Demand, Error, FieldBits, Role, cost};
+
+#[test]
+fn setup_and_generation_cost_what_the_formulas_say() -> Result<(), Error> {
+    for field in [FieldBits::One, FieldBits::Two, FieldBits::Four, FieldBits::Eight] {
+        let (mut client, mut server) = set_up(field)?;
+        assert_eq!((client.channel.cost(), server.channel.cost()), (cost::setup(), cost::setup()));
+        for (private_ands, triples, products_sent_by_server, products_sent_by_client) in [
+            (0, 0, 0, 0),
+            (0, 1, 0, 0),
+            (1000, 5000, 200, 3),
+            (0, 65_536, 0, 0),
+            (65_536, 65_537, 0, 300),
+            (100, 33 * 65_536, 0, 0),
+        ] {
+            let demand = Demand { private_ands, triples, products_sent_by_server, products_sent_by_client };
+            let before = (client.channel.cost(), server.channel.cost());
+            let (ours, theirs) = generate(&mut client, &mut server, &demand);
+            ours?;
+            theirs?;
+            assert_eq!(client.channel.cost() - before.0, cost::generate(&demand, field, Role::Client), "{demand:?}");
+            assert_eq!(server.channel.cost() - before.1, cost::generate(&demand, field, Role::Server), "{demand:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_triple_costs_31_bits_each_way_by_default() {
+    let demand = Demand { triples: 1 << 20, ..Demand::default() };
+    let cost = cost::generate(&demand, FieldBits::default(), Role::Client);
+    assert_eq!(cost.bytes_sent, 31 * (1 << 20) / 8 + 16 * 5);
+    assert_eq!((cost.bytes_received, cost.rounds), (cost.bytes_sent, 1));
+}

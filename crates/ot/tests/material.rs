@@ -1,0 +1,88 @@
+//! A stock as bytes: every stock comes back, everything else is refused.
+
+use privet_ot::{Demand, Error, Role, Stock};
+use privet_prg::{Prg, Seed};
+use proptest::prelude::*;
+
+fn deal(demand: &Demand) -> (Stock, Stock) {
+    Stock::deal(demand, &mut Prg::from_seed(&Seed::from_bytes([1; 16])))
+}
+
+const DEMAND: Demand = Demand { private_ands: 13, triples: 70, products_sent_by_server: 3, products_sent_by_client: 5 };
+
+/// Everything that is left in a stock.
+fn drain(stock: &mut Stock) -> Result<impl PartialEq + std::fmt::Debug + use<>, Error> {
+    let left = stock.left();
+    let (sent, received) = match stock.role() {
+        Role::Server => (left.products_sent_by_server, left.products_sent_by_client),
+        Role::Client => (left.products_sent_by_client, left.products_sent_by_server),
+    };
+    Ok((
+        stock.take_private_ands(left.private_ands)?,
+        stock.take_triples(left.triples)?,
+        stock.take_products_sent(sent)?,
+        stock.take_products_received(received)?,
+    ))
+}
+
+proptest! {
+    #[test]
+    fn what_is_left_comes_back(counts in [0_usize..200, 0_usize..200, 0_usize..50, 0_usize..50], part in 0.0..=1.0) {
+        let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
+        let demand = Demand { private_ands, triples, products_sent_by_server, products_sent_by_client };
+        let some = |count: usize| (count as f64 * part) as usize;
+        let (client, server) = deal(&demand);
+        for mut stock in [client, server] {
+            stock.take_private_ands(some(private_ands)).expect("enough");
+            stock.take_triples(some(triples)).expect("enough");
+            let mut read = Stock::from_bytes(&stock.to_bytes()).expect("its own bytes");
+            prop_assert_eq!(read.role(), stock.role());
+            prop_assert_eq!(read.left(), stock.left());
+            prop_assert_eq!(drain(&mut read).expect("enough"), drain(&mut stock).expect("enough"));
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_refused(bytes: Vec<u8>) {
+        prop_assert!(Stock::from_bytes(&bytes).is_err());
+    }
+
+    #[test]
+    fn arbitrary_counts_are_refused(counts: [u64; 4]) {
+        let mut bytes = deal(&DEMAND).0.to_bytes();
+        for (at, count) in counts.iter().enumerate() {
+            bytes[14 + 8 * at..22 + 8 * at].copy_from_slice(&count.to_le_bytes());
+        }
+        prop_assert!(Stock::from_bytes(&bytes).is_err());
+    }
+}
+
+#[test]
+fn every_other_length_is_refused() {
+    let bytes = deal(&DEMAND).1.to_bytes();
+    for len in 0..bytes.len() {
+        assert!(matches!(Stock::from_bytes(&bytes[..len]), Err(Error::InvalidStock { .. })), "{len} bytes");
+    }
+    assert!(matches!(Stock::from_bytes(&[&bytes[..], &[0]].concat()), Err(Error::InvalidStock { .. })));
+}
+
+#[test]
+fn a_changed_header_is_refused() {
+    let bytes = deal(&DEMAND).1.to_bytes();
+    for at in 0..13 {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        assert!(matches!(Stock::from_bytes(&changed), Err(Error::InvalidStock { .. })), "byte {at}");
+    }
+    let mut changed = bytes;
+    changed[13] = 2;
+    assert!(matches!(Stock::from_bytes(&changed), Err(Error::InvalidStock { .. })));
+}
+
+#[test]
+fn unused_bits_must_be_zero() {
+    let mut bytes = deal(&DEMAND).1.to_bytes();
+    // The first vector has 13 bits, so the upper three bits of its second byte are unused.
+    bytes[14 + 4 * 8 + 1] |= 0x20;
+    assert!(matches!(Stock::from_bytes(&bytes), Err(Error::InvalidStock { .. })));
+}

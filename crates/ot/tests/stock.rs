@@ -1,0 +1,154 @@
+//! The relations between the two parties' correlations, over the real protocol and from a dealer.
+
+mod parties;
+
+use parties::{generate, set_up};
+use privet_ot::{Demand, Error, FieldBits, Kind, PrivateAnds, Role, Stock};
+use privet_prg::{Prg, Seed};
+use privet_ring::Bits;
+use proptest::prelude::*;
+
+const FIELDS: [FieldBits; 4] = [FieldBits::One, FieldBits::Two, FieldBits::Four, FieldBits::Eight];
+
+/// Takes everything out of two matching stocks and asserts every relation.
+fn assert_relations(client: &mut Stock, server: &mut Stock, demand: &Demand) -> Result<(), Error> {
+    assert_eq!((client.left(), server.left()), (*demand, *demand));
+
+    let (PrivateAnds::Client(received), PrivateAnds::Server(sent)) =
+        (client.take_private_ands(demand.private_ands)?, server.take_private_ands(demand.private_ands)?)
+    else {
+        panic!("private ANDs go from the server to the client");
+    };
+    assert_eq!(sent.r0.len(), demand.private_ands);
+    let chosen = sent.r0.xor(&sent.r0.xor(&sent.r1).and(&received.choice));
+    assert_eq!(received.received, chosen);
+
+    let (ours, theirs) = (client.take_triples(demand.triples)?, server.take_triples(demand.triples)?);
+    assert_eq!(ours.a.len(), demand.triples);
+    assert_eq!(ours.a.xor(&theirs.a).and(&ours.b.xor(&theirs.b)), ours.c.xor(&theirs.c));
+
+    assert_products(server, client, demand.products_sent_by_server)?;
+    assert_products(client, server, demand.products_sent_by_client)
+}
+
+fn assert_products(sender: &mut Stock, receiver: &mut Stock, count: usize) -> Result<(), Error> {
+    let (sent, received) = (sender.take_products_sent(count)?, receiver.take_products_received(count)?);
+    assert_eq!((sent.rho.len(), received.share.len()), (count, count));
+    for i in 0..count {
+        let expected = if received.choice.get(i) { sent.rho[i] } else { 0 };
+        assert_eq!(sent.share[i].wrapping_add(received.share[i]), expected);
+    }
+    Ok(())
+}
+
+fn near_half(bits: &Bits) -> bool {
+    let ones = bits.iter().filter(|&bit| bit).count() as f64;
+    let half = bits.len() as f64 / 2.0;
+    // Six standard deviations of a binomial count.
+    (ones - half).abs() < 3.0 * (bits.len() as f64).sqrt()
+}
+
+#[test]
+fn every_relation_holds_for_every_field() -> Result<(), Error> {
+    for field in FIELDS {
+        let (mut client, mut server) = set_up(field)?;
+        for (private_ands, triples, products_sent_by_server, products_sent_by_client) in
+            [(1000, 70_000, 300, 2), (0, 0, 0, 0), (1, 0, 65_537, 0), (0, 0, 0, 129), (200_001, 1, 0, 64)]
+        {
+            let demand = Demand { private_ands, triples, products_sent_by_server, products_sent_by_client };
+            let (ours, theirs) = generate(&mut client, &mut server, &demand);
+            assert_relations(&mut ours?, &mut theirs?, &demand)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_demand_of_many_batches_holds() -> Result<(), Error> {
+    let (mut client, mut server) = set_up(FieldBits::Four)?;
+    let demand = Demand { private_ands: 100, triples: 2_200_000, ..Demand::default() };
+    let (ours, theirs) = generate(&mut client, &mut server, &demand);
+    assert_relations(&mut ours?, &mut theirs?, &demand)
+}
+
+#[test]
+fn bits_and_elements_look_uniform() -> Result<(), Error> {
+    let demand =
+        Demand { private_ands: 50_000, triples: 50_000, products_sent_by_server: 20_000, products_sent_by_client: 0 };
+    let (mut client, mut server) = set_up(FieldBits::Four)?;
+    let (ours, theirs) = generate(&mut client, &mut server, &demand);
+    for mut stock in [ours?, theirs?] {
+        let (x, y) = match stock.take_private_ands(50_000)? {
+            PrivateAnds::Server(ots) => (ots.r0, ots.r1),
+            PrivateAnds::Client(ots) => (ots.choice, ots.received),
+        };
+        let triples = stock.take_triples(50_000)?;
+        for bits in [&x, &y, &x.xor(&y), &triples.a, &triples.b, &triples.c, &triples.a.xor(&triples.b)] {
+            assert!(near_half(bits));
+        }
+        let words = match stock.role() {
+            Role::Server => {
+                let products = stock.take_products_sent(20_000)?;
+                [products.rho, products.share].concat()
+            }
+            Role::Client => stock.take_products_received(20_000)?.share,
+        };
+        for bit in 0..64 {
+            let plane: Vec<bool> = words.iter().map(|word| word >> bit & 1 == 1).collect();
+            assert!(near_half(&Bits::from_bools(&plane)), "bit {bit}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn two_generations_differ() -> Result<(), Error> {
+    let demand = Demand { private_ands: 500, triples: 500, products_sent_by_server: 50, products_sent_by_client: 50 };
+    let (mut client, mut server) = set_up(FieldBits::Four)?;
+    let (first, _) = generate(&mut client, &mut server, &demand);
+    let (second, _) = generate(&mut client, &mut server, &demand);
+    let (mut first, mut second) = (first?, second?);
+    let (one, other) = (first.take_triples(500)?, second.take_triples(500)?);
+    assert!(one.a != other.a && one.b != other.b && one.c != other.c);
+    let (one, other) = (first.take_products_sent(50)?, second.take_products_sent(50)?);
+    assert!(one.rho.iter().all(|rho| !other.rho.contains(rho)));
+    assert_ne!(first.take_private_ands(500)?, second.take_private_ands(500)?);
+    Ok(())
+}
+
+#[test]
+fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
+    let demand = Demand { private_ands: 10, triples: 300, products_sent_by_server: 7, products_sent_by_client: 8 };
+    let mut prg = Prg::from_seed(&Seed::from_bytes([8; 16]));
+    let (_, mut whole) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_bytes([8; 16])));
+    let (_, mut stock) = Stock::deal(&demand, &mut prg);
+    let all = whole.take_triples(300)?;
+    assert_eq!(stock.take_triples(100)?.a, all.a.slice(0, 100));
+    assert_eq!(stock.take_triples(150)?.b, all.b.slice(100, 150));
+    let refused = stock.take_triples(51);
+    assert!(matches!(refused, Err(Error::StockExhausted { asked: 51, left: 50, kind: Kind::Triples })));
+    assert_eq!(stock.take_triples(50)?.c, all.c.slice(250, 50));
+    assert!(matches!(stock.take_triples(1), Err(Error::StockExhausted { left: 0, .. })));
+
+    stock.take_private_ands(10)?;
+    assert!(matches!(stock.take_private_ands(1), Err(Error::StockExhausted { kind: Kind::PrivateAnds, .. })));
+    stock.take_products_sent(7)?;
+    assert!(matches!(stock.take_products_sent(1), Err(Error::StockExhausted { kind: Kind::ProductsSent, .. })));
+    stock.take_products_received(8)?;
+    let refused = stock.take_products_received(usize::MAX);
+    assert!(matches!(refused, Err(Error::StockExhausted { kind: Kind::ProductsReceived, .. })));
+    assert_eq!(stock.left(), Demand::default());
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn a_dealer_keeps_every_relation(
+        counts in [0_usize..200, 0_usize..200, 0_usize..100, 0_usize..100], seed: [u8; 16],
+    ) {
+        let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
+        let demand = Demand { private_ands, triples, products_sent_by_server, products_sent_by_client };
+        let (mut client, mut server) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_bytes(seed)));
+        prop_assert!(assert_relations(&mut client, &mut server, &demand).is_ok());
+    }
+}
