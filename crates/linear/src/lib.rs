@@ -1,1 +1,34 @@
-//! Convolutions and matrix products on BFV ciphertexts: tiling and packing.
+//! Private linear layers, paid offline: the client has a random `r`, the server has weights `W`, and both end up with a share
+//! of `W r` modulo `2^l`.
+//!
+//! Convolutions, matrix products and elementwise products run on BFV ciphertexts whose coefficients are the elements
+//! (Cheetah, Huang et al., USENIX Security 2022), with input and output channels packed together and no rotations.
+//!
+//! 1. Both parties derive a [`Plan`] per layer from public shapes ([`Plan::for_program`]).
+//! 2. Once per session the client sends a public key ([`ClientKeys::send_public_key`], [`receive_public_key`]).
+//! 3. Per layer the client sends its encrypted `r` ([`encrypt`]), the server replies ([`evaluate`]), the client opens
+//!    ([`decrypt`]). If the client encrypts all layers before it decrypts the first, all layers take one round.
+//!
+//! `client_share + server_share = W r mod 2^l`, off by [`Plan::error_bound`] units of the last place at most.
+//!
+//! Threat model: both parties follow the protocol. The server learns nothing of `r` (ring-LWE); the client learns nothing
+//! of `W` but its shape and width. Bytes: [`Plan::cost`], checked against the wire by the tests.
+
+#![forbid(unsafe_code)]
+
+mod axis;
+mod client;
+mod correlation;
+mod error;
+mod layer;
+mod packing;
+mod plan;
+mod server;
+mod tiling;
+
+pub use client::{ClientKeys, decrypt, encrypt, receive_public_key};
+pub use error::{Error, Misuse, PeerMisbehaved};
+pub use layer::{Conv2d, Diagonal, Layer, MatMul};
+pub use plan::Plan;
+pub use privet_bfv::{Parameters, PublicKey};
+pub use server::{TransformedWeights, evaluate};

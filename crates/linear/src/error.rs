@@ -1,0 +1,131 @@
+//! What can go wrong, by who is at fault.
+
+/// Every failure of this crate.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// What came over the wire is wrong, or the peer gave up.
+    #[error("{0}")]
+    PeerMisbehaved(#[from] PeerMisbehaved),
+    /// The caller asked for something that cannot be done, or cannot be done safely.
+    #[error("{0}")]
+    Misuse(#[from] Misuse),
+    /// The network or the operating system failed.
+    #[error("{0}")]
+    Io(#[from] privet_channel::Io),
+}
+
+/// What the peer did.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PeerMisbehaved {
+    /// A message of the wrong length, an abort, or a broken frame.
+    #[error("{0}")]
+    Message(#[from] privet_channel::PeerMisbehaved),
+    /// A key, ciphertext or reply that is not well-formed.
+    #[error("{0}")]
+    Ciphertext(#[from] privet_bfv::PeerMisbehaved),
+}
+
+/// What the caller did wrong.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Misuse {
+    /// A dimension, stride or dilation of zero.
+    #[error("{what} of a layer is zero")]
+    Zero {
+        /// Which one.
+        what: &'static str,
+    },
+    /// The kernel reaches beyond the padded image.
+    #[error("a kernel that spans {span} does not fit a padded image of {padded}")]
+    KernelBeyondImage {
+        /// Rows or columns from the first to the last element of the dilated kernel.
+        span: usize,
+        /// Rows or columns of the padded image.
+        padded: usize,
+    },
+    /// The channels do not divide into the groups.
+    #[error("{channels} channels do not divide into {groups} groups")]
+    Groups {
+        /// Input or output channels.
+        channels: usize,
+        /// Groups.
+        groups: usize,
+    },
+    /// A layer of more elements than this crate handles.
+    #[error("the {what} of this layer have more than 2^40 elements")]
+    TooLarge {
+        /// Inputs, weights or outputs.
+        what: &'static str,
+    },
+    /// A layer of more results than the bound on the probability of failure covers.
+    #[error("a layer of {outputs} results is beyond the 2^24 for which failure stays below 2^-40")]
+    TooManyResults {
+        /// Results of the layer.
+        outputs: usize,
+    },
+    /// The receptive field of one result is larger than a polynomial.
+    #[error("a kernel that needs {elements} elements of the image at once exceeds a ciphertext of {degree}")]
+    KernelTooLarge {
+        /// Elements under the kernel, holes included.
+        elements: usize,
+        /// Coefficients of a ciphertext.
+        degree: usize,
+    },
+    /// Weights of more bits than this crate stores.
+    #[error("weights of {weight_bits} bits are not supported: 1 to 31 bits")]
+    WeightWidth {
+        /// The width that was asked for.
+        weight_bits: u32,
+    },
+    /// A weight as large as `2^weight_bits` or larger.
+    #[error("weight {index} is not below 2^{weight_bits} in absolute value")]
+    WeightTooLarge {
+        /// Its position.
+        index: usize,
+        /// The width that the plan promises.
+        weight_bits: u32,
+    },
+    /// A vector of the wrong length.
+    #[error("{what} must have length {expected} but has {actual}")]
+    WrongLength {
+        /// Which argument.
+        what: &'static str,
+        /// The length it must have.
+        expected: usize,
+        /// The length it has.
+        actual: usize,
+    },
+    /// Transformed weights, keys and plan were not made for each other.
+    #[error("these {what} were made for another plan")]
+    PlansDiffer {
+        /// Weights or keys.
+        what: &'static str,
+    },
+    /// No plan was asked for.
+    #[error("a program without linear layers needs no parameters")]
+    NoLayers,
+    /// The cryptosystem refuses.
+    #[error("{0}")]
+    Bfv(#[from] privet_bfv::Misuse),
+    /// The channel refuses.
+    #[error("{0}")]
+    Channel(#[from] privet_channel::Misuse),
+}
+
+impl From<privet_channel::Error> for Error {
+    fn from(error: privet_channel::Error) -> Self {
+        match error {
+            privet_channel::Error::PeerMisbehaved(error) => PeerMisbehaved::from(error).into(),
+            privet_channel::Error::Misuse(error) => Misuse::from(error).into(),
+            privet_channel::Error::Io(error) => error.into(),
+        }
+    }
+}
+
+impl From<privet_bfv::Error> for Error {
+    fn from(error: privet_bfv::Error) -> Self {
+        match error {
+            privet_bfv::Error::PeerMisbehaved(error) => PeerMisbehaved::from(error).into(),
+            privet_bfv::Error::Misuse(error) => Misuse::from(error).into(),
+        }
+    }
+}

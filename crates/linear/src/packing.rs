@@ -1,0 +1,177 @@
+//! Where elements, weights and results lie in polynomials (Cheetah, Huang et al. 2022, section 3).
+//!
+//! A tile of `A` elements (its rectangle of the image, zeros where the image ends) with `C` channels is the polynomial with
+//! element `x` of channel `c` at `c A + x`. The kernel from there to `M` output channels has the weight of output `m`,
+//! channel `c` and shift `d` at `m C A + O - c A - d`, where `O = (C - 1) A + D` and `D` is the largest shift. In the product,
+//! result `x` of output `m` is at `m C A + O + x`: another term of that coefficient would need a shift of a whole channel.
+//! All of it fits if `C M A <= N`: what wraps around ends below `O`, where no result is.
+//!
+//! Several whole groups share a polynomial at places `a_i` of `C M A` coefficients each, on both sides. Group `i` meets its
+//! own weights at place `2 a_i`, and groups `i` and `j` meet at `a_i + a_j`, which is no `2 a_k` if the places have no three
+//! in arithmetic progression. This packs 128 factors of an elementwise product into 4096 coefficients, where places
+//! `i` and `64 i` would pack 64.
+
+use privet_bfv::Parameters;
+
+use crate::correlation::Correlation;
+use crate::error::Error;
+use crate::tiling::{Counts, Tiling, progression_free};
+
+/// A layer cut into polynomials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Packing {
+    pub(crate) correlation: Correlation,
+    pub(crate) tiling: Tiling,
+    pub(crate) counts: Counts,
+    /// First coefficient of each group, in the input.
+    starts: Vec<usize>,
+    /// Elements of a tile.
+    area: usize,
+    /// Elements of a row of a tile.
+    width: usize,
+    /// Position of the first result: `O`.
+    origin: usize,
+}
+
+/// Coordinates of a block of results.
+struct Block {
+    tile: usize,
+    groups: usize,
+    outputs: usize,
+}
+
+impl Packing {
+    pub(crate) fn new(correlation: Correlation, parameters: &Parameters) -> Result<Self, Error> {
+        let tiling = Tiling::choose(&correlation, parameters)?;
+        let counts = tiling.counts(&correlation);
+        let area = correlation.area(tiling.tile);
+        let [down, right] = correlation.axes.each_ref().map(|axis| axis.reach);
+        let width = tiling.tile[1] + right;
+        let span = tiling.channels * tiling.outputs * area;
+        let starts = progression_free().take(tiling.groups).map(|place| place * span).collect();
+        let origin = (tiling.channels - 1) * area + down * width + right;
+        Ok(Self { correlation, tiling, counts, starts, area, width, origin })
+    }
+
+    /// Tiles of all images.
+    pub(crate) fn tiles(&self) -> usize {
+        self.correlation.images * self.counts.tiles[0] * self.counts.tiles[1]
+    }
+
+    /// Input polynomials, ordered by tile, block of groups, block of channels.
+    pub(crate) fn inputs(&self) -> usize {
+        self.tiles() * self.counts.groups * self.counts.channels
+    }
+
+    /// Weight polynomials, ordered by block of groups, block of outputs, block of channels.
+    pub(crate) fn weights(&self) -> usize {
+        self.counts.groups * self.counts.outputs * self.counts.channels
+    }
+
+    /// Output polynomials, ordered by block of groups, block of outputs, tile.
+    pub(crate) fn outputs(&self) -> usize {
+        self.counts.groups * self.counts.outputs * self.tiles()
+    }
+
+    /// The image of a tile and where its results start.
+    fn tile(&self, tile: usize) -> (usize, [usize; 2]) {
+        let [down, right] = self.counts.tiles;
+        let [rows, columns] = self.tiling.tile;
+        (tile / (down * right), [tile / right % down * rows, tile % right * columns])
+    }
+
+    /// The groups of a block, each with its first coefficient in the input.
+    fn groups(&self, block: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let first = block * self.tiling.groups;
+        let groups = first..self.correlation.groups.min(first + self.tiling.groups);
+        groups.zip(self.starts.iter().copied())
+    }
+
+    fn channels(&self, block: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let first = block * self.tiling.channels;
+        (first..self.correlation.channels.min(first + self.tiling.channels)).enumerate()
+    }
+
+    fn channels_out(&self, block: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let first = block * self.tiling.outputs;
+        (first..self.correlation.outputs.min(first + self.tiling.outputs)).enumerate()
+    }
+
+    /// Writes the elements of input polynomial `index` into `polynomial`, which holds zeros.
+    pub(crate) fn fill_input(&self, index: usize, input: &[u64], polynomial: &mut [u64]) {
+        let Counts { groups, channels, .. } = self.counts;
+        let (image, [top, left]) = self.tile(index / (groups * channels));
+        let rows = self.area / self.width;
+        for (group, start) in self.groups(index / channels % groups) {
+            for (c, channel) in self.channels(index % channels) {
+                let plane = &mut polynomial[start + c * self.area..][..self.area];
+                for (row, line) in plane.chunks_mut(self.width).enumerate().take(rows) {
+                    let Some(source) = self.correlation.row(image, group, channel, top + row) else { continue };
+                    for (column, coefficient) in line.iter_mut().enumerate() {
+                        *coefficient = source(left + column).map_or(0, |at| input[at]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes weight polynomial `index` into `polynomial`, which holds zeros.
+    pub(crate) fn fill_weights(&self, index: usize, weights: &[i32], polynomial: &mut [i64]) {
+        let Counts { outputs, channels, .. } = self.counts;
+        for (group, start) in self.groups(index / (outputs * channels)) {
+            for (m, output) in self.channels_out(index / channels % outputs) {
+                let base = start + m * self.tiling.channels * self.area + self.origin;
+                for (c, channel) in self.channels(index % channels) {
+                    for (down, right, at) in self.correlation.taps(group, output, channel) {
+                        polynomial[base - c * self.area - down * self.width - right] = weights[at].into();
+                    }
+                }
+            }
+        }
+    }
+
+    fn block(&self, index: usize) -> Block {
+        let tiles = self.tiles();
+        let block = index / tiles;
+        Block { tile: index % tiles, groups: block / self.counts.outputs, outputs: block % self.counts.outputs }
+    }
+
+    /// The input polynomials that output polynomial `index` sums, in order, each with its weight polynomial.
+    pub(crate) fn terms(&self, index: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let Counts { groups, channels, .. } = self.counts;
+        let tiles = self.tiles();
+        let block = self.block(index);
+        let (input, weights) = ((block.tile * groups + block.groups) * channels, index / tiles * channels);
+        (0..channels).map(move |channel| (input + channel, weights + channel))
+    }
+
+    /// Results in output polynomial `index`.
+    pub(crate) fn used(&self, index: usize) -> usize {
+        let Block { tile, groups, outputs } = self.block(index);
+        let [rows, columns] = self.extent(self.tile(tile).1);
+        rows * columns * self.groups(groups).count() * self.channels_out(outputs).count()
+    }
+
+    /// Rows and columns of the results of a tile that starts there: fewer at the end of the image.
+    fn extent(&self, start: [usize; 2]) -> [usize; 2] {
+        [0, 1].map(|axis| self.tiling.tile[axis].min(self.correlation.axes[axis].outputs - start[axis]))
+    }
+
+    /// The results in output polynomial `index`, by rising coefficient: coefficient and place in the flat output.
+    pub(crate) fn results(&self, index: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let Block { tile, groups, outputs } = self.block(index);
+        let (image, start) = self.tile(tile);
+        let [rows, columns] = self.extent(start);
+        self.groups(groups).flat_map(move |(group, first)| {
+            self.channels_out(outputs).flat_map(move |(m, output)| {
+                let base = 2 * first + m * self.tiling.channels * self.area + self.origin;
+                (0..rows).flat_map(move |row| {
+                    (0..columns).map(move |column| {
+                        let at = [start[0] + row, start[1] + column];
+                        (base + row * self.width + column, self.correlation.result(image, group, output, at))
+                    })
+                })
+            })
+        })
+    }
+}

@@ -1,0 +1,189 @@
+//! What both parties derive from a layer's public shape: parameters, tiling, costs.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use privet_bfv::Parameters;
+use privet_channel::Cost;
+
+use crate::correlation::Correlation;
+use crate::error::{Error, Misuse};
+use crate::layer::Layer;
+use crate::packing::Packing;
+
+/// Ciphertexts and replies travel this many to a message: half a megabyte or so.
+const PER_MESSAGE: usize = 16;
+
+/// Bytes that a channel adds to every message.
+const HEADER_BYTES: usize = 5;
+
+/// Results for which failure stays below 2^-40 if each fails below 2^-64.
+const MOST_RESULTS: usize = 1 << 24;
+
+/// How a layer is computed. Both parties derive it from public shapes and widths alone. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Plan(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    layer: Layer,
+    weight_bits: u32,
+    parameters: Parameters,
+    packing: Packing,
+}
+
+impl Plan {
+    /// The plan of a single layer over Z_2^`ring_bits` with weights below `2^weight_bits` in absolute value, under parameters
+    /// of its own. Use [`Plan::for_program`] to share one key among layers.
+    ///
+    /// # Errors
+    /// [`Misuse`] for an impossible shape, or if no secure parameters hold the noise.
+    pub fn new(layer: &Layer, ring_bits: u32, weight_bits: u32) -> Result<Self, Error> {
+        Self::for_program(std::slice::from_ref(layer), ring_bits, weight_bits)?.pop().ok_or(Misuse::NoLayers.into())
+    }
+
+    /// The plans of all linear layers of a program, under the same parameters: those that its heaviest layer needs.
+    ///
+    /// # Errors
+    /// As [`Plan::new`]; [`Misuse::NoLayers`] if there is none.
+    pub fn for_program(layers: &[Layer], ring_bits: u32, weight_bits: u32) -> Result<Vec<Self>, Error> {
+        if !(1..=31).contains(&weight_bits) {
+            return Err(Misuse::WeightWidth { weight_bits }.into());
+        }
+        let correlations = layers.iter().map(Correlation::new).collect::<Result<Vec<_>, _>>()?;
+        let inner = correlations.iter().map(|correlation| correlation.inner).max().ok_or(Misuse::NoLayers)?;
+        let parameters = Parameters::choose(ring_bits, weight_bits, inner)?;
+        let plan = |(correlation, layer): (Correlation, &Layer)| {
+            if correlation.output_len > MOST_RESULTS {
+                return Err(Misuse::TooManyResults { outputs: correlation.output_len }.into());
+            }
+            let packing = Packing::new(correlation, &parameters)?;
+            Ok(Self(Arc::new(Inner { layer: layer.clone(), weight_bits, parameters: parameters.clone(), packing })))
+        };
+        correlations.into_iter().zip(layers).map(plan).collect()
+    }
+
+    /// The layer.
+    pub fn layer(&self) -> &Layer {
+        &self.0.layer
+    }
+
+    /// The parameters, which keys must be made for.
+    pub fn parameters(&self) -> &Parameters {
+        &self.0.parameters
+    }
+
+    /// Weights stay below `2^weight_bits` in absolute value.
+    pub fn weight_bits(&self) -> u32 {
+        self.0.weight_bits
+    }
+
+    /// Elements of the input.
+    pub fn input_len(&self) -> usize {
+        self.correlation().input_len
+    }
+
+    /// Elements of the weights.
+    pub fn weights_len(&self) -> usize {
+        self.correlation().weights_len
+    }
+
+    /// Elements of the output.
+    pub fn output_len(&self) -> usize {
+        self.correlation().output_len
+    }
+
+    /// Ciphertexts that the client sends.
+    pub fn input_ciphertexts(&self) -> usize {
+        self.packing().inputs()
+    }
+
+    /// Ciphertexts that the server sends.
+    pub fn output_ciphertexts(&self) -> usize {
+        self.packing().outputs()
+    }
+
+    /// Polynomials of weights.
+    pub fn weight_polynomials(&self) -> usize {
+        self.packing().weights()
+    }
+
+    /// Products of a ciphertext and a polynomial of weights.
+    pub fn products(&self) -> usize {
+        self.output_ciphertexts() * self.packing().counts.channels
+    }
+
+    /// How far the shares may be off, in units of the last place.
+    pub fn error_bound(&self) -> u64 {
+        self.parameters().error_bound()
+    }
+
+    /// What the client's channel counts for the layer ([`crate::encrypt`] and [`crate::decrypt`]): bytes and messages each
+    /// way, one round. Several layers that are all encrypted before the first is decrypted take one round together.
+    pub fn cost(&self) -> Cost {
+        let messages = |ciphertexts: usize| ciphertexts.div_ceil(PER_MESSAGE);
+        let (sent, received) = (self.input_ciphertexts(), self.output_ciphertexts());
+        let up = sent * self.parameters().ciphertext_bytes() + messages(sent) * HEADER_BYTES;
+        let down: usize = (0..received).map(|index| self.reply_bytes(index)).sum();
+        Cost {
+            bytes_sent: up as u64,
+            bytes_received: (down + messages(received) * HEADER_BYTES) as u64,
+            messages_sent: messages(sent) as u64,
+            messages_received: messages(received) as u64,
+            rounds: 1,
+        }
+    }
+
+    /// Bytes of the public key's message, which the client sends once per session.
+    pub fn public_key_cost(&self) -> Cost {
+        let bytes = self.parameters().public_key_bytes() + HEADER_BYTES;
+        Cost { bytes_sent: bytes as u64, messages_sent: 1, ..Cost::default() }
+    }
+
+    pub(crate) fn packing(&self) -> &Packing {
+        &self.0.packing
+    }
+
+    pub(crate) fn reply_bytes(&self, index: usize) -> usize {
+        self.parameters().reply_bytes(self.packing().used(index))
+    }
+
+    /// Whether both describe the same work.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.layer() == other.layer()
+                && self.weight_bits() == other.weight_bits()
+                && self.parameters().agrees_with(other.parameters()))
+    }
+
+    fn correlation(&self) -> &Correlation {
+        &self.packing().correlation
+    }
+}
+
+/// The ciphertexts of each message.
+pub(crate) fn messages(ciphertexts: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..ciphertexts).step_by(PER_MESSAGE).map(move |start| start..ciphertexts.min(start + PER_MESSAGE))
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (parameters, cost) = (self.parameters(), self.cost());
+        let [wide, narrow] = parameters.prime_bits();
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        write!(
+            f,
+            "{} ciphertexts up ({:.2} MB), {} down ({:.2} MB), {} products with {} weight polynomials; \
+             N = {}, q of {wide} + {narrow} bits, replies of {} bits",
+            self.input_ciphertexts(),
+            megabytes(cost.bytes_sent),
+            self.output_ciphertexts(),
+            megabytes(cost.bytes_received),
+            self.products(),
+            self.weight_polynomials(),
+            parameters.degree(),
+            parameters.reply_bits(),
+        )
+    }
+}

@@ -1,0 +1,118 @@
+//! Shares of every kind of layer sum to what plain loops compute, and cost what the formula says.
+
+mod common;
+
+use common::check;
+use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
+use proptest::prelude::*;
+
+fn square(channels: usize, size: usize, outputs: usize, kernel: usize) -> Conv2d {
+    Conv2d {
+        batch: 1,
+        in_channels: channels,
+        height: size,
+        width: size,
+        out_channels: outputs,
+        kernel: [kernel; 2],
+        stride: [1; 2],
+        padding: [kernel / 2; 4],
+        dilation: [1; 2],
+        groups: 1,
+    }
+}
+
+#[test]
+fn convolutions_of_real_networks() {
+    let layers = [
+        square(3, 32, 16, 3),
+        square(16, 8, 16, 3),
+        square(64, 7, 32, 1),
+        Conv2d { stride: [2; 2], ..square(8, 16, 16, 3) },
+        Conv2d { stride: [2; 2], ..square(16, 14, 32, 1) },
+        Conv2d { stride: [2; 2], padding: [3; 4], ..square(3, 56, 8, 7) },
+        Conv2d { groups: 24, ..square(24, 10, 24, 3) },
+        Conv2d { groups: 4, batch: 2, ..square(8, 9, 12, 3) },
+    ];
+    for layer in layers {
+        check(&Layer::Conv2d(layer), 37, 16, 1);
+    }
+}
+
+#[test]
+fn an_image_larger_than_a_ciphertext_is_cut_into_tiles() {
+    let plan = check(&Layer::Conv2d(square(2, 90, 3, 3)), 37, 16, 2);
+    assert!(plan.input_ciphertexts() > 2);
+    check(&Layer::Conv2d(Conv2d { stride: [2, 1], padding: [0, 1, 2, 3], ..square(1, 111, 2, 5) }), 32, 12, 3);
+}
+
+#[test]
+fn matrix_products() {
+    for (rows, inner, columns) in
+        [(1, 1, 1), (1, 300, 10), (1, 64, 200), (5, 30, 7), (33, 17, 40), (1, 5000, 3), (5000, 2, 2)]
+    {
+        check(&Layer::MatMul(MatMul { rows, inner, columns }), 37, 16, 4);
+    }
+}
+
+#[test]
+fn elementwise_products() {
+    for len in [1, 2, 128, 129, 1000] {
+        let plan = check(&Layer::Diagonal(Diagonal { len }), 37, 16, 5);
+        assert_eq!(plan.input_ciphertexts(), len.div_ceil(128));
+    }
+}
+
+#[test]
+fn weights_too_many_to_keep_transformed() {
+    // 2048 polynomials of 64 KiB are above what is kept.
+    let plan = check(&Layer::MatMul(MatMul { rows: 1, inner: 4096, columns: 2000 }), 37, 8, 6);
+    assert!(plan.weight_polynomials() * 65_536 > 64 << 20);
+}
+
+#[test]
+fn every_supported_ring() {
+    for ring_bits in [8, 16, 24, 32, 41, 46, 50] {
+        check(&Layer::MatMul(MatMul { rows: 2, inner: 20, columns: 20 }), ring_bits, 10, 7);
+    }
+}
+
+fn convolutions() -> impl Strategy<Value = Conv2d> {
+    let channels = (1_usize..=4, 1_usize..=3, 1_usize..=3);
+    let image = (1_usize..=2, 1_usize..=14, 1_usize..=14);
+    let axis = || (1_usize..=4, 1_usize..=3, 1_usize..=3, 0_usize..=3, 0_usize..=3);
+    (channels, image, axis(), axis()).prop_filter_map(
+        "the kernel must fit the image",
+        |(channels, image, down, right)| {
+            let (groups, per_in, per_out) = channels;
+            let (batch, height, width) = image;
+            let layer = Conv2d {
+                batch,
+                in_channels: groups * per_in,
+                height,
+                width,
+                out_channels: groups * per_out,
+                kernel: [down.0, right.0],
+                stride: [down.1, right.1],
+                padding: [down.3, right.3, down.4, right.4],
+                dilation: [down.2, right.2],
+                groups,
+            };
+            let fits =
+                height + down.3 + down.4 > down.2 * (down.0 - 1) && width + right.3 + right.4 > right.2 * (right.0 - 1);
+            fits.then_some(layer)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn any_convolution(layer in convolutions(), ring_bits in 16_u32..=50, weight_bits in 1_u32..=20, seed in 0_u8..128) {
+        check(&Layer::Conv2d(layer), ring_bits, weight_bits, seed);
+    }
+
+    #[test]
+    fn any_matrix_product(rows in 1_usize..=40, inner in 1_usize..=200, columns in 1_usize..=80, seed in 0_u8..128) {
+        check(&Layer::MatMul(MatMul { rows, inner, columns }), 37, 16, seed);
+    }
+}
