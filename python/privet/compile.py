@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +50,7 @@ def compile(
     *,
     bits: int = 37,
     scale: int = 12,
+    weight_scale: int | None = None,
     calibration: Calibration | None = None,
     input_shapes: InputShapes | None = None,
     input_range: tuple[float, float] | None = None,
@@ -59,7 +60,8 @@ def compile(
 ) -> Compiled:
     """Compiles an ONNX model, given by path, bytes or `ModelProto`.
 
-    `bits` is the width of the ring and `scale` the fractional bits of inputs and weights.
+    `bits` is the width of the ring, `scale` the fractional bits of inputs and activations, and
+    `weight_scale` those of weights (by default the same).
 
     How large values become is measured on `calibration`, a list of samples (each an array, or a
     mapping from input names to arrays). Without it, a few random inputs serve: uniform within
@@ -70,13 +72,16 @@ def compile(
     `UnsupportedModel` with every problem at once; `InvalidModel`; `OverflowRisk` if a value could
     leave the ring; `InputError` on unfit calibration inputs; `Misuse` on options out of range.
     """
-    _check_options(bits, scale, margin, input_range)
+    weight_scale = scale if weight_scale is None else weight_scale
+    _check_options(bits, scale, weight_scale, margin, input_range)
     source = load_model(model)
     title = name or model_name(model, source)
     graph = simplify(import_model(source, name=title, input_shapes=input_shapes))
     measured = measure(graph, calibration_batches(graph, calibration, input_range))
     graph = _with_magnitudes(graph, measured, ranges or {}, margin)
-    lowered = lower(graph, ring_bits=bits, scale_bits=scale, margin=margin)
+    lowered = lower(
+        graph, ring_bits=bits, scale_bits=scale, weight_scale=weight_scale, margin=margin
+    )
     program, weights = build_program(lowered, ring_bits=bits, scale_bits=scale)
     magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
     return Compiled(program, weights, magnitudes, source)
@@ -108,12 +113,17 @@ def load(folder: str | os.PathLike[str]) -> tuple[Program, Weights]:
 
 
 def _check_options(
-    bits: int, scale: int, margin: float, input_range: tuple[float, float] | None
+    bits: int,
+    scale: int,
+    weight_scale: int,
+    margin: float,
+    input_range: tuple[float, float] | None,
 ) -> None:
     if bits not in RING_BITS:
         raise Misuse(f"bits is {bits}; {RING_BITS[0]} to {RING_BITS[-1]} are possible")
-    if scale not in SCALE_BITS:
-        raise Misuse(f"scale is {scale}; {SCALE_BITS[0]} to {SCALE_BITS[-1]} are possible")
+    for option, given in (("scale", scale), ("weight_scale", weight_scale)):
+        if given not in SCALE_BITS:
+            raise Misuse(f"{option} is {given}; {SCALE_BITS[0]} to {SCALE_BITS[-1]} are possible")
     if not 1.0 <= margin < float("inf"):
         raise Misuse(f"margin is {margin}; at least 1 is possible")
     if input_range is not None:

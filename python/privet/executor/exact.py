@@ -39,13 +39,14 @@ def exact_linear(x: Array, row_sum: int, apply: Callable[[Array], Array]) -> Arr
 
 
 def row_sum(weight: Array, output_axis: int) -> int:
-    """The largest sum of absolute weights behind one output."""
-    axes = tuple(axis for axis in range(weight.ndim) if axis != output_axis)
-    if not weight.size:
-        return 0
-    largest = 0
-    step = max(1, (1 << 23) // max(1, weight.size // weight.shape[output_axis]))
-    for start in range(0, weight.shape[output_axis], step):
-        part = weight.take(range(start, min(start + step, weight.shape[output_axis])), output_axis)
-        largest = max(largest, int(np.abs(part).sum(axis=axes).max()))
-    return largest
+    """The largest sum of absolute weights behind one output, which lie along axis 0 or 1."""
+    columns = weight.reshape(weight.shape[0], -1)
+    step = max(1, (1 << 20) // columns.shape[1])
+    largest, total = 0, np.zeros(columns.shape[1], dtype=np.int64)
+    for start in range(0, columns.shape[0], step):
+        part = np.abs(columns[start : start + step])
+        if output_axis == 0:
+            largest = max(largest, int(part.sum(axis=1).max()))
+        else:
+            total += part.sum(axis=0)
+    return largest if output_axis == 0 else int(total.max())

@@ -94,5 +94,6 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
             raise InputError(
                 f"the calibration of {entry.name} has shape {list(array.shape)}, not {list(shape)}"
             )
-        batch.append(array.astype(np.float32))
+        wide = array.dtype == np.float64
+        batch.append(array if wide else array.astype(np.float32))
     return batch

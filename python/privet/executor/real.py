@@ -42,15 +42,15 @@ def compute(operation: Operation, operands: Sequence[Array], shape: Shape) -> Ar
     x = operands[0]
     match operation:
         case op.Conv2d(weight=weight, bias=bias):
-            out = kernels.conv2d(x, weight.astype(x.dtype, copy=False), operation, shape[2:])  # type: ignore[arg-type]
-            return out if bias is None else _plus(out, bias[:, None, None])
+            kind, size = x.dtype, (shape[2], shape[3])
+            out = kernels.conv2d(x, weight.astype(kind, copy=False), operation, size)
+            return _plus(out, None if bias is None else bias[:, None, None])
         case op.Dense(weight=weight, bias=bias):
-            out = kernels.dense(x, weight)
-            return out if bias is None else _plus(out, bias)
+            return _plus(kernels.dense(x, weight), bias)
         case op.Scale(weight=weight):
-            return x * weight.astype(x.dtype)
+            return np.asarray(x * weight.astype(x.dtype))
         case op.AddConstant(bias=bias):
-            return x + bias.astype(x.dtype)
+            return np.asarray(x + bias.astype(x.dtype))
         case op.ChannelAffine(factor=factor, offset=offset):
             per_channel = (-1, *([1] * (x.ndim - 2)))
             scaled = x * factor.reshape(per_channel).astype(x.dtype)
@@ -64,12 +64,13 @@ def compute(operation: Operation, operands: Sequence[Array], shape: Shape) -> Ar
         case op.ShiftLeft() | op.Truncate():
             return x
         case op.Relu():
-            return np.maximum(x, 0)
+            return np.asarray(np.maximum(x, 0))
         case op.MaxPool2d():
             return kernels.max_pool2d(x, operation)
         case op.AvgPool2d(factors=factors):
             total = kernels.sum_pool2d(x, operation)
-            return total * np.asarray(factors, dtype=x.dtype).reshape(factor_shape(operation))
+            by = np.asarray(factors, dtype=x.dtype).reshape(factor_shape(operation))
+            return np.asarray(total * by)
         case op.ArgMax():
             return argmax(x, operation).astype(x.dtype)
         case _:
@@ -91,6 +92,8 @@ def factor_shape(pool: op.AvgPool2d) -> Shape:
     return pool.size if len(pool.factors) > 1 else (1, 1)
 
 
-def _plus(out: Array, bias: Array) -> Array:
+def _plus(out: Array, bias: Array | None) -> Array:
+    if bias is None:
+        return out
     out += bias.astype(out.dtype, copy=False)
     return out

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import onnx
+import onnx.inliner
 from google.protobuf.message import DecodeError
 
 from privet.errors import InvalidModel

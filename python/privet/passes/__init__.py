@@ -45,11 +45,15 @@ def simplify(graph: Graph) -> Graph:
     return graph
 
 
-def lower(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float) -> Graph:
+def lower(
+    graph: Graph, *, ring_bits: int, scale_bits: int, weight_scale: int, margin: float
+) -> Graph:
     """The integer graph of a real one whose values all have a magnitude.
 
     Raises `OverflowRisk` if some value could leave the ring.
     """
-    placed = move_truncation(graph, ring_bits=ring_bits, scale_bits=scale_bits)
+    placed = move_truncation(
+        graph, ring_bits=ring_bits, scale_bits=scale_bits, weight_scale=weight_scale
+    )
     check_ranges(placed, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
     return quantize(placed)

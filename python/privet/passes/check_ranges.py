@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from privet.errors import OverflowRisk
-from privet.graph import Graph, Node
+from privet.graph import Graph, Node, Value
 from privet.graph import operations as op
+from privet.graph.operations import Array
 
 GUARD_BITS = 2
 """Every integer stays below `2^(ring_bits - GUARD_BITS)`."""
@@ -24,8 +25,7 @@ def check_ranges(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float
     producers = graph.producers()
     worst: tuple[int, int] | None = None
     for id, value in graph.values.items():
-        assert value.magnitude is not None and value.scale is not None
-        needed = bits_for(value.magnitude, value.scale)
+        needed = bits_for(*_extent(value))
         if needed > ring_bits and (worst is None or needed > worst[0]):
             worst = needed, id
     if worst is not None:
@@ -41,6 +41,12 @@ def bits_for(magnitude: float, scale: int) -> int:
     return max(math.frexp(magnitude)[1] + scale, 0) + GUARD_BITS
 
 
+def _extent(value: Value) -> tuple[float, int]:
+    assert value.magnitude is not None, "ranges are measured before this pass"
+    assert value.scale is not None, "move_truncation runs before this pass"
+    return value.magnitude, value.scale
+
+
 def _risk(
     graph: Graph,
     node: Node | None,
@@ -51,8 +57,7 @@ def _risk(
     margin: float,
 ) -> OverflowRisk:
     value = graph.values[id]
-    magnitude, scale = value.magnitude, value.scale
-    assert magnitude is not None and scale is not None
+    magnitude, scale = _extent(value)
     layer = node.name if node else value.name
     kind = type(node.operation).__name__ if node else "input"
     # A value that stands at a multiple of the base scale gains that multiple per bit given up.
@@ -69,32 +74,30 @@ def _risk(
 
 
 def _check_constants(graph: Graph, node: Node, ring_bits: int, scale_bits: int) -> None:
-    scale = graph.values[node.output].scale
-    assert scale is not None
+    _, scale = _extent(graph.values[node.output])
+    _, before = _extent(graph.values[node.inputs[0]])
+    weight: Array | None = None
+    bias: Array | None = None
     match node.operation:
-        case op.Conv2d(weight=weight, bias=bias) | op.Dense(weight=weight, bias=bias):
-            pass
-        case op.Scale(weight=weight):
-            bias = None
-        case op.AddConstant(bias=bias):
-            weight = None
-        case _:
-            return
+        case op.Conv2d() | op.Dense() as layer:
+            weight, bias = layer.weight, layer.bias
+        case op.Scale() as layer:
+            weight = layer.weight
+        case op.AddConstant() as layer:
+            bias = layer.bias
+    guarded = ring_bits - GUARD_BITS
     if weight is not None:
-        limit = min(WEIGHT_BITS_AT_MOST, (ring_bits - GUARD_BITS) // 4 * 4)
-        rise = scale - (graph.values[node.inputs[0]].scale or 0)
-        _check(node, "weights", float(np.abs(weight).max()), rise, limit, scale_bits)
+        limit = min(WEIGHT_BITS_AT_MOST, guarded // 4 * 4)
+        _check(node, "weights", weight, scale - before, limit, scale_bits)
     if bias is not None:
-        _check(node, "biases", float(np.abs(bias).max()), scale, ring_bits - GUARD_BITS, scale_bits)
+        _check(node, "biases", bias, scale, guarded, scale_bits)
 
 
 def _check(
-    node: Node, what: str, magnitude: float, scale: int, limit: int, scale_bits: int
+    node: Node, what: str, constants: Array, scale: int, limit: int, scale_bits: int
 ) -> None:
-    if not math.isfinite(magnitude):
-        needed = 64
-    else:
-        needed = math.frexp(magnitude)[1] + scale + 1 if magnitude else 0
+    magnitude = float(np.abs(constants).max(initial=0.0))
+    needed = math.frexp(magnitude)[1] + scale if magnitude else 0
     if needed > limit:
         raise OverflowRisk(
             f"layer {node.name}: {what} up to {magnitude:.4g} need {needed} bits at scale {scale}, "

@@ -20,6 +20,6 @@ def join_relus(graph: Graph) -> Graph:
             return rewriter.copy(node)
         before = [source.inputs[0] for source in relus]
         joined = rewriter.add_new(node.name, node.operation, *before)
-        return rewriter.add(node, Relu(), joined)
+        return rewriter.add(node, Relu(), joined, name=relus[0].name)
 
     return rewriter.walk(rewrite)

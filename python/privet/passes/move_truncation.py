@@ -1,6 +1,6 @@
 """Gives every value a scale, and places truncations as late as they can be.
 
-A product with weights raises the scale by `scale_bits`; nothing forces it down at once. A value
+A product with weights raises the scale by `weight_scale`; nothing forces it down at once. A value
 is truncated only in front of a comparison (cheaper on fewer bits), in front of a linear layer or
 sum whose result would not fit the ring otherwise, and in front of an average whose window is no
 power of two. Sums shift the side with the lower scale left. An average over 2^j elements is a sum
@@ -21,22 +21,23 @@ FACTOR_BITS_AT_LEAST = 6
 """Precision that the factor of an average keeps, however tight the ring is."""
 
 
-def move_truncation(graph: Graph, *, ring_bits: int, scale_bits: int) -> Graph:
+def move_truncation(graph: Graph, *, ring_bits: int, scale_bits: int, weight_scale: int) -> Graph:
     """The graph with `ShiftLeft` and `Truncate` placed and every value's scale set.
 
     Values need magnitudes. Where a value does not fit the ring whatever is done, it is left as it
     is for `check_ranges` to report.
     """
     graph = graph.with_values(lambda _, value: replace(value, scale=scale_bits))
-    placement = _Placement(graph, ring_bits, scale_bits)
+    placement = _Placement(graph, ring_bits, scale_bits, weight_scale)
     return placement.rewriter.walk(placement.place)
 
 
 class _Placement:
-    def __init__(self, graph: Graph, ring_bits: int, scale_bits: int) -> None:
+    def __init__(self, graph: Graph, ring_bits: int, scale_bits: int, weight_scale: int) -> None:
         self.rewriter = Rewriter(graph)
         self.limit = ring_bits - 2
         self.base = scale_bits
+        self.rise = weight_scale
         self.rescaled: dict[tuple[int, int], int] = {}
 
     def place(self, node: Node) -> int:
@@ -44,9 +45,9 @@ class _Placement:
         x = inputs[0]
         match node.operation:
             case op.Conv2d() | op.Dense() | op.Scale():
-                if not self.fits(node.output, self.scale(x) + self.base):
+                if not self.fits(node.output, self.scale(x) + self.rise):
                     x = self.lowered(node, x)
-                return self.add(node, self.scale(x) + self.base, x)
+                return self.add(node, self.scale(x) + self.rise, x)
             case op.Relu() | op.MaxPool2d():
                 x = self.lowered(node, x)
                 return self.add(node, self.scale(x), x)

@@ -19,7 +19,7 @@ def pool_before_relu(graph: Graph) -> Graph:
             source = rewriter.source(rewriter.new[node.inputs[0]])
             if source is not None and isinstance(source.operation, Relu):
                 pooled = rewriter.add_new(node.name, node.operation, *source.inputs)
-                return rewriter.add(node, Relu(), pooled)
+                return rewriter.add(node, Relu(), pooled, name=source.name)
         return rewriter.copy(node)
 
     return rewriter.walk(rewrite)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from privet.graph import Graph, GraphBuilder, Node
+from privet.graph import Graph, GraphBuilder, Node, Value
 from privet.graph.operations import Operation
 
 
@@ -40,16 +40,16 @@ class Rewriter:
         """The node as it is."""
         return self.add(node, node.operation, *(self.new[id] for id in node.inputs))
 
-    def add(self, node: Node, operation: Operation, *inputs: int) -> int:
-        """An operation on new values that makes what `node` made."""
+    def add(self, node: Node, operation: Operation, *inputs: int, name: str | None = None) -> int:
+        """An operation on new values that makes what `node` made; named as it unless told."""
         like = self.old.values[node.output]
-        made = self.builder.add(operation, inputs, node=node.name, like=like)
-        self._made[made] = Node(operation, node.name, inputs, made)
-        return made
+        return self.add_new(name or node.name, operation, *inputs, like=like)
 
-    def add_new(self, name: str, operation: Operation, *inputs: int) -> int:
+    def add_new(
+        self, name: str, operation: Operation, *inputs: int, like: Value | None = None
+    ) -> int:
         """An operation on new values that the old graph has no counterpart of."""
-        made = self.builder.add(operation, inputs, node=name)
+        made = self.builder.add(operation, inputs, node=name, like=like)
         self._made[made] = Node(operation, name, inputs, made)
         return made
 

@@ -71,9 +71,9 @@ def decode(name: str, given: Mapping[str, Any], shape: Shape, tensors: Tensors) 
         case "add_constant":
             return _done(a, op.AddConstant(_tensor(tensors, a.pop("bias"), a.pop("bias_shape"))))
         case "max_pool2d":
-            return op.MaxPool2d(**a, size=shape[2:])
+            return op.MaxPool2d(**a, size=_size(shape))
         case "avg_pool2d":
-            return op.AvgPool2d(**a, size=shape[2:])
+            return op.AvgPool2d(**a, size=_size(shape))
         case "reshape":
             return _done(a, op.Reshape(shape))
         case "broadcast":
@@ -81,7 +81,8 @@ def decode(name: str, given: Mapping[str, Any], shape: Shape, tensors: Tensors) 
     plain = _PLAIN.get(name)
     if plain is None:
         raise ValueError(f"there is no operation {name!r}")
-    return plain(**a)
+    decoded: Operation = plain(**a)
+    return decoded
 
 
 _PLAIN: dict[str, type[Any]] = {
@@ -131,6 +132,11 @@ def _window(pool: op.MaxPool2d | op.AvgPool2d) -> dict[str, Any]:
         "padding": list(pool.padding),
         "dilation": list(pool.dilation),
     }
+
+
+def _size(shape: Shape) -> op.Pair:
+    _, _, height, width = shape
+    return height, width
 
 
 def _frozen(value: Any) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import safetensors
@@ -103,4 +104,5 @@ class Weights:
         yield text
         for tensor in ordered.values():
             kind = np.uint8 if tensor.dtype == np.uint8 else np.dtype("<i8")
-            yield memoryview(np.ascontiguousarray(tensor, dtype=kind).reshape(-1)).cast("B")
+            flat: Any = np.ascontiguousarray(tensor, dtype=kind).reshape(-1)
+            yield memoryview(flat).cast("B")

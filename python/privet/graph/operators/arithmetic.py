@@ -60,9 +60,11 @@ def mul(site: Site) -> Operand:
         site.refuse(
             "it multiplies two private tensors", "Only products with a constant are supported"
         )
-    x, constant = (a, b) if isinstance(a, Private) else (b, a)
-    assert isinstance(x, Private) and not isinstance(constant, Private)
-    return times_constant(site, x, real(constant))
+    if not isinstance(b, Private):
+        assert isinstance(a, Private)
+        return times_constant(site, a, real(b))
+    assert not isinstance(a, Private)
+    return times_constant(site, b, real(a))
 
 
 @operator("Div", restrictions="by a constant, on floating-point tensors")

@@ -36,12 +36,12 @@ def gemm(site: Site) -> Operand:
         site.refuse(*TWO_PRIVATE)
     if not isinstance(b, Private):
         assert isinstance(a, Private)
-        weight = real(b.T if site.attribute("transB", 0) else b) * _like(b, alpha)
+        weight = _times(b.T if site.attribute("transB", 0) else b, alpha)
         x = site.emit(Transpose((1, 0)), a) if site.attribute("transA", 0) else a
         return _add_c(site, x, weight, beta)
     assert not isinstance(a, Private)
     # (A * B)^T = B^T * A^T puts the constant on the right.
-    weight = real(a if site.attribute("transA", 0) else a.T) * _like(a, alpha)
+    weight = _times(a if site.attribute("transA", 0) else a.T, alpha)
     x = b if site.attribute("transB", 0) else site.emit(Transpose((1, 0)), b)
     product = site.emit(Transpose((1, 0)), site.emit(Dense(weight, None), x))
     return _plus(site, product, beta)
@@ -53,7 +53,7 @@ def _add_c(site: Site, x: Private, weight: Array, beta: float) -> Private:
         c = site.operand(2)
         columns = weight.shape[-1]
         if not isinstance(c, Private) and c.size in (1, columns) and math.prod(c.shape[:-1]) == 1:
-            bias = np.broadcast_to(real(c).reshape(-1) * _like(c, beta), (columns,))
+            bias = np.broadcast_to(_times(c, beta).reshape(-1), (columns,))
             return site.emit(Dense(weight, bias), x)
     return _plus(site, site.emit(Dense(weight, None), x), beta)
 
@@ -63,16 +63,17 @@ def _plus(site: Site, product: Private, beta: float) -> Private:
         return product
     c = site.operand(2)
     if not isinstance(c, Private):
-        return site.emit(AddConstant(real(c) * _like(c, beta)), product)
+        return site.emit(AddConstant(_times(c, beta)), product)
     c = site.lift(c, product.shape)
     if beta != 1.0:
         c = site.emit(Scale(np.full(c.shape, beta)), c)
     return site.emit(Add(), product, c)
 
 
-def _like(array: Array, factor: float) -> Array:
-    """`factor` in the array's float type, so that large float32 weights stay float32."""
-    return np.asarray(factor, dtype=real(array[:0]).dtype)
+def _times(array: Array, factor: float) -> Array:
+    """The array as floats, times a factor; float32 stays float32, large weights are not copied."""
+    floats = real(array)
+    return floats if factor == 1.0 else floats * floats.dtype.type(factor)
 
 
 @operator("MatMul", restrictions="one side constant")

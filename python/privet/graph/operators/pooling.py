@@ -33,9 +33,8 @@ def average_pool(site: Site) -> Operand:
     geometry = windows(site, spatial, site.ints("kernel_shape") or [])
     size = as_size(spatial)
     _covered(site, geometry, size)
-    counts = np.outer(
-        *(_counts(site, geometry, size, axis) for axis in range(2)),
-    ).reshape(-1)
+    down, across = (_counts(site, geometry, size, axis) for axis in range(2))
+    counts = np.outer(down, across).reshape(-1)
     factors = (1.0 / counts).tolist()
     if len(set(factors)) == 1:
         factors = factors[:1]

@@ -1,0 +1,57 @@
+"""The backend cases through the fixed-point executor: exact counts, so that a change shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from privet.compile import Compiled
+from tests.backend.cases import (
+    KINDS,
+    Array,
+    Result,
+    Verdict,
+    cases,
+    counts,
+    fixed_point,
+    run,
+)
+
+EXPECTED = {
+    "simple": {"passed": 1, "failed": 0, "unsupported": 22},
+    "pytorch-operator": {"passed": 18, "failed": 0, "unsupported": 17},
+    "pytorch-converted": {"passed": 48, "failed": 0, "unsupported": 34},
+}
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    return [run(case) for case in cases()]
+
+
+def test_no_case_fails(results: list[Result]) -> None:
+    assert [result for result in results if result.verdict is Verdict.FAILED] == []
+
+
+def test_as_many_cases_pass_as_before(results: list[Result]) -> None:
+    for result in results:
+        if result.verdict is Verdict.UNSUPPORTED:
+            print(f"{result.kind}/{result.name}: {result.reason}")
+    print(counts(results))
+    assert counts(results) == EXPECTED
+
+
+def test_every_unsupported_case_says_why(results: list[Result]) -> None:
+    unsupported = [result for result in results if result.verdict is Verdict.UNSUPPORTED]
+    assert all(result.reason for result in unsupported)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wrong_executor_fails_every_case_it_runs(kind: str) -> None:
+    """The comparison can fail: an executor whose answers are off by 1 passes nothing."""
+
+    def wrong(compiled: Compiled, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        return {name: array + 1 for name, array in fixed_point(compiled, inputs).items()}
+
+    assert not any(run(case, wrong).verdict is Verdict.PASSED for case in cases(kind))
