@@ -18,7 +18,7 @@ export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python test-all check fmt lock clean
+.PHONY: help setup demo test test-rust test-python test-all check check-rust check-python fmt lock clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,9 +41,13 @@ test-all: setup ## Every test, the slow ones too
 	$(CARGO) test $(RUST_TESTS) -- --include-ignored
 	$(BIN)/python -m pytest
 
-check: setup ## Formatters, linters, types, and the direction of dependencies
+check: check-rust check-python ## Formatters, linters, types, direction of dependencies, size and names of files
+
+check-rust: setup ## Only Rust's formatter and linter
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --profile $(CARGO_PROFILE) $(CARGO_FLAGS) -- -D warnings
+
+check-python: setup ## Only Python's formatter, linter and types, and the checks of the house
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/mypy $(PYTHON_CODE)
