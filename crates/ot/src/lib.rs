@@ -20,7 +20,6 @@ pub mod cost;
 mod dealer;
 mod demand;
 mod error;
-mod fold;
 mod material;
 mod party;
 mod random;
@@ -28,6 +27,7 @@ mod schedule;
 mod softspoken;
 mod stock;
 mod tree;
+mod vole;
 
 pub use correlated::{CotReceiver, CotSender};
 pub use correlations::{PrivateAnds, ProductsReceived, ProductsSent, Triples};

@@ -1,6 +1,6 @@
 //! Correlated OT by extension of 128 base OTs: SoftSpokenOT (Roy, CRYPTO 2022), semi-honest, with the repetition code.
 //!
-//! Each of `128 / k` groups gives a small-field VOLE ([`crate::fold`]); the receiver takes the `u` of group 0 as its
+//! Each of `128 / k` groups gives a small-field VOLE ([`crate::vole`]); the receiver takes the `u` of group 0 as its
 //! choice bits and sends, for every other group, the difference of that group's `u` from it: `128 / k - 1` bits per OT,
 //! one message, no reply. `k = 1` is IKNP without its first column. Larger `k` trades computation
 //! (`128 / k * 2^k / 128` AES calls per OT) for bytes.
@@ -13,7 +13,7 @@ use privet_ring::Bits;
 use rayon::prelude::*;
 
 use crate::correlated::{CotReceiver, CotSender};
-use crate::fold::{Forest, add};
+use crate::vole::{Forest, add};
 use crate::{Error, tree};
 
 /// Blocks of 128 OTs in a piece: what AES takes at once, and what keeps a piece in the second-level cache.

@@ -2,21 +2,24 @@
 //!
 //! - [`Prg`] and [`KeyStream`]: AES-128 in counter mode (NIST SP 800-38A), 64 blocks to a call.
 //! - [`hash`]: a tweakable correlation-robust hash of blocks from AES under a fixed key.
-//! - [`transpose`]: bit-matrix transposes, with accelerated and portable code.
+//! - [`transpose`] and [`subset_sums`]: bit-matrix transposes and sums of rows.
 //!
-//! AES comes from the `aes` crate, which picks VAES, AES-NI or a bit-sliced constant-time form by itself. The transposes
-//! do the same choice here; the environment variable `PRIVET_PORTABLE=1` forces their portable form.
+//! Everything runs in constant time, and has accelerated code that is chosen at run time beside a portable form; the
+//! environment variable `PRIVET_PORTABLE=1` forces the latter. Portable AES is the `aes` crate, which itself picks AES-NI
+//! or a bit-sliced form.
 
 mod arch;
 mod counter;
 mod generator;
 pub mod hash;
 mod seed;
+mod sums;
 pub mod transpose;
 
 pub use counter::KeyStream;
 pub use generator::Prg;
 pub use seed::Seed;
+pub use sums::subset_sums;
 
 /// 16 bytes, read as a little-endian number: bit `j` is bit `j % 8` of byte `j / 8`.
 pub type Block = u128;

@@ -15,12 +15,12 @@ use crate::arch;
 pub fn columns(rows: &[Block], out: &mut [Block]) {
     assert_eq!(rows.len(), out.len(), "a transpose keeps the number of bits");
     assert_eq!(rows.len() % 128, 0, "128 rows of whole blocks");
-    arch::columns(rows, out);
+    (arch::kernels().columns)(rows, out);
 }
 
 /// Transposes a 64 x 64 bit matrix in place: bit `j` of word `i` becomes bit `i` of word `j`.
 pub fn square(words: &mut [u64; 64]) {
-    arch::portable::square(words);
+    arch::square(words);
 }
 
 #[cfg(test)]
@@ -43,12 +43,12 @@ mod tests {
 
     #[test]
     fn every_implementation_is_the_definition() {
-        for (name, columns) in arch::every_columns() {
+        for kernels in arch::every_kernels() {
             for width in [1, 2, 3, 4, 5, 7, 8, 9, 12, 64] {
                 let rows = bits(128 * width, width as u8);
                 let mut out = vec![0; rows.len()];
-                columns(&rows, &mut out);
-                assert!(out == slow_columns(&rows), "{name} on rows of {width} blocks");
+                (kernels.columns)(&rows, &mut out);
+                assert!(out == slow_columns(&rows), "{} on rows of {width} blocks", kernels.name);
             }
         }
     }

@@ -4,30 +4,45 @@ use std::sync::LazyLock;
 
 use crate::Block;
 
-pub(crate) mod portable;
+mod aes;
+mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// `rows` and `out` have equal lengths, a multiple of 128.
-type Columns = fn(rows: &[Block], out: &mut [Block]);
+pub(crate) use aes::Aes128;
+pub(crate) use portable::square;
 
-static COLUMNS: LazyLock<Columns> = LazyLock::new(|| {
-    if std::env::var_os("PRIVET_PORTABLE").is_some_and(|value| value == "1") {
-        portable::columns
-    } else {
-        every_columns().last().map_or(portable::columns, |&(_, columns)| columns)
-    }
-});
-
-/// The fastest transpose of this machine, or the portable one under `PRIVET_PORTABLE=1`.
-pub(crate) fn columns(rows: &[Block], out: &mut [Block]) {
-    COLUMNS(rows, out);
+/// The kernels of one level of acceleration. Their arguments are checked by the modules that call them.
+#[derive(Clone, Copy)]
+pub(crate) struct Kernels {
+    /// Which level this is.
+    #[cfg_attr(not(test), expect(dead_code, reason = "names the level where a test fails"))]
+    pub(crate) name: &'static str,
+    /// See [`crate::transpose::columns`].
+    pub(crate) columns: fn(rows: &[Block], out: &mut [Block]),
+    /// See [`crate::subset_sums`].
+    pub(crate) subset_sums: fn(sums: &mut [Block], terms: &mut [Block], width: usize),
 }
 
-/// Every implementation that this machine can run, slowest first.
-pub(crate) fn every_columns() -> Vec<(&'static str, Columns)> {
-    let mut found: Vec<(&'static str, Columns)> = vec![("portable", portable::columns)];
+static KERNELS: LazyLock<Kernels> = LazyLock::new(|| {
+    let every = every_kernels();
+    let chosen = if portable_forced() { every.first() } else { every.last() };
+    *chosen.unwrap_or(&portable::KERNELS)
+});
+
+/// The fastest kernels of this machine, or the portable ones under `PRIVET_PORTABLE=1`.
+pub(crate) fn kernels() -> &'static Kernels {
+    &KERNELS
+}
+
+/// The kernels that this machine can run, the portable ones first and the fastest last.
+pub(crate) fn every_kernels() -> Vec<Kernels> {
+    let mut every = vec![portable::KERNELS];
     #[cfg(target_arch = "x86_64")]
-    found.extend(x86::detected());
-    found
+    every.extend(x86::kernels());
+    every
+}
+
+fn portable_forced() -> bool {
+    std::env::var_os("PRIVET_PORTABLE").is_some_and(|value| value == "1")
 }

@@ -1,42 +1,41 @@
-//! Transposes in plain integer arithmetic, by swapping ever smaller off-diagonal squares (Warren, "Hacker's Delight",
-//! section 7-3).
+//! Kernels in plain integer arithmetic. Inlined into functions that enable wider vectors, for which the compiler then
+//! vectorises the same code.
 
+use super::Kernels;
 use crate::Block;
 
-/// See [`crate::transpose::columns`].
-pub(crate) fn columns(rows: &[Block], out: &mut [Block]) {
-    columns_inline(rows, out);
-}
+/// The kernels that run everywhere.
+pub(super) const KERNELS: Kernels = Kernels {
+    name: "portable",
+    columns: |rows, out| columns(rows, out),
+    subset_sums: |sums, terms, width| subset_sums(sums, terms, width),
+};
 
-/// Inlined into functions that enable wider vectors, for which the compiler then vectorises the same code.
 #[inline(always)]
-pub(super) fn columns_inline(rows: &[Block], out: &mut [Block]) {
+pub(super) fn columns(rows: &[Block], out: &mut [Block]) {
     let width = rows.len() / 128;
     for (column, out) in out.chunks_exact_mut(128).enumerate() {
-        let mut quadrants = [[0; 64]; 4];
+        let mut quarters = [[0; 64]; 4];
         for j in 0..64 {
             let (upper, lower) = (rows[j * width + column], rows[(64 + j) * width + column]);
-            quadrants[0][j] = upper as u64;
-            quadrants[1][j] = (upper >> 64) as u64;
-            quadrants[2][j] = lower as u64;
-            quadrants[3][j] = (lower >> 64) as u64;
+            quarters[0][j] = upper as u64;
+            quarters[1][j] = (upper >> 64) as u64;
+            quarters[2][j] = lower as u64;
+            quarters[3][j] = (lower >> 64) as u64;
         }
-        quadrants.iter_mut().for_each(square_inline);
+        quarters.iter_mut().for_each(square);
         let (first, second) = out.split_at_mut(64);
         for j in 0..64 {
-            first[j] = Block::from(quadrants[0][j]) | Block::from(quadrants[2][j]) << 64;
-            second[j] = Block::from(quadrants[1][j]) | Block::from(quadrants[3][j]) << 64;
+            first[j] = Block::from(quarters[0][j]) | Block::from(quarters[2][j]) << 64;
+            second[j] = Block::from(quarters[1][j]) | Block::from(quarters[3][j]) << 64;
         }
     }
 }
 
-/// See [`crate::transpose::square`].
-pub(crate) fn square(words: &mut [u64; 64]) {
-    square_inline(words);
-}
-
+/// Transposes a 64 x 64 bit matrix by swapping ever smaller off-diagonal squares (Warren, "Hacker's Delight", section
+/// 7-3).
 #[inline(always)]
-fn square_inline(words: &mut [u64; 64]) {
+pub(crate) fn square(words: &mut [u64; 64]) {
     swap_squares::<32>(words, 0x0000_0000_ffff_ffff);
     swap_squares::<16>(words, 0x0000_ffff_0000_ffff);
     swap_squares::<8>(words, 0x00ff_00ff_00ff_00ff);
@@ -55,5 +54,27 @@ fn swap_squares<const WIDTH: usize>(words: &mut [u64; 64], low_columns: u64) {
             *upper ^= swap << WIDTH;
             *lower ^= swap;
         }
+    }
+}
+
+/// Halves the terms once per bit of their number, from the top: the upper half is added to that bit's sum and to the
+/// lower half. This takes `2 * (2^k - 1)` additions of rows rather than `k * 2^(k-1)` and as many again for the whole.
+#[inline(always)]
+pub(super) fn subset_sums(sums: &mut [Block], terms: &mut [Block], width: usize) {
+    // Words, because the compiler makes vectors of them and not of blocks.
+    let (sums, mut folded): (&mut [u64], &mut [u64]) =
+        (bytemuck::must_cast_slice_mut(sums), bytemuck::must_cast_slice_mut(terms));
+    let width = 2 * width;
+    for sum in sums.chunks_exact_mut(width).rev() {
+        let half = folded.len() / 2;
+        let (lower, upper) = folded.split_at_mut(half);
+        sum.fill(0);
+        for (lower, upper) in lower.chunks_exact_mut(width).zip(upper.chunks_exact(width)) {
+            for ((sum, lower), upper) in sum.iter_mut().zip(lower).zip(upper) {
+                *sum ^= *upper;
+                *lower ^= *upper;
+            }
+        }
+        folded = lower;
     }
 }

@@ -5,7 +5,7 @@
 //! seeds are numbered by `y = x ^ delta`, gets `w = sum y * p_{y ^ delta} = v + delta * u` without the missing seed.
 //! Bit `j` of a vector over GF(2^k) is a row of its own; sums are exclusive ors.
 
-use privet_prg::{Block, KeyStream, Seed};
+use privet_prg::{Block, KeyStream, Seed, subset_sums};
 
 /// The seeds of all groups with their AES keys scheduled.
 pub(crate) struct Forest {
@@ -35,54 +35,11 @@ impl Forest {
                 None => leaf.fill(0),
             }
         }
-        fold(rows, leaves, width);
-    }
-}
-
-/// Halves the leaves once per bit of their number, from the top: the upper half adds to that bit's row and to the lower
-/// half. This takes `2 * (2^k - 1)` additions of rows in place of `k * 2^(k-1)` and more.
-fn fold(rows: &mut [Block], leaves: &mut [Block], width: usize) {
-    let mut folded = leaves;
-    for row in rows.chunks_exact_mut(width).rev() {
-        let half = folded.len() / 2;
-        let (lower, upper) = folded.split_at_mut(half);
-        row.fill(0);
-        for (lower, upper) in lower.chunks_exact_mut(width).zip(upper.chunks_exact(width)) {
-            add(row, upper);
-            add(lower, upper);
-        }
-        folded = lower;
+        subset_sums(rows, leaves, width);
     }
 }
 
 /// Adds `other` to `row`, bit by bit.
 pub(crate) fn add(row: &mut [Block], other: &[Block]) {
     row.iter_mut().zip(other).for_each(|(row, other)| *row ^= other);
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn sums_are_their_definition(k in 1_usize..=8, width in 1_usize..5, words: [Block; 7]) {
-            let leaves: Vec<Block> = (0..width << k)
-                .map(|i| words[i % 7].wrapping_mul(2 * i as Block + 1).rotate_left(i as u32))
-                .collect();
-            let (mut rows, mut folded) = (vec![1; k * width], leaves.clone());
-            fold(&mut rows, &mut folded, width);
-            for i in 0..width {
-                let sum = |keep: &dyn Fn(usize) -> bool| {
-                    (0..1 << k).filter(|&x| keep(x)).fold(0, |sum, x| sum ^ leaves[x * width + i])
-                };
-                prop_assert_eq!(folded[i], sum(&|_| true));
-                for j in 0..k {
-                    prop_assert_eq!(rows[j * width + i], sum(&|x| x >> j & 1 == 1));
-                }
-            }
-        }
-    }
 }

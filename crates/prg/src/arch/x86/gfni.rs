@@ -1,0 +1,148 @@
+//! Kernels for AVX-512 with GFNI and VBMI: an affine map over GF(2) transposes eight 8 x 8 bit squares at once.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::wide;
+use crate::Block;
+use crate::arch::{Kernels, portable};
+
+/// The kernels for AVX-512, if the processor has all that they need.
+pub(super) fn avx512() -> Option<Kernels> {
+    let detected = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vbmi")
+        && is_x86_feature_detected!("gfni")
+        && is_x86_feature_detected!("avx2");
+    detected.then_some(Kernels {
+        name: "avx512",
+        columns: |rows, out| {
+            // SAFETY: these kernels exist only where the processor has what they enable.
+            unsafe { columns(rows, out) }
+        },
+        subset_sums: |sums, terms, width| {
+            // SAFETY: as above.
+            unsafe { subset_sums(sums, terms, width) }
+        },
+    })
+}
+
+#[target_feature(enable = "avx512f")]
+fn subset_sums(sums: &mut [Block], terms: &mut [Block], width: usize) {
+    portable::subset_sums(sums, terms, width);
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512vbmi,gfni")]
+fn columns(rows: &[Block], out: &mut [Block]) {
+    let width = rows.len() / 128;
+    if !width.is_multiple_of(4) {
+        return wide::columns(rows, out);
+    }
+    let (vectors, _) = rows.as_chunks::<4>();
+    for (tile, out) in out.chunks_exact_mut(512).enumerate() {
+        // Byte `i` of `bytes[c][r]`: bits of rows `8 * r ..` in column `64 * c + i` of the tile.
+        let mut bytes = [[_mm512_setzero_si512(); 16]; 8];
+        for r in 0..16 {
+            let mut eight = [_mm512_setzero_si512(); 8];
+            for (j, vector) in eight.iter_mut().enumerate() {
+                *vector = load(&vectors[(8 * r + j) * (width / 4) + tile]);
+            }
+            transpose_words(&mut eight);
+            for (c, vector) in eight.into_iter().enumerate() {
+                bytes[c][r] = transpose_squares(vector);
+            }
+        }
+        let (vectors, _) = out.as_chunks_mut::<4>();
+        for (bytes, out) in bytes.iter_mut().zip(vectors.chunks_exact_mut(16)) {
+            interleave(bytes, out);
+        }
+    }
+}
+
+/// Transposes eight vectors of eight 64-bit words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn transpose_words(v: &mut [__m512i; 8]) {
+    let pairs = [0, 2, 4, 6].map(|i| (v[i], v[i + 1]));
+    for (i, (even, odd)) in pairs.into_iter().enumerate() {
+        v[2 * i] = _mm512_unpacklo_epi64(even, odd);
+        v[2 * i + 1] = _mm512_unpackhi_epi64(even, odd);
+    }
+    // Now 128-bit lanes: vector `i` holds lanes of words `i % 2`, rows `2 * (i / 2) ..`.
+    let even = transpose_lanes([v[0], v[2], v[4], v[6]]);
+    let odd = transpose_lanes([v[1], v[3], v[5], v[7]]);
+    for i in 0..4 {
+        v[2 * i] = even[i];
+        v[2 * i + 1] = odd[i];
+    }
+}
+
+/// Transposes four vectors of four 128-bit lanes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn transpose_lanes([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    let (ab_even, ab_odd) = (_mm512_shuffle_i32x4::<0x88>(a, b), _mm512_shuffle_i32x4::<0xdd>(a, b));
+    let (cd_even, cd_odd) = (_mm512_shuffle_i32x4::<0x88>(c, d), _mm512_shuffle_i32x4::<0xdd>(c, d));
+    [
+        _mm512_shuffle_i32x4::<0x88>(ab_even, cd_even),
+        _mm512_shuffle_i32x4::<0x88>(ab_odd, cd_odd),
+        _mm512_shuffle_i32x4::<0xdd>(ab_even, cd_even),
+        _mm512_shuffle_i32x4::<0xdd>(ab_odd, cd_odd),
+    ]
+}
+
+/// From eight rows of eight bytes to the 64 columns of eight bits.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vbmi,gfni")]
+fn transpose_squares(rows: __m512i) -> __m512i {
+    // Byte `8 * b + 7 - r` from byte `8 * r + b`: the affine map wants the first row in the highest byte.
+    const SQUARES: [u64; 8] = {
+        let mut squares = [0; 8];
+        let mut b = 0;
+        while b < 8 {
+            squares[b] = u64::from_le_bytes([56, 48, 40, 32, 24, 16, 8, 0]) + 0x0101_0101_0101_0101 * b as u64;
+            b += 1;
+        }
+        squares
+    };
+    let [a, b, c, d, e, f, g, h] = SQUARES.map(u64::cast_signed);
+    let squares = _mm512_permutexvar_epi8(_mm512_setr_epi64(a, b, c, d, e, f, g, h), rows);
+    // Unit vectors in place of the map's argument give the columns of its matrix.
+    let units = _mm512_set1_epi64(0x8040_2010_0804_0201_u64.cast_signed());
+    _mm512_gf2p8affine_epi64_epi8::<0>(units, squares)
+}
+
+/// Writes 64 blocks of which byte `r` of block `i` is byte `i` of `bytes[r]`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn interleave(bytes: &mut [__m512i; 16], out: &mut [[Block; 4]]) {
+    // Four perfect shuffles transpose the 16 x 16 bytes of every lane.
+    for _ in 0..4 {
+        let before = *bytes;
+        for i in 0..8 {
+            bytes[2 * i] = _mm512_unpacklo_epi8(before[i], before[i + 8]);
+            bytes[2 * i + 1] = _mm512_unpackhi_epi8(before[i], before[i + 8]);
+        }
+    }
+    // Lane `l` of vector `i` is block `16 * l + i`.
+    for i in 0..4 {
+        let four = transpose_lanes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]);
+        for (l, vector) in four.into_iter().enumerate() {
+            store(&mut out[4 * l + i], vector);
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(blocks: &[Block; 4]) -> __m512i {
+    // SAFETY: the reference covers the 64 bytes read, and the instruction asks for no alignment.
+    unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(blocks: &mut [Block; 4], vector: __m512i) {
+    // SAFETY: the reference covers the 64 bytes written, and the instruction asks for no alignment.
+    unsafe { _mm512_storeu_si512(blocks.as_mut_ptr().cast(), vector) }
+}

@@ -1,0 +1,12 @@
+//! Code for the vector instructions of x86-64.
+
+use super::Kernels;
+
+mod gfni;
+pub(super) mod vaes;
+mod wide;
+
+/// What this processor can run, slowest first.
+pub(super) fn kernels() -> Vec<Kernels> {
+    wide::avx2().into_iter().chain(gfni::avx512()).collect()
+}

@@ -1,0 +1,183 @@
+//! AES-128 with VAES on 512-bit vectors: four blocks to a vector.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::Block;
+
+/// Vectors in flight: with the round keys they fill the register file.
+const COUNTER_VECTORS: usize = 16;
+
+/// As above; hashing keeps twice as many values.
+const HASH_VECTORS: usize = 8;
+
+/// A scheduled key. It exists only where the processor has what [`detected`] asks for.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Vaes128 {
+    round_keys: [Block; 11],
+}
+
+fn detected() -> bool {
+    is_x86_feature_detected!("aes") && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("vaes")
+}
+
+impl Vaes128 {
+    /// Schedules a key, if this processor can run the code.
+    pub(crate) fn detect(key: &[u8; 16]) -> Option<Self> {
+        // SAFETY: the processor has AES-NI.
+        detected().then(|| Self { round_keys: unsafe { schedule(Block::from_le_bytes(*key)) } })
+    }
+
+    /// See [`crate::arch::Aes128::counters`].
+    pub(crate) fn counters(&self, first: u64, out: &mut [Block]) {
+        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
+        unsafe { counters(&self.round_keys, first, out) }
+    }
+
+    /// See [`crate::arch::Aes128::tweaked_hash`].
+    pub(crate) fn tweaked_hash(&self, first: u64, blocks: &mut [Block]) {
+        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
+        unsafe { tweaked_hash(&self.round_keys, first, blocks) }
+    }
+}
+
+/// The key expansion of FIPS 197, section 5.2.
+#[target_feature(enable = "aes")]
+fn schedule(key: Block) -> [Block; 11] {
+    let mut keys = [key; 11];
+    macro_rules! expand {
+        ($($round:literal: $constant:literal),*) => {
+            $(keys[$round] = next_key::<$constant>(keys[$round - 1]);)*
+        };
+    }
+    expand!(1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 32, 7: 64, 8: 128, 9: 27, 10: 54);
+    keys
+}
+
+#[inline]
+#[target_feature(enable = "aes")]
+fn next_key<const CONSTANT: i32>(key: Block) -> Block {
+    let last = _mm_set_epi64x((key >> 64) as i64, key as i64);
+    let assist = _mm_shuffle_epi32::<0xff>(_mm_aeskeygenassist_si128::<CONSTANT>(last));
+    let word = Block::from(_mm_cvtsi128_si32(assist).cast_unsigned());
+    // Word `i` of the key is the sum of the new word and of words `0 ..= i` of the last key.
+    let sums = key ^ key << 32 ^ key << 64 ^ key << 96;
+    sums ^ word ^ word << 32 ^ word << 64 ^ word << 96
+}
+
+#[target_feature(enable = "avx512f,vaes")]
+fn counters(round_keys: &[Block; 11], first: u64, out: &mut [Block]) {
+    let keys = broadcast(round_keys);
+    let mut counter = first;
+    let (batches, rest) = out.as_chunks_mut::<{ 4 * COUNTER_VECTORS }>();
+    for batch in batches {
+        counter_batch(&keys, counter, batch);
+        counter = counter.wrapping_add(batch.len() as u64);
+    }
+    if !rest.is_empty() {
+        let mut batch = [0; 4 * COUNTER_VECTORS];
+        counter_batch(&keys, counter, &mut batch);
+        rest.copy_from_slice(&batch[..rest.len()]);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn counter_batch(keys: &[__m512i; 11], first: u64, out: &mut [Block; 4 * COUNTER_VECTORS]) {
+    let mut states = [_mm512_setzero_si512(); COUNTER_VECTORS];
+    for (i, state) in states.iter_mut().enumerate() {
+        *state = counting(first.wrapping_add(4 * i as u64));
+    }
+    encrypt(keys, &mut states);
+    let (out, _) = out.as_chunks_mut::<4>();
+    for (out, state) in out.iter_mut().zip(states) {
+        store(out, state);
+    }
+}
+
+#[target_feature(enable = "avx512f,vaes")]
+fn tweaked_hash(round_keys: &[Block; 11], first: u64, blocks: &mut [Block]) {
+    let keys = broadcast(round_keys);
+    let mut tweak = first;
+    let (batches, rest) = blocks.as_chunks_mut::<{ 4 * HASH_VECTORS }>();
+    for batch in batches {
+        hash_batch(&keys, tweak, batch);
+        tweak = tweak.wrapping_add(batch.len() as u64);
+    }
+    if !rest.is_empty() {
+        let mut batch = [0; 4 * HASH_VECTORS];
+        batch[..rest.len()].copy_from_slice(rest);
+        hash_batch(&keys, tweak, &mut batch);
+        rest.copy_from_slice(&batch[..rest.len()]);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn hash_batch(keys: &[__m512i; 11], tweak: u64, blocks: &mut [Block; 4 * HASH_VECTORS]) {
+    let (blocks, _) = blocks.as_chunks_mut::<4>();
+    let mut inner = [_mm512_setzero_si512(); HASH_VECTORS];
+    for (inner, blocks) in inner.iter_mut().zip(blocks.iter()) {
+        *inner = load(blocks);
+    }
+    encrypt(keys, &mut inner);
+    let mut outer = inner;
+    for (i, outer) in outer.iter_mut().enumerate() {
+        *outer = _mm512_xor_si512(*outer, counting(tweak.wrapping_add(4 * i as u64)));
+    }
+    encrypt(keys, &mut outer);
+    for (i, blocks) in blocks.iter_mut().enumerate() {
+        store(blocks, _mm512_xor_si512(inner[i], outer[i]));
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn encrypt<const VECTORS: usize>(keys: &[__m512i; 11], states: &mut [__m512i; VECTORS]) {
+    for state in states.iter_mut() {
+        *state = _mm512_xor_si512(*state, keys[0]);
+    }
+    for key in &keys[1..10] {
+        for state in states.iter_mut() {
+            *state = _mm512_aesenc_epi128(*state, *key);
+        }
+    }
+    for state in states.iter_mut() {
+        *state = _mm512_aesenclast_epi128(*state, keys[10]);
+    }
+}
+
+/// The blocks `first, first + 1, first + 2, first + 3`, each below 2^64.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn counting(first: u64) -> __m512i {
+    let firsts = _mm512_maskz_set1_epi64(0b0101_0101, first.cast_signed());
+    _mm512_add_epi64(firsts, _mm512_setr_epi64(0, 0, 1, 0, 2, 0, 3, 0))
+}
+
+/// Every round key in all four lanes of a vector.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn broadcast(round_keys: &[Block; 11]) -> [__m512i; 11] {
+    let mut keys = [_mm512_setzero_si512(); 11];
+    for (key, &block) in keys.iter_mut().zip(round_keys) {
+        *key = _mm512_broadcast_i32x4(_mm_set_epi64x((block >> 64) as i64, block as i64));
+    }
+    keys
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(blocks: &[Block; 4]) -> __m512i {
+    // SAFETY: the reference covers the 64 bytes read, and the instruction asks for no alignment.
+    unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(blocks: &mut [Block; 4], vector: __m512i) {
+    // SAFETY: the reference covers the 64 bytes written, and the instruction asks for no alignment.
+    unsafe { _mm512_storeu_si512(blocks.as_mut_ptr().cast(), vector) }
+}
