@@ -1,1 +1,18 @@
-//! Runs a program under a suite: prepare makes material, infer uses it once.
+//! Runs a compiled program under a suite.
+//!
+//! Every suite has two jobs, and a scheduler sees only these: [`gmw::prepare`] makes input-independent material, and
+//! [`gmw::infer`] uses one piece of it on one input. Between them lies the [`Store`], which hands each piece out once.
+//! [`session`] is what client and server say to each other around the jobs.
+
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod gmw;
+mod memory;
+mod report;
+pub mod session;
+mod store;
+
+pub use error::{Error, PeerMisbehaved};
+pub use report::{LayerCost, Observer, Phase, PhaseCost, Report, Silent};
+pub use store::{MaterialId, Metadata, Store, StoreError};

@@ -1,1 +1,29 @@
-//! Python bindings.
+//! The Python module `privet._native`: one file per class, no logic of its own.
+//!
+//! Long calls release the interpreter's lock. Errors become the classes of `privet.errors`; `python/privet/_native.pyi`
+//! is the typed view of this module.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod connection;
+mod errors;
+mod listener;
+mod plan;
+mod progress;
+mod server;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<connection::Credentials>()?;
+    module.add_class::<connection::Connection>()?;
+    module.add_class::<listener::Listener>()?;
+    module.add_class::<listener::Pending>()?;
+    module.add_class::<plan::Plan>()?;
+    module.add_class::<client::Client>()?;
+    module.add_class::<server::Server>()?;
+    module.add("PROTOCOL_VERSION", privet_party::session::VERSION)?;
+    Ok(())
+}

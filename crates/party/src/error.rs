@@ -1,0 +1,117 @@
+//! What can go wrong in a job or a session, in three families: the peer, the caller, the world.
+
+use privet_channel::AbortReason;
+
+use crate::store::StoreError;
+
+/// A job or a session failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The link failed, or what came over it has the wrong form.
+    #[error(transparent)]
+    Channel(#[from] privet_channel::Error),
+    /// The peer said something that makes no sense here.
+    #[error("the peer broke the protocol: {0}")]
+    PeerMisbehaved(#[from] PeerMisbehaved),
+    /// A linear layer's offline half failed, other than through the link.
+    #[error(transparent)]
+    Linear(privet_linear::Error),
+    /// Correlations could not be made or ran dry.
+    #[error(transparent)]
+    Correlations(privet_ot::Error),
+    /// The program or its weights are not usable.
+    #[error(transparent)]
+    Program(#[from] privet_program::Error),
+    /// Material is missing, spent or damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No randomness from the operating system.
+    #[error(transparent)]
+    Randomness(#[from] privet_prg::Error),
+    /// The caller asked for something impossible.
+    #[error("{0}")]
+    Misuse(String),
+}
+
+impl From<privet_linear::Error> for Error {
+    fn from(error: privet_linear::Error) -> Self {
+        use privet_linear::{Error as Linear, Misuse, PeerMisbehaved};
+        match error {
+            Linear::PeerMisbehaved(PeerMisbehaved::Message(error)) => Self::Channel(error.into()),
+            Linear::Misuse(Misuse::Channel(error)) => Self::Channel(error.into()),
+            Linear::Io(error) => Self::Channel(error.into()),
+            other => Self::Linear(other),
+        }
+    }
+}
+
+impl From<privet_ot::Error> for Error {
+    fn from(error: privet_ot::Error) -> Self {
+        match error {
+            privet_ot::Error::Channel(error) => Self::Channel(error),
+            privet_ot::Error::Io(error) => Self::Randomness(error),
+            other => Self::Correlations(other),
+        }
+    }
+}
+
+impl From<privet_gmw::Error> for Error {
+    fn from(error: privet_gmw::Error) -> Self {
+        match error {
+            privet_gmw::Error::Channel(error) => Self::Channel(error),
+            privet_gmw::Error::Correlations(error) => error.into(),
+            privet_gmw::Error::PeerMisbehaved(error) => PeerMisbehaved::Message(error).into(),
+        }
+    }
+}
+
+/// What a peer did in a session.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PeerMisbehaved {
+    /// It does not greet as Privet does.
+    #[error("it does not speak Privet's protocol: is another program listening there?")]
+    NotPrivet,
+    /// It speaks another version.
+    #[error("it speaks version {theirs} of the protocol, this side version {ours}: install the same release on both")]
+    Version {
+        /// This side's version.
+        ours: u16,
+        /// The peer's version.
+        theirs: u16,
+    },
+    /// A message cannot hold what it should.
+    #[error("{0}")]
+    Message(#[from] privet_ring::WrongLength),
+    /// A control message is not what was due.
+    #[error("a control message is not readable: {0}")]
+    ControlMessage(String),
+}
+
+impl Error {
+    /// What to tell the peer before hanging up.
+    pub fn abort_reason(&self) -> AbortReason {
+        match self {
+            Self::PeerMisbehaved(PeerMisbehaved::Version { .. }) => AbortReason::Version,
+            _ if self.is_the_peers_fault() => AbortReason::Misbehaved,
+            Self::Store(StoreError::Spent { .. } | StoreError::Missing { .. }) => AbortReason::MaterialUnavailable,
+            _ => AbortReason::Internal,
+        }
+    }
+
+    /// Whether what the peer sent is wrong, or it gave up.
+    pub fn is_the_peers_fault(&self) -> bool {
+        matches!(
+            self,
+            Self::PeerMisbehaved(_)
+                | Self::Channel(privet_channel::Error::PeerMisbehaved(_))
+                | Self::Linear(privet_linear::Error::PeerMisbehaved(_))
+                | Self::Correlations(privet_ot::Error::PeerMisbehaved { .. })
+        )
+    }
+
+    /// Whether the peer gave up, so that there is nobody left to tell.
+    pub(crate) fn is_abort(&self) -> bool {
+        use privet_channel::{Error as Link, PeerMisbehaved};
+        matches!(self, Self::Channel(Link::PeerMisbehaved(PeerMisbehaved::Aborted { .. })))
+    }
+}

@@ -1,0 +1,49 @@
+//! Suite `gmw`: BFV pays the linear layers offline, Boolean sharing does the rest online (SecONNds, with Delphi's
+//! offline split of linear layers).
+//!
+//! [`Plan`] turns a program into steps that both parties derive alike from its public half; [`prepare`] makes the
+//! [`Material`] that the steps will consume, [`infer`] runs them.
+//!
+//! Threat model: semi-honest parties, no third party. See `docs/protocols/gmw.md`.
+
+mod evaluate;
+mod forecast;
+mod infer;
+mod material;
+mod plan;
+mod prepare;
+
+pub use forecast::{Forecast, LinearForecast};
+pub use infer::{infer_client, infer_server};
+pub use material::{ClientMaterial, ServerMaterial};
+pub use plan::{Plan, Step};
+pub use prepare::{prepare_client, prepare_server};
+pub use privet_gmw::Rounds;
+
+use privet_linear::TransformedWeights;
+use privet_program::Weights;
+
+use crate::Error;
+
+/// The server's side of a plan: weights as integers for the online phase, transformed for the offline phase.
+pub struct Model {
+    weights: Weights,
+    transformed: Vec<TransformedWeights>,
+}
+
+impl Model {
+    /// Transforms the weights of every linear layer once, for any number of preparations.
+    ///
+    /// # Errors
+    /// [`Error::Linear`] if a layer does not fit its plan.
+    pub fn new(plan: &Plan, weights: Weights) -> Result<Self, Error> {
+        let transform = |layer: &plan::LinearLayer| TransformedWeights::new(&layer.plan, weights.tensor(&layer.weight));
+        let transformed = plan.linear().iter().map(transform).collect::<Result<_, privet_linear::Error>>()?;
+        Ok(Self { weights, transformed })
+    }
+
+    /// The weights as integers.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+}

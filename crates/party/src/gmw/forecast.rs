@@ -1,0 +1,106 @@
+//! What one inference of a plan will take, by the protocols' formulas.
+
+use std::collections::BTreeMap;
+
+use privet_ot::{Demand, FieldBits, Role, cost as ot_cost};
+use privet_ring::Modulus;
+use serde::Serialize;
+
+use super::Plan;
+
+/// The offline half of one linear layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LinearForecast {
+    /// The ONNX node.
+    pub name: String,
+    /// The operator.
+    pub operator: String,
+    /// Ciphertexts, products and parameters, in words.
+    pub layout: String,
+    /// Bytes that the client sends.
+    pub bytes_client: u64,
+    /// Bytes that the server sends.
+    pub bytes_server: u64,
+}
+
+/// Correlations, bytes and rounds of one inference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Forecast {
+    /// Linear layers in order.
+    pub linear: Vec<LinearForecast>,
+    /// Correlations by kind.
+    pub correlations: BTreeMap<&'static str, usize>,
+    /// Bytes that the client sends while preparing.
+    pub offline_bytes_client: u64,
+    /// Bytes that the server sends while preparing.
+    pub offline_bytes_server: u64,
+    /// Bytes that the client sends while inferring.
+    pub online_bytes_client: u64,
+    /// Bytes that the server sends while inferring.
+    pub online_bytes_server: u64,
+    /// Online rounds; an upper bound, since flights in the same direction join.
+    pub online_rounds: u64,
+    /// Size of the client's half of the material in its store.
+    pub material_bytes_client: u64,
+    /// Size of the server's half of the material in its store.
+    pub material_bytes_server: u64,
+}
+
+impl Plan {
+    /// What one preparation and one inference will take.
+    pub fn forecast(&self) -> Forecast {
+        let linear: Vec<LinearForecast> = self
+            .linear()
+            .iter()
+            .map(|layer| {
+                let (operation, cost) = (self.operation(layer.operation), layer.plan.cost());
+                LinearForecast {
+                    name: operation.name.clone(),
+                    operator: operation.operator.name().to_owned(),
+                    layout: layer.plan.to_string(),
+                    bytes_client: cost.bytes_sent,
+                    bytes_server: cost.bytes_received,
+                }
+            })
+            .collect();
+        let online = self.online_cost();
+        let demand = online.demand;
+        let field = FieldBits::default();
+        let ot = ot_cost::setup() + ot_cost::generate(&demand, field, Role::Client);
+        let key = self.linear().first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
+
+        let ring = Modulus::new(self.program().ring_bits());
+        let packed = |lengths: &mut dyn Iterator<Item = usize>| -> u64 {
+            lengths.map(|len| ring.packed_bytes(len) as u64).sum()
+        };
+        let masks = packed(&mut self.masks().iter().copied());
+        let shares = packed(&mut self.linear().iter().map(|layer| layer.plan.output_len()));
+        Forecast {
+            offline_bytes_client: key + ot.bytes_sent + linear.iter().map(|layer| layer.bytes_client).sum::<u64>(),
+            offline_bytes_server: ot.bytes_received + linear.iter().map(|layer| layer.bytes_server).sum::<u64>(),
+            online_bytes_client: online.client_bytes,
+            online_bytes_server: online.server_bytes,
+            online_rounds: online.rounds,
+            material_bytes_client: masks + shares + stored_bytes(&demand, Role::Client),
+            material_bytes_server: shares + stored_bytes(&demand, Role::Server),
+            correlations: BTreeMap::from([
+                ("private_ands", demand.private_ands),
+                ("triples", demand.triples),
+                ("products_sent_by_server", demand.products_sent_by_server),
+                ("products_sent_by_client", demand.products_sent_by_client),
+            ]),
+            linear,
+        }
+    }
+}
+
+/// Size of a stored stock without its fixed header: packed bits, and ring elements of 8 bytes.
+fn stored_bytes(demand: &Demand, role: Role) -> u64 {
+    let (sent, received) = match role {
+        Role::Client => (demand.products_sent_by_client, demand.products_sent_by_server),
+        Role::Server => (demand.products_sent_by_server, demand.products_sent_by_client),
+    };
+    let bits = |count: usize| count.div_ceil(8);
+    let bytes = 2 * bits(demand.private_ands) + 3 * bits(demand.triples) + 16 * sent + bits(received) + 8 * received;
+    bytes as u64
+}

@@ -1,0 +1,225 @@
+//! The online job: the steps of a plan on one input.
+
+use privet_channel::Channel;
+use privet_gmw::{Party, Ties};
+use privet_ot::{Role, Stock};
+use privet_program::{Operation, Operator};
+use privet_ring::Modulus;
+
+use super::plan::window_groups;
+use super::{ClientMaterial, Model, Plan, ServerMaterial, Step, evaluate};
+use crate::report::Recorder;
+use crate::{Error, Observer, Phase, Report};
+
+/// Where a party's shares of `W r` and its knowledge differ.
+enum Side<'a> {
+    Client { masks: Vec<Vec<u64>>, shares: Vec<Vec<u64>> },
+    Server { shares: Vec<Vec<u64>>, model: &'a Model },
+}
+
+/// The client's side: gives `inputs` (fixed-point integers, one vector for each input of the program) and learns the
+/// program's outputs as signed integers. The material is consumed.
+///
+/// # Errors
+/// [`Error::Misuse`] if the inputs do not fit the program; otherwise if the link fails or the peer misbehaves.
+pub fn infer_client(
+    channel: &mut Channel,
+    plan: &Plan,
+    material: ClientMaterial,
+    inputs: &[Vec<i64>],
+    observer: &mut dyn Observer,
+) -> Result<(Vec<Vec<i64>>, Report), Error> {
+    let ring = Modulus::new(plan.program().ring_bits());
+    let program = plan.program();
+    if inputs.len() != program.inputs().len() {
+        return Err(Error::Misuse(format!("{} inputs for a program of {}", inputs.len(), program.inputs().len())));
+    }
+    let mut shares = Vec::with_capacity(inputs.len());
+    for (input, x) in program.inputs().iter().zip(inputs) {
+        let expected = program.value(input.value).len();
+        if x.len() != expected {
+            return Err(Error::Misuse(format!("input {} has {} elements, not {expected}", input.name, x.len())));
+        }
+        shares.push(x.iter().map(|&x| ring.reduce(x as u64)).collect());
+    }
+    let ClientMaterial { masks, shares: products, mut stock } = material;
+    let side = Side::Client { masks, shares: products };
+    let (outputs, report) = run(channel, plan, Role::Client, side, &mut stock, shares, observer)?;
+    let signed = |(ring, values): (Modulus, Vec<u64>)| values.into_iter().map(|value| ring.signed(value)).collect();
+    Ok((outputs.into_iter().map(signed).collect(), report))
+}
+
+/// The server's side: learns nothing. The material is consumed.
+///
+/// # Errors
+/// If the link fails or the peer misbehaves.
+pub fn infer_server(
+    channel: &mut Channel,
+    plan: &Plan,
+    model: &Model,
+    material: ServerMaterial,
+    observer: &mut dyn Observer,
+) -> Result<Report, Error> {
+    let inputs = plan.program().inputs().iter().map(|input| vec![0; plan.program().value(input.value).len()]).collect();
+    let ServerMaterial { shares, mut stock } = material;
+    let side = Side::Server { shares, model };
+    Ok(run(channel, plan, Role::Server, side, &mut stock, inputs, observer)?.1)
+}
+
+/// What the client learned, each vector in the ring that it was shared in.
+type Outputs = Vec<(Modulus, Vec<u64>)>;
+
+fn run(
+    channel: &mut Channel,
+    plan: &Plan,
+    role: Role,
+    mut side: Side<'_>,
+    stock: &mut Stock,
+    inputs: Vec<Vec<u64>>,
+    observer: &mut dyn Observer,
+) -> Result<(Outputs, Report), Error> {
+    let mut recorder = Recorder::start(Phase::Online, channel);
+    let program = plan.program();
+    let mut state = State::new(plan, inputs);
+    let total = plan.steps().len() + 1;
+    for (done, step) in plan.steps().iter().enumerate() {
+        let (name, operator) = state.describe(step);
+        observer.progress(Phase::Online, done, total, name);
+        recorder.layer(name, operator, channel, |channel| {
+            let mut party = Party { role, channel, stock: &mut *stock, rounds: plan.rounds() };
+            state.step(step, &mut party, &mut side)
+        })?;
+    }
+    let mut outputs = Vec::new();
+    observer.progress(Phase::Online, total - 1, total, "output");
+    for output in program.outputs() {
+        recorder.layer(&output.name, "reveal", channel, |channel| {
+            let mut party = Party { role, channel, stock: &mut *stock, rounds: plan.rounds() };
+            let ring = Modulus::new(state.widths[output.value]);
+            let opened = privet_gmw::open_to_client(&mut party, &state.shares[output.value], ring)?;
+            outputs.extend(opened.map(|values| (ring, values)));
+            Ok::<_, Error>(())
+        })?;
+    }
+    channel.flush()?;
+    observer.progress(Phase::Online, total, total, "");
+    Ok((outputs, recorder.finish(channel)))
+}
+
+/// A party's shares of all values so far.
+struct State<'a> {
+    plan: &'a Plan,
+    shares: Vec<Vec<u64>>,
+    widths: Vec<u32>,
+    /// At the server: inputs of linear layers behind the client's masks.
+    opened: Vec<Option<Vec<u64>>>,
+    next_linear: usize,
+}
+
+impl<'a> State<'a> {
+    fn new(plan: &'a Plan, inputs: Vec<Vec<u64>>) -> Self {
+        let program = plan.program();
+        let mut shares = vec![Vec::new(); program.values().len()];
+        for (input, share) in program.inputs().iter().zip(inputs) {
+            shares[input.value] = share;
+        }
+        let widths = (0..shares.len()).map(|id| plan.width(id)).collect();
+        Self { plan, shares, widths, opened: vec![None; plan.masks().len()], next_linear: 0 }
+    }
+
+    fn describe(&self, step: &Step) -> (&'a str, &'static str) {
+        let operations = self.plan.program().operations();
+        let writer = |value: usize| {
+            operations.iter().find(|operation| operation.output == value).map_or("input", |operation| &operation.name)
+        };
+        match *step {
+            Step::Extend { value, .. } => (writer(value), "extend"),
+            Step::Open { value, .. } => (writer(value), "open"),
+            Step::Operation(index) => (&operations[index].name, operations[index].operator.name()),
+        }
+    }
+
+    fn step(&mut self, step: &Step, party: &mut Party<'_>, side: &mut Side<'_>) -> Result<(), Error> {
+        let wide = Modulus::new(self.plan.program().ring_bits());
+        match *step {
+            Step::Extend { value, from } => {
+                self.shares[value] = privet_gmw::extend(party, &self.shares[value], Modulus::new(from), wide)?;
+                self.widths[value] = wide.bits();
+            }
+            Step::Open { value, mask } => {
+                let masks = match side {
+                    Side::Client { masks, .. } => Some(masks[mask].as_slice()),
+                    Side::Server { .. } => None,
+                };
+                self.opened[mask] = privet_gmw::open_to_server(party, &self.shares[value], masks, wide)?;
+            }
+            Step::Operation(index) => {
+                let operation = self.plan.operation(index);
+                self.shares[operation.output] = self.operation(index, operation, party, side)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn operation(
+        &mut self,
+        index: usize,
+        operation: &Operation,
+        party: &mut Party<'_>,
+        side: &mut Side<'_>,
+    ) -> Result<Vec<u64>, Error> {
+        let program = self.plan.program();
+        let input = operation.inputs[0];
+        let (x, ring) = (&self.shares[input], Modulus::new(self.widths[input]));
+        let result = match &operation.operator {
+            Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => self.linear(index, side),
+            Operator::Relu => privet_gmw::relu(party, x, ring)?,
+            Operator::MaxPool2d { window } => {
+                privet_gmw::max_pool(party, x, &window_groups(program, operation, window), ring)?
+            }
+            Operator::Argmax { axis, select_last, .. } => {
+                let ties = if *select_last { Ties::Last } else { Ties::First };
+                let groups = along(x, &program.value(input).shape, *axis);
+                privet_gmw::argmax(party, &groups, ties, ring, Modulus::new(program.ring_bits()))?
+            }
+            _ => {
+                let inputs: Vec<&[u64]> = operation.inputs.iter().map(|&id| self.shares[id].as_slice()).collect();
+                let weights = match side {
+                    Side::Server { model, .. } => Some(model.weights()),
+                    Side::Client { .. } => None,
+                };
+                evaluate::local(program, operation, &inputs, weights, ring)
+            }
+        };
+        Ok(result)
+    }
+
+    /// The offline share of `W r`, and at the server `W (x - r) + bias` on top.
+    fn linear(&mut self, index: usize, side: &mut Side<'_>) -> Vec<u64> {
+        let layer = &self.plan.linear()[self.next_linear];
+        assert_eq!(layer.operation, index, "linear layers come in order");
+        let position = self.next_linear;
+        self.next_linear += 1;
+        let ring = Modulus::new(self.plan.program().ring_bits());
+        match side {
+            Side::Client { shares, .. } => std::mem::take(&mut shares[position]),
+            Side::Server { shares, model } => {
+                let opened = self.opened[layer.mask].as_ref().expect("opened before");
+                let operation = self.plan.operation(index);
+                let product = evaluate::linear(self.plan.program(), operation, opened, model.weights());
+                let result = product.iter().zip(std::mem::take(&mut shares[position]));
+                result.map(|(product, share)| ring.reduce(product.wrapping_add(share))).collect()
+            }
+        }
+    }
+}
+
+/// The elements of `x` in groups that run along `axis`, in the order of the output without that axis.
+fn along(x: &[u64], shape: &[usize], axis: usize) -> Vec<Vec<u64>> {
+    let inner: usize = shape[axis + 1..].iter().product();
+    let outer: usize = shape[..axis].iter().product();
+    let size = shape[axis];
+    (0..outer * inner)
+        .map(|group| (0..size).map(|i| x[(group / inner * size + i) * inner + group % inner]).collect())
+        .collect()
+}

@@ -1,0 +1,111 @@
+//! The offline job: linear layers on random masks under BFV, and correlations from OT.
+//!
+//! The client sends its public key and the encrypted masks of all layers, the parties then make correlations, and the
+//! server's replies come back last; so the whole job takes a handful of rounds, whatever the depth of the model.
+
+use privet_channel::Channel;
+use privet_linear::ClientKeys;
+use privet_ot::{FieldBits, OtParty, Role, Stock};
+use privet_prg::Prg;
+use privet_ring::Modulus;
+
+use super::{ClientMaterial, Model, Plan, ServerMaterial};
+use crate::report::Recorder;
+use crate::{Error, Observer, Phase, Report};
+
+/// The client's side.
+///
+/// # Errors
+/// If the link fails or the peer misbehaves; nothing made so far may then be used.
+pub fn prepare_client(
+    channel: &mut Channel,
+    plan: &Plan,
+    observer: &mut dyn Observer,
+) -> Result<(ClientMaterial, Report), Error> {
+    let mut recorder = Recorder::start(Phase::Offline, channel);
+    let total = 2 * plan.linear().len() + 2;
+    let mut prg = Prg::from_os()?;
+    let ring = Modulus::new(plan.program().ring_bits());
+    let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| uniform(&mut prg, len, ring)).collect();
+
+    let keys = match plan.linear() {
+        [] => None,
+        [first, ..] => {
+            observer.progress(Phase::Offline, 0, total, "keys");
+            Some(recorder.layer("keys", "bfv", channel, |channel| {
+                let keys = ClientKeys::generate(first.plan.parameters(), &mut prg);
+                keys.send_public_key(channel, &mut prg)?;
+                Ok::<_, Error>(keys)
+            })?)
+        }
+    };
+    for (done, layer) in plan.linear().iter().enumerate() {
+        let operation = plan.operation(layer.operation);
+        observer.progress(Phase::Offline, done + 1, total, &operation.name);
+        recorder.layer(&operation.name, "encrypt", channel, |channel| {
+            let keys = keys.as_ref().expect("there are linear layers");
+            privet_linear::encrypt(channel, &layer.plan, keys, &masks[layer.mask], &mut prg)
+        })?;
+    }
+    observer.progress(Phase::Offline, plan.linear().len() + 1, total, "correlations");
+    let stock = recorder.layer("correlations", "ot", channel, |channel| correlations(channel, Role::Client, plan))?;
+    let mut shares = Vec::with_capacity(plan.linear().len());
+    for (done, layer) in plan.linear().iter().enumerate() {
+        let operation = plan.operation(layer.operation);
+        observer.progress(Phase::Offline, plan.linear().len() + 2 + done, total, &operation.name);
+        shares.push(recorder.layer(&operation.name, "decrypt", channel, |channel| {
+            let keys = keys.as_ref().expect("there are linear layers");
+            privet_linear::decrypt(channel, &layer.plan, keys)
+        })?);
+    }
+    observer.progress(Phase::Offline, total, total, "");
+    Ok((ClientMaterial { masks, shares, stock }, recorder.finish(channel)))
+}
+
+/// The server's side.
+///
+/// # Errors
+/// If the link fails or the peer misbehaves; nothing made so far may then be used.
+pub fn prepare_server(
+    channel: &mut Channel,
+    plan: &Plan,
+    model: &Model,
+    observer: &mut dyn Observer,
+) -> Result<(ServerMaterial, Report), Error> {
+    let mut recorder = Recorder::start(Phase::Offline, channel);
+    let total = plan.linear().len() + 1;
+    let mut prg = Prg::from_os()?;
+
+    let key = match plan.linear() {
+        [] => None,
+        [first, ..] => Some(recorder.layer("keys", "bfv", channel, |channel| {
+            privet_linear::receive_public_key(channel, first.plan.parameters())
+        })?),
+    };
+    let mut shares = Vec::with_capacity(plan.linear().len());
+    for (done, (layer, weights)) in plan.linear().iter().zip(&model.transformed).enumerate() {
+        let operation = plan.operation(layer.operation);
+        observer.progress(Phase::Offline, done, total, &operation.name);
+        shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {
+            let key = key.as_ref().expect("there are linear layers");
+            privet_linear::evaluate(channel, &layer.plan, key, weights, &mut prg)
+        })?);
+    }
+    observer.progress(Phase::Offline, plan.linear().len(), total, "correlations");
+    let stock = recorder.layer("correlations", "ot", channel, |channel| correlations(channel, Role::Server, plan))?;
+    channel.flush()?;
+    observer.progress(Phase::Offline, total, total, "");
+    Ok((ServerMaterial { shares, stock }, recorder.finish(channel)))
+}
+
+fn correlations(channel: &mut Channel, role: Role, plan: &Plan) -> Result<Stock, Error> {
+    let mut party = OtParty::setup(channel, role, FieldBits::default())?;
+    Ok(Stock::generate(&mut party, channel, &plan.online_cost().demand)?)
+}
+
+fn uniform(prg: &mut Prg, len: usize, ring: Modulus) -> Vec<u64> {
+    let mut values = vec![0; len];
+    prg.fill_words(&mut values);
+    ring.reduce_all(&mut values);
+    values
+}

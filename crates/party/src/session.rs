@@ -1,0 +1,16 @@
+//! What client and server say to each other around the jobs.
+//!
+//! Over one channel: both greet with a magic word and a version; the client then asks, one request after the other, for
+//! a program's public half, for a preparation, or for an inference on material that both hold. A refused or failed
+//! request ends the session: the side that finds the fault says why in an abort frame, and material that the failed job
+//! touched is already spent.
+
+mod client;
+mod messages;
+mod server;
+
+pub use client::Client;
+pub use server::{Catalog, Event, Served, Server};
+
+/// Version of everything that crosses the wire; peers of different versions refuse each other.
+pub const VERSION: u16 = 1;

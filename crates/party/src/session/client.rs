@@ -1,0 +1,134 @@
+//! The client's side of a session.
+
+use privet_channel::Channel;
+use privet_prg::Prg;
+use privet_program::Program;
+
+use super::messages::{self, Accepted, Request};
+use crate::gmw::{self, ClientMaterial, Plan};
+use crate::{Error, MaterialId, Metadata, Observer, Report, Store};
+
+/// A session with a server.
+pub struct Client {
+    channel: Channel,
+    store: Store,
+}
+
+impl Client {
+    /// Greets the server at the other end of `channel`; material is kept in `store`.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if the peer is no Privet or of another version; [`Error::Channel`].
+    pub fn new(channel: Channel, store: Store) -> Result<Self, Error> {
+        let mut client = Self { channel, store };
+        client.guarded(|client| messages::greet(&mut client.channel))?;
+        Ok(client)
+    }
+
+    /// The public half of `model`, or of the only program served; checked, but not yet compared with anything the
+    /// user expects.
+    ///
+    /// # Errors
+    /// [`Error::Channel`] if the server has no such model (its reason says so); [`Error::Program`] if what it sends is
+    /// not a consistent program.
+    pub fn describe(&mut self, model: Option<&str>) -> Result<Vec<u8>, Error> {
+        self.guarded(|client| {
+            messages::send(&mut client.channel, &Request::Describe { model: model.map(str::to_owned) })?;
+            let bytes = client.channel.recv_at_most(messages::MAX_PROGRAM)?;
+            Program::parse(&bytes)?;
+            Ok(bytes)
+        })
+    }
+
+    /// Makes one piece of material for `plan` and stores it durably; both sides hold their half when this returns.
+    ///
+    /// # Errors
+    /// If the server refuses, the link fails or the store does; nothing is kept then.
+    pub fn prepare(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<(MaterialId, Report), Error> {
+        self.guarded(|client| {
+            let mut nonce = [0; 16];
+            Prg::from_os()?.fill(&mut nonce);
+            let program = plan.program().hash().to_string();
+            let rounds = plan.rounds().into();
+            let request = Request::Prepare { program: program.clone(), suite: "gmw".into(), rounds, nonce };
+            messages::send(&mut client.channel, &request)?;
+            let accepted: Accepted = messages::receive(&mut client.channel)?;
+
+            let (material, report) = gmw::prepare_client(&mut client.channel, plan, observer)?;
+            let id = messages::material_id(&nonce, &accepted.nonce);
+            let metadata = Metadata {
+                id: id.clone(),
+                program,
+                suite: suite_name(plan),
+                role: "client".into(),
+                peer: client.channel.peer().map(|peer| peer.to_string()).unwrap_or_default(),
+            };
+            // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
+            client.channel.recv(1)?;
+            client.store.put(&metadata, &material.to_bytes(plan))?;
+            Ok((id, report))
+        })
+    }
+
+    /// Material that is ready for `plan` with this server.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn ready(&self, plan: &Plan) -> Result<Vec<MaterialId>, Error> {
+        let peer = self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default();
+        let program = plan.program().hash().to_string();
+        let suite = suite_name(plan);
+        let fits = |piece: &Metadata| {
+            piece.role == "client" && piece.program == program && piece.suite == suite && piece.peer == peer
+        };
+        Ok(self.store.list()?.into_iter().filter(fits).map(|piece| piece.id).collect())
+    }
+
+    /// Runs one inference on the piece `id`, which is spent whatever happens after; returns the program's outputs as
+    /// signed fixed-point integers.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the piece is spent or missing here, [`Error::Channel`] with the server's reason if it is
+    /// there; [`Error::Misuse`] if the inputs do not fit; otherwise if the link fails.
+    pub fn infer(
+        &mut self,
+        plan: &Plan,
+        id: &MaterialId,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<(Vec<Vec<i64>>, Report), Error> {
+        self.guarded(|client| {
+            let material = client.store.claim(id)?;
+            let material = ClientMaterial::from_bytes(&material, plan)?;
+            let request = Request::Infer { program: plan.program().hash().to_string(), material: id.clone() };
+            messages::send(&mut client.channel, &request)?;
+            let _: Accepted = messages::receive(&mut client.channel)?;
+            gmw::infer_client(&mut client.channel, plan, material, inputs, observer)
+        })
+    }
+
+    /// Ends the session in good order.
+    ///
+    /// # Errors
+    /// [`Error::Channel`].
+    pub fn close(mut self) -> Result<(), Error> {
+        messages::send(&mut self.channel, &Request::Bye)
+    }
+
+    /// Runs `work` and, if it fails on this side, tells the server why before passing the error on.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        work(self).inspect_err(|error| {
+            if !error.is_abort() {
+                self.channel.abort(error.abort_reason());
+            }
+        })
+    }
+}
+
+/// The suite and the options that its material depends on.
+pub(super) fn suite_name(plan: &Plan) -> String {
+    match plan.rounds() {
+        gmw::Rounds::Linear => "gmw linear".into(),
+        gmw::Rounds::Log => "gmw log".into(),
+    }
+}

@@ -1,0 +1,99 @@
+//! Control messages: a greeting of fixed length, then small JSON.
+
+use privet_channel::Channel;
+use privet_gmw::Rounds;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::VERSION;
+use crate::{Error, MaterialId, PeerMisbehaved};
+
+const MAGIC: [u8; 6] = *b"PRIVET";
+
+/// Longest control message; a public half may take [`MAX_PROGRAM`].
+const MAX_CONTROL: usize = 4096;
+
+/// Longest public half that a client accepts, in bytes.
+pub(super) const MAX_PROGRAM: usize = 64 << 20;
+
+/// What a client may ask for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub(super) enum Request {
+    /// The public half of a model, by name, or of the only one served.
+    Describe { model: Option<String> },
+    /// To make material for one inference of a program.
+    Prepare { program: String, suite: String, rounds: RoundsName, nonce: [u8; 16] },
+    /// To use up material.
+    Infer { program: String, material: MaterialId },
+    /// To end the session.
+    Bye,
+}
+
+/// The server's yes to a preparation or inference.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Accepted {
+    /// The server's part of a new piece's name.
+    pub nonce: [u8; 16],
+}
+
+/// [`Rounds`] by name.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RoundsName {
+    Linear,
+    Log,
+}
+
+impl From<Rounds> for RoundsName {
+    fn from(rounds: Rounds) -> Self {
+        match rounds {
+            Rounds::Linear => Self::Linear,
+            Rounds::Log => Self::Log,
+        }
+    }
+}
+
+impl From<RoundsName> for Rounds {
+    fn from(name: RoundsName) -> Self {
+        match name {
+            RoundsName::Linear => Self::Linear,
+            RoundsName::Log => Self::Log,
+        }
+    }
+}
+
+/// Both sides send magic and version and check the other's.
+pub(super) fn greet(channel: &mut Channel) -> Result<(), Error> {
+    let mut greeting = MAGIC.to_vec();
+    greeting.extend_from_slice(&VERSION.to_le_bytes());
+    let theirs = channel.exchange(&greeting)?;
+    let (magic, version) = theirs.split_at(MAGIC.len());
+    if magic != MAGIC {
+        return Err(PeerMisbehaved::NotPrivet.into());
+    }
+    match u16::from_le_bytes([version[0], version[1]]) {
+        VERSION => Ok(()),
+        theirs => Err(PeerMisbehaved::Version { ours: VERSION, theirs }.into()),
+    }
+}
+
+pub(super) fn send(channel: &mut Channel, message: &impl Serialize) -> Result<(), Error> {
+    let bytes = serde_json::to_vec(message).expect("control messages are plain data");
+    channel.send(&bytes)?;
+    Ok(channel.flush()?)
+}
+
+pub(super) fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, Error> {
+    let bytes = channel.recv_at_most(MAX_CONTROL)?;
+    serde_json::from_slice(&bytes).map_err(|error| PeerMisbehaved::ControlMessage(error.to_string()).into())
+}
+
+/// The name of the piece that these nonces make, the same on both sides.
+pub(super) fn material_id(client: &[u8; 16], server: &[u8; 16]) -> MaterialId {
+    let digest = Sha256::new_with_prefix(b"privet material").chain_update(client).chain_update(server).finalize();
+    let mut id = [0; 16];
+    id.copy_from_slice(&digest[..16]);
+    MaterialId::new(&id)
+}

@@ -1,0 +1,253 @@
+//! The server's side of a session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use privet_channel::{AbortReason, Channel};
+use privet_gmw::Rounds;
+use privet_prg::Prg;
+use privet_program::{Program, Weights};
+
+use super::client::suite_name;
+use super::messages::{self, Accepted, Request};
+use crate::gmw::{self, Model, Plan, ServerMaterial};
+use crate::{Error, MaterialId, Metadata, Observer, Report, Store};
+
+/// A program that the server offers: its public half as clients get it, planned for both depths, and its weights.
+pub struct Served {
+    public: Vec<u8>,
+    linear_rounds: Plan,
+    log_rounds: Plan,
+    model: Model,
+}
+
+impl Served {
+    /// Reads both halves of a program, plans it and transforms its weights.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if the halves are broken or do not belong together; [`Error::Linear`] if a layer does not
+    /// fit secure parameters.
+    pub fn new(public: Vec<u8>, weights: &[u8]) -> Result<Self, Error> {
+        let program = Program::parse(&public)?;
+        let weights = Weights::parse(weights, &program)?;
+        let linear_rounds = Plan::new(program.clone(), Rounds::Linear)?;
+        let model = Model::new(&linear_rounds, weights)?;
+        let log_rounds = Plan::new(program, Rounds::Log)?;
+        Ok(Self { public, linear_rounds, log_rounds, model })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        self.linear_rounds.program()
+    }
+
+    fn plan(&self, rounds: Rounds) -> &Plan {
+        match rounds {
+            Rounds::Linear => &self.linear_rounds,
+            Rounds::Log => &self.log_rounds,
+        }
+    }
+}
+
+/// The programs that a server offers, by hash.
+#[derive(Clone, Default)]
+pub struct Catalog {
+    programs: BTreeMap<String, Arc<Served>>,
+}
+
+impl Catalog {
+    /// Offers a program.
+    pub fn add(&mut self, served: Served) {
+        self.programs.insert(served.program().hash().to_string(), Arc::new(served));
+    }
+
+    fn by_hash(&self, hash: &str) -> Option<Arc<Served>> {
+        self.programs.get(hash).cloned()
+    }
+
+    fn by_name(&self, name: Option<&str>) -> Option<Arc<Served>> {
+        let mut matching =
+            self.programs.values().filter(|served| name.is_none_or(|name| served.program().model() == name));
+        matching.next().filter(|_| matching.next().is_none()).cloned()
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.programs.values().map(|served| served.program().model()).collect();
+        names.join(", ")
+    }
+}
+
+/// What a server did for a client.
+pub enum Event {
+    /// It sent a public half.
+    Described {
+        /// The model's name.
+        model: String,
+    },
+    /// It made a piece of material.
+    Prepared {
+        /// The model's name.
+        model: String,
+        /// The piece.
+        material: MaterialId,
+        /// What it cost.
+        report: Report,
+    },
+    /// It took part in an inference.
+    Inferred {
+        /// The model's name.
+        model: String,
+        /// The piece that is spent.
+        material: MaterialId,
+        /// What it cost.
+        report: Report,
+    },
+}
+
+/// A server's catalog and store; one serves any number of sessions, also at the same time.
+#[derive(Clone)]
+pub struct Server {
+    catalog: Catalog,
+    store: Store,
+}
+
+impl Server {
+    /// Serves `catalog` with material kept in `store`.
+    pub fn new(catalog: Catalog, store: Store) -> Self {
+        Self { catalog, store }
+    }
+
+    /// Serves one client until it says goodbye; `on_event` hears of each finished request.
+    ///
+    /// # Errors
+    /// Whatever ended the session early; the client was told why, if the link still carried it.
+    pub fn serve(
+        &self,
+        mut channel: Channel,
+        observer: &mut dyn Observer,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<(), Error> {
+        let mut session = Session { server: self, channel: &mut channel };
+        let result = session.run(observer, on_event);
+        result.map_err(|refusal| {
+            if !refusal.error.is_abort() {
+                channel.abort_with(refusal.reason, &refusal.text);
+            }
+            refusal.error
+        })
+    }
+}
+
+/// An error together with what the client is told of it: never more than the client may know.
+struct Refusal {
+    reason: AbortReason,
+    text: String,
+    error: Error,
+}
+
+impl<E: Into<Error>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        Self { reason: error.abort_reason(), text: String::new(), error }
+    }
+}
+
+impl Refusal {
+    fn new(reason: AbortReason, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { reason, error: Error::Misuse(format!("refused a client's request: {text}")), text }
+    }
+}
+
+struct Session<'a> {
+    server: &'a Server,
+    channel: &'a mut Channel,
+}
+
+impl Session<'_> {
+    fn run(&mut self, observer: &mut dyn Observer, on_event: &mut dyn FnMut(Event)) -> Result<(), Refusal> {
+        messages::greet(self.channel)?;
+        loop {
+            match messages::receive(self.channel)? {
+                Request::Describe { model } => on_event(self.describe(model.as_deref())?),
+                Request::Prepare { program, suite, rounds, nonce } => {
+                    on_event(self.prepare(&program, &suite, rounds.into(), &nonce, observer)?);
+                }
+                Request::Infer { program, material } => on_event(self.infer(&program, material, observer)?),
+                Request::Bye => return Ok(()),
+            }
+        }
+    }
+
+    fn describe(&mut self, model: Option<&str>) -> Result<Event, Refusal> {
+        let served = self.server.catalog.by_name(model).ok_or_else(|| {
+            let asked = model.map_or("no model was named".to_owned(), |name| format!("there is no model {name:?}"));
+            let text = format!("{asked}; served here: {}", self.server.catalog.names());
+            Refusal::new(AbortReason::UnknownProgram, text)
+        })?;
+        self.channel.send(&served.public)?;
+        self.channel.flush()?;
+        Ok(Event::Described { model: served.program().model().to_owned() })
+    }
+
+    fn prepare(
+        &mut self,
+        program: &str,
+        suite: &str,
+        rounds: Rounds,
+        client_nonce: &[u8; 16],
+        observer: &mut dyn Observer,
+    ) -> Result<Event, Refusal> {
+        let served = self.served(program)?;
+        if suite != "gmw" {
+            return Err(Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}")));
+        }
+        let plan = served.plan(rounds);
+        let mut nonce = [0; 16];
+        Prg::from_os()?.fill(&mut nonce);
+        messages::send(self.channel, &Accepted { nonce })?;
+
+        let (material, report) = gmw::prepare_server(self.channel, plan, &served.model, observer)?;
+        let id = messages::material_id(client_nonce, &nonce);
+        let metadata = Metadata {
+            id: id.clone(),
+            program: program.to_owned(),
+            suite: suite_name(plan),
+            role: "server".into(),
+            peer: self.peer(),
+        };
+        self.server.store.put(&metadata, &material.to_bytes(plan)).map_err(Error::from)?;
+        self.channel.send(&[1])?;
+        self.channel.flush()?;
+        Ok(Event::Prepared { model: plan.program().model().to_owned(), material: id, report })
+    }
+
+    fn infer(&mut self, program: &str, id: MaterialId, observer: &mut dyn Observer) -> Result<Event, Refusal> {
+        let served = self.served(program)?;
+        let metadata = self.server.store.metadata(&id)?;
+        if metadata.program != program || metadata.peer != self.peer() || metadata.role != "server" {
+            let text = format!("material {id} was made for another program or client");
+            return Err(Refusal::new(AbortReason::StaleSession, text));
+        }
+        let plan = [&served.linear_rounds, &served.log_rounds]
+            .into_iter()
+            .find(|plan| suite_name(plan) == metadata.suite)
+            .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
+        let material = self.server.store.claim(&id)?;
+        let material = ServerMaterial::from_bytes(&material, plan)?;
+        messages::send(self.channel, &Accepted { nonce: [0; 16] })?;
+        let report = gmw::infer_server(self.channel, plan, &served.model, material, observer)?;
+        Ok(Event::Inferred { model: plan.program().model().to_owned(), material: id, report })
+    }
+
+    fn served(&self, hash: &str) -> Result<Arc<Served>, Refusal> {
+        self.server.catalog.by_hash(hash).ok_or_else(|| {
+            let text = "this server does not serve the program with that hash; ask it to describe the model again";
+            Refusal::new(AbortReason::UnknownProgram, text)
+        })
+    }
+
+    fn peer(&self) -> String {
+        self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,304 @@
+//! The material store: a directory that hands each piece of material out once, ever.
+//!
+//! A claim creates a tombstone file with `O_EXCL` and flushes it to disk before the first byte of the material is
+//! read. Whatever happens after (crash, error, retry) the tombstone stays, so the piece is spent. Both parties keep a
+//! store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Name of one piece of material, the same at both parties: made from a nonce of each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MaterialId(String);
+
+impl MaterialId {
+    pub(crate) fn new(bytes: &[u8; 16]) -> Self {
+        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The id in hexadecimal.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for MaterialId {
+    type Error = String;
+
+    /// Only 32 lower-case hexadecimal digits are an id, so that one from a peer is a safe file name.
+    fn try_from(text: String) -> Result<Self, String> {
+        let valid = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if valid { Ok(Self(text)) } else { Err(format!("{text:?} is not a material id of 32 hexadecimal digits")) }
+    }
+}
+
+impl From<MaterialId> for String {
+    fn from(id: MaterialId) -> Self {
+        id.0
+    }
+}
+
+impl std::fmt::Display for MaterialId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a piece of material is for; reading it does not spend the piece.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// The piece's name.
+    pub id: MaterialId,
+    /// Hash of the program it serves, in hexadecimal.
+    pub program: String,
+    /// The suite that made it.
+    pub suite: String,
+    /// The party it is half of: `client` or `server`.
+    pub role: String,
+    /// Fingerprint of the other party's certificate, in hexadecimal; empty over a link without certificates.
+    pub peer: String,
+}
+
+/// A store operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The piece was claimed before.
+    #[error("material {id} has been used: each piece serves one inference, prepare another")]
+    Spent {
+        /// Its name.
+        id: MaterialId,
+    },
+    /// There is no such piece.
+    #[error("there is no material {id} in {store}: prepare first")]
+    Missing {
+        /// Its name.
+        id: MaterialId,
+        /// The directory looked in.
+        store: String,
+    },
+    /// A file is not what the store writes.
+    #[error("{path} is damaged ({problem}): delete it and prepare again")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The file system failed.
+    #[error("the material store failed at {path}: {error}")]
+    Io {
+        /// The file or directory.
+        path: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+/// A directory of unused material and of the tombstones of used material.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// Opens the store in `root`, which is created if need be, readable by its owner only.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let store = Self { root: root.into() };
+        for directory in [store.root.clone(), store.ready(), store.spent()] {
+            let mut builder = fs::DirBuilder::new();
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.recursive(true).create(&directory).map_err(|error| io(&directory, error))?;
+        }
+        Ok(store)
+    }
+
+    /// Adds a piece, durably: when this returns, it survives a crash.
+    ///
+    /// # Errors
+    /// [`StoreError::Spent`] if a piece of this name was ever claimed; [`StoreError::Io`].
+    pub fn put(&self, metadata: &Metadata, material: &[u8]) -> Result<(), StoreError> {
+        if self.spent().join(metadata.id.as_str()).exists() {
+            return Err(StoreError::Spent { id: metadata.id.clone() });
+        }
+        let header = serde_json::to_vec(metadata).expect("metadata is plain data");
+        self.write(&self.path(&metadata.id, "material"), material)?;
+        self.write(&self.path(&metadata.id, "json"), &header)?;
+        sync(&self.ready())
+    }
+
+    /// The pieces that are ready, in order of their ids.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] or [`StoreError::Damaged`].
+    pub fn list(&self) -> Result<Vec<Metadata>, StoreError> {
+        let ready = self.ready();
+        let entries = fs::read_dir(&ready).map_err(|error| io(&ready, error))?;
+        let mut pieces = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|error| io(&ready, error))?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                pieces.extend(Self::read_metadata(&path)?);
+            }
+        }
+        pieces.retain(|piece: &Metadata| !self.spent().join(piece.id.as_str()).exists());
+        pieces.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(pieces)
+    }
+
+    /// What the piece `id` is for, without spending it.
+    ///
+    /// # Errors
+    /// [`StoreError::Spent`], [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::Io`].
+    pub fn metadata(&self, id: &MaterialId) -> Result<Metadata, StoreError> {
+        if self.spent().join(id.as_str()).exists() {
+            return Err(StoreError::Spent { id: id.clone() });
+        }
+        Self::read_metadata(&self.path(id, "json"))?.ok_or_else(|| self.missing(id))
+    }
+
+    /// Spends the piece `id` and returns it. After this returns, or fails later than its first step, no call will
+    /// ever return the piece again.
+    ///
+    /// # Errors
+    /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
+    pub fn claim(&self, id: &MaterialId) -> Result<Vec<u8>, StoreError> {
+        let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
+        if !tombstone.exists() && !path.exists() {
+            return Err(self.missing(id));
+        }
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&tombstone) {
+            Ok(file) => file.sync_all().map_err(|error| io(&tombstone, error))?,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(StoreError::Spent { id: id.clone() }),
+            Err(error) => return Err(io(&tombstone, error)),
+        }
+        sync(&self.spent())?;
+
+        let material = fs::read(&path).map_err(|error| io(&path, error))?;
+        for path in [path, self.path(id, "json")] {
+            fs::remove_file(&path).map_err(|error| io(&path, error))?;
+        }
+        Ok(material)
+    }
+
+    fn read_metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io(path, error)),
+        };
+        let damaged = |error: serde_json::Error| StoreError::Damaged {
+            path: path.display().to_string(),
+            problem: error.to_string(),
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+    }
+
+    /// Writes a file that is either absent or whole.
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        let partial = path.with_extension("partial");
+        let written = (|| {
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&partial, path)
+        })();
+        written.map_err(|error| io(path, error))
+    }
+
+    fn ready(&self) -> PathBuf {
+        self.root.join("ready")
+    }
+
+    fn spent(&self) -> PathBuf {
+        self.root.join("spent")
+    }
+
+    fn path(&self, id: &MaterialId, extension: &str) -> PathBuf {
+        self.ready().join(format!("{id}.{extension}"))
+    }
+
+    fn missing(&self, id: &MaterialId) -> StoreError {
+        StoreError::Missing { id: id.clone(), store: self.root.display().to_string() }
+    }
+}
+
+fn sync(directory: &Path) -> Result<(), StoreError> {
+    File::open(directory).and_then(|file| file.sync_all()).map_err(|error| io(directory, error))
+}
+
+fn io(path: &Path, error: std::io::Error) -> StoreError {
+    StoreError::Io { path: path.display().to_string(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(byte: u8) -> Metadata {
+        Metadata {
+            id: MaterialId::new(&[byte; 16]),
+            program: "p".into(),
+            suite: "gmw".into(),
+            role: "client".into(),
+            peer: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_piece_is_handed_out_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let first = piece(1);
+        store.put(&first, b"secret").unwrap();
+        assert_eq!(store.list().unwrap(), [first.clone()]);
+        assert_eq!(store.claim(&first.id).unwrap(), b"secret");
+        assert!(matches!(store.claim(&first.id), Err(StoreError::Spent { .. })));
+        assert!(matches!(store.metadata(&first.id), Err(StoreError::Spent { .. })));
+        assert!(matches!(store.put(&first, b"secret"), Err(StoreError::Spent { .. })));
+        assert_eq!(store.list().unwrap(), []);
+        assert!(matches!(store.claim(&piece(2).id), Err(StoreError::Missing { .. })));
+    }
+
+    #[test]
+    fn restoring_the_file_of_a_spent_piece_does_not_revive_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let first = piece(1);
+        store.put(&first, b"secret").unwrap();
+        let path = store.path(&first.id, "material");
+        let backup = fs::read(&path).unwrap();
+        store.claim(&first.id).unwrap();
+        fs::write(&path, backup).unwrap();
+        assert!(matches!(store.claim(&first.id), Err(StoreError::Spent { .. })));
+    }
+
+    #[test]
+    fn of_many_claims_at_once_one_wins() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        for round in 0..20 {
+            let metadata = piece(round);
+            store.put(&metadata, b"secret").unwrap();
+            let wins = std::thread::scope(|scope| {
+                let claims: Vec<_> = (0..8).map(|_| scope.spawn(|| store.claim(&metadata.id).is_ok())).collect();
+                claims.into_iter().map(|claim| claim.join().unwrap()).filter(|won| *won).count()
+            });
+            assert_eq!(wins, 1);
+        }
+    }
+
+    #[test]
+    fn an_id_from_a_peer_cannot_leave_the_directory() {
+        assert!(MaterialId::try_from("../../../../etc/passwd".to_owned()).is_err());
+        assert!(MaterialId::try_from("A".repeat(32)).is_err());
+        assert!(MaterialId::try_from("0".repeat(32)).is_ok());
+    }
+}

@@ -1,0 +1,106 @@
+//! `Client`: the client's side of a session.
+
+use std::sync::Mutex;
+
+use privet_party::{MaterialId, Store, session};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::connection::Connection;
+use crate::errors::Failure;
+use crate::plan::Plan;
+use crate::progress::Progress;
+
+/// A session with a server.
+#[pyclass(frozen)]
+pub(crate) struct Client(Mutex<Option<session::Client>>);
+
+impl Client {
+    /// Runs `work` on the open session without the interpreter's lock.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut session::Client) -> Result<T, privet_party::Error> + Send,
+    ) -> Result<T, Failure> {
+        py.detach(|| {
+            let mut session = self.0.lock().map_err(|_| misuse("the session broke earlier"))?;
+            work(session.as_mut().ok_or_else(|| misuse("the session is closed"))?)
+        })
+        .map_err(Failure::from)
+    }
+}
+
+fn misuse(problem: &str) -> privet_party::Error {
+    privet_party::Error::Misuse(problem.into())
+}
+
+#[pymethods]
+impl Client {
+    /// Takes over `connection` and greets the server; material is kept in the directory `store`.
+    #[new]
+    fn new(py: Python<'_>, connection: &Connection, store: &str) -> Result<Self, Failure> {
+        let channel = connection.take()?;
+        let session = py.detach(|| session::Client::new(channel, Store::open(store)?))?;
+        Ok(Self(Mutex::new(Some(session))))
+    }
+
+    /// The public half of `model`, or of the only one served.
+    #[pyo3(signature = (model=None))]
+    fn describe<'py>(&self, py: Python<'py>, model: Option<&str>) -> Result<Bound<'py, PyBytes>, Failure> {
+        Ok(PyBytes::new(py, &self.with(py, |session| session.describe(model))?))
+    }
+
+    /// Ids of the material that is ready for `plan` with this server.
+    fn ready(&self, py: Python<'_>, plan: &Plan) -> Result<Vec<String>, Failure> {
+        let ids = self.with(py, |session| session.ready(&plan.0))?;
+        Ok(ids.into_iter().map(String::from).collect())
+    }
+
+    /// Makes one piece of material: its id and the cost report as JSON.
+    #[pyo3(signature = (plan, progress=None))]
+    fn prepare(&self, py: Python<'_>, plan: &Plan, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
+        let mut observer = Progress::new(progress);
+        let (id, report) = self.with(py, |session| session.prepare(&plan.0, &mut observer))?;
+        observer.finish()?;
+        Ok((id.into(), json(&report)))
+    }
+
+    /// Spends the piece `material` on `inputs` (little-endian int64 each): the outputs likewise, and the cost report.
+    #[pyo3(signature = (plan, material, inputs, progress=None))]
+    fn infer<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Plan,
+        material: String,
+        inputs: Vec<Vec<u8>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
+        let id = MaterialId::try_from(material).map_err(|problem| Failure::from(misuse(&problem)))?;
+        let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
+        let mut observer = Progress::new(progress);
+        let (outputs, report) = self.with(py, |session| session.infer(&plan.0, &id, &inputs, &mut observer))?;
+        observer.finish()?;
+        let outputs = outputs.iter().map(|values| {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            PyBytes::new(py, &bytes)
+        });
+        Ok((outputs.collect(), json(&report)))
+    }
+
+    /// Says goodbye; later calls fail.
+    fn close(&self, py: Python<'_>) -> Result<(), Failure> {
+        py.detach(|| {
+            let session = self.0.lock().ok().and_then(|mut session| session.take());
+            session.map_or(Ok(()), session::Client::close)
+        })
+        .map_err(Failure::from)
+    }
+}
+
+fn integers(bytes: &[u8]) -> Vec<i64> {
+    bytes.as_chunks::<8>().0.iter().map(|word| i64::from_le_bytes(*word)).collect()
+}
+
+pub(crate) fn json(report: &privet_party::Report) -> String {
+    serde_json::to_string(report).expect("a report is plain data")
+}

@@ -1,0 +1,77 @@
+//! `Credentials` and `Connection`: an authenticated link to the other party.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use privet_channel::Channel;
+use privet_channel::tls::{self, Identity, Trust};
+use pyo3::prelude::*;
+
+use crate::errors::Failure;
+
+/// A party's certificate and key, and the certificates it trusts.
+#[pyclass(frozen)]
+pub(crate) struct Credentials {
+    pub(crate) identity: Identity,
+    pub(crate) trust: Trust,
+}
+
+#[pymethods]
+impl Credentials {
+    /// All three are PEM texts.
+    #[new]
+    fn new(certificate: &[u8], key: &[u8], trust: &[u8]) -> Result<Self, Failure> {
+        Ok(Self { identity: Identity::from_pem(certificate, key)?, trust: Trust::from_pem(trust)? })
+    }
+}
+
+/// A link to the other party; a session takes it over.
+#[pyclass(frozen)]
+pub(crate) struct Connection {
+    channel: Mutex<Option<Channel>>,
+    #[pyo3(get)]
+    peer: Option<String>,
+    #[pyo3(get)]
+    peer_name: Option<String>,
+}
+
+impl Connection {
+    pub(crate) fn new(channel: Channel) -> Self {
+        let peer = channel.peer().map(|peer| peer.to_string());
+        let peer_name = channel.peer_name().map(str::to_owned);
+        Self { channel: Mutex::new(Some(channel)), peer, peer_name }
+    }
+
+    /// The channel, which can be taken once.
+    pub(crate) fn take(&self) -> Result<Channel, Failure> {
+        let channel = self.channel.lock().ok().and_then(|mut channel| channel.take());
+        channel.ok_or_else(|| Failure::from(privet_party::Error::Misuse("this connection is in use by a session".into())))
+    }
+}
+
+#[pymethods]
+impl Connection {
+    /// Connects and returns when both sides have accepted each other; `timeout` in seconds.
+    #[staticmethod]
+    fn connect(
+        py: Python<'_>,
+        host: &str,
+        port: u16,
+        credentials: &Credentials,
+        server_name: &str,
+        timeout: f64,
+    ) -> Result<Self, Failure> {
+        let Credentials { identity, trust } = credentials;
+        let timeout = Duration::from_secs_f64(timeout);
+        Ok(Self::new(py.detach(|| tls::connect(host, port, identity, trust, server_name, timeout))?))
+    }
+
+    /// Bounds the wait for any one message, in seconds.
+    fn set_timeout(&self, seconds: f64) {
+        if let Ok(mut channel) = self.channel.lock()
+            && let Some(channel) = channel.as_mut()
+        {
+            channel.set_timeout(Duration::from_secs_f64(seconds));
+        }
+    }
+}

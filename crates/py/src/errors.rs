@@ -1,0 +1,52 @@
+//! The one place where Rust's error enums become Python's exception tree, `privet.errors`.
+
+use privet_party::{Error, StoreError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// An error on its way to Python.
+pub(crate) struct Failure(Error);
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        let class = class(&failure.0);
+        let message = failure.0.to_string();
+        Python::attach(|py| {
+            let found = py.import("privet.errors").and_then(|module| module.getattr(class));
+            match found.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
+                Ok(class) => PyErr::from_type(class, message),
+                Err(error) => error,
+            }
+        })
+    }
+}
+
+fn class(error: &Error) -> &'static str {
+    match error {
+        Error::Channel(error) => link(error),
+        _ if error.is_the_peers_fault() => "PeerMisbehaved",
+        Error::Program(_) => "InvalidProgram",
+        Error::Store(StoreError::Io { .. }) | Error::Randomness(_) => "PrivetError",
+        Error::Store(_) => "MaterialError",
+        _ => "Misuse",
+    }
+}
+
+fn link(error: &privet_channel::Error) -> &'static str {
+    use privet_channel::{AbortReason, PeerMisbehaved};
+    match error {
+        privet_channel::Error::PeerMisbehaved(PeerMisbehaved::Aborted { reason, .. }) => match reason {
+            AbortReason::MaterialUnavailable | AbortReason::StaleSession => "MaterialError",
+            _ => "PeerMisbehaved",
+        },
+        privet_channel::Error::PeerMisbehaved(_) => "PeerMisbehaved",
+        privet_channel::Error::Misuse(_) => "Misuse",
+        privet_channel::Error::Io(_) => "LinkError",
+    }
+}

@@ -1,0 +1,59 @@
+//! `Server`: serves sessions.
+
+use std::sync::RwLock;
+
+use privet_party::session::{self, Catalog, Event, Served};
+use privet_party::{Silent, Store};
+use pyo3::prelude::*;
+
+use crate::client::json;
+use crate::connection::Connection;
+use crate::errors::Failure;
+
+/// A catalog of programs and a material store.
+#[pyclass(frozen)]
+pub(crate) struct Server {
+    catalog: RwLock<Catalog>,
+    store: Store,
+}
+
+#[pymethods]
+impl Server {
+    /// Material is kept in the directory `store`.
+    #[new]
+    fn new(store: &str) -> Result<Self, Failure> {
+        Ok(Self { catalog: RwLock::default(), store: Store::open(store)? })
+    }
+
+    /// Offers a program, given both halves.
+    fn add(&self, py: Python<'_>, public: Vec<u8>, weights: Vec<u8>) -> Result<(), Failure> {
+        let served = py.detach(|| Served::new(public, &weights))?;
+        if let Ok(mut catalog) = self.catalog.write() {
+            catalog.add(served);
+        }
+        Ok(())
+    }
+
+    /// Serves one client to the end of its session; calls `on_event(kind, model, material, report)` after each request.
+    #[pyo3(signature = (connection, on_event=None))]
+    fn serve(&self, py: Python<'_>, connection: &Connection, on_event: Option<Py<PyAny>>) -> PyResult<()> {
+        let channel = connection.take()?;
+        let catalog = self.catalog.read().map(|catalog| catalog.clone()).unwrap_or_default();
+        let server = session::Server::new(catalog, self.store.clone());
+        let mut raised = None;
+        let mut hear = |event: Event| {
+            let (kind, model, material, report) = match event {
+                Event::Described { model } => ("described", model, None, None),
+                Event::Prepared { model, material, report } => ("prepared", model, Some(material), Some(json(&report))),
+                Event::Inferred { model, material, report } => ("inferred", model, Some(material), Some(json(&report))),
+            };
+            let Some(on_event) = &on_event else { return };
+            let arguments = (kind, model, material.map(String::from), report);
+            if let Err(error) = Python::attach(|py| on_event.call1(py, arguments).map(drop)) {
+                raised.get_or_insert(error);
+            }
+        };
+        py.detach(|| server.serve(channel, &mut Silent, &mut hear)).map_err(Failure::from)?;
+        raised.map_or(Ok(()), Err)
+    }
+}

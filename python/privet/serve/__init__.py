@@ -1,0 +1,19 @@
+"""Serving and querying: a server that offers models, a client that asks it, both over TLS."""
+
+from privet.serve.client import Client, Result
+from privet.serve.costs import LayerCost, PhaseCost
+from privet.serve.credentials import Credentials
+from privet.serve.local import Run, run
+from privet.serve.server import Finished, Server
+
+__all__ = [
+    "Client",
+    "Credentials",
+    "Finished",
+    "LayerCost",
+    "PhaseCost",
+    "Result",
+    "Run",
+    "Server",
+    "run",
+]

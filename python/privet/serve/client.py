@@ -1,0 +1,162 @@
+"""The client: asks a server for private predictions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from privet import _native
+from privet.errors import Misuse, PeerMisbehaved
+from privet.executor import decode_output, encode_input
+from privet.executor.codec import Inputs
+from privet.program import Program
+from privet.serve.costs import LayerCost, PhaseCost, read_report
+from privet.serve.credentials import Credentials
+from privet.suites import check_suite, gmw
+
+Progress = Callable[[str, int, int, str], None]
+"""Called with the phase, steps done, steps in all, and the name of the next step."""
+
+Array = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A private prediction.
+
+    `outputs` are reals by name, `integers` the fixed-point numbers they come from, in the
+    program's order. `offline` is the cost of the material that was spent, wherever it was made;
+    None if it was made by an earlier client object.
+    """
+
+    outputs: dict[str, Array]
+    integers: tuple[Array, ...]
+    material: str
+    offline: PhaseCost | None
+    online: PhaseCost
+    layers: tuple[LayerCost, ...]
+
+
+class Client:
+    """A session with a server; use it as a context manager.
+
+    `state` is a directory that keeps material between sessions. `program_hash` is the program
+    that the client expects; without it, the client takes the one that the server describes.
+    Nothing that the server sends can make the client reveal its input: a wrong program gives wrong
+    predictions, so pin the hash if you rely on them.
+
+    # Errors
+    `LinkError` if the server cannot be reached, `PeerMisbehaved` if it refuses or does not speak
+    the protocol.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        credentials: Credentials,
+        *,
+        state: str | os.PathLike[str],
+        model: str | None = None,
+        program_hash: str | None = None,
+        suite: str = "gmw",
+        rounds: str = "linear",
+        server_name: str | None = None,
+        timeout: float = 120.0,
+    ) -> None:
+        check_suite(suite)
+        native = credentials.native
+        connection = _native.Connection.connect(host, port, native, server_name or host, timeout)
+        connection.set_timeout(timeout)
+        self._session = _native.Client(connection, str(Path(state) / "client"))
+        public = self._session.describe(model)
+        self.program = Program.from_public_bytes(public)
+        self._plan = gmw.plan(public, rounds)
+        self.suite = suite
+        self.server_fingerprint = connection.peer
+        self._costs: dict[str, tuple[PhaseCost, tuple[LayerCost, ...]]] = {}
+        if program_hash is not None and program_hash != self._plan.program_hash:
+            raise PeerMisbehaved(
+                f"the server offers program {self._plan.program_hash}, not {program_hash}: ask its "
+                "operator which one is current"
+            )
+
+    @property
+    def program_hash(self) -> str:
+        """The program's name: SHA-256 of its public half."""
+        return self._plan.program_hash
+
+    def ready(self) -> list[str]:
+        """Ids of material that is ready for this program with this server."""
+        return self._session.ready(self._plan)
+
+    def prepare(self, count: int = 1, *, progress: Progress | None = None) -> list[str]:
+        """Makes `count` pieces of material, each good for one inference; their ids."""
+        if count < 1:
+            raise Misuse(f"count is {count}; at least 1 is possible")
+        made = []
+        for _ in range(count):
+            material, report = self._session.prepare(self._plan, progress)
+            self._costs[material] = read_report(report)
+            made.append(material)
+        return made
+
+    def offline_cost(self, material: str) -> PhaseCost | None:
+        """What a piece cost that this object made; None for others."""
+        cost = self._costs.get(material)
+        return cost[0] if cost else None
+
+    def infer(
+        self, inputs: Inputs, *, material: str | None = None, progress: Progress | None = None
+    ) -> Result:
+        """Runs one private inference on real inputs, by name or in order.
+
+        Uses up the piece `material`, or one that is ready, or makes one. A piece is spent as soon
+        as the inference starts, whatever becomes of it.
+
+        # Errors
+        `InputError` before anything is spent if an input does not fit; `MaterialError` if the
+        piece is missing or used here or at the server; `LinkError`; `PeerMisbehaved`.
+        """
+        encoded = encode_input(self.program, inputs)
+        if material is None:
+            ready = self.ready()
+            material = ready[0] if ready else self.prepare(progress=progress)[0]
+        payload = [array.astype("<i8").tobytes() for array in encoded]
+        revealed, report = self._session.infer(self._plan, material, payload, progress)
+        integers = tuple(
+            np.frombuffer(data, dtype="<i8").reshape(self.program.values[output.value].shape)
+            for data, output in zip(revealed, self.program.outputs, strict=True)
+        )
+        offline, offline_layers = self._costs.pop(material, (None, ()))
+        online, online_layers = read_report(report)
+        return Result(
+            outputs=decode_output(self.program, integers),
+            integers=integers,
+            material=material,
+            offline=offline,
+            online=online,
+            layers=offline_layers + online_layers,
+        )
+
+    def close(self) -> None:
+        """Ends the session; prepared material stays for the next."""
+        self._session.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()

@@ -1,0 +1,76 @@
+"""What a private inference cost, as the client saw it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class PhaseCost:
+    """Cost of the offline or the online phase.
+
+    `bytes_client` and `bytes_server` are what each party sent, frame headers included and TLS not;
+    `rounds` how often a party turned to waiting; `peak_rss_mb` the largest resident memory of a
+    party's process in MB, 0 where the system does not tell.
+    """
+
+    seconds: float
+    bytes_client: int
+    bytes_server: int
+    rounds: int
+    peak_rss_mb: float
+
+    def __add__(self, other: PhaseCost) -> PhaseCost:
+        return PhaseCost(
+            self.seconds + other.seconds,
+            self.bytes_client + other.bytes_client,
+            self.bytes_server + other.bytes_server,
+            self.rounds + other.rounds,
+            max(self.peak_rss_mb, other.peak_rss_mb),
+        )
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """Cost of one step of a phase; `name` is the ONNX node, `operator` what was done for it."""
+
+    name: str
+    operator: str
+    phase: str
+    seconds: float
+    bytes_client: int
+    bytes_server: int
+    rounds: int
+
+
+def read_report(text: str, *, by_server: bool = False) -> tuple[PhaseCost, tuple[LayerCost, ...]]:
+    """A native report, which tells sent from received, as costs that tell client from server."""
+    report = json.loads(text)
+    total = report["total"]
+    phase = PhaseCost(
+        **_traffic(total, by_server),
+        seconds=total["seconds"],
+        rounds=total["rounds"],
+        peak_rss_mb=round(total["peak_rss_mb"], 1),
+    )
+    layers = tuple(
+        LayerCost(
+            name=layer["name"],
+            operator=layer["operator"],
+            phase=layer["phase"],
+            seconds=layer["seconds"],
+            rounds=layer["rounds"],
+            **_traffic(layer, by_server),
+        )
+        for layer in report["layers"]
+    )
+    return phase, layers
+
+
+def _traffic(cost: dict[str, Any], by_server: bool) -> dict[str, int]:
+    sent, received = cost["bytes_sent"], cost["bytes_received"]
+    if by_server:
+        return {"bytes_client": received, "bytes_server": sent}
+    return {"bytes_client": sent, "bytes_server": received}
