@@ -4,8 +4,8 @@
 
 use std::time::Instant;
 
-use privet_channel::{Channel, pair};
-use privet_ot::{Demand, Error, FieldBits, OtParty, Role, Stock};
+use privet_channel::pair;
+use privet_ot::{Demand, FieldBits, OtParty, Role, Stock};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -31,11 +31,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let before = client_channel.cost();
         let start = Instant::now();
         let (client, server) = both(
-            || timed(&mut client, &mut client_channel, &demand),
-            || timed(&mut server, &mut server_channel, &demand),
+            || Stock::generate(&mut client, &mut client_channel, &demand),
+            || Stock::generate(&mut server, &mut server_channel, &demand),
         );
-        let (_, _) = (client?, server?);
         let seconds = start.elapsed().as_secs_f64();
+        client?;
+        server?;
         let cost = client_channel.cost() - before;
         println!(
             "{made} {name} in {seconds:.2} s: {:.1} million per second, {:.2} bytes each, {} rounds",
@@ -45,10 +46,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     Ok(())
-}
-
-fn timed(party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Stock, Error> {
-    Stock::generate(party, channel, demand)
 }
 
 fn both<T: Send>(client: impl FnOnce() -> T + Send, server: impl FnOnce() -> T + Send) -> (T, T) {

@@ -6,7 +6,7 @@
 //! The two messages do not depend on each other. `H` hashes to the group with the OT's index, as reuse of `B` needs
 //! (McQuoid, Rosulek and Roy, "Batching Base Oblivious Transfers", ASIACRYPT 2021), and so does the key derivation.
 //!
-//! Assumes decisional Diffie-Hellman on Ristretto and hashes that behave as random oracles.
+//! Assumes that computational Diffie-Hellman is hard on Ristretto and that the hashes behave as random oracles.
 
 use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;

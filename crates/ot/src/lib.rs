@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | `base` | 128 base OTs over Ristretto | Masny and Rindal, "Endemic Oblivious Transfer" (CCS 2019) |
 //! | `tree` | puncturable PRF for groups of base OTs | Goldreich, Goldwasser and Micali (1986), as in SoftSpokenOT |
-//! | `softspoken` | OT extension from small-field VOLE | Roy, "SoftSpokenOT" (CRYPTO 2022) |
+//! | `vole` and `softspoken` | OT extension from small-field VOLE | Roy, "SoftSpokenOT" (CRYPTO 2022) |
 //! | `random` | random OTs from correlated ones | Ishai, Kilian, Nissim and Petrank (CRYPTO 2003) |
-//! | `stock` | bit triples, private ANDs, products | Asharov, Lindell, Schneider and Zohner (CCS 2013) |
+//! | `correlations` and `stock` | private ANDs, bit triples, products | Asharov, Lindell, Schneider and Zohner (CCS 2013) |
 //!
 //! Threat model: both parties follow the protocol (semi-honest); each sees all of its own messages and randomness.
 //! A peer that deviates may learn secrets of the correlations it is party to, but can cause neither a panic nor an

@@ -11,6 +11,9 @@ use rayon::prelude::*;
 /// Blocks hashed at once: both copies stay in the second-level cache.
 const PIECE: usize = 4096;
 
+/// Pieces that a thread takes at once.
+const PIECES_PER_JOB: usize = 8;
+
 /// The sender's side of random bit OTs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BitsSent {
@@ -72,12 +75,15 @@ impl BitsReceived {
 /// Hashes of `blocks`, the first with index `first`: bit 0 of each, packed.
 pub(crate) fn bits(mut blocks: Vec<Block>, first: u64) -> Bits {
     let mut words = vec![0; blocks.len().div_ceil(64)];
-    blocks.par_chunks_mut(PIECE).zip(words.par_chunks_mut(PIECE / 64)).enumerate().for_each(
-        |(piece, (blocks, words))| {
+    blocks
+        .par_chunks_mut(PIECE)
+        .zip(words.par_chunks_mut(PIECE / 64))
+        .enumerate()
+        .with_min_len(PIECES_PER_JOB)
+        .for_each(|(piece, (blocks, words))| {
             hash::tweaked(blocks, first + (piece * PIECE) as u64);
             pack(blocks, words);
-        },
-    );
+        });
     packed(words, blocks.len())
 }
 
@@ -89,6 +95,7 @@ pub(crate) fn both_bits(mut q: Vec<Block>, delta: Block, first: u64) -> BitsSent
         .zip(r0.par_chunks_mut(PIECE / 64))
         .zip(r1.par_chunks_mut(PIECE / 64))
         .enumerate()
+        .with_min_len(PIECES_PER_JOB)
         .for_each_init(Vec::new, |flipped: &mut Vec<Block>, (piece, ((q, r0), r1))| {
             let first = first + (piece * PIECE) as u64;
             flipped.clear();
@@ -103,7 +110,7 @@ pub(crate) fn both_bits(mut q: Vec<Block>, delta: Block, first: u64) -> BitsSent
 
 /// Hashes of `blocks`, the first with index `first`: the low word of each.
 pub(crate) fn words(mut blocks: Vec<Block>, first: u64) -> Vec<u64> {
-    blocks.par_chunks_mut(PIECE).enumerate().for_each(|(piece, blocks)| {
+    blocks.par_chunks_mut(PIECE).enumerate().with_min_len(PIECES_PER_JOB).for_each(|(piece, blocks)| {
         hash::tweaked(blocks, first + (piece * PIECE) as u64);
     });
     blocks.iter().map(|&block| block as u64).collect()

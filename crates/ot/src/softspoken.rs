@@ -11,6 +11,7 @@ use privet_channel::Channel;
 use privet_prg::{Block, transpose};
 use privet_ring::Bits;
 use rayon::prelude::*;
+use zeroize::Zeroize;
 
 use crate::correlated::{CotReceiver, CotSender};
 use crate::vole::{Forest, add};
@@ -19,10 +20,13 @@ use crate::{Error, tree};
 /// Blocks of 128 OTs in a piece: what AES takes at once, and what keeps a piece in the second-level cache.
 const PIECE: usize = 64;
 
+/// Pieces that a thread takes at once, so that its working memory pays off.
+const PIECES_PER_JOB: usize = 4;
+
 /// The parameter `k` of SoftSpokenOT: log2 of the field's size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum FieldBits {
-    /// IKNP: 127 bits and one AES call per side and OT, nearly.
+    /// IKNP: 127 bits on the wire and two AES calls of each party per OT.
     One,
     /// 63 bits and two AES calls.
     Two,
@@ -99,15 +103,22 @@ impl CotSender for SoftSpokenSender {
         let message = channel.recv(16 * sent * blocks)?;
         let (message, _) = message.as_chunks::<16>();
         let mut q = vec![0; 128 * blocks];
-        q.par_chunks_mut(128 * PIECE).zip(message.par_chunks(sent * PIECE)).enumerate().for_each_init(
-            Scratch::default,
-            |scratch, (index, (q, message))| {
+        q.par_chunks_mut(128 * PIECE)
+            .zip(message.par_chunks(sent * PIECE))
+            .enumerate()
+            .with_min_len(PIECES_PER_JOB)
+            .for_each_init(Scratch::default, |scratch, (index, (q, message))| {
                 self.piece(self.next_block + (index * PIECE) as u64, message, q, scratch);
-            },
-        );
+            });
         self.next_block += blocks as u64;
         q.truncate(count);
         Ok(q)
+    }
+}
+
+impl Drop for SoftSpokenSender {
+    fn drop(&mut self) {
+        self.delta.zeroize();
     }
 }
 
@@ -162,6 +173,7 @@ impl CotReceiver for SoftSpokenReceiver {
             .zip(choice.par_chunks_mut(PIECE))
             .zip(message.par_chunks_mut(sent * PIECE))
             .enumerate()
+            .with_min_len(PIECES_PER_JOB)
             .for_each_init(Scratch::default, |scratch, (index, ((t, choice), message))| {
                 self.piece(self.next_block + (index * PIECE) as u64, message, choice, t, scratch);
             });

@@ -1,7 +1,7 @@
 //! Puncturable PRF: 128 base OTs become `128 / k` groups of `2^k` seeds of which one party lacks one seed per group.
 //!
 //! The tree of Goldreich, Goldwasser and Micali, punctured by one base OT per level as in SoftSpokenOT (Roy, CRYPTO
-//! 2022, section 5.1): the planter sends, per level, the exclusive or of all left and of all right children, each under
+//! 2022): the planter sends, per level, the exclusive or of all left and of all right children, each under
 //! the base-OT key that the other party has only if its path goes the other way.
 //!
 //! Seed `x` of a group has the bits of `x` as its path, most significant first; the missing one is `delta`'s part for
@@ -92,7 +92,7 @@ mod tests {
             let (all, message) = plant(k, &keys, &mut prg);
             assert_eq!(message.len(), MESSAGE_BYTES);
             let known = grow(k, delta, &chosen, &message);
-            assert_eq!((all.len(), known.len()), (128 / k << k, 128 / k << k));
+            assert_eq!((all.len(), known.len()), ((128 / k) << k, (128 / k) << k));
             for (group, (all, known)) in all.chunks(1 << k).zip(known.chunks(1 << k)).enumerate() {
                 let missing = (delta >> (group * k)) as usize & ((1 << k) - 1);
                 assert_eq!(known[0], 0);

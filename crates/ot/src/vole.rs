@@ -1,5 +1,5 @@
 //! Small-field VOLE: seeds of a group become bits `u` and vectors over GF(2^k) on either side (SoftSpokenOT, Roy, CRYPTO
-//! 2022, section 3.1).
+//! 2022).
 //!
 //! With `p_x` the expansion of seed `x`, the planter gets `u = sum p_x` and `v = sum x * p_x`. The other party, whose
 //! seeds are numbered by `y = x ^ delta`, gets `w = sum y * p_{y ^ delta} = v + delta * u` without the missing seed.

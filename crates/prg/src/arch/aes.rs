@@ -1,12 +1,9 @@
 //! AES-128 under one key: code for VAES where the processor has it, else the `aes` crate, which itself picks AES-NI or a
 //! bit-sliced constant-time form.
 
-use std::sync::LazyLock;
-
 use ::aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use ::aes::{Aes128Enc, Block as CrateBlock};
 
-use super::portable_forced;
 #[cfg(target_arch = "x86_64")]
 use super::x86::vaes::Vaes128;
 use crate::Block;
@@ -27,9 +24,10 @@ pub(crate) enum Aes128 {
 impl Aes128 {
     /// Schedules a key for the fastest code of this machine, or for the `aes` crate under `PRIVET_PORTABLE=1`.
     pub(crate) fn new(key: &[u8; 16]) -> Self {
-        static PORTABLE: LazyLock<bool> = LazyLock::new(portable_forced);
         #[cfg(target_arch = "x86_64")]
-        if !*PORTABLE && let Some(vaes) = Vaes128::detect(key) {
+        if !super::portable_forced()
+            && let Some(vaes) = Vaes128::detect(key)
+        {
             return Self::Vaes(vaes);
         }
         Self::Crate(Aes128Enc::new(&Array(*key)))

@@ -43,6 +43,9 @@ pub(crate) fn every_kernels() -> Vec<Kernels> {
     every
 }
 
+/// Whether the environment forces portable code; read once.
 fn portable_forced() -> bool {
-    std::env::var_os("PRIVET_PORTABLE").is_some_and(|value| value == "1")
+    static FORCED: LazyLock<bool> =
+        LazyLock::new(|| std::env::var_os("PRIVET_PORTABLE").is_some_and(|value| value == "1"));
+    *FORCED
 }
