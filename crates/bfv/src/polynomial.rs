@@ -16,20 +16,20 @@ impl Polynomial {
     }
 
     /// The coefficients of a signed polynomial of at most `N` terms.
-    pub(crate) fn from_signed(parameters: &Parameters, coefficients: &[i64]) -> Self {
+    pub(crate) fn from_signed(parameters: &Parameters, coefficients: &[i32]) -> Self {
         Self(parameters.ntts().each_ref().map(|ntt| {
-            let mut residues: Vec<u64> = coefficients.iter().map(|&x| ntt.prime().reduce_signed(x)).collect();
+            let mut residues: Vec<u64> = ntt.prime().reduce_signed(coefficients).collect();
             residues.resize(parameters.degree(), 0);
             residues
         }))
     }
 
     /// Adds small signed numbers to the coefficients.
-    pub(crate) fn add_signed(&mut self, parameters: &Parameters, numbers: &[i64]) {
+    pub(crate) fn add_signed(&mut self, parameters: &Parameters, numbers: &[i32]) {
         for (residues, ntt) in self.0.iter_mut().zip(parameters.ntts()) {
             let prime = ntt.prime();
-            for (residue, &number) in residues.iter_mut().zip(numbers) {
-                *residue = prime.add(*residue, prime.reduce_signed(number));
+            for (residue, number) in residues.iter_mut().zip(prime.reduce_signed(numbers)) {
+                *residue = prime.add(*residue, number);
             }
         }
     }

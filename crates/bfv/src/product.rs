@@ -42,7 +42,7 @@ impl Weights {
     ///
     /// # Errors
     /// [`Misuse::WrongLength`] if there are more than `N`.
-    pub fn new(parameters: &Parameters, coefficients: &[i64]) -> Result<Self, Error> {
+    pub fn new(parameters: &Parameters, coefficients: &[i32]) -> Result<Self, Error> {
         let (expected, actual) = (parameters.degree(), coefficients.len());
         if actual > expected {
             return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
@@ -119,7 +119,7 @@ impl Sum {
 /// The randomness of an encryption of zero under a public key: `(b u + e0, a u + e1)`.
 pub(crate) struct Zero {
     u: Zeroizing<Polynomial>,
-    errors: [Zeroizing<Vec<i64>>; 2],
+    errors: [Zeroizing<Vec<i32>>; 2],
 }
 
 impl Zero {

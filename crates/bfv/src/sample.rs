@@ -10,19 +10,17 @@ use crate::ntt::Ntt;
 pub(crate) const ERROR_BOUND: u64 = 21;
 
 /// Numbers in {-1, 0, 1}, each equally likely up to 2^-63.
-pub(crate) fn ternary(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i64>> {
-    map_words(count, prg, |word| ((u128::from(word) * 3) >> 64) as i64 - 1)
+pub(crate) fn ternary(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i32>> {
+    map_words(count, prg, |word| ((u128::from(word) * 3) >> 64) as i32 - 1)
 }
 
 /// Errors of the encryption: centred binomial, [`ERROR_BOUND`] at most.
-pub(crate) fn errors(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i64>> {
+pub(crate) fn errors(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i32>> {
     const ONES: u64 = (1 << ERROR_BOUND) - 1;
-    map_words(count, prg, |word| {
-        i64::from((word & ONES).count_ones()) - i64::from(((word >> ERROR_BOUND) & ONES).count_ones())
-    })
+    map_words(count, prg, |word| (word & ONES).count_ones() as i32 - ((word >> ERROR_BOUND) & ONES).count_ones() as i32)
 }
 
-fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i64) -> Zeroizing<Vec<i64>> {
+fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32) -> Zeroizing<Vec<i32>> {
     let mut words = Zeroizing::new(vec![0; count]);
     prg.fill_words(&mut words);
     Zeroizing::new(words.iter().map(|&word| map(word)).collect())
@@ -75,11 +73,11 @@ mod tests {
     #[test]
     fn errors_have_the_stated_mean_spread_and_bound() {
         let drawn = errors(COUNT, &mut prg(2));
-        let mean = drawn.iter().sum::<i64>() as f64 / COUNT as f64;
-        let variance = drawn.iter().map(|x| x * x).sum::<i64>() as f64 / COUNT as f64;
+        let mean = drawn.iter().sum::<i32>() as f64 / COUNT as f64;
+        let variance = drawn.iter().map(|x| x * x).sum::<i32>() as f64 / COUNT as f64;
         assert!(mean.abs() < 6.0 * (10.5 / COUNT as f64).sqrt(), "mean {mean}");
         assert!((variance - 10.5).abs() < 0.2, "variance {variance}");
-        assert!(drawn.iter().all(|x| x.unsigned_abs() <= ERROR_BOUND));
+        assert!(drawn.iter().all(|x| u64::from(x.unsigned_abs()) <= ERROR_BOUND));
     }
 
     #[test]

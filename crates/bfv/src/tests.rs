@@ -38,9 +38,9 @@ impl Session {
         message
     }
 
-    fn weights(&mut self, count: usize, bits: u32) -> Vec<i64> {
+    fn weights(&mut self, count: usize, bits: u32) -> Vec<i32> {
         (0..count)
-            .map(|_| self.prg.below(1 << (bits + 1)) as i64 - (1 << bits))
+            .map(|_| self.prg.below(1 << (bits + 1)) as i32 - (1 << bits))
             .map(|w| w.max(1 - (1 << bits)))
             .collect()
     }
@@ -52,7 +52,7 @@ impl Session {
         bytes
     }
 
-    fn sum(&mut self, terms: &[(Vec<u64>, Vec<i64>)]) -> Sum {
+    fn sum(&mut self, terms: &[(Vec<u64>, Vec<i32>)]) -> Sum {
         let mut sum = Sum::new(&self.parameters);
         for (message, weights) in terms {
             let bytes = self.encrypt(message);
@@ -64,12 +64,12 @@ impl Session {
 }
 
 /// The product modulo `X^N + 1` and 2^64.
-fn negacyclic(message: &[u64], weights: &[i64]) -> Vec<u64> {
+fn negacyclic(message: &[u64], weights: &[i32]) -> Vec<u64> {
     let n = message.len();
     let mut product = vec![0_u64; n];
     for (j, &w) in weights.iter().enumerate().filter(|(_, w)| **w != 0) {
         for (i, &m) in message.iter().enumerate() {
-            let term = m.wrapping_mul(w as u64);
+            let term = m.wrapping_mul(i64::from(w) as u64);
             let at = &mut product[(i + j) % n];
             *at = if i + j < n { at.wrapping_add(term) } else { at.wrapping_sub(term) };
         }

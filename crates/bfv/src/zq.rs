@@ -46,11 +46,19 @@ impl Prime {
         self.once(x.wrapping_sub(quotient.wrapping_mul(self.value)))
     }
 
-    /// `x mod p` for a signed integer.
-    pub(crate) fn reduce_signed(&self, x: i64) -> u64 {
-        let sign = (x >> 63) as u64;
-        let magnitude = self.reduce(x.unsigned_abs());
-        select(sign, self.negate(magnitude), magnitude)
+    /// `x mod p` for each of some signed integers.
+    pub(crate) fn reduce_signed(&self, numbers: &[i32]) -> impl Iterator<Item = u64> {
+        // Wide primes are above all of them. The test is outside the loop, which then takes a few instructions.
+        let wide = self.bits > 32;
+        numbers.iter().map(move |&x| {
+            let (x, sign) = (i64::from(x), i64::from(x >> 31) as u64);
+            if wide {
+                (x as u64).wrapping_add(self.value & sign)
+            } else {
+                let magnitude = self.reduce(x.unsigned_abs());
+                select(sign, self.negate(magnitude), magnitude)
+            }
+        })
     }
 
     pub(crate) fn add(&self, a: u64, b: u64) -> u64 {
@@ -128,15 +136,19 @@ mod tests {
 
     const PRIMES: [u64; 4] = [1_032_193, 536_813_569, 1_125_899_906_826_241, 1_152_921_504_606_830_593];
 
+    fn signed_residue(prime: &Prime, x: i32) -> u64 {
+        prime.reduce_signed(&[x]).next().unwrap()
+    }
+
     proptest! {
         #[test]
-        fn agrees_with_wide_division(which in 0_usize..4, a: u64, b: u64, signed: i64) {
+        fn agrees_with_wide_division(which in 0_usize..4, a: u64, b: u64, signed: i32) {
             let p = PRIMES[which];
             let prime = Prime::new(p);
             let wide = |x: u128| (x % u128::from(p)) as u64;
             prop_assert_eq!(prime.reduce(a), a % p);
             prop_assert_eq!(prime.scale(a, prime.factor(b)), wide(u128::from(a) * u128::from(b % p)));
-            prop_assert_eq!(i128::from(prime.reduce_signed(signed)), i128::from(signed).rem_euclid(i128::from(p)));
+            prop_assert_eq!(signed_residue(&prime, signed), i64::from(signed).rem_euclid(p as i64) as u64);
             let (a, b) = (a % p, b % p);
             prop_assert_eq!(prime.add(a, b), wide(u128::from(a) + u128::from(b)));
             prop_assert_eq!(prime.add(prime.sub(a, b), b), a);
@@ -165,7 +177,9 @@ mod tests {
             let prime = Prime::new(p);
             assert_eq!((prime.negate(0), prime.sub(0, 0), prime.sub(0, p - 1)), (0, 0, 1));
             assert_eq!((prime.reduce(p), prime.reduce(p - 1), prime.reduce(u64::MAX)), (0, p - 1, u64::MAX % p));
-            assert_eq!(prime.reduce_signed(i64::MIN), ((i128::from(i64::MIN)).rem_euclid(i128::from(p))) as u64);
+            for x in [i32::MIN, -1, 0, 1, i32::MAX] {
+                assert_eq!(signed_residue(&prime, x), i64::from(x).rem_euclid(p as i64) as u64);
+            }
         }
     }
 

@@ -116,14 +116,14 @@ impl Packing {
     }
 
     /// Writes weight polynomial `index` into `polynomial`, which holds zeros.
-    pub(crate) fn fill_weights(&self, index: usize, weights: &[i32], polynomial: &mut [i64]) {
+    pub(crate) fn fill_weights(&self, index: usize, weights: &[i32], polynomial: &mut [i32]) {
         let Counts { outputs, channels, .. } = self.counts;
         for (group, start) in self.groups(index / (outputs * channels)) {
             for (m, output) in self.channels_out(index / channels % outputs) {
                 let base = start + m * self.tiling.channels * self.area + self.origin;
                 for (c, channel) in self.channels(index % channels) {
                     for (down, right, at) in self.correlation.taps(group, output, channel) {
-                        polynomial[base - c * self.area - down * self.width - right] = weights[at].into();
+                        polynomial[base - c * self.area - down * self.width - right] = weights[at];
                     }
                 }
             }

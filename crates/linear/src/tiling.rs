@@ -31,13 +31,14 @@ pub(crate) struct Counts {
     pub(crate) outputs: usize,
 }
 
-/// What things cost, in nanoseconds on one core of a current server; a byte as on a 1 Gbit/s link.
+/// What things cost, in nanoseconds on one core of a current server, by `cargo run --release -p privet-bfv --example kernels`;
+/// a byte as on a 1 Gbit/s link.
 mod price {
     pub(super) const BYTE: u64 = 8;
-    pub(super) const CIPHERTEXT: u64 = 100_000;
-    pub(super) const REPLY: u64 = 200_000;
-    pub(super) const PRODUCT: u64 = 6_000;
-    pub(super) const WEIGHTS: u64 = 18_000;
+    pub(super) const CIPHERTEXT: u64 = 90_000;
+    pub(super) const REPLY: u64 = 170_000;
+    pub(super) const PRODUCT: u64 = 4_000;
+    pub(super) const WEIGHTS: u64 = 12_000;
 }
 
 impl Tiling {
