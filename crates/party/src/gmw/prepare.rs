@@ -1,7 +1,7 @@
 //! The offline job: linear layers on random masks under BFV, and correlations from OT.
 //!
-//! The client sends its public key and the encrypted masks of all layers, the parties then make correlations, and the
-//! server's replies come back last; so the whole job takes a handful of rounds, whatever the depth of the model.
+//! The parties make correlations; the client then sends its public key and the encrypted masks of all layers before it
+//! reads the first reply. So the whole job takes a handful of rounds, whatever the depth of the model.
 
 use privet_channel::Channel;
 use privet_linear::ClientKeys;
@@ -28,10 +28,12 @@ pub fn prepare_client(
     let ring = Modulus::new(plan.program().ring_bits());
     let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| uniform(&mut prg, len, ring)).collect();
 
+    observer.progress(Phase::Offline, 0, total, "correlations");
+    let stock = recorder.layer("correlations", "ot", channel, |channel| correlations(channel, Role::Client, plan))?;
     let keys = match plan.linear() {
         [] => None,
         [first, ..] => {
-            observer.progress(Phase::Offline, 0, total, "keys");
+            observer.progress(Phase::Offline, 1, total, "keys");
             Some(recorder.layer("keys", "bfv", channel, |channel| {
                 let keys = ClientKeys::generate(first.plan.parameters(), &mut prg);
                 keys.send_public_key(channel, &mut prg)?;
@@ -41,14 +43,12 @@ pub fn prepare_client(
     };
     for (done, layer) in plan.linear().iter().enumerate() {
         let operation = plan.operation(layer.operation);
-        observer.progress(Phase::Offline, done + 1, total, &operation.name);
+        observer.progress(Phase::Offline, done + 2, total, &operation.name);
         recorder.layer(&operation.name, "encrypt", channel, |channel| {
             let keys = keys.as_ref().expect("there are linear layers");
             privet_linear::encrypt(channel, &layer.plan, keys, &masks[layer.mask], &mut prg)
         })?;
     }
-    observer.progress(Phase::Offline, plan.linear().len() + 1, total, "correlations");
-    let stock = recorder.layer("correlations", "ot", channel, |channel| correlations(channel, Role::Client, plan))?;
     let mut shares = Vec::with_capacity(plan.linear().len());
     for (done, layer) in plan.linear().iter().enumerate() {
         let operation = plan.operation(layer.operation);
@@ -76,6 +76,8 @@ pub fn prepare_server(
     let total = plan.linear().len() + 1;
     let mut prg = Prg::from_os()?;
 
+    observer.progress(Phase::Offline, 0, total, "correlations");
+    let stock = recorder.layer("correlations", "ot", channel, |channel| correlations(channel, Role::Server, plan))?;
     let key = match plan.linear() {
         [] => None,
         [first, ..] => Some(recorder.layer("keys", "bfv", channel, |channel| {
@@ -85,14 +87,12 @@ pub fn prepare_server(
     let mut shares = Vec::with_capacity(plan.linear().len());
     for (done, (layer, weights)) in plan.linear().iter().zip(&model.transformed).enumerate() {
         let operation = plan.operation(layer.operation);
-        observer.progress(Phase::Offline, done, total, &operation.name);
+        observer.progress(Phase::Offline, done + 1, total, &operation.name);
         shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {
             let key = key.as_ref().expect("there are linear layers");
             privet_linear::evaluate(channel, &layer.plan, key, weights, &mut prg)
         })?);
     }
-    observer.progress(Phase::Offline, plan.linear().len(), total, "correlations");
-    let stock = recorder.layer("correlations", "ot", channel, |channel| correlations(channel, Role::Server, plan))?;
     channel.flush()?;
     observer.progress(Phase::Offline, total, total, "");
     Ok((ServerMaterial { shares, stock }, recorder.finish(channel)))

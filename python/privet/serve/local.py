@@ -1,0 +1,257 @@
+"""`privet.run`: both parties on this machine, as two processes over loopback TLS."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet import errors, keys
+from privet.compile import Compiled, compile
+from privet.errors import LinkError, PrivetError
+from privet.executor import decode_output, execute
+from privet.executor.codec import Inputs, encode_input, ordered
+from privet.executor.ranges import Calibration
+from privet.graph import ModelSource
+from privet.reference import random_inputs, run_plaintext
+from privet.serve.client import Progress
+from privet.serve.costs import LayerCost, PhaseCost
+from privet.suites import check_suite
+
+Array = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A private inference beside its two references.
+
+    `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
+    to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
+    place of the largest element of the first output with ONNX Runtime's.
+    """
+
+    model: str
+    suite: str
+    rounds: str
+    program_hash: str
+    outputs: dict[str, Array]
+    reference: dict[str, Array]
+    argmax_agrees: bool
+    max_abs_error: float
+    max_fixed_point_error: int
+    offline: PhaseCost
+    online: PhaseCost
+    layers: tuple[LayerCost, ...]
+
+
+def run(
+    model: ModelSource | Compiled,
+    inputs: Inputs | None = None,
+    *,
+    suite: str = "gmw",
+    bits: int = 37,
+    scale: int = 12,
+    rounds: str = "linear",
+    calibration: Calibration | None = None,
+    input_range: tuple[float, float] | None = None,
+    timeout: float = 600.0,
+    progress: Progress | None = None,
+) -> Run:
+    """Runs a model privately between two local processes and compares with plaintext.
+
+    `inputs` are real arrays by name or in order; without them, random ones. The fixed-point ranges
+    are measured on `calibration`, or on random inputs, and on `inputs` as well, so that this call
+    works on the model at hand; a real server has only its own calibration inputs.
+
+    # Errors
+    Those of `privet.compile`; `InputError`; `PeerError` if a party fails.
+    """
+    check_suite(suite)
+    if not isinstance(model, Compiled):
+        compiled = _compile(model, inputs, bits, scale, calibration, input_range)
+    else:
+        compiled = model
+    if inputs is None:
+        inputs = random_inputs(compiled.program, input_range)
+    encode_input(compiled.program, inputs)
+    named = dict(
+        zip(
+            [entry.name for entry in compiled.program.inputs],
+            [np.asarray(array) for array in ordered(compiled.program, inputs)],
+            strict=True,
+        )
+    )
+    with tempfile.TemporaryDirectory(prefix="privet-") as folder:
+        integers, costs = _two_processes(
+            Path(folder), compiled, named, suite, rounds, timeout, progress
+        )
+    return _compare(compiled, named, integers, costs, suite, rounds)
+
+
+def _compile(
+    model: ModelSource,
+    inputs: Inputs | None,
+    bits: int,
+    scale: int,
+    calibration: Calibration | None,
+    input_range: tuple[float, float] | None,
+) -> Compiled:
+    samples = list(calibration) if calibration is not None else None
+    compiled = compile(model, bits=bits, scale=scale, calibration=samples, input_range=input_range)
+    if inputs is None:
+        return compiled
+    given = dict(
+        zip(
+            [entry.name for entry in compiled.program.inputs],
+            ordered(compiled.program, inputs),
+            strict=True,
+        )
+    )
+    # Checks shapes and types before the graph runs on it; magnitudes are what it is for.
+    largest = max(float(np.abs(np.asarray(array)).max(initial=0)) for array in given.values())
+    if largest <= min(entry.magnitude for entry in compiled.program.inputs):
+        return compiled
+    samples = [*(samples or [random_inputs(compiled.program, input_range)]), given]
+    return compile(model, bits=bits, scale=scale, calibration=samples, input_range=input_range)
+
+
+def _compare(
+    compiled: Compiled,
+    inputs: Mapping[str, Array],
+    integers: list[Array],
+    costs: dict[str, Any],
+    suite: str,
+    rounds: str,
+) -> Run:
+    program = compiled.program
+    outputs = decode_output(program, integers)
+    fixed = execute(program, compiled.weights, inputs)
+    reference = run_plaintext(compiled.source, inputs, list(outputs))
+    first = next(iter(outputs))
+    agrees = int(np.argmax(outputs[first])) == int(np.argmax(reference[first]))
+    if np.issubdtype(reference[first].dtype, np.integer):
+        agrees = bool(np.array_equal(outputs[first], reference[first]))
+    return Run(
+        model=program.model,
+        suite=suite,
+        rounds=rounds,
+        program_hash=program.program_hash,
+        outputs=outputs,
+        reference=reference,
+        argmax_agrees=agrees,
+        max_abs_error=max(
+            float(np.abs(outputs[name] - reference[name]).max(initial=0)) for name in outputs
+        ),
+        max_fixed_point_error=max(
+            int(np.abs(private - exact).max(initial=0))
+            for private, exact in zip(integers, fixed.integers, strict=True)
+        ),
+        **costs,
+    )
+
+
+def _two_processes(
+    folder: Path,
+    compiled: Compiled,
+    inputs: Mapping[str, Array],
+    suite: str,
+    rounds: str,
+    timeout: float,
+    progress: Progress | None,
+) -> tuple[list[Array], dict[str, Any]]:
+    """Client's revealed integers, and the costs as fields of `Run`."""
+    compiled.save(folder / "program")
+    keys.make(folder / "keys", ())
+    np.savez(folder / "inputs.npz", **dict(inputs))
+    common = {"keys": str(folder / "keys"), "timeout": timeout}
+    files = {
+        "program": str(folder / "program" / "program.json"),
+        "weights": str(folder / "program" / "weights.safetensors"),
+    }
+    with _party(folder, {"role": "server", "state": str(folder / "s"), **files, **common}) as server:
+        listening = _await(server, "listening")
+        job = {
+            "role": "client",
+            "state": str(folder / "c"),
+            "port": listening["port"],
+            "suite": suite,
+            "rounds": rounds,
+            "inputs": str(folder / "inputs.npz"),
+            "result": str(folder / "result.npz"),
+            **common,
+        }
+        with _party(folder, job) as client:
+            result = _await(client, "result", progress)
+        theirs = [_await(server, kind)["cost"] for kind in ("prepared", "inferred")]
+    with np.load(folder / "result.npz") as revealed:
+        integers = [revealed[name] for name in revealed.files]
+    phases = [_merge(result[phase], cost) for phase, cost in zip(("offline", "online"), theirs, strict=True)]
+    layers = tuple(LayerCost(**layer) for layer in result["layers"])
+    return integers, {"offline": phases[0], "online": phases[1], "layers": layers}
+
+
+def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:
+    """The client's view, with rounds and memory of whichever party had more."""
+    mine, theirs = PhaseCost(**client), PhaseCost(**server)
+    return replace(
+        mine,
+        rounds=max(mine.rounds, theirs.rounds),
+        peak_rss_mb=max(mine.peak_rss_mb, theirs.peak_rss_mb),
+    )
+
+
+@contextmanager
+def _party(folder: Path, job: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
+    """A running party; its standard input is closed at the end, which stops a server."""
+    path = folder / f"{job['role']}.json"
+    path.write_text(json.dumps(job))
+    command = [sys.executable, "-m", "privet.serve.process", str(path)]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _pipe(process.stdin).close()
+
+
+def _await(
+    process: subprocess.Popen[str], event: str, progress: Progress | None = None
+) -> dict[str, Any]:
+    """The next line of kind `event`; progress lines on the way are passed on."""
+    for line in _pipe(process.stdout):
+        message: dict[str, Any] = json.loads(line)
+        if message["event"] == event:
+            return message
+        if message["event"] == "failed":
+            family = getattr(errors, message["type"], PrivetError)
+            raise family(message["message"])
+        if message["event"] == "progress" and progress is not None:
+            progress(message["phase"], message["done"], message["total"], message["next"])
+    raise LinkError(f"a party's process ended (exit code {process.wait()}) before {event!r}")
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    if pipe is None:
+        raise LinkError("a party's process has no pipe")
+    return pipe
+
+
+__all__ = ["Run", "run"]

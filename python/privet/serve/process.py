@@ -1,0 +1,89 @@
+"""One party as a process of its own, for `privet.run`: `python -m privet.serve.process JOB.json`.
+
+The job names the party and the files it may read; the process prints one JSON object on each line
+of standard output. It loads neither the model nor the reference, so that its memory is a party's.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privet.errors import PrivetError
+from privet.program import Program, Weights
+from privet.serve.client import Client
+from privet.serve.credentials import Credentials
+from privet.serve.server import Finished, Server
+
+
+def _say(event: str, **fields: Any) -> None:
+    print(json.dumps({"event": event, **fields}), flush=True)
+
+
+def serve(job: dict[str, Any]) -> None:
+    """Serves one program until standard input closes."""
+
+    def on_finished(finished: Finished) -> None:
+        if finished.error is not None:
+            _say("failed", type=type(finished.error).__name__, message=str(finished.error))
+        elif finished.cost is not None:
+            _say(finished.kind, cost=asdict(finished.cost))
+
+    program = Program.from_public_bytes(Path(job["program"]).read_bytes())
+    credentials = Credentials.from_directory(job["keys"], "server")
+    with Server(
+        credentials, state=job["state"], timeout=job["timeout"], on_finished=on_finished
+    ) as server:
+        server.add(program, Weights.load(job["weights"]))
+        server.start()
+        _say("listening", port=server.address[1])
+        sys.stdin.read()
+
+
+def query(job: dict[str, Any]) -> None:
+    """Prepares and runs one inference; the result goes to `job["result"]`."""
+
+    def progress(phase: str, done: int, total: int, step: str) -> None:
+        _say("progress", phase=phase, done=done, total=total, next=step)
+
+    with (
+        np.load(job["inputs"]) as inputs,
+        Client(
+            "127.0.0.1",
+            job["port"],
+            Credentials.from_directory(job["keys"], "client"),
+            state=job["state"],
+            suite=job["suite"],
+            rounds=job["rounds"],
+            timeout=job["timeout"],
+        ) as client,
+    ):
+        (material,) = client.prepare(progress=progress)
+        result = client.infer(dict(inputs), material=material, progress=progress)
+    np.savez(job["result"], *result.integers)
+    _say(
+        "result",
+        offline=asdict(result.offline) if result.offline else None,
+        online=asdict(result.online),
+        layers=[asdict(layer) for layer in result.layers],
+    )
+
+
+def main() -> int:
+    """Runs the job named on the command line."""
+    job = json.loads(Path(sys.argv[1]).read_text())
+    try:
+        {"server": serve, "client": query}[job["role"]](job)
+    except PrivetError as error:
+        _say("failed", type=type(error).__name__, message=str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
