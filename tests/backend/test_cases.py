@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-
-from privet.compile import Compiled
 from tests.backend.cases import (
     KINDS,
     Array,
@@ -17,6 +15,8 @@ from tests.backend.cases import (
     fixed_point,
     run,
 )
+
+from privet.compile import Compiled
 
 EXPECTED = {
     "simple": {"passed": 1, "failed": 0, "unsupported": 22},
@@ -37,8 +37,8 @@ def test_no_case_fails(results: list[Result]) -> None:
 def test_as_many_cases_pass_as_before(results: list[Result]) -> None:
     for result in results:
         if result.verdict is Verdict.UNSUPPORTED:
-            print(f"{result.kind}/{result.name}: {result.reason}")
-    print(counts(results))
+            print(f"{result.kind}/{result.name}: {result.reason}")  # noqa: T201
+    print(counts(results))  # noqa: T201
     assert counts(results) == EXPECTED
 
 

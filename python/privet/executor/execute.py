@@ -64,7 +64,7 @@ def _run(
     for node in graph.nodes:
         operands = [held[id] for id in node.inputs]
         try:
-            result = _compute(node, operands, graph)
+            result = np.asarray(_compute(node, operands, graph))
         except OverflowError as error:
             raise _overflow(node.name, str(error), ring_bits, 63) from error
         held[node.output] = result

@@ -133,7 +133,7 @@ def _layer(rewriter: Rewriter, node: Node, change: ChannelAffine, x: int) -> int
     if len(shape) > 2:
         image = (*shape[:2], math.prod(shape[2:-1]), shape[-1])
         return _convolve(rewriter, node, x, image, factor, offset)
-    scale = Scale(np.ascontiguousarray(np.broadcast_to(factor, shape)))
+    scale = Scale(np.array(np.broadcast_to(factor, shape)))
     if not np.any(offset):
         return rewriter.add(node, scale, x)
     return rewriter.add(node, AddConstant(offset), rewriter.add_new(node.name, scale, x))

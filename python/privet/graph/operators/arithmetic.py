@@ -89,7 +89,7 @@ def times_constant(site: Site, x: Private, constant: Array) -> Private:
     if channels and padded.size in (1, channels) and padded.size == padded.shape[1]:
         factor = np.broadcast_to(padded.reshape(-1), (channels,))
         return site.emit(ChannelAffine(factor, np.zeros_like(factor)), x)
-    return site.emit(Scale(np.ascontiguousarray(np.broadcast_to(padded, shape))), x)
+    return site.emit(Scale(np.array(np.broadcast_to(padded, shape))), x)
 
 
 def plus_constant(site: Site, x: Private, constant: Array) -> Private:
