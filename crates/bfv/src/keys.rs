@@ -39,6 +39,12 @@ impl SecretKey {
         &self.parameters
     }
 
+    /// `-s`, transformed.
+    #[cfg(test)]
+    pub(crate) fn negated(&self) -> &Polynomial {
+        &self.negated
+    }
+
     /// A public key for the peer: [`Parameters::public_key_bytes`] bytes. Each call makes another one.
     pub fn public_key(&self, prg: &mut Prg) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.parameters.public_key_bytes());

@@ -19,10 +19,10 @@ const PRODUCT_ALLOWANCE: u64 = 1;
 const RING_BITS: std::ops::RangeInclusive<u32> = 8..=50;
 
 /// Bound on the error in the server's sum: weights times fresh errors (and the half unit of their encoding), and the
-/// encryption of zero, `e u + e1 + e2 s` with ternary `u` and `s`.
+/// encryption of zero, `e u + e1 s` with ternary `u` and `s`.
 pub(crate) fn product_bound(degree: usize, weight_sum: u64) -> f64 {
     let fresh = ERROR_BOUND as f64 + 0.5;
-    weight_sum as f64 * fresh + ERROR_BOUND as f64 * (2 * degree + 1) as f64
+    weight_sum as f64 * fresh + ERROR_BOUND as f64 * (2 * degree) as f64
 }
 
 /// Bound on how far one coefficient is rounded when it goes to `2^k`: half a unit, and the few units of 2^-64 by which

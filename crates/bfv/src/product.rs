@@ -94,7 +94,7 @@ impl Sum {
     /// [`Misuse::ParametersDiffer`] for a key of other parameters, [`Misuse::Position`] unless the positions rise and
     /// stay below `N`.
     pub fn reply(
-        mut self,
+        self,
         key: &PublicKey,
         positions: &[usize],
         prg: &mut Prg,
@@ -105,41 +105,25 @@ impl Sum {
         if !parameters.agrees_with(key.parameters()) {
             return Err(Misuse::ParametersDiffer.into());
         }
-        let zero = Zero::draw(key, prg);
-        zero.add_transformed(key, &mut self.c0, &mut self.c1);
-        let (mut c0, mut c1) = (self.c0.inverse(&parameters), self.c1.inverse(&parameters));
-        zero.add_errors(&parameters, &mut c0, &mut c1);
+        let (c0, c1) = self.randomise(key, prg);
         let mut masks = Zeroizing::new(vec![0; positions.len()]);
         prg.fill_words(&mut masks);
         masks.iter_mut().for_each(|mask| *mask &= parameters.reply_mask());
         Ok(write_reply(&parameters, &c0, &c1, positions, &masks, out))
     }
-}
 
-/// The randomness of an encryption of zero under a public key: `(b u + e0, a u + e1)`.
-pub(crate) struct Zero {
-    u: Zeroizing<Polynomial>,
-    errors: [Zeroizing<Vec<i32>>; 2],
-}
-
-impl Zero {
-    pub(crate) fn draw(key: &PublicKey, prg: &mut Prg) -> Self {
-        let parameters = key.parameters();
-        let degree = parameters.degree();
-        let u = Polynomial::from_signed(parameters, &sample::ternary(degree, prg)).forward(parameters);
-        Self { u: Zeroizing::new(u), errors: [sample::errors(degree, prg), sample::errors(degree, prg)] }
-    }
-
-    /// Adds `b u` and `a u`, all transformed.
-    pub(crate) fn add_transformed(&self, key: &PublicKey, c0: &mut Polynomial, c1: &mut Polynomial) {
-        c0.multiply_add(key.parameters(), &key.b, &self.u);
-        c1.multiply_add(key.parameters(), &key.a, &self.u);
-    }
-
-    /// Adds the errors, all in coefficients.
-    pub(crate) fn add_errors(&self, parameters: &Parameters, c0: &mut Polynomial, c1: &mut Polynomial) {
-        c0.add_signed(parameters, &self.errors[0]);
-        c1.add_signed(parameters, &self.errors[1]);
+    /// Adds an encryption of zero `(b u, a u + e)` with fresh ternary `u` and error `e`; gives coefficients.
+    ///
+    /// The first part carries no error of its own: it leaves under a uniform mask, which hides whatever it is.
+    pub(crate) fn randomise(mut self, key: &PublicKey, prg: &mut Prg) -> (Polynomial, Polynomial) {
+        let parameters = &self.parameters;
+        let u = Polynomial::from_signed(parameters, &sample::ternary(parameters.degree(), prg));
+        let u = Zeroizing::new(u.forward(parameters));
+        self.c0.multiply_add(parameters, &key.b, &u);
+        self.c1.multiply_add(parameters, &key.a, &u);
+        let mut c1 = self.c1.inverse(parameters);
+        c1.add_signed(parameters, &sample::errors(parameters.degree(), prg));
+        (self.c0.inverse(parameters), c1)
     }
 }
 

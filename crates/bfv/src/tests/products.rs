@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Session, negacyclic};
 use crate::Parameters;
-use crate::product::{Zero, write_reply};
+use crate::product::write_reply;
 
 /// The signed distance of `a` from `b` in a ring of `bits` bits.
 fn distance(a: u64, b: u64, bits: u32) -> i64 {
@@ -107,11 +107,7 @@ fn typical_noise_is_far_below_the_bound() {
         let mut session = Session::new(&parameters, 4);
         let (message, weights) = (session.message(), session.weights(576, 16));
         let expected = negacyclic(&message, &weights);
-        let mut sum = session.sum(&[(message, weights)]);
-        let zero = Zero::draw(&session.public, &mut session.prg);
-        zero.add_transformed(&session.public, &mut sum.c0, &mut sum.c1);
-        let (mut c0, mut c1) = (sum.c0.inverse(&parameters), sum.c1.inverse(&parameters));
-        zero.add_errors(&parameters, &mut c0, &mut c1);
+        let (c0, c1) = session.sum(&[(message, weights)]).randomise(&session.public, &mut session.prg);
         let used: Vec<usize> = (0..degree).collect();
         let mut reply = Vec::new();
         write_reply(&parameters, &c0, &c1, &used, &vec![0; degree], &mut reply);
