@@ -1,0 +1,129 @@
+//! Several layers under one key: one round, and nothing that repeats or depends on the input.
+
+mod common;
+
+use std::collections::HashSet;
+use std::thread;
+
+use common::{apply, elements, prg, run, weights};
+use privet_channel::{Cost, pair};
+use privet_linear::{ClientKeys, Conv2d, Diagonal, Layer, MatMul, Plan, TransformedWeights};
+use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
+
+fn program() -> Vec<Layer> {
+    let conv = Conv2d {
+        batch: 1,
+        in_channels: 3,
+        height: 12,
+        width: 12,
+        out_channels: 8,
+        kernel: [3, 3],
+        stride: [2, 2],
+        padding: [1, 1, 1, 1],
+        dilation: [1, 1],
+        groups: 1,
+    };
+    vec![
+        Layer::Conv2d(conv),
+        Layer::Diagonal(Diagonal { len: 40 }),
+        Layer::MatMul(MatMul { rows: 1, inner: 288, columns: 10 }),
+    ]
+}
+
+#[test]
+fn all_layers_take_one_round_under_one_key() {
+    let layers = program();
+    let plans = Plan::for_program(&layers, 37, 16).unwrap();
+    assert!(plans.iter().all(|plan| plan.parameters().agrees_with(plans[0].parameters())));
+    let mut random = prg(1);
+    let inputs: Vec<_> = plans.iter().map(|plan| elements(plan.input_len(), 37, &mut random)).collect();
+    let private: Vec<_> = plans.iter().map(|plan| weights(plan.weights_len(), 16, &mut random)).collect();
+
+    let (mut to_server, mut to_client) = pair();
+    let (client, server) = thread::scope(|scope| {
+        let (plans, private) = (&plans, &private);
+        let server = scope.spawn(move || {
+            let key = receive_public_key(&mut to_client, plans[0].parameters()).unwrap();
+            let shares = plans.iter().zip(private).map(|(plan, w)| {
+                let w = TransformedWeights::new(plan, w).unwrap();
+                evaluate(&mut to_client, plan, &key, &w, &mut prg(2)).unwrap()
+            });
+            shares.collect::<Vec<_>>()
+        });
+        let keys = ClientKeys::generate(plans[0].parameters(), &mut random);
+        keys.send_public_key(&mut to_server, &mut random).unwrap();
+        for (plan, r) in plans.iter().zip(&inputs) {
+            encrypt(&mut to_server, plan, &keys, r, &mut random).unwrap();
+        }
+        let client: Vec<_> = plans.iter().map(|plan| decrypt(&mut to_server, plan, &keys).unwrap()).collect();
+        let expected = plans.iter().fold(plans[0].public_key_cost(), |sum, plan| sum + plan.cost());
+        assert_eq!(to_server.cost(), Cost { rounds: 1, ..expected });
+        (client, server.join().unwrap())
+    });
+    for (i, layer) in layers.iter().enumerate() {
+        for (j, expected) in apply(layer, &inputs[i], &private[i]).into_iter().enumerate() {
+            let sum = client[i][j].wrapping_add(server[i][j]);
+            let error = (sum.wrapping_sub(expected) << 27) as i64 >> 27;
+            assert!(error.abs() <= 1, "layer {i}, result {j} is off by {error}");
+        }
+    }
+}
+
+#[test]
+fn costs_mirror_and_do_not_depend_on_values() {
+    let layer = &program()[0];
+    let plan = Plan::new(layer, 37, 16).unwrap();
+    let mut random = prg(3);
+    let zeros = run(&plan, &vec![0; plan.input_len()], &vec![0; plan.weights_len()], 1);
+    let r = elements(plan.input_len(), 37, &mut random);
+    let some = run(&plan, &r, &weights(plan.weights_len(), 16, &mut random), 2);
+    assert_eq!(zeros.client_cost, some.client_cost);
+    assert_eq!(zeros.server_cost, some.server_cost);
+    assert_eq!((some.server_cost.bytes_sent, some.server_cost.bytes_received), {
+        let cost = plan.cost();
+        (cost.bytes_received, cost.bytes_sent)
+    });
+}
+
+/// The client's key, input and reply messages of one run.
+fn messages(plan: &Plan, r: &[u64], w: &[i64], seed: u8) -> Vec<Vec<u8>> {
+    let (mut client, mut eavesdropper) = pair();
+    let (mut proxy, mut server) = pair();
+    let mut random = prg(seed);
+    let keys = ClientKeys::generate(plan.parameters(), &mut random);
+    keys.send_public_key(&mut client, &mut random).unwrap();
+    encrypt(&mut client, plan, &keys, r, &mut random).unwrap();
+    client.flush().unwrap();
+    let mut seen = Vec::new();
+    let cost = plan.cost();
+    for _ in 0..1 + cost.messages_sent {
+        let message = eavesdropper.recv_at_most(1 << 24).unwrap();
+        proxy.send(&message).unwrap();
+        seen.push(message);
+    }
+    proxy.flush().unwrap();
+    let key = receive_public_key(&mut server, plan.parameters()).unwrap();
+    let w = TransformedWeights::new(plan, w).unwrap();
+    evaluate(&mut server, plan, &key, &w, &mut random).unwrap();
+    server.flush().unwrap();
+    seen.extend((0..cost.messages_received).map(|_| proxy.recv_at_most(1 << 24).unwrap()));
+    seen
+}
+
+#[test]
+fn two_runs_on_the_same_values_share_no_message_nor_any_part_of_one() {
+    let plan = Plan::new(&program()[0], 37, 16).unwrap();
+    let mut random = prg(4);
+    let r = elements(plan.input_len(), 37, &mut random);
+    let w = weights(plan.weights_len(), 16, &mut random);
+    let parts = |seed| {
+        let seen = messages(&plan, &r, &w, seed);
+        seen.iter().flat_map(|message| message.chunks_exact(16)).map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    let (first, second) = (parts(5), parts(6));
+    let known: HashSet<_> = first.iter().collect();
+    assert_eq!(known.len(), first.len(), "a part repeats within a run");
+    assert!(second.iter().all(|part| !known.contains(part)), "two runs share a part");
+    // The comparison sees what it should: the same seed gives the same messages.
+    assert_eq!(parts(5), first);
+}
