@@ -22,8 +22,8 @@ from privet.errors import LinkError, PrivetError
 from privet.executor import decode_output, execute
 from privet.executor.codec import Inputs, encode_input, ordered
 from privet.executor.ranges import Calibration
+from privet.executor.reference import random_inputs, run_plaintext
 from privet.graph import ModelSource
-from privet.reference import random_inputs, run_plaintext
 from privet.serve.client import Progress
 from privet.serve.costs import LayerCost, PhaseCost
 from privet.suites import check_suite
@@ -37,7 +37,8 @@ class Run:
 
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
-    place of the largest element of the first output with ONNX Runtime's.
+    place of the largest element of the first output with ONNX Runtime's. `probabilities` says that
+    the model ends in a softmax, which the client computes.
     """
 
     model: str
@@ -46,6 +47,7 @@ class Run:
     program_hash: str
     outputs: dict[str, Array]
     reference: dict[str, Array]
+    probabilities: bool
     argmax_agrees: bool
     max_abs_error: float
     max_fixed_point_error: int
@@ -148,6 +150,7 @@ def _compare(
         program_hash=program.program_hash,
         outputs=outputs,
         reference=reference,
+        probabilities=program.outputs[0].client is not None,
         argmax_agrees=agrees,
         max_abs_error=max(
             float(np.abs(outputs[name] - reference[name]).max(initial=0)) for name in outputs
@@ -172,13 +175,15 @@ def _two_processes(
     """Client's revealed integers, and the costs as fields of `Run`."""
     compiled.save(folder / "program")
     keys.make(folder / "keys", ())
-    np.savez(folder / "inputs.npz", **dict(inputs))
+    np.savez(folder / "inputs.npz", *inputs.values())
     common = {"keys": str(folder / "keys"), "timeout": timeout}
     files = {
         "program": str(folder / "program" / "program.json"),
         "weights": str(folder / "program" / "weights.safetensors"),
     }
-    with _party(folder, {"role": "server", "state": str(folder / "s"), **files, **common}) as server:
+    with _party(
+        folder, {"role": "server", "state": str(folder / "s"), **files, **common}
+    ) as server:
         listening = _await(server, "listening")
         job = {
             "role": "client",
@@ -195,7 +200,10 @@ def _two_processes(
         theirs = [_await(server, kind)["cost"] for kind in ("prepared", "inferred")]
     with np.load(folder / "result.npz") as revealed:
         integers = [revealed[name] for name in revealed.files]
-    phases = [_merge(result[phase], cost) for phase, cost in zip(("offline", "online"), theirs, strict=True)]
+    phases = [
+        _merge(result[phase], cost)
+        for phase, cost in zip(("offline", "online"), theirs, strict=True)
+    ]
     layers = tuple(LayerCost(**layer) for layer in result["layers"])
     return integers, {"offline": phases[0], "online": phases[1], "layers": layers}
 

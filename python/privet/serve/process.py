@@ -22,7 +22,8 @@ from privet.serve.server import Finished, Server
 
 
 def _say(event: str, **fields: Any) -> None:
-    print(json.dumps({"event": event, **fields}), flush=True)
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
 
 
 def serve(job: dict[str, Any]) -> None:
@@ -64,7 +65,7 @@ def query(job: dict[str, Any]) -> None:
         ) as client,
     ):
         (material,) = client.prepare(progress=progress)
-        result = client.infer(dict(inputs), material=material, progress=progress)
+        result = client.infer(list(inputs.values()), material=material, progress=progress)
     np.savez(job["result"], *result.integers)
     _say(
         "result",

@@ -1,0 +1,107 @@
+"""`privet client`: ask a server for a private prediction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from privet.cli import options, show
+from privet.cli.inputs import read_input, read_labels
+from privet.cli.server import parse_address
+from privet.errors import Misuse
+from privet.serve import Client, Credentials, Result
+
+
+def client(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The server.")],
+    keys: options.Keys,
+    input: Annotated[
+        Path | None, typer.Option(help="A .npy, .npz or image file.", dir_okay=False)
+    ] = None,
+    prepare: Annotated[
+        int, typer.Option(min=0, help="Make material for this many inferences ahead of time.")
+    ] = 0,
+    state: options.State = Path("privet-state"),
+    model: Annotated[
+        str | None, typer.Option(help="Name of the model; needed if the server has several.")
+    ] = None,
+    program_hash: Annotated[
+        str | None, typer.Option(help="The program to insist on, as its server prints it.")
+    ] = None,
+    suite: options.Suite = "gmw",
+    rounds: options.Rounds = "linear",
+    server_name: Annotated[
+        str | None, typer.Option(help="Name in the server's certificate, if it is not the host's.")
+    ] = None,
+    labels: options.Labels = None,
+    timeout: options.Timeout = 120.0,
+    layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Get a private prediction, or make material for later ones; the input stays on this host."""
+    if input is None and not prepare:
+        raise Misuse("give --input for a prediction, or --prepare N to make material for later")
+    host, port = parse_address(address)
+    console = show.make_console()
+    names = read_labels(labels, None)
+    with (
+        Client(
+            host,
+            port,
+            Credentials.from_directory(keys, "client"),
+            state=state,
+            model=model,
+            program_hash=program_hash,
+            suite=suite,
+            rounds=rounds,
+            server_name=server_name,
+            timeout=timeout,
+        ) as session,
+        show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress,
+    ):
+        shapes = [session.program.values[entry.value].shape for entry in session.program.inputs]
+        inputs = read_input(input, shapes) if input else None
+        made = session.prepare(prepare, progress=progress) if prepare else []
+        result = session.infer(inputs, progress=progress) if inputs is not None else None
+        ready = len(session.ready())
+    if as_json:
+        typer.echo(json.dumps(_as_object(session, made, ready, result)))
+        return
+    if made:
+        console.print(f"Made material for {len(made)} inferences.")
+    if result is not None:
+        softmax = session.program.outputs[0].client is not None
+        show.prediction(console, result.outputs, names, probabilities=softmax)
+        show.costs(console, result.offline, result.online)
+        if layers:
+            show.layers(console, result.layers)
+    console.print(f"Material for {ready} more inferences is ready in {state}.")
+
+
+def _as_object(
+    session: Client, made: list[str], ready: int, result: Result | None
+) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "model": session.program.model,
+        "suite": session.suite,
+        "program_hash": session.program_hash,
+        "server": session.server_fingerprint,
+        "prepared": made,
+        "ready": ready,
+    }
+    if result is not None:
+        outputs = {name: np.asarray(array).tolist() for name, array in result.outputs.items()}
+        fields |= {
+            "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
+            "material": result.material,
+            "offline": asdict(result.offline) if result.offline else None,
+            "online": asdict(result.online),
+            "layers": [asdict(layer) for layer in result.layers],
+        }
+    return fields

@@ -1,0 +1,97 @@
+"""Inputs and calibration samples from files: .npy, .npz and images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.errors import InputError
+
+Array = npt.NDArray[np.generic]
+
+IMAGES = {".png", ".jpg", ".jpeg", ".bmp"}
+
+
+def read_input(path: Path, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+    """The arrays in `path` for inputs of these shapes.
+
+    An image serves a model with one input `[1, channels, height, width]` of 1 or 3 channels: it is
+    made grey or colour, resized, and scaled to [0, 1]. A .npy holds one input, an .npz one array
+    for each, in order. A missing batch axis of 1 is added.
+
+    # Errors
+    `InputError` if the file cannot be read or does not fit.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix in IMAGES:
+            return [_image(path, shapes)]
+        if suffix == ".npy":
+            arrays = [np.load(path, allow_pickle=False)]
+        elif suffix == ".npz":
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = [archive[name] for name in archive.files]
+        else:
+            raise InputError(f"{path}: a .npy, .npz or image file is needed")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    return [
+        array[None] if (1, *array.shape) == shape else array
+        for array, shape in zip(arrays, shapes, strict=False)
+    ] + arrays[len(shapes) :]
+
+
+def read_samples(path: Path) -> list[list[Array]]:
+    """Calibration samples: a .npy or .npz whose arrays hold one sample along their first axis."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        arrays = [loaded] if isinstance(loaded, np.ndarray) else list(loaded.values())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as calibration samples: {error}") from error
+    if not arrays or len({len(array) for array in arrays}) != 1 or not len(arrays[0]):
+        raise InputError(f"{path}: every array needs the same number of samples, at least one")
+    return [[array[i : i + 1] for array in arrays] for i in range(len(arrays[0]))]
+
+
+def read_labels(path: Path | None, model: Path | None) -> list[str]:
+    """Class names: lines of a text file, or `classes` of a JSON card, by default the one beside
+    the model; empty if there is none."""
+    card = path or (model.with_suffix(".json") if model else None)
+    if card is None or not card.exists():
+        if path is not None:
+            raise InputError(f"{path} does not exist")
+        return []
+    text = card.read_text()
+    if card.suffix != ".json":
+        return text.splitlines()
+    try:
+        classes = json.loads(text).get("classes", [])
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"{card} is not a JSON card with classes: {error}") from error
+    return [str(name) for name in classes]
+
+
+def _image(path: Path, shapes: Sequence[tuple[int, ...]]) -> Array:
+    from PIL import Image
+
+    if (
+        len(shapes) != 1
+        or len(shapes[0]) != 4
+        or shapes[0][:1] != (1,)
+        or shapes[0][1] not in (1, 3)
+    ):
+        raise InputError(
+            f"{path}: an image serves a model with one input [1, 1 or 3, height, width], and this "
+            f"one takes {[list(shape) for shape in shapes]}; give a .npy or .npz file"
+        )
+    _, channels, height, width = shapes[0]
+    with Image.open(path) as image:
+        fitted = image.convert("L" if channels == 1 else "RGB")
+        if fitted.size != (width, height):
+            fitted = fitted.resize((width, height), Image.Resampling.BICUBIC)
+    pixels = np.asarray(fitted, dtype=np.float32) / 255
+    return (pixels[None] if channels == 1 else pixels.transpose(2, 0, 1))[None]

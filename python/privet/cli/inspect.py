@@ -1,0 +1,137 @@
+"""`privet inspect`: what a model is made of, and what a private inference of it will take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from privet.cli import options, show
+from privet.cli.failures import exit_code
+from privet.compile import Compiled, compile
+from privet.errors import ModelError, UnsupportedModel
+from privet.graph import load_model
+from privet.suites import SUITES, gmw
+
+
+def inspect(
+    model: options.Model,
+    bits: options.Bits = 37,
+    scale: options.Scale = 12,
+    rounds: options.Rounds = "linear",
+    input_range: options.InputRange = None,
+    linear: Annotated[
+        bool, typer.Option("--linear", help="Also print the ciphertexts of every linear layer.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show operators, shapes and widths, what is supported, and the material that it will take."""
+    nodes = [
+        {"name": node.name or node.output[0], "operator": node.op_type}
+        for node in load_model(model).graph.node
+    ]
+    try:
+        compiled = compile(model, bits=bits, scale=scale, input_range=input_range)
+        planned = gmw.plan(compiled.program.to_public_bytes(), rounds)
+    except ModelError as error:
+        _refused(nodes, error, as_json)
+        raise typer.Exit(exit_code(error)) from error
+    forecast = gmw.forecast(planned)
+    if as_json:
+        typer.echo(json.dumps(_as_object(compiled, nodes, forecast)))
+    else:
+        _show(show.make_console(), compiled, forecast, linear)
+
+
+def _operations(compiled: Compiled) -> list[dict[str, Any]]:
+    program = compiled.program
+    return [
+        {
+            "name": operation.name,
+            "operator": operation.op,
+            "shape": list(program.values[operation.output].shape),
+            "scale": program.values[operation.output].scale,
+        }
+        for operation in program.operations
+    ]
+
+
+def _as_object(
+    compiled: Compiled, nodes: list[dict[str, str]], forecast: gmw.Forecast
+) -> dict[str, Any]:
+    program = compiled.program
+    return {
+        "model": program.model,
+        "program_hash": program.program_hash,
+        "ring_bits": program.ring_bits,
+        "scale_bits": program.scale_bits,
+        "weight_bits": program.weight_bits,
+        "nodes": nodes,
+        "supported": dict.fromkeys(SUITES, True),
+        "problems": [],
+        "operations": _operations(compiled),
+        "ranges": dict(compiled.magnitudes),
+        "forecast": asdict(forecast),
+    }
+
+
+def _refused(nodes: list[dict[str, str]], error: ModelError, as_json: bool) -> None:
+    """Prints the nodes and why the model cannot run."""
+    problems = error.problems if isinstance(error, UnsupportedModel) else ()
+    if as_json:
+        listed = [asdict(problem) for problem in problems]
+        supported = dict.fromkeys(SUITES, False)
+        typer.echo(
+            json.dumps(
+                {"nodes": nodes, "supported": supported, "problems": listed, "message": str(error)}
+            )
+        )
+        return
+    console = show.make_console()
+    table = Table(box=None, pad_edge=False)
+    for title in ("node", "operator", "supported"):
+        table.add_column(title)
+    bad = {problem.node for problem in problems}
+    for node in nodes:
+        mark = "[bold red]no[/]" if node["name"] in bad else "yes"
+        table.add_row(node["name"], node["operator"], mark)
+    console.print(table)
+    console.print(f"[bold red]{error}[/]", soft_wrap=True)
+
+
+def _show(console: Console, compiled: Compiled, forecast: gmw.Forecast, linear: bool) -> None:
+    program = compiled.program
+    console.print(
+        f"[bold]{program.model}[/]: ring of {program.ring_bits} bits, scale {program.scale_bits}, "
+        f"weights below 2^{program.weight_bits}; suites that run it: {', '.join(SUITES)}"
+    )
+    table = Table(box=None, pad_edge=False)
+    for title in ("operation", "operator", "output"):
+        table.add_column(title)
+    table.add_column("scale", justify="right")
+    for operation in _operations(compiled):
+        shape = "x".join(map(str, operation["shape"]))
+        table.add_row(operation["name"], operation["operator"], shape, str(operation["scale"]))
+    console.print(table)
+    if linear:
+        for layer in forecast.linear:
+            console.print(f"{layer.name} ({layer.operator}): {layer.layout}")
+    console.print("One inference takes:")
+    for kind, count in forecast.correlations.items():
+        console.print(f"  {count:,} {kind.replace('_', ' ')}")
+    traffic = Table(box=None, pad_edge=False)
+    for title in ("", "client", "server"):
+        traffic.add_column(title, justify="right" if title else "left")
+    for title, field in (
+        ("sends offline", "offline_bytes"),
+        ("sends online", "online_bytes"),
+        ("stores", "material_bytes"),
+    ):
+        client, server = (getattr(forecast, f"{field}_{party}") for party in ("client", "server"))
+        traffic.add_row(title, show.size(client), show.size(server))
+    console.print(traffic)
+    console.print(f"At most {forecast.online_rounds} online rounds.")

@@ -1,0 +1,49 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL.onnx", help="The model.", exists=True, dir_okay=False)
+]
+Suite = Annotated[str, typer.Option(help="How the data is protected: gmw.")]
+Bits = Annotated[int, typer.Option(help="Width of the ring, 16 to 50 bits.")]
+Scale = Annotated[int, typer.Option(help="Fractional bits of inputs and weights, 4 to 20.")]
+Rounds = Annotated[
+    str,
+    typer.Option(
+        help="Comparisons: `linear` sends the fewest bytes, `log` takes the fewest rounds."
+    ),
+]
+Calibration = Annotated[
+    Path | None,
+    typer.Option(
+        help="Samples on which value ranges are measured: .npy or .npz, one sample along the first "
+        "axis. Without them, random inputs.",
+        dir_okay=False,
+    ),
+]
+InputRange = Annotated[
+    tuple[float, float] | None,
+    typer.Option(help="Lowest and highest number of an input, for random calibration inputs."),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        help="Class names: a line each, or a JSON card with `classes`. By default MODEL.json.",
+        dir_okay=False,
+    ),
+]
+Keys = Annotated[
+    Path, typer.Option(help="Directory that `privet keys` wrote.", file_okay=False, exists=True)
+]
+State = Annotated[
+    Path,
+    typer.Option(help="Directory that keeps material (secret, used once).", file_okay=False),
+]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for any one message.", min=0.1)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

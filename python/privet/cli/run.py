@@ -1,0 +1,107 @@
+"""`privet run`: a model, both parties on this machine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from privet.cli import options, show
+from privet.cli.inputs import read_input, read_labels, read_samples
+from privet.graph import import_model, load_model
+from privet.serve import Run
+from privet.serve import run as run_locally
+
+
+def run(
+    model: options.Model,
+    input: Annotated[
+        Path | None,
+        typer.Option(help="A .npy, .npz or image file; random numbers without it.", dir_okay=False),
+    ] = None,
+    suite: options.Suite = "gmw",
+    bits: options.Bits = 37,
+    scale: options.Scale = 12,
+    rounds: options.Rounds = "linear",
+    calibration: options.Calibration = None,
+    input_range: options.InputRange = None,
+    labels: options.Labels = None,
+    timeout: options.Timeout = 600.0,
+    layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Run a model privately between two local processes and compare it with the plaintext model."""
+    console = show.make_console()
+    names = read_labels(labels, model)
+    shapes = _input_shapes(model)
+    inputs = read_input(input, shapes) if input else None
+    samples = read_samples(calibration) if calibration else None
+    with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
+        result = run_locally(
+            model,
+            inputs,
+            suite=suite,
+            bits=bits,
+            scale=scale,
+            rounds=rounds,
+            calibration=samples,
+            input_range=input_range,
+            timeout=timeout,
+            progress=progress,
+        )
+    if as_json:
+        typer.echo(json.dumps(as_object(result)))
+        return
+    if (
+        inputs is not None
+        and inputs[0].ndim == 4
+        and inputs[0].shape[1] == 1
+        and inputs[0].shape[3] <= 32
+    ):
+        show.picture(console, inputs[0])
+    show.prediction(console, result.outputs, names, probabilities=result.probabilities)
+    _verdict(console, result)
+    show.costs(console, result.offline, result.online)
+    if layers:
+        show.layers(console, result.layers)
+
+
+def as_object(result: Run) -> dict[str, Any]:
+    """A run as the object that `--json` prints."""
+    outputs = {name: np.asarray(array).tolist() for name, array in result.outputs.items()}
+    return {
+        "model": result.model,
+        "suite": result.suite,
+        "rounds": result.rounds,
+        "program_hash": result.program_hash,
+        "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
+        "argmax_agrees": result.argmax_agrees,
+        "max_abs_error": result.max_abs_error,
+        "max_fixed_point_error": result.max_fixed_point_error,
+        "offline": asdict(result.offline),
+        "online": asdict(result.online),
+        "layers": [asdict(layer) for layer in result.layers],
+    }
+
+
+def _input_shapes(model: Path) -> list[tuple[int, ...]]:
+    graph = import_model(load_model(model), name=model.stem)
+    return [graph.values[entry.value].shape for entry in graph.inputs]
+
+
+def _verdict(console: Console, result: Run) -> None:
+    verdict = "[green]agrees[/]" if result.argmax_agrees else "[bold red]disagrees[/]"
+    console.print(
+        f"The plaintext model (ONNX Runtime) {verdict}; largest difference of an output "
+        f"{result.max_abs_error:.2g}, and {result.max_fixed_point_error} units of the last place "
+        "from the fixed-point reference."
+    )
+    console.print(
+        f"Suite {result.suite}, {result.rounds} rounds, program {result.program_hash[:16]}; two "
+        "processes over TLS on this machine."
+    )

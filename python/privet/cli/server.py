@@ -1,0 +1,112 @@
+"""`privet server`: offer a model to clients."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from privet.cli import options, show
+from privet.cli.inputs import read_samples
+from privet.errors import Misuse
+from privet.serve import Credentials, Finished, Server
+from privet.serve.catalog import compile_once
+
+
+def server(
+    model: options.Model,
+    keys: options.Keys,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
+    ] = "127.0.0.1:7400",
+    state: options.State = Path("privet-state"),
+    bits: options.Bits = 37,
+    scale: options.Scale = 12,
+    calibration: options.Calibration = None,
+    input_range: options.InputRange = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name that clients ask for; the model's own otherwise.")
+    ] = None,
+    timeout: options.Timeout = 120.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Serve a model: clients learn predictions, the server learns nothing of their inputs."""
+    host, port = parse_address(listen)
+    samples = read_samples(calibration) if calibration else None
+    program, weights = compile_once(
+        model,
+        state / "server" / "programs",
+        bits=bits,
+        scale=scale,
+        calibration=samples,
+        input_range=input_range,
+        name=name,
+    )
+    lock = threading.Lock()
+    console = show.make_console()
+
+    def on_finished(finished: Finished) -> None:
+        with lock:
+            _tell(console, finished, as_json)
+
+    with Server(
+        Credentials.from_directory(keys, "server"),
+        state=state,
+        host=host,
+        port=port,
+        timeout=timeout,
+        on_finished=on_finished,
+    ) as serving:
+        program_hash = serving.add(program, weights)
+        address = "{}:{}".format(*serving.address)
+        if as_json:
+            _say(event="listening", address=address, model=program.model, program_hash=program_hash)
+        else:
+            console.print(f"Serving [bold]{program.model}[/] at {address}; stop with Ctrl-C.")
+            console.print(f"Program {program_hash}: give this hash to clients that should pin it.")
+        try:
+            serving.serve_forever()
+        except KeyboardInterrupt:
+            console.print("Stopped.") if not as_json else _say(event="stopped")
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`; an IPv6 host is written in brackets."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise Misuse(f"{text!r} is not HOST:PORT, such as localhost:7400 or [::1]:7400")
+    return host.strip("[]"), int(port)
+
+
+def _tell(console: Console, finished: Finished, as_json: bool) -> None:
+    if as_json:
+        fields: dict[str, Any] = {"event": finished.kind, "client": finished.client}
+        if finished.model is not None:
+            fields |= {"model": finished.model, "material": finished.material}
+        if finished.cost is not None:
+            fields["cost"] = asdict(finished.cost)
+        if finished.error is not None:
+            fields["error"] = {
+                "type": type(finished.error).__name__,
+                "message": str(finished.error),
+            }
+        _say(**fields)
+        return
+    what = f"client {finished.client[:16]}: {finished.kind}"
+    if finished.error is not None:
+        console.print(f"{what}: [red]{finished.error}[/]", soft_wrap=True)
+    elif finished.cost is None:
+        console.print(f"{what} {finished.model}")
+    else:
+        cost = finished.cost
+        traffic = f"{show.size(cost.bytes_client)} in, {show.size(cost.bytes_server)} out"
+        console.print(f"{what} {finished.model} in {cost.seconds:.3f} s, {traffic}")
+
+
+def _say(**fields: Any) -> None:
+    typer.echo(json.dumps(fields))

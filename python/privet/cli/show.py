@@ -1,0 +1,140 @@
+"""Results and costs for people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Table
+
+from privet.serve import LayerCost, PhaseCost
+from privet.serve.client import Progress as Listener
+
+Array = npt.NDArray[np.generic]
+
+BLOCKS = " ░▒▓█"
+
+
+def make_console() -> Console:
+    """Standard output; wide enough for tables where it is not a terminal."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=140)
+
+
+def picture(console: Console, image: Array) -> None:
+    """A small grey image `[1, 1, h, w]` in characters."""
+    plane = np.asarray(image, dtype=float)[0, 0]
+    levels = np.rint(np.clip(plane, 0, 1) * (len(BLOCKS) - 1)).astype(int)
+    for row in levels:
+        console.print("   " + "".join(BLOCKS[level] * 2 for level in row), highlight=False)
+
+
+def prediction(
+    console: Console, outputs: Mapping[str, Array], labels: Sequence[str], probabilities: bool
+) -> None:
+    """The most likely class of a classifier's first output; any other output as numbers."""
+    name, output = next(iter(outputs.items()))
+    scores = np.asarray(output, dtype=float).ravel()
+    if output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
+        shown = np.array2string(np.asarray(output), precision=4, threshold=20)
+        console.print(f"{name} = {shown}", highlight=False)
+        return
+    if not probabilities:
+        exponentials = np.exp(scores - scores.max())
+        shares = exponentials / exponentials.sum()
+    else:
+        shares = scores
+    best = int(scores.argmax())
+    label = labels[best] if best < len(labels) else f"class {best}"
+    console.print(
+        f"Prediction: [bold green]{label}[/] (score {scores[best]:.4f}, "
+        f"probability {100 * shares[best]:.1f} %)",
+        highlight=False,
+    )
+
+
+def costs(console: Console, offline: PhaseCost | None, online: PhaseCost) -> None:
+    """Offline and online cost side by side."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for title in ("seconds", "client sends", "server sends", "rounds", "peak memory"):
+        table.add_column(title, justify="right")
+    phases = {"offline": offline, "online": online}
+    if offline is not None:
+        phases["total"] = offline + online
+    for name, cost in phases.items():
+        if cost is None:
+            table.add_row(name, "prepared earlier")
+        else:
+            table.add_row(
+                name,
+                f"{cost.seconds:.3f}",
+                size(cost.bytes_client),
+                size(cost.bytes_server),
+                str(cost.rounds),
+                f"{cost.peak_rss_mb:.0f} MB" if cost.peak_rss_mb else "unknown",
+            )
+    console.print(table)
+
+
+def layers(console: Console, steps: Sequence[LayerCost]) -> None:
+    """Cost of every step that took time or traffic."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("phase", "layer", "step"):
+        table.add_column(title)
+    for title in ("ms", "client sends", "server sends", "rounds"):
+        table.add_column(title, justify="right")
+    for step in steps:
+        table.add_row(
+            step.phase,
+            step.name,
+            step.operator,
+            f"{1000 * step.seconds:.2f}",
+            size(step.bytes_client),
+            size(step.bytes_server),
+            str(step.rounds),
+        )
+    console.print(table)
+
+
+def size(count: int) -> str:
+    """Bytes with a unit of three decimal orders."""
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{count} B" if unit == "B" else f"{value:.2f} {unit}"
+
+
+@contextmanager
+def progress(console: Console, enabled: bool) -> Iterator[Listener | None]:
+    """Bars for the two phases, drawn at most ten times a second; None if not enabled."""
+    if not enabled:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description:8}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[step]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+        drawn = 0.0
+
+        def listen(phase: str, done: int, total: int, step: str) -> None:
+            nonlocal drawn
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(phase, total=total, step=step)
+            now = time.monotonic()
+            if done == total or now - drawn > 0.1:
+                drawn = now
+                bars.update(tasks[phase], completed=done, step=step)
+
+        yield listen

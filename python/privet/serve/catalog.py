@@ -1,0 +1,57 @@
+"""Compiled programs on disk, so that a server that starts again offers the same program.
+
+A compilation draws a fresh salt and so a fresh program hash, and material belongs to one hash:
+without this, a restart would strand all material.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.compile import compile, load
+from privet.program import Program, Weights
+
+
+def compile_once(
+    model: Path,
+    folder: Path,
+    *,
+    bits: int,
+    scale: int,
+    calibration: Sequence[Sequence[npt.NDArray[np.generic]]] | None,
+    input_range: tuple[float, float] | None,
+    name: str | None,
+) -> tuple[Program, Weights]:
+    """The program that this file and these options compile to, from `folder` if it is there.
+
+    # Errors
+    Those of `privet.compile`; `InvalidProgram` if the stored halves are damaged.
+    """
+    digest = hashlib.sha256(model.read_bytes())
+    digest.update(json.dumps([bits, scale, input_range, name]).encode())
+    for sample in calibration or []:
+        for array in sample:
+            digest.update(np.ascontiguousarray(array).tobytes())
+    target = folder / digest.hexdigest()[:32]
+    if not target.exists():
+        compiled = compile(
+            model,
+            bits=bits,
+            scale=scale,
+            calibration=calibration,
+            input_range=input_range,
+            name=name,
+        )
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial = target.with_suffix(f".{os.getpid()}")
+        compiled.save(partial)
+        partial.chmod(0o700)
+        partial.rename(target)
+    return load(target)
