@@ -16,13 +16,12 @@ from privet.graph import Graph, ModelSource, import_model, load_model
 from privet.graph.input_shapes import InputShapes
 from privet.graph.onnx_model import model_name
 from privet.passes import lower, simplify
+from privet.passes.check_ranges import RING_BITS, SCALE_BITS
 from privet.program import Program, Weights, build_program
 
 if TYPE_CHECKING:
     import onnx
 
-RING_BITS = range(16, 51)
-SCALE_BITS = range(4, 21)
 PUBLIC_FILE = "program.json"
 PRIVATE_FILE = "weights.safetensors"
 

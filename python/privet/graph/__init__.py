@@ -4,6 +4,7 @@ from privet.graph.graph import ClientStep, Graph, GraphBuilder, Input, Node, Out
 from privet.graph.importer import import_model
 from privet.graph.onnx_model import ModelSource, load_model
 from privet.graph.registry import OperatorSupport, supported_operators
+from privet.graph.table import operators_table
 
 __all__ = [
     "ClientStep",
@@ -17,5 +18,6 @@ __all__ = [
     "Value",
     "import_model",
     "load_model",
+    "operators_table",
     "supported_operators",
 ]

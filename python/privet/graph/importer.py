@@ -58,12 +58,13 @@ class _Walk:
             tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer
         }
         self.shapes = resolve(model, input_shapes)
+        self.nodes, self.used = _needed(model.graph)
 
     def graph(self) -> Graph:
         for entry in self.model.graph.input:
             if entry.name not in self.tensors:
                 self._input(entry)
-        for index, node in enumerate(_needed(self.model.graph)):
+        for index, node in enumerate(self.nodes):
             name = node.name or next((out for out in node.output if out), f"node {index}")
             try:
                 self._node(node, name)
@@ -118,9 +119,20 @@ class _Walk:
             return
         if node.op_type not in THROUGH_CLIENT_STEPS:
             _refuse_client_steps(operands)
-        site = Site(node, name=name, opset=self.opset, inputs=operands, builder=self.builder)
+        site = Site(
+            node,
+            name=name,
+            opset=self.opset,
+            inputs=operands,
+            used=self.used,
+            builder=self.builder,
+        )
         before = self.builder.made()
-        results = run(site)
+        try:
+            results = run(site)
+        except (ValueError, IndexError, TypeError) as error:
+            why = f"its attributes and inputs do not fit together ({error})"
+            raise Unsupported(why, "Check the model with onnx.checker") from error
         made = results if isinstance(results, tuple) else (results,)
         for tensor, result in zip(node.output, made, strict=False):
             self.tensors[tensor] = result
@@ -192,8 +204,8 @@ def _refuse_client_steps(operands: Sequence[Operand | None]) -> None:
             )
 
 
-def _needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    """The nodes that some output depends on, in their order."""
+def _needed(graph: onnx.GraphProto) -> tuple[list[onnx.NodeProto], set[str]]:
+    """The nodes that some output depends on, in their order, and the tensors that are read."""
     needed = {output.name for output in graph.output}
     kept = []
     for node in reversed(graph.node):
@@ -203,4 +215,4 @@ def _needed(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
             for attribute in node.attribute:
                 for inner in (attribute.g, *attribute.graphs):
                     needed.update(name for n in inner.node for name in n.input)
-    return kept[::-1]
+    return kept[::-1], needed

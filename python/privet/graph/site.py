@@ -5,7 +5,7 @@ An operand is either private (a value of the graph being built) or a constant (a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -63,13 +63,15 @@ class Site:
         name: str,
         opset: int,
         inputs: Sequence[Operand | None],
+        used: Collection[str],
         builder: GraphBuilder,
     ) -> None:
         self.name = name
         self.operator: str = node.op_type
         self.opset = opset
         self.inputs = list(inputs)
-        self.output_names = list(node.output)
+        self.outputs = len(node.output)
+        self._used = [name in used for name in node.output]
         self._builder = builder
         self._attributes: dict[str, Any] = {
             attribute.name: onnx.helper.get_attribute_value(attribute)
@@ -111,6 +113,10 @@ class Site:
         if operand.shape == shape:
             return operand
         return self.emit(Broadcast(shape), operand)
+
+    def uses(self, output: int) -> bool:
+        """Whether anything reads an output of the node."""
+        return output < self.outputs and self._used[output]
 
     # Attributes
 

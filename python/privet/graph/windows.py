@@ -27,9 +27,7 @@ def windows(site: Site, spatial: Sequence[int], kernel: Sequence[int]) -> Window
     """The windows that a Conv or pooling node slides over an image of size `spatial`."""
     rank = len(spatial)
     if rank not in (1, 2):
-        site.refuse(
-            f"it works on {rank} spatial axes", "Only 1-D and 2-D images are supported: reshape"
-        )
+        site.refuse(f"it works on {rank} spatial axes", "Use layers over one or two spatial axes")
     if len(kernel) != rank:
         site.refuse(f"kernel {list(kernel)} on {rank} spatial axes", "Check the model")
     strides = site.ints("strides") or [1] * rank

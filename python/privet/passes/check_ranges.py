@@ -14,6 +14,9 @@ from privet.graph.operations import Array
 GUARD_BITS = 2
 """Every integer stays below `2^(ring_bits - GUARD_BITS)`."""
 WEIGHT_BITS_AT_MOST = 28
+RING_BITS = range(16, 51)
+SCALE_BITS = range(4, 21)
+"""The widths and scales that a program may have."""
 
 
 def check_ranges(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float) -> Graph:
@@ -62,11 +65,15 @@ def _risk(
     kind = type(node.operation).__name__ if node else "input"
     # A value that stands at a multiple of the base scale gains that multiple per bit given up.
     less = scale_bits - math.ceil((needed - ring_bits) / max(scale // scale_bits, 1))
+    ways = ["with calibration inputs closer to the real ones"]
+    if less in SCALE_BITS:
+        ways.insert(0, f"with --scale {less} or less")
+    if needed in RING_BITS:
+        ways.insert(0, f"with --bits {needed} or more")
     return OverflowRisk(
         f"layer {layer} ({kind}): values up to {magnitude:.4g} (measured {magnitude / margin:.4g}, "
         f"margin {margin:g}) need {needed} bits at scale {scale}, and the ring has {ring_bits}. "
-        f"Compile with --bits {needed} or more, with --scale {max(less, 1)} or less, or with "
-        "calibration inputs closer to the real ones",
+        f"Compile {', '.join(ways[:-1])}{', or ' if ways[1:] else ''}{ways[-1]}",
         layer=layer,
         magnitude=magnitude,
         bits_needed=needed,

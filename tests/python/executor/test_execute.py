@@ -30,8 +30,6 @@ def test_dense_is_exact_at_any_width(x_bits: int, weight_bits: int) -> None:
         [sum(int(x[m, k]) * int(weight[k, n]) for k in range(7)) for n in range(5)]
         for m in range(3)
     ]
-    if 7 * 2 ** (x_bits + weight_bits) >= 2**63:
-        return
     found = exact_linear(x, row_sum(weight, 1), lambda part: kernels.dense(part, weight))
     assert found.tolist() == wanted
 

@@ -53,6 +53,11 @@ def test_identity_and_dropout() -> None:
     check(single("Dropout", [(2, 3), np.float32(0.3), np.array(False)]))
 
 
+def test_a_mask_that_nobody_reads_is_no_problem() -> None:
+    nodes = [node("Dropout", ["x"], ["y", "mask"])]
+    check(model(nodes, {"x": (2, 3)}, ["y"], opset=9))
+
+
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_dropout_in_training_or_with_its_mask_is_refused(outputs: int) -> None:
     training = np.array(outputs == 1)

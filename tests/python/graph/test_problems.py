@@ -11,7 +11,7 @@ from tests.python.graph.single import check, constant, model, node, single
 
 from privet.compile import compile
 from privet.errors import InvalidModel, UnsupportedModel
-from privet.graph import import_model, load_model, supported_operators
+from privet.graph import import_model, load_model, operators_table, supported_operators
 
 
 def test_all_problems_are_reported_together() -> None:
@@ -124,3 +124,16 @@ def test_the_table_of_operators_is_complete() -> None:
         assert onnx.defs.has(row.name)
         assert row.domain == "ai.onnx"
         assert row.since >= 6
+
+
+def test_the_page_on_operators_shows_the_table_of_today() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "operators.md"
+    assert operators_table() in page.read_text(encoding="utf-8")
+
+
+def test_attributes_that_do_not_fit_are_a_problem_of_their_node() -> None:
+    made = single("Flatten", [(2, 3)])
+    made.graph.node[0].attribute.append(onnx.helper.make_attribute("axis", 1))
+    made.graph.node[0].op_type = "DepthToSpace"
+    with pytest.raises(UnsupportedModel, match="the_flatten"):
+        import_model(made, name="m")

@@ -138,8 +138,7 @@ def test_an_input_that_is_too_large_is_named() -> None:
 
 
 def test_weights_that_are_too_large_are_named() -> None:
-    made = model(
-        [node("Mul", ["x", "c"], ["y"])], {"x": (1, 2)}, ["y"], {"c": np.float32([1, 7e4])}
-    )
+    factors = {"c": np.asarray([1, 7e4], np.float32)}
+    made = model([node("Mul", ["x", "c"], ["y"])], {"x": (1, 2)}, ["y"], factors)
     with pytest.raises(OverflowRisk, match="the_mul: weights up to 7e\\+04 need 29 bits"):
         compile(made, bits=50, calibration=[np.full((1, 2), 1e-3, np.float32)])

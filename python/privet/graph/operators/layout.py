@@ -24,7 +24,7 @@ def dropout(site: Site) -> Operand:
     """The tensor as it is."""
     if site.has(2) and bool(site.constant(2, "training mode").any()):
         site.refuse("it is in training mode", "Export the model for inference")
-    if len(site.output_names) > 1 and site.output_names[1]:
+    if site.uses(1):
         site.refuse("its output mask is used", "Use only its first output")
     return site.private(0)
 

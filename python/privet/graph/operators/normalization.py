@@ -16,8 +16,7 @@ def batch_normalization(site: Site) -> Operand:
     training = site.attribute("training_mode", 0) or (
         site.opset < 7 and not site.attribute("is_test", 0)
     )
-    used = sum(bool(name) for name in site.output_names)
-    if training or used > 1:
+    if training or any(site.uses(output) for output in range(1, site.outputs)):
         site.refuse("it is in training mode", "Export the model for inference")
     if not site.attribute("spatial", 1):
         site.refuse("its attribute spatial is 0", "Use one statistic per channel")

@@ -16,7 +16,7 @@ from privet.graph.windows import Windows, as_image, from_image, spatial_of, wind
 def max_pool(site: Site) -> Operand:
     """Dilation, ceil_mode, explicit pads and every auto_pad."""
     x = site.private(0)
-    if len(site.output_names) > 1 and site.output_names[1]:
+    if site.uses(1):
         site.refuse("its output Indices is used", "Use only its first output")
     spatial = spatial_of(site, x)
     geometry = windows(site, spatial, site.ints("kernel_shape") or [])

@@ -12,6 +12,7 @@ from privet.graph.operations import (
     Concat,
     Pad,
     Slice,
+    Sub,
     Transpose,
     real,
 )
@@ -42,13 +43,11 @@ def _as_private(site: Site, operand: Operand) -> Private:
         return operand
     source = next(x for x in site.inputs if isinstance(x, Private))
     one = site.emit(Slice((0,), (1,), (1,)), site.reshape(source, (math.prod(source.shape),)))
-    from privet.graph.operations import Sub
-
     zero = site.emit(Sub(), one, one)
     return site.emit(AddConstant(real(operand)), site.lift(zero, operand.shape))
 
 
-@operator("Expand", restrictions="shape constant")
+@operator("Expand", since=8, restrictions="shape constant")
 def expand(site: Site) -> Operand:
     """Numpy's broadcasting to a shape."""
     x = site.private(0)
@@ -143,11 +142,10 @@ def _picked(site: Site, x: Private, axis: int, indices: list[int]) -> Private | 
     return part
 
 
-@operator("DepthToSpace")
+@operator("DepthToSpace", restrictions="on images")
 def depth_to_space(site: Site) -> Operand:
     """Modes DCR and CRD."""
-    x = site.private(0)
-    n, c, h, w = x.shape
+    x, (n, c, h, w) = _image(site)
     b = site.attribute("blocksize", 1)
     if site.attribute("mode", "DCR") == "DCR":
         split, perm = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
@@ -157,11 +155,18 @@ def depth_to_space(site: Site) -> Operand:
     return site.reshape(moved, (n, c // (b * b), h * b, w * b))
 
 
-@operator("SpaceToDepth")
+def _image(site: Site) -> tuple[Private, tuple[int, int, int, int]]:
+    x = site.private(0)
+    if len(x.shape) != 4:
+        site.refuse(f"its input {list(x.shape)} is no image", "Reshape to [N, C, H, W]")
+    n, c, h, w = x.shape
+    return x, (n, c, h, w)
+
+
+@operator("SpaceToDepth", restrictions="on images")
 def space_to_depth(site: Site) -> Operand:
     """Blocks of space become channels."""
-    x = site.private(0)
-    n, c, h, w = x.shape
+    x, (n, c, h, w) = _image(site)
     b = site.attribute("blocksize", 1)
     split = site.reshape(x, (n, c, h // b, b, w // b, b))
     moved = site.emit(Transpose((0, 3, 5, 1, 2, 4)), split)

@@ -34,7 +34,7 @@ def split(site: Site) -> tuple[Operand, ...]:
     """Into equal or given parts."""
     x = site.private(0)
     axis = site.axis(site.attribute("axis", 0), len(x.shape))
-    size, count = x.shape[axis], len(site.output_names)
+    size, count = x.shape[axis], site.outputs
     sizes = site.ints_of("split", 1)
     if sizes is None:
         part = -(-size // count)
