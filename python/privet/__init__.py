@@ -9,8 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# Not lazily: the module has the function's name, and would take its place once it is imported.
+from privet.compile import Compiled, compile, load
+
 if TYPE_CHECKING:
-    from privet.compile import Compiled, compile, load
     from privet.serve import Client, Credentials, Result, Run, Server, run
 
 __version__ = "0.1.0"
@@ -28,11 +30,9 @@ __all__ = [
     "run",
 ]
 
-_HOMES = {"Compiled": "privet.compile", "compile": "privet.compile", "load": "privet.compile"}
-
 
 def __getattr__(name: str) -> Any:
     """Loads a name of `__all__` when it is first used, so that `import privet` stays light."""
     if name not in __all__:
         raise AttributeError(f"module 'privet' has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, "privet.serve")), name)
+    return getattr(import_module("privet.serve"), name)

@@ -1,26 +1,27 @@
-"""From a model to a program: `compile` runs the whole front end."""
+"""From a model to a program: `compile` runs the whole front end.
+
+The libraries that it needs are loaded when it is called: `import privet` loads this module, and
+stays light.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from privet.errors import InputError, InvalidProgram, Misuse
-from privet.executor.ranges import Calibration, calibration_batches, measure
-from privet.graph import Graph, ModelSource, import_model, load_model
-from privet.graph.input_shapes import InputShapes
-from privet.graph.onnx_model import model_name
-from privet.passes import lower, simplify
-from privet.passes.check_ranges import RING_BITS, SCALE_BITS
-from privet.program import Program, Weights, build_program
 
 if TYPE_CHECKING:
     import onnx
+
+    from privet.executor.ranges import Calibration
+    from privet.graph import Graph, ModelSource
+    from privet.graph.input_shapes import InputShapes
+    from privet.program import Program, Weights
 
 PUBLIC_FILE = "program.json"
 PRIVATE_FILE = "weights.safetensors"
@@ -71,6 +72,12 @@ def compile(
     `UnsupportedModel` with every problem at once; `InvalidModel`; `OverflowRisk` if a value could
     leave the ring; `InputError` on unfit calibration inputs; `Misuse` on options out of range.
     """
+    from privet.executor.ranges import calibration_batches, measure
+    from privet.graph import import_model, load_model
+    from privet.graph.onnx_model import model_name
+    from privet.passes import lower, simplify
+    from privet.program import build_program
+
     weight_scale = scale if weight_scale is None else weight_scale
     _check_options(bits, scale, weight_scale, margin, input_range)
     source = load_model(model)
@@ -100,6 +107,8 @@ def load(folder: str | os.PathLike[str]) -> tuple[Program, Weights]:
     # Errors
     `InvalidProgram` if a file is missing or malformed, or the halves do not belong together.
     """
+    from privet.program import Program, Weights
+
     path = Path(folder) / PUBLIC_FILE
     try:
         program = Program.from_public_bytes(path.read_bytes())
@@ -118,6 +127,8 @@ def _check_options(
     margin: float,
     input_range: tuple[float, float] | None,
 ) -> None:
+    from privet.passes.check_ranges import RING_BITS, SCALE_BITS
+
     if bits not in RING_BITS:
         raise Misuse(f"bits is {bits}; {RING_BITS[0]} to {RING_BITS[-1]} are possible")
     for option, given in (("scale", scale), ("weight_scale", weight_scale)):
@@ -127,7 +138,7 @@ def _check_options(
         raise Misuse(f"margin is {margin}; at least 1 is possible")
     if input_range is not None:
         low, high = input_range
-        if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+        if not (isfinite(low) and isfinite(high) and low <= high):
             raise Misuse(f"input_range is {input_range}; give the lowest and the highest number")
 
 

@@ -16,6 +16,13 @@ def test_import_is_light() -> None:
     assert found.stdout.strip() == "[]"
 
 
+def test_compile_stays_a_function_whatever_is_imported() -> None:
+    code = "import privet.compile, privet; from privet.compile import compile; "
+    code += "assert privet.compile is compile; assert privet.compile is compile; print('yes')"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "yes\n"
+
+
 def test_the_facade_gives_what_it_lists() -> None:
     for name in privet.__all__:
         assert getattr(privet, name) is not None
