@@ -31,14 +31,14 @@ pub(crate) struct Counts {
     pub(crate) outputs: usize,
 }
 
-/// What things cost, in nanoseconds on one core of a current server, by `cargo run --release -p privet-bfv --example kernels`;
-/// a byte as on a 1 Gbit/s link.
+/// What things cost, in nanoseconds: a byte as on a 1 Gbit/s link, work as on two cores of a current server, by
+/// `cargo run --release -p privet-bfv --example kernels`.
 mod price {
     pub(super) const BYTE: u64 = 8;
-    pub(super) const CIPHERTEXT: u64 = 90_000;
-    pub(super) const REPLY: u64 = 170_000;
-    pub(super) const PRODUCT: u64 = 4_000;
-    pub(super) const WEIGHTS: u64 = 12_000;
+    pub(super) const CIPHERTEXT: u64 = 45_000;
+    pub(super) const REPLY: u64 = 85_000;
+    pub(super) const PRODUCT: u64 = 2_000;
+    pub(super) const WEIGHTS: u64 = 6_000;
 }
 
 impl Tiling {

@@ -127,3 +127,13 @@ fn two_runs_on_the_same_values_share_no_message_nor_any_part_of_one() {
     // The comparison sees what it should: the same seed gives the same messages.
     assert_eq!(parts(5), first);
 }
+
+#[test]
+fn masks_repeat_neither_within_a_run_nor_between_runs() {
+    let plan = Plan::new(&Layer::MatMul(MatMul { rows: 1, inner: 300, columns: 400 }), 50, 8).unwrap();
+    assert!(plan.output_ciphertexts() > 1);
+    let (r, w) = (vec![0; 300], vec![0; 300 * 400]);
+    let shares: Vec<u64> = [1, 2].into_iter().flat_map(|seed| run(&plan, &r, &w, seed).server).collect();
+    let distinct: HashSet<_> = shares.iter().collect();
+    assert_eq!(distinct.len(), 800, "800 of 2^50 values repeat with probability 2^-31");
+}

@@ -123,3 +123,19 @@ fn typical_noise_is_far_below_the_bound() {
         assert!(largest < 1 << (guard - 1), "largest {largest} of {}", 1 << guard);
     }
 }
+
+#[test]
+fn a_key_opens_only_what_was_encrypted_under_it() {
+    let parameters = Parameters::choose(37, 16, 64).unwrap();
+    let (mut session, other) = (Session::new(&parameters, 5), Session::new(&parameters, 6));
+    let used: Vec<usize> = (0..4096).collect();
+    let sum = session.sum(&[(vec![0; 4096], vec![1])]);
+    let mut reply = Vec::new();
+    let server = sum.reply(&session.public, &used, &mut session.prg, &mut reply).unwrap();
+    let near_zero = |client: Vec<u64>| {
+        let errors = client.iter().zip(&server).map(|(x, y)| distance(x.wrapping_add(*y), 0, 37));
+        errors.filter(|error| error.abs() <= 1).count()
+    };
+    assert_eq!(near_zero(session.secret.open(&reply, &used).unwrap()), 4096);
+    assert_eq!(near_zero(other.secret.open(&reply, &used).unwrap()), 0);
+}
