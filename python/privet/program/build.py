@@ -20,6 +20,7 @@ from privet.program.public import (
 )
 from privet.program.weights import Weights
 
+MAGNITUDE_BITS = 4
 WEIGHT_BITS_STEP = 4
 """`weight_bits` is rounded up to a multiple of this, to say less about the weights."""
 
@@ -91,8 +92,9 @@ def _scale(value: Value) -> int:
 
 
 def _magnitude(value: Value, ring_bits: int) -> float:
-    """The bound on an input: rounded up to a power of two, to say less about the data."""
+    """The bound on an input: rounded up to a few bits, to say less about the calibration data."""
     assert value.magnitude is not None
+    mantissa, exponent = math.frexp(value.magnitude or 1.0)
+    steps = math.ceil(math.ldexp(mantissa, MAGNITUDE_BITS))
     largest = math.ldexp(1.0, ring_bits - 2 - _scale(value))
-    rounded = math.ldexp(1.0, math.frexp(value.magnitude)[1]) if value.magnitude else 1.0
-    return min(rounded, largest)
+    return min(math.ldexp(steps, exponent - MAGNITUDE_BITS), largest)

@@ -74,7 +74,7 @@ def test_public_half_has_the_documented_form(compiled: Compiled) -> None:
         *("format", "version", "model", "ring_bits", "scale_bits", "weight_bits"),
         *("weights_commitment", "inputs", "outputs", "values", "operations"),
     }
-    assert document["inputs"] == [{"name": "x", "value": 0, "magnitude": 8.0}]
+    assert document["inputs"] == [{"name": "x", "value": 0, "magnitude": 6.0}]
     assert document["outputs"][0]["client"] == {"op": "softmax", "axis": 1}
     assert document["outputs"][1]["client"] is None
     conv = document["operations"][0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from tests.python.graph.single import Array, constant, model, node, single
 
 from privet.compile import compile
 from privet.errors import OverflowRisk
-from privet.executor import error_bound, execute, kernels
+from privet.executor import error_bound, execute, fixed, kernels
 from privet.executor.exact import exact_linear, row_sum
+from privet.graph import Graph, Node
 from privet.graph import operations as op
 
 
@@ -128,6 +129,39 @@ def test_the_label_of_a_deep_enough_network_agrees() -> None:
         for depth in range(6):
             exact = np.maximum(exact @ constants[f"w{depth}"], 0)
         assert np.abs(result.outputs[name] - exact).max() < 0.02
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_error_bound_holds_however_a_suite_errs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
+        node("Relu", ["a"], ["b"]),
+        node("Add", ["b", "x"], ["c"]),
+        node("MaxPool", ["c"], ["d"], kernel_shape=[2, 2]),
+        node("AveragePool", ["d"], ["e"], kernel_shape=[3, 3]),
+        node("Conv", ["e", "w"], ["f"]),
+        node("Mul", ["f", "s"], ["y"]),
+    ]
+    constants = {"w": constant(2, 2, 3, 3), "s": constant(1, 2, 3, 3)}
+    made = model(nodes, {"x": (1, 2, 8, 8)}, ["y"], constants)
+    found = compile(made)
+    x = np.random.default_rng(seed).standard_normal((1, 2, 8, 8))
+    exact = execute(found.program, found.weights, [x]).integers[0]
+    generator, compute = np.random.default_rng(seed), fixed._compute
+
+    def erring(step: Node, operands: Sequence[Array], graph: Graph) -> Array:
+        result = compute(step, operands, graph)
+        if isinstance(step.operation, op.Truncate):
+            return result - generator.integers(0, 2, result.shape)
+        if isinstance(step.operation, op.LINEAR):
+            return result + generator.integers(-1, 2, result.shape)
+        return result
+
+    monkeypatch.setattr(fixed, "_compute", erring)
+    noisy = execute(found.program, found.weights, [x]).integers[0]
+    bound = error_bound(found.program, found.weights)["y"]
+    assert bound is not None
+    assert 0 < np.abs(noisy - exact).max() <= bound
 
 
 def test_error_bound_by_hand() -> None:
