@@ -85,6 +85,9 @@ pub enum PeerMisbehaved {
     /// A control message is not what was due.
     #[error("a control message is not readable: {0}")]
     ControlMessage(String),
+    /// It asked for what this side does not grant.
+    #[error("its request was refused: {0}")]
+    Request(String),
 }
 
 impl Error {

@@ -12,8 +12,10 @@ mod infer;
 mod material;
 mod plan;
 mod prepare;
+mod turns;
 
 pub use forecast::{Forecast, LinearForecast};
+pub(crate) use infer::check_inputs;
 pub use infer::{infer_client, infer_server};
 pub use material::{ClientMaterial, ServerMaterial};
 pub use plan::{Plan, Step};

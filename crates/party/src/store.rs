@@ -81,6 +81,12 @@ pub enum StoreError {
         /// The directory looked in.
         store: String,
     },
+    /// The piece is for other work.
+    #[error("material {id} was made for another program, suite or peer: prepare for this one")]
+    Unfit {
+        /// Its name.
+        id: MaterialId,
+    },
     /// A file is not what the store writes.
     #[error("{path} is damaged ({problem}): delete it and prepare again")]
     Damaged {

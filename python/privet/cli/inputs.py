@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy.typing as npt
 from privet.errors import InputError
 
 Array = npt.NDArray[np.generic]
+
+Sample = Array | Mapping[str, Array]
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp"}
 
@@ -45,16 +47,23 @@ def read_input(path: Path, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
     ] + arrays[len(shapes) :]
 
 
-def read_samples(path: Path) -> list[list[Array]]:
-    """Calibration samples: a .npy or .npz whose arrays hold one sample along their first axis."""
+def read_samples(path: Path) -> list[Sample]:
+    """Calibration samples, one along the first axis: a .npy for a model with one input, or a .npz
+    with an array for each input, by name.
+
+    # Errors
+    `InputError` if the file cannot be read or its arrays hold different numbers of samples.
+    """
     try:
         loaded = np.load(path, allow_pickle=False)
-        arrays = [loaded] if isinstance(loaded, np.ndarray) else list(loaded.values())
+        arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as calibration samples: {error}") from error
-    if not arrays or len({len(array) for array in arrays}) != 1 or not len(arrays[0]):
+    counts = {len(array) if array.ndim else 0 for array in arrays.values()}
+    if len(counts) != 1 or counts == {0}:
         raise InputError(f"{path}: every array needs the same number of samples, at least one")
-    return [[array[i : i + 1] for array in arrays] for i in range(len(arrays[0]))]
+    samples = [{name: array[i : i + 1] for name, array in arrays.items()} for i in range(*counts)]
+    return [sample[""] if "" in sample else sample for sample in samples]
 
 
 def read_labels(path: Path | None, model: Path | None) -> list[str]:

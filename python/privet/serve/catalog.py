@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,8 @@ import numpy.typing as npt
 from privet.compile import compile, load
 from privet.program import Program, Weights
 
+Array = npt.NDArray[np.generic]
+
 
 def compile_once(
     model: Path,
@@ -25,7 +27,7 @@ def compile_once(
     *,
     bits: int,
     scale: int,
-    calibration: Sequence[Sequence[npt.NDArray[np.generic]]] | None,
+    calibration: Sequence[Array | Mapping[str, Array]] | None,
     input_range: tuple[float, float] | None,
     name: str | None,
 ) -> tuple[Program, Weights]:
@@ -37,7 +39,7 @@ def compile_once(
     digest = hashlib.sha256(model.read_bytes())
     digest.update(json.dumps([bits, scale, input_range, name]).encode())
     for sample in calibration or []:
-        for array in sample:
+        for array in sample.values() if isinstance(sample, Mapping) else [sample]:
             digest.update(np.ascontiguousarray(array).tobytes())
     target = folder / digest.hexdigest()[:32]
     if not target.exists():

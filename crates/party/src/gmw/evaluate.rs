@@ -72,7 +72,6 @@ pub(super) fn local(
         Operator::Sub => ring.sub(x, inputs[1]),
         Operator::Negate => x.iter().map(|x| ring.reduce(x.wrapping_neg())).collect(),
         Operator::ShiftLeft { bits } => x.iter().map(|x| ring.reduce(x << bits)).collect(),
-        Operator::Truncate { bits } => privet_gmw::drop_low_bits(x, *bits),
         Operator::AvgPool2d { window, factors } => {
             let groups = window_groups(program, operation, window);
             privet_gmw::sum_windows(x, &groups, |i| factors[i % factors.len()], ring)

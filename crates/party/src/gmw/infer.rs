@@ -29,24 +29,30 @@ pub fn infer_client(
     inputs: &[Vec<i64>],
     observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
+    check_inputs(plan, inputs)?;
     let ring = Modulus::new(plan.program().ring_bits());
-    let program = plan.program();
-    if inputs.len() != program.inputs().len() {
-        return Err(Error::Misuse(format!("{} inputs for a program of {}", inputs.len(), program.inputs().len())));
-    }
-    let mut shares = Vec::with_capacity(inputs.len());
-    for (input, x) in program.inputs().iter().zip(inputs) {
-        let expected = program.value(input.value).len();
-        if x.len() != expected {
-            return Err(Error::Misuse(format!("input {} has {} elements, not {expected}", input.name, x.len())));
-        }
-        shares.push(x.iter().map(|&x| ring.reduce(x as u64)).collect());
-    }
+    let shares = inputs.iter().map(|x| x.iter().map(|&x| ring.reduce(x as u64)).collect()).collect();
     let ClientMaterial { masks, shares: products, mut stock } = material;
     let side = Side::Client { masks, shares: products };
     let (outputs, report) = run(channel, plan, Role::Client, side, &mut stock, shares, observer)?;
     let signed = |(ring, values): (Modulus, Vec<u64>)| values.into_iter().map(|value| ring.signed(value)).collect();
     Ok((outputs.into_iter().map(signed).collect(), report))
+}
+
+/// # Errors
+/// [`Error::Misuse`] if `inputs` do not fit the program.
+pub(crate) fn check_inputs(plan: &Plan, inputs: &[Vec<i64>]) -> Result<(), Error> {
+    let program = plan.program();
+    if inputs.len() != program.inputs().len() {
+        return Err(Error::Misuse(format!("{} inputs for a program of {}", inputs.len(), program.inputs().len())));
+    }
+    for (input, x) in program.inputs().iter().zip(inputs) {
+        let expected = program.value(input.value).len();
+        if x.len() != expected {
+            return Err(Error::Misuse(format!("input {} has {} elements, not {expected}", input.name, x.len())));
+        }
+    }
+    Ok(())
 }
 
 /// The server's side: learns nothing. The material is consumed.
@@ -173,6 +179,7 @@ impl<'a> State<'a> {
         let (x, ring) = (&self.shares[input], Modulus::new(self.widths[input]));
         let result = match &operation.operator {
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => self.linear(index, side),
+            Operator::Truncate { bits } => privet_gmw::drop_low_bits(party, x, *bits, ring),
             Operator::Relu => privet_gmw::relu(party, x, ring)?,
             Operator::MaxPool2d { window } => {
                 privet_gmw::max_pool(party, x, &window_groups(program, operation, window), ring)?

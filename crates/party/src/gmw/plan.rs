@@ -12,6 +12,7 @@ use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use privet_program::{Operation, Operator, Program, Window};
 use privet_ring::window::Windows;
 
+use super::turns::Turns;
 use crate::Error;
 
 /// One step of the online phase.
@@ -75,8 +76,10 @@ impl Plan {
         for output in program.outputs() {
             let (len, width) = (program.value(output.value).len(), planner.widths[output.value]);
             planner.cost = planner.cost + cost::open_to_client(len, width);
+            planner.turns.to_client();
         }
-        let Planner { steps, written, masks, linear, layers, cost, .. } = planner;
+        let Planner { steps, written, masks, linear, layers, cost, turns, .. } = planner;
+        let cost = cost::Cost { rounds: turns.rounds(), ..cost };
         let plans = match layers.is_empty() {
             true => Vec::new(),
             false => privet_linear::Plan::for_program(&layers, program.ring_bits(), program.weight_bits())?,
@@ -116,8 +119,8 @@ impl Plan {
         self.written[id]
     }
 
-    /// Correlations that one inference consumes, and its online traffic; the rounds are an upper bound, since
-    /// one-way flights in the same direction join.
+    /// Correlations that one inference consumes, and its online traffic; the rounds are those of the party that counts
+    /// more.
     pub fn online_cost(&self) -> cost::Cost {
         self.cost
     }
@@ -141,6 +144,7 @@ struct Planner<'a> {
     linear: Vec<(usize, usize, String)>,
     layers: Vec<Layer>,
     cost: cost::Cost,
+    turns: Turns,
 }
 
 impl<'a> Planner<'a> {
@@ -157,6 +161,7 @@ impl<'a> Planner<'a> {
             linear: Vec::new(),
             layers: Vec::new(),
             cost: cost::Cost::default(),
+            turns: Turns::new(),
         }
     }
 
@@ -172,16 +177,17 @@ impl<'a> Planner<'a> {
             Operator::Argmax { .. } => self.program.ring_bits(),
             _ => width,
         };
-        self.cost = self.cost
-            + match &operation.operator {
-                Operator::Relu => cost::relu(len, width, self.rounds),
-                Operator::MaxPool2d { window } => {
-                    let sizes = window_groups(self.program, operation, window).into_iter().map(|group| group.len());
-                    cost::max_pool(sizes, width, self.rounds)
-                }
-                Operator::Argmax { .. } => cost::argmax(out, len / out, width, self.program.ring_bits(), self.rounds),
-                _ => cost::Cost::default(),
-            };
+        let cost = match &operation.operator {
+            Operator::Relu => cost::relu(len, width, self.rounds),
+            Operator::MaxPool2d { window } => {
+                let sizes = window_groups(self.program, operation, window).into_iter().map(|group| group.len());
+                cost::max_pool(sizes, width, self.rounds)
+            }
+            Operator::Argmax { .. } => cost::argmax(out, len / out, width, self.program.ring_bits(), self.rounds),
+            _ => cost::Cost::default(),
+        };
+        self.cost = self.cost + cost;
+        self.turns.exchange(cost.rounds);
         if let Some((weight, layer)) = linear_layer(self.program, operation) {
             let mask = self.open(input);
             self.linear.push((index, mask, weight.to_owned()));
@@ -216,7 +222,9 @@ impl<'a> Planner<'a> {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
             self.steps.push(Step::Extend { value, from });
-            self.cost = self.cost + cost::extend(self.program.value(value).len(), from, to);
+            let cost = cost::extend(self.program.value(value).len(), from, to);
+            self.cost = self.cost + cost;
+            self.turns.exchange(cost.rounds);
             self.widths[value] = to;
         }
     }
@@ -231,6 +239,7 @@ impl<'a> Planner<'a> {
         self.opened.insert(value, mask);
         self.steps.push(Step::Open { value, mask });
         self.cost = self.cost + cost::open_to_server(len, self.program.ring_bits());
+        self.turns.to_server();
         mask
     }
 }

@@ -6,7 +6,7 @@ use privet_program::Program;
 
 use super::messages::{self, Accepted, Request};
 use crate::gmw::{self, ClientMaterial, Plan};
-use crate::{Error, MaterialId, Metadata, Observer, Report, Store};
+use crate::{Error, MaterialId, Metadata, Observer, Report, Store, StoreError};
 
 /// A session with a server.
 pub struct Client {
@@ -75,21 +75,23 @@ impl Client {
     /// # Errors
     /// [`Error::Store`].
     pub fn ready(&self, plan: &Plan) -> Result<Vec<MaterialId>, Error> {
-        let peer = self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default();
-        let program = plan.program().hash().to_string();
-        let suite = suite_name(plan);
-        let fits = |piece: &Metadata| {
-            piece.role == "client" && piece.program == program && piece.suite == suite && piece.peer == peer
-        };
-        Ok(self.store.list()?.into_iter().filter(fits).map(|piece| piece.id).collect())
+        Ok(self.store.list()?.into_iter().filter(|piece| self.fits(piece, plan)).map(|piece| piece.id).collect())
     }
 
-    /// Runs one inference on the piece `id`, which is spent whatever happens after; returns the program's outputs as
-    /// signed fixed-point integers.
+    fn fits(&self, piece: &Metadata, plan: &Plan) -> bool {
+        piece.role == "client"
+            && piece.program == plan.program().hash().to_string()
+            && piece.suite == suite_name(plan)
+            && piece.peer == self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
+    }
+
+    /// Runs one inference on the piece `id`, which is spent as soon as the server is asked, whatever happens after;
+    /// returns the program's outputs as signed fixed-point integers.
     ///
     /// # Errors
-    /// [`Error::Store`] if the piece is spent or missing here, [`Error::Channel`] with the server's reason if it is
-    /// there; [`Error::Misuse`] if the inputs do not fit; otherwise if the link fails.
+    /// [`Error::Misuse`] if the inputs do not fit and [`Error::Store`] if the piece does not fit, is spent or missing
+    /// here: the session goes on then. [`Error::Channel`] with the server's reason if the piece is spent or missing
+    /// there; otherwise if the link fails.
     pub fn infer(
         &mut self,
         plan: &Plan,
@@ -97,9 +99,12 @@ impl Client {
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<(Vec<Vec<i64>>, Report), Error> {
+        gmw::check_inputs(plan, inputs)?;
+        if !self.fits(&self.store.metadata(id)?, plan) {
+            return Err(StoreError::Unfit { id: id.clone() }.into());
+        }
+        let material = ClientMaterial::from_bytes(&self.store.claim(id)?, plan)?;
         self.guarded(|client| {
-            let material = client.store.claim(id)?;
-            let material = ClientMaterial::from_bytes(&material, plan)?;
             let request = Request::Infer { program: plan.program().hash().to_string(), material: id.clone() };
             messages::send(&mut client.channel, &request)?;
             let _: Accepted = messages::receive(&mut client.channel)?;

@@ -11,7 +11,7 @@ use privet_program::{Program, Weights};
 use super::client::suite_name;
 use super::messages::{self, Accepted, Request};
 use crate::gmw::{self, Model, Plan, ServerMaterial};
-use crate::{Error, MaterialId, Metadata, Observer, Report, Store};
+use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
 
 /// A program that the server offers: its public half as clients get it, planned for both depths, and its weights.
 pub struct Served {
@@ -155,7 +155,7 @@ impl<E: Into<Error>> From<E> for Refusal {
 impl Refusal {
     fn new(reason: AbortReason, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self { reason, error: Error::Misuse(format!("refused a client's request: {text}")), text }
+        Self { reason, error: PeerMisbehaved::Request(text.clone()).into(), text }
     }
 }
 

@@ -1,0 +1,55 @@
+"""A server with a model, and a client session with it, over loopback TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from privet import keys
+from privet.compile import Compiled
+from privet.serve import Client, Credentials, Finished, Server
+
+Session = Callable[..., Client]
+
+
+@pytest.fixture(scope="session")
+def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates of a server and a client."""
+    folder = tmp_path_factory.mktemp("keys")
+    keys.make(folder, (), force=True)
+    return folder
+
+
+@pytest.fixture
+def session(key_folder: Path, tmp_path: Path) -> Iterator[Session]:
+    """Opens a client's session with a new server of the given program; all are closed at the end.
+
+    A session that failed at the server fails the test.
+    """
+    failures: list[Finished] = []
+
+    def hear(finished: Finished) -> None:
+        if finished.error is not None:
+            failures.append(finished)
+
+    with ExitStack() as stack:
+
+        def start(compiled: Compiled, rounds: str = "linear") -> Client:
+            server = Server(
+                Credentials.from_directory(key_folder, "server"),
+                state=tmp_path,
+                on_finished=hear,
+            )
+            stack.enter_context(server)
+            server.add(compiled.program, compiled.weights)
+            server.start()
+            host, port = server.address
+            credentials = Credentials.from_directory(key_folder, "client")
+            client = Client(host, port, credentials, state=tmp_path, rounds=rounds)
+            return stack.enter_context(client)
+
+        yield start
+    assert not failures

@@ -1,0 +1,49 @@
+"""Benchmark models with random weights, between two processes: exactness and costs, never accuracy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privet
+from privet import zoo
+from privet.compile import compile
+from privet.suites import gmw
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [("m1", "linear"), ("m1", "log"), ("hinet", "log"), ("m2", "linear")],
+)
+def test_private_outputs_match(name: str, rounds: str, tmp_path: Path) -> None:
+    path = zoo.build(name, tmp_path)
+    result = privet.run(path, rounds=rounds)
+    assert result.model == name
+    assert result.argmax_agrees
+    scale = float(np.abs(next(iter(result.reference.values()))).max())
+    assert result.max_abs_error < 0.02 * scale
+    assert result.offline.bytes_server > 0
+    assert result.online.rounds > 0
+    assert {layer.phase for layer in result.layers} == {"offline", "online"}
+    for phase in (result.offline, result.online):
+        layers = [layer for layer in result.layers if layer.phase == _phase(phase, result)]
+        assert sum(layer.bytes_client for layer in layers) == phase.bytes_client
+        assert sum(layer.bytes_server for layer in layers) == phase.bytes_server
+
+
+@pytest.mark.parametrize("rounds", ["linear", "log"])
+def test_traffic_is_what_the_formulas_say(rounds: str, tmp_path: Path) -> None:
+    compiled = compile(zoo.build("m1", tmp_path))
+    forecast = gmw.forecast(gmw.plan(compiled.program.to_public_bytes(), rounds))
+    result = privet.run(compiled, rounds=rounds)
+    assert result.offline.bytes_client == forecast.offline_bytes_client
+    assert result.offline.bytes_server == forecast.offline_bytes_server
+    assert result.online.bytes_client == forecast.online_bytes_client
+    assert result.online.bytes_server == forecast.online_bytes_server
+    assert result.online.rounds <= forecast.online_rounds
+
+
+def _phase(cost: privet.serve.PhaseCost, result: privet.Run) -> str:
+    return "offline" if cost is result.offline else "online"
