@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ciphertext = Ciphertext::from_bytes(&parameters, &bytes)?;
     let weights = Weights::new(&parameters, &coefficients)?;
     let mut sum = Sum::new(&parameters);
-    sum.multiply_add(&ciphertext, &weights)?;
+    sum.multiply_add(&[(&ciphertext, &weights)])?;
     let positions: Vec<usize> = (0..4096).collect();
     let mut reply = Vec::new();
     sum.clone().reply(&public, &positions, &mut prg, &mut reply)?;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     time("encrypt", || secret.encrypt(&message, &mut prg, &mut Vec::new()))?;
     time("read a ciphertext", || Ciphertext::from_bytes(&parameters, &bytes))?;
     time("transform weights", || Weights::new(&parameters, &coefficients))?;
-    time("multiply and add", || sum.multiply_add(&ciphertext, &weights))?;
+    time("multiply and add", || sum.multiply_add(&[(&ciphertext, &weights)]))?;
     time("copy a sum", || Ok(sum.clone()))?;
     time("reply (with a copy)", || sum.clone().reply(&public, &positions, &mut prg, &mut Vec::new()))?;
     time("open", || secret.open(&reply, &positions))?;

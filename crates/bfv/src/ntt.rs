@@ -39,7 +39,7 @@ impl Ntt {
         self.plan.normalize(values);
     }
 
-    /// `sum += a * b`, value by value.
+    /// `sum += a * b`, value by value, for any multiple of 8 values.
     pub(crate) fn multiply_add(&self, sum: &mut [u64], a: &[u64], b: &[u64]) {
         self.plan.mul_accumulate(sum, a, b);
     }

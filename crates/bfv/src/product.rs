@@ -11,6 +11,9 @@ use crate::polynomial::Polynomial;
 use crate::sample;
 use crate::wire::pack;
 
+/// Values of a sum that are worked on at a time; divides every degree.
+const PART: usize = 512;
+
 /// A ciphertext of the client, transformed.
 #[derive(Clone, Debug)]
 pub struct Ciphertext {
@@ -70,17 +73,30 @@ impl Sum {
         Self { parameters: parameters.clone(), c0: zero.clone(), c1: zero }
     }
 
-    /// Adds `ciphertext * weights`.
+    /// Adds `ciphertext * weights` for each term. Many terms at once are faster than one by one: they are added up a
+    /// part of the polynomial at a time, so that the sum stays in the nearest cache.
     ///
     /// # Errors
-    /// [`Misuse::ParametersDiffer`] if the three were not made for the same parameters.
-    pub fn multiply_add(&mut self, ciphertext: &Ciphertext, weights: &Weights) -> Result<(), Error> {
+    /// [`Misuse::ParametersDiffer`] if not all were made for the same parameters.
+    pub fn multiply_add(&mut self, terms: &[(&Ciphertext, &Weights)]) -> Result<(), Error> {
         let parameters = &self.parameters;
-        if !parameters.agrees_with(&ciphertext.parameters) || !parameters.agrees_with(&weights.parameters) {
+        let agree = |term: &(&Ciphertext, &Weights)| {
+            parameters.agrees_with(&term.0.parameters) && parameters.agrees_with(&term.1.parameters)
+        };
+        if !terms.iter().all(agree) {
             return Err(Misuse::ParametersDiffer.into());
         }
-        self.c0.multiply_add(parameters, &ciphertext.c0, &weights.values);
-        self.c1.multiply_add(parameters, &ciphertext.c1, &weights.values);
+        for (i, ntt) in parameters.ntts().iter().enumerate() {
+            for start in (0..parameters.degree()).step_by(PART) {
+                let part = start..start + PART;
+                let (c0, c1) = (&mut self.c0.0[i][part.clone()], &mut self.c1.0[i][part.clone()]);
+                for (ciphertext, weights) in terms {
+                    let weights = &weights.values.0[i][part.clone()];
+                    ntt.multiply_add(c0, &ciphertext.c0.0[i][part.clone()], weights);
+                    ntt.multiply_add(c1, &ciphertext.c1.0[i][part.clone()], weights);
+                }
+            }
+        }
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl Session {
         for (message, weights) in terms {
             let bytes = self.encrypt(message);
             let ciphertext = Ciphertext::from_bytes(&self.parameters, &bytes).unwrap();
-            sum.multiply_add(&ciphertext, &Weights::new(&self.parameters, weights).unwrap()).unwrap();
+            sum.multiply_add(&[(&ciphertext, &Weights::new(&self.parameters, weights).unwrap())]).unwrap();
         }
         sum
     }

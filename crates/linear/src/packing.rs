@@ -136,13 +136,15 @@ impl Packing {
         Block { tile: index % tiles, groups: block / self.counts.outputs, outputs: block % self.counts.outputs }
     }
 
-    /// The input polynomials that output polynomial `index` sums, in order, each with its weight polynomial.
-    pub(crate) fn terms(&self, index: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let Counts { groups, channels, .. } = self.counts;
-        let tiles = self.tiles();
+    /// The input polynomial with a block of channels that output polynomial `index` sums.
+    pub(crate) fn input(&self, index: usize, channels: usize) -> usize {
         let block = self.block(index);
-        let (input, weights) = ((block.tile * groups + block.groups) * channels, index / tiles * channels);
-        (0..channels).map(move |channel| (input + channel, weights + channel))
+        (block.tile * self.counts.groups + block.groups) * self.counts.channels + channels
+    }
+
+    /// The weight polynomial that it is multiplied with: the same for all tiles.
+    pub(crate) fn weight(&self, index: usize, channels: usize) -> usize {
+        index / self.tiles() * self.counts.channels + channels
     }
 
     /// Results in output polynomial `index`.

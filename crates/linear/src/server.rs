@@ -18,6 +18,9 @@ const KEPT_BYTES: usize = 64 << 20;
 /// Sums that a task holds at once: tiles that meet the same weights.
 const TILES_PER_TASK: usize = 8;
 
+/// Input channel blocks of a sum that are multiplied before the next sum of the task: their weights take 1 MiB.
+const CHANNELS_AT_ONCE: usize = 16;
+
 /// Tasks between two messages, per thread.
 const TASKS_PER_THREAD: usize = 4;
 
@@ -150,18 +153,17 @@ fn run(
     task: Range<usize>,
     seeds: &[Seed],
 ) -> Result<Vec<Reply>, Error> {
+    let packing = plan.packing();
     let mut sums = vec![Sum::new(plan.parameters()); task.len()];
-    let mut terms: Vec<_> = task.clone().map(|index| plan.packing().terms(index)).collect();
-    for _ in 0..plan.packing().counts.channels {
-        let mut polynomial = None;
-        for (sum, terms) in sums.iter_mut().zip(&mut terms) {
-            let Some((input, index)) = terms.next() else { continue };
-            // All sums of a task are due to meet the same weights at the same step.
-            let polynomial = match &polynomial {
-                Some(polynomial) => polynomial,
-                None => polynomial.insert(weights.polynomial(index)?),
-            };
-            sum.multiply_add(&inputs[input], polynomial)?;
+    let channels: Vec<usize> = (0..packing.counts.channels).collect();
+    for channels in channels.chunks(CHANNELS_AT_ONCE) {
+        // All sums of a task meet the same weights.
+        let polynomials = channels.iter().map(|&channel| weights.polynomial(packing.weight(task.start, channel)));
+        let polynomials = polynomials.collect::<Result<Vec<_>, _>>()?;
+        for (sum, index) in sums.iter_mut().zip(task.clone()) {
+            let inputs = channels.iter().map(|&channel| &inputs[packing.input(index, channel)]);
+            let terms: Vec<_> = inputs.zip(polynomials.iter().map(|weights| &**weights)).collect();
+            sum.multiply_add(&terms)?;
         }
     }
     let finish = |((sum, index), seed): ((Sum, usize), &Seed)| {

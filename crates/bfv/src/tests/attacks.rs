@@ -36,7 +36,7 @@ fn scene(seed: u8) -> Scene {
     let bytes = session.encrypt(&message);
     let ciphertext = Ciphertext::from_bytes(&parameters, &bytes).unwrap();
     let mut sum = Sum::new(&parameters);
-    sum.multiply_add(&ciphertext, &Weights::new(&parameters, &weights).unwrap()).unwrap();
+    sum.multiply_add(&[(&ciphertext, &Weights::new(&parameters, &weights).unwrap())]).unwrap();
     let seed = Seed::from_bytes(bytes[..16].try_into().unwrap());
     let uniform = Polynomial(sample::uniform(&seed, parameters.ntts(), parameters.degree()));
     let error = noise(&parameters, &phase(&session.secret, ciphertext.c0.clone(), &ciphertext.c1));
@@ -142,7 +142,7 @@ fn searching_for_a_weight_in_the_reply_succeeds_only_without_an_encryption_of_ze
     let mut weights = vec![0; parameters.degree()];
     weights[7] = -31_415;
     scene.sum = Sum::new(&parameters);
-    scene.sum.multiply_add(&ciphertext, &Weights::new(&parameters, &weights).unwrap()).unwrap();
+    scene.sum.multiply_add(&[(&ciphertext, &Weights::new(&parameters, &weights).unwrap())]).unwrap();
 
     let (c0, c1) = (scene.sum.c0.clone().inverse(&parameters), scene.sum.c1.clone().inverse(&parameters));
     let mut control = Vec::new();

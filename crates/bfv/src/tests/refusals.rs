@@ -97,7 +97,7 @@ fn lengths_and_parameters_that_do_not_match() {
     let ciphertext = Ciphertext::from_bytes(&other, &theirs.encrypt(&[1])).unwrap();
     let weights = Weights::new(&parameters, &[1]).unwrap();
     let mut sum = Sum::new(&parameters);
-    assert_eq!(refused(sum.multiply_add(&ciphertext, &weights)), Misuse::ParametersDiffer);
+    assert_eq!(refused(sum.multiply_add(&[(&ciphertext, &weights)])), Misuse::ParametersDiffer);
     assert_eq!(refused(sum.reply(&theirs.public, &[0], &mut ours.prg, &mut Vec::new())), Misuse::ParametersDiffer);
 }
 
