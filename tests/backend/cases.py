@@ -27,8 +27,8 @@ KINDS = ("simple", "pytorch-operator", "pytorch-converted")
 BITS = 50
 SCALE = 14
 DATA_SET = "test_data_set_0"
-TOLERANCE = 32 * 2.0**-SCALE
-"""How far an output may lie from the expected one, as a share of the largest (or of 1).
+TOLERANCE_UNITS = 32
+"""How far an output may lie from the expected one, in units of `2^-scale` times the largest (or 1).
 
 The cases are one or two layers deep. A layer's outputs sum up to a few hundred products whose
 weights are off by half a unit of `2^-scale` at most, at random: 32 units are many standard
@@ -85,7 +85,9 @@ def fixed_point(compiled: Compiled, inputs: Mapping[str, Array]) -> Mapping[str,
     return executor.execute(compiled.program, compiled.weights, inputs).outputs
 
 
-def run(case: Case, execute: Executor = fixed_point, *, bits: int = BITS) -> Result:
+def run(
+    case: Case, execute: Executor = fixed_point, *, bits: int = BITS, scale: int = SCALE
+) -> Result:
     """Compiles a case, runs it and compares."""
 
     def verdict(found: Verdict, reason: str = "") -> Result:
@@ -99,7 +101,7 @@ def run(case: Case, execute: Executor = fixed_point, *, bits: int = BITS) -> Res
         compiled = compile(
             model,
             bits=bits,
-            scale=SCALE,
+            scale=scale,
             calibration=[inputs] if inputs else None,
             input_shapes={name: array.shape for name, array in inputs.items() if array.size},
         )
@@ -111,17 +113,17 @@ def run(case: Case, execute: Executor = fixed_point, *, bits: int = BITS) -> Res
         return verdict(Verdict.FAILED, str(error))
     found = execute(compiled, inputs)
     for index, output in enumerate(model.graph.output):
-        problem = compare(found[output.name], _array(case, f"output_{index}"))
+        problem = compare(found[output.name], _array(case, f"output_{index}"), scale)
         if problem:
             return verdict(Verdict.FAILED, f"{output.name}: {problem}")
     return verdict(Verdict.PASSED)
 
 
-def compare(found: Array, expected: Array) -> str:
+def compare(found: Array, expected: Array, scale: int) -> str:
     """What is wrong with `found`, or nothing."""
     if found.shape != expected.shape:
         return f"shape {found.shape}, not {expected.shape}"
-    allowed = TOLERANCE * max(1.0, float(np.abs(expected).max(initial=0.0)))
+    allowed = TOLERANCE_UNITS * 2.0**-scale * max(1.0, float(np.abs(expected).max(initial=0.0)))
     error = float(np.abs(found - expected).max(initial=0.0))
     return "" if error <= allowed else f"off by {error:.3g}, more than {allowed:.3g}"
 

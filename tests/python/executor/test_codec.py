@@ -9,7 +9,7 @@ import pytest
 from tests.python.graph.single import model, node, single
 
 from privet.compile import compile
-from privet.errors import InputError
+from privet.errors import InputError, InvalidModel
 from privet.executor import decode_output, encode_input
 from privet.program import Program
 
@@ -101,3 +101,9 @@ def test_softmax_of_large_logits_is_finite() -> None:
     program = compile(single("Softmax", [(1, 3)]), input_range=(-1000, 1000)).program
     decoded = decode_output(program, [np.array([[1000 << 12, 0, -1000 << 12]])])
     np.testing.assert_allclose(decoded["y0"], [[1, 0, 0]], atol=1e-12)
+
+
+def test_weights_that_are_not_finite_are_refused() -> None:
+    made = single("Mul", [(1, 2), np.asarray([1, np.nan], np.float32)])
+    with pytest.raises(InvalidModel, match="not finite"):
+        compile(made)
