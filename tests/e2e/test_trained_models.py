@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from privet.compile import compile
 from privet.executor import error_bound, execute
+from privet.serve import Client
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 
@@ -37,7 +39,9 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.model)
 @pytest.mark.parametrize("rounds", ["linear", "log"])
-def test_private_predictions_agree(case: Expected, rounds: str, session) -> None:
+def test_private_predictions_agree(
+    case: Expected, rounds: str, session: Callable[..., Client], figures: list[str]
+) -> None:
     with np.load(MODELS / f"{case.model}.npz") as data:
         inputs, labels = data["inputs"], data["labels"]
     count = case.samples if rounds == "linear" else 10
@@ -61,8 +65,8 @@ def test_private_predictions_agree(case: Expected, rounds: str, session) -> None
 
     agreement = float(np.mean(np.equal(private, clear)))
     accuracy = [float(np.mean(np.equal(found, labels[:count]))) for found in (private, clear)]
-    print(
-        f"\n{case.model}, {rounds} rounds: {count} held-out samples, label agreement "
+    figures.append(
+        f"{case.model}, {rounds} rounds: {count} held-out samples, label agreement "
         f"{agreement:.4f}, largest logit error {max(errors):.4f} (mean {np.mean(errors):.4f}), "
         f"accuracy private {accuracy[0]:.4f} and plaintext {accuracy[1]:.4f}"
     )

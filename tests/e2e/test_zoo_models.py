@@ -1,4 +1,4 @@
-"""Benchmark models with random weights, between two processes: exactness and costs, never accuracy."""
+"""Benchmark models with random weights, between two processes: exactness and costs."""
 
 from __future__ import annotations
 

@@ -121,7 +121,8 @@ def _compile(
     )
     # Checks shapes and types before the graph runs on it; magnitudes are what it is for.
     largest = max(float(np.abs(np.asarray(array)).max(initial=0)) for array in given.values())
-    if largest <= min(entry.magnitude for entry in compiled.program.inputs):
+    covered = largest <= min(entry.magnitude for entry in compiled.program.inputs)
+    if covered or not np.isfinite(largest):
         return compiled
     samples = [*(samples or [random_inputs(compiled.program, input_range)]), given]
     return compile(model, bits=bits, scale=scale, calibration=samples, input_range=input_range)
