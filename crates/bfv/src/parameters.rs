@@ -12,7 +12,7 @@ use crate::zq::Factor;
 /// and errors of standard deviation 3.2 (Homomorphic Encryption Security Standard, 2018, table 1).
 const SECURITY_TABLE: [(usize, u32); 4] = [(1024, 27), (2048, 54), (4096, 109), (8192, 218)];
 
-/// The widest prime that the transform's fastest code takes is 2^50; wider ones work up to this.
+/// Primes of up to 50 bits take the fastest code of the transform; wider ones work up to this.
 const WIDEST_PRIME_BITS: u32 = 60;
 const NARROWEST_PRIME_BITS: u32 = 20;
 
