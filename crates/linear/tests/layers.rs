@@ -76,6 +76,12 @@ fn every_supported_ring() {
     }
 }
 
+#[test]
+fn weights_so_heavy_that_the_degree_doubles() {
+    let plan = check(&Layer::MatMul(MatMul { rows: 1, inner: 30_000, columns: 2 }), 50, 31, 8);
+    assert_eq!(plan.parameters().degree(), 8192);
+}
+
 fn convolutions() -> impl Strategy<Value = Conv2d> {
     let channels = (1_usize..=4, 1_usize..=3, 1_usize..=3);
     let image = (1_usize..=2, 1_usize..=14, 1_usize..=14);
