@@ -83,7 +83,7 @@ $(VENV)/.requirements: requirements.txt | $(VENV)/.created
 # PIP_NO_INDEX: all requirements are met by now, so that nothing unhashed can be fetched here. Python sources stay live.
 $(VENV)/.native: $(VENV)/.requirements pyproject.toml $(RUST_SOURCES)
 	@sh scripts/require.sh "$(PYTHON)" "$(CARGO)"
-	env -u CONDA_PREFIX VIRTUAL_ENV="$(ROOT)/$(VENV)" PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+	env -u CONDA_PREFIX VIRTUAL_ENV="$(ROOT)/$(VENV)" PIP_NO_INDEX=1 PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
 	    $(BIN)/maturin develop --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
 	@touch $@
 	@echo 'Ready: $(BIN)/privet --help'
