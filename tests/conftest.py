@@ -1,8 +1,11 @@
-"""Figures that tests measured, printed at the end of the run."""
+"""Fixtures for all tests, and the figures that tests measured, printed at the end of the run."""
 
 from __future__ import annotations
 
 import pytest
+from tests.sessions import key_folder, session
+
+__all__ = ["figures", "key_folder", "session"]
 
 _FIGURES: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The commands as two hosts would run them: real processes, real sockets, JSON on standard output."""
+"""The commands as two hosts would run them: real processes, real sockets, JSON on stdout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEVEN = MODELS / "digit-7.png"
 PRIVET = [sys.executable, "-c", "from privet.cli import main; main()"]
 
 
-def privet(*words: str | Path, code: int = 0) -> dict[str, Any]:
+def privet(*words: object, code: int = 0) -> dict[str, Any]:
     """Runs a command with `--json` and returns its object; it must end with `code`."""
     command = [*PRIVET, *map(str, words), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -78,7 +78,7 @@ def test_run_prints_for_people() -> None:
 
 def test_two_hosts(server: dict[str, Any], key_folder: Path, tmp_path: Path) -> None:
     address, state = server["address"], tmp_path / "client"
-    base = ["client", address, "--keys", key_folder, "--state", state]
+    base: list[str | Path] = ["client", address, "--keys", key_folder, "--state", state]
     stocked = privet(*base, "--prepare", "2", "--program-hash", server["program_hash"])
     assert len(stocked["prepared"]) == stocked["ready"] == 2
     assert "output" not in stocked

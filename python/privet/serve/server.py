@@ -19,7 +19,7 @@ MAX_SESSIONS = 64
 """Sessions at the same time; further clients wait in the system's queue."""
 
 HANDSHAKE_SECONDS = 10.0
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)

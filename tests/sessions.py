@@ -1,4 +1,4 @@
-"""A server with a model, and a client session with it, over loopback TLS."""
+"""Fixtures: a server with a model, and a client session with it, over loopback TLS."""
 
 from __future__ import annotations
 
