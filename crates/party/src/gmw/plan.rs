@@ -76,7 +76,7 @@ impl Plan {
         for output in program.outputs() {
             let (len, width) = (program.value(output.value).len(), planner.widths[output.value]);
             planner.cost = planner.cost + cost::open_to_client(len, width);
-            planner.turns.to_client();
+            planner.turns.server_sends();
         }
         let Planner { steps, written, masks, linear, layers, cost, turns, .. } = planner;
         let cost = cost::Cost { rounds: turns.rounds(), ..cost };
@@ -186,8 +186,7 @@ impl<'a> Planner<'a> {
             Operator::Argmax { .. } => cost::argmax(out, len / out, width, self.program.ring_bits(), self.rounds),
             _ => cost::Cost::default(),
         };
-        self.cost = self.cost + cost;
-        self.turns.exchange(cost.rounds);
+        self.exchange(cost);
         if let Some((weight, layer)) = linear_layer(self.program, operation) {
             let mask = self.open(input);
             self.linear.push((index, mask, weight.to_owned()));
@@ -222,11 +221,15 @@ impl<'a> Planner<'a> {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
             self.steps.push(Step::Extend { value, from });
-            let cost = cost::extend(self.program.value(value).len(), from, to);
-            self.cost = self.cost + cost;
-            self.turns.exchange(cost.rounds);
+            self.exchange(cost::extend(self.program.value(value).len(), from, to));
             self.widths[value] = to;
         }
+    }
+
+    /// Books a step all of whose rounds are exchanges.
+    fn exchange(&mut self, cost: cost::Cost) {
+        self.cost = self.cost + cost;
+        self.turns.exchange(cost.rounds);
     }
 
     /// The mask behind which the server learns `value`.
@@ -239,7 +242,7 @@ impl<'a> Planner<'a> {
         self.opened.insert(value, mask);
         self.steps.push(Step::Open { value, mask });
         self.cost = self.cost + cost::open_to_server(len, self.program.ring_bits());
-        self.turns.to_server();
+        self.turns.client_sends();
         mask
     }
 }

@@ -37,13 +37,13 @@ impl Turns {
     }
 
     /// A message from the client.
-    pub(super) fn to_server(&mut self) {
+    pub(super) fn client_sends(&mut self) {
         self.client.turned = true;
         self.server.receives();
     }
 
     /// A message from the server.
-    pub(super) fn to_client(&mut self) {
+    pub(super) fn server_sends(&mut self) {
         self.server.turned = true;
         self.client.receives();
     }

@@ -1,0 +1,185 @@
+//! The programs of `fixtures/`, and both parties of a session in one process.
+
+use std::path::Path;
+use std::sync::LazyLock;
+use std::thread;
+use std::time::Duration;
+
+use privet_channel::{Channel, pair};
+use privet_party::gmw::{Model, Plan, Rounds};
+use privet_party::session::{Catalog, Client, Event, Served, Server};
+use privet_party::{Error, MaterialId, Silent, Store};
+use privet_program::{Program, Weights};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+/// Bounds every wait in sessions that are to succeed.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Inputs, and what the fixed-point executor makes of them.
+#[derive(Deserialize)]
+pub struct Case {
+    /// Fixed-point integers, one vector for each input.
+    pub inputs: Vec<Vec<i64>>,
+    outputs: Vec<Vec<i64>>,
+    /// How far each output may be off; none for an index, which must be right.
+    bounds: Vec<Option<u64>>,
+}
+
+impl Case {
+    /// Panics unless `outputs` are right.
+    pub fn check(&self, outputs: &[Vec<i64>]) {
+        assert_eq!(outputs.len(), self.outputs.len());
+        for ((actual, expected), bound) in outputs.iter().zip(&self.outputs).zip(&self.bounds) {
+            assert_eq!(actual.len(), expected.len());
+            let error = actual.iter().zip(expected).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0);
+            assert!(error <= bound.unwrap_or(0), "{actual:?} is {error} from {expected:?}, the bound is {bound:?}");
+        }
+    }
+}
+
+/// A compiled program with its case.
+pub struct Fixture {
+    pub public: Vec<u8>,
+    pub weights: Vec<u8>,
+    pub case: Case,
+}
+
+impl Fixture {
+    fn read(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+        let read = |file| std::fs::read(folder.join(file)).expect("a fixture");
+        let case = serde_json::from_slice(&read("case.json")).expect("a case");
+        Self { public: read("program.json"), weights: read("weights.safetensors"), case }
+    }
+
+    pub fn program(&self) -> Program {
+        Program::parse(&self.public).expect("a program")
+    }
+
+    pub fn plan(&self, rounds: Rounds) -> Plan {
+        Plan::new(self.program(), rounds).expect("a plan")
+    }
+
+    pub fn model(&self, plan: &Plan) -> Model {
+        let weights = Weights::parse(&self.weights, plan.program()).expect("its weights");
+        Model::new(plan, weights).expect("a model")
+    }
+}
+
+/// Strided and padded convolutions, a residual sum, ReLU, both poolings and a dense layer.
+pub static RESIDUAL: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("residual"));
+
+/// A dense layer and an argmax.
+pub static CHOICE: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("choice"));
+
+/// Both programs, transformed once for all tests.
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+    let mut catalog = Catalog::default();
+    for fixture in [&*RESIDUAL, &*CHOICE] {
+        catalog.add(Served::new(fixture.public.clone(), &fixture.weights).expect("a served program"));
+    }
+    catalog
+});
+
+/// A directory for a store, removed at the end.
+pub struct Shelf(TempDir);
+
+impl Shelf {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    /// A shelf with a copy of what lies in this one now: a backup, or the state to which an attacker rolls back.
+    pub fn copy(&self) -> Self {
+        let copy = Self::new();
+        for folder in ["ready", "spent"] {
+            let Ok(files) = std::fs::read_dir(self.path().join(folder)) else { continue };
+            std::fs::create_dir_all(copy.path().join(folder)).expect("a folder");
+            for file in files {
+                let file = file.expect("an entry");
+                std::fs::copy(file.path(), copy.path().join(folder).join(file.file_name())).expect("a copy");
+            }
+        }
+        copy
+    }
+
+    pub fn store(&self) -> Store {
+        Store::open(self.path()).expect("a store")
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The pieces that are ready.
+    pub fn ready(&self) -> Vec<MaterialId> {
+        self.store().list().expect("a list").into_iter().map(|piece| piece.id).collect()
+    }
+}
+
+/// A server of both programs whose material lies in `shelf`.
+pub fn server(shelf: &Shelf) -> Server {
+    Server::new(CATALOG.clone(), shelf.store())
+}
+
+/// What happened at the server in one session.
+pub struct Side {
+    pub result: Result<(), Error>,
+    pub events: Vec<Event>,
+}
+
+/// Runs `client` on its end of `channels` while `server` serves the other, each on a thread of its own.
+pub fn over<T>((near, far): (Channel, Channel), server: &Server, client: impl FnOnce(Channel) -> T) -> (T, Side) {
+    thread::scope(|scope| {
+        let serving = scope.spawn(move || {
+            let mut events = Vec::new();
+            let result = server.serve(far, &mut Silent, &mut |event| events.push(event));
+            Side { result, events }
+        });
+        let out = client(near);
+        (out, serving.join().expect("the server does not panic"))
+    })
+}
+
+/// An undisturbed session: `work` gets the client, which says goodbye after; both sides must end well.
+pub fn session<T>(server: &Server, shelf: &Shelf, work: impl FnOnce(&mut Client) -> T) -> T {
+    session_over(pair(), server, shelf, work).0
+}
+
+/// [`session`] over the given link; returns what the server did as well.
+pub fn session_over<T>(
+    (mut near, far): (Channel, Channel),
+    server: &Server,
+    shelf: &Shelf,
+    work: impl FnOnce(&mut Client) -> T,
+) -> (T, Vec<Event>) {
+    near.set_timeout(PATIENCE);
+    let (out, side) = over((near, far), server, |channel| {
+        let mut client = Client::new(channel, shelf.store()).expect("a greeting");
+        let out = work(&mut client);
+        client.close().expect("a goodbye");
+        out
+    });
+    side.result.expect("the session ends well");
+    (out, side.events)
+}
+
+/// Makes a piece of material.
+pub fn prepare(client: &mut Client, plan: &Plan) -> MaterialId {
+    client.prepare(plan, &mut Silent).expect("material").0
+}
+
+/// Infers on the fixture's own inputs and checks what comes out.
+pub fn infer(client: &mut Client, fixture: &Fixture, plan: &Plan, id: &MaterialId) {
+    let (outputs, _) = client.infer(plan, id, &fixture.case.inputs, &mut Silent).expect("an inference");
+    fixture.case.check(&outputs);
+}
+
+/// Runs the two halves of a job, each on a thread of its own.
+pub fn both<A: Send, B: Send>(client: impl FnOnce() -> A + Send, server: impl FnOnce() -> B + Send) -> (A, B) {
+    thread::scope(|scope| {
+        let serving = scope.spawn(server);
+        (client(), serving.join().expect("the server does not panic"))
+    })
+}

@@ -1,0 +1,240 @@
+//! What crosses the wire looks fresh and uniform, and its form depends on the program alone.
+//!
+//! `material_used_twice_is_caught` and `an_input_without_its_mask_is_caught` are the controls: leaks on purpose that the
+//! same checks must find.
+
+use std::collections::HashSet;
+
+use privet_channel::record::{self, Direction, Transcript};
+use privet_channel::{Channel, pair};
+use privet_party::Silent;
+use privet_party::gmw::{self, ClientMaterial, Model, Plan, Rounds, ServerMaterial};
+use privet_party::session::Client;
+use privet_prg::{Prg, Seed};
+use privet_ring::Modulus;
+
+use crate::parties::{CHOICE, Fixture, RESIDUAL, Shelf, both, over, server};
+
+const DIRECTIONS: [Direction; 2] = [Direction::FirstToSecond, Direction::SecondToFirst];
+
+/// What one phase of a run put on the wire, from the client and from the server.
+#[derive(Clone, Default)]
+struct Phase([Vec<Vec<u8>>; 2]);
+
+impl Phase {
+    fn of(transcript: &Transcript) -> Self {
+        Self(DIRECTIONS.map(|direction| transcript.payloads(direction).map(<[u8]>::to_vec).collect()))
+    }
+
+    /// What came after `earlier`.
+    fn since(mut self, earlier: &Self) -> Self {
+        for (messages, earlier) in self.0.iter_mut().zip(&earlier.0) {
+            messages.drain(..earlier.len());
+        }
+        self
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.0.iter().flatten()
+    }
+
+    fn lengths(&self) -> [Vec<usize>; 2] {
+        [0, 1].map(|side| self.0[side].iter().map(Vec::len).collect())
+    }
+}
+
+/// A preparation and an inference in one session, without the greeting.
+struct Run {
+    offline: Phase,
+    online: Phase,
+    /// Client's and server's rounds of the two jobs.
+    rounds: [u64; 4],
+    outputs: Vec<Vec<i64>>,
+}
+
+fn run(plan: &Plan, inputs: &[Vec<i64>]) -> Run {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (near, far, transcript) = record::pair();
+    let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
+    let ((greeted, prepared, outputs, mine), side) = over((near, far), &server(&theirs), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+        let greeted = now();
+        let (id, offline) = client.prepare(plan, &mut Silent).expect("material");
+        let prepared = now();
+        let (outputs, online) = client.infer(plan, &id, inputs, &mut Silent).expect("an inference");
+        (greeted, prepared, outputs, [offline.total.rounds, online.total.rounds])
+    });
+    let theirs: Vec<u64> = side
+        .events
+        .iter()
+        .map(|event| match event {
+            privet_party::session::Event::Described { .. } => 0,
+            privet_party::session::Event::Prepared { report, .. }
+            | privet_party::session::Event::Inferred { report, .. } => report.total.rounds,
+        })
+        .collect();
+    let rounds = [mine[0], mine[1], theirs[0], theirs[1]];
+    Run { online: now().since(&prepared), offline: prepared.since(&greeted), rounds, outputs }
+}
+
+/// Whether the two phases share a message of 16 bytes or more, or, requests aside, 31 bytes in a row anywhere.
+fn repeats(one: &Phase, other: &Phase) -> bool {
+    let seen: HashSet<&Vec<u8>> = one.messages().filter(|message| message.len() >= 16).collect();
+    let data = |phase: &Phase| -> Vec<Vec<u8>> {
+        let is_request = |message: &&Vec<u8>| serde_json::from_slice::<serde_json::Value>(message).is_ok();
+        phase.messages().filter(|message| !is_request(message)).cloned().collect()
+    };
+    let blocks: HashSet<[u8; 16]> = data(one).iter().flat_map(|message| message.as_chunks().0.to_vec()).collect();
+    other.messages().any(|message| seen.contains(message))
+        || data(other).iter().any(|message| message.windows(16).any(|window| blocks.contains(window)))
+}
+
+/// Whether `ones` of `bits` fair bits lies within 6 standard deviations.
+fn is_balanced(ones: u64, bits: u64) -> bool {
+    (ones as f64 - bits as f64 / 2.0).abs() < 3.0 * (bits as f64).sqrt()
+}
+
+fn ones(bytes: &[u8]) -> u64 {
+    bytes.iter().map(|byte| u64::from(byte.count_ones())).sum()
+}
+
+/// The messages over 256 bytes that are not balanced, by length.
+fn unbalanced(phase: &Phase) -> Vec<usize> {
+    let long = phase.messages().filter(|message| message.len() > 256);
+    long.filter(|message| !is_balanced(ones(message), message.len() as u64 * 8)).map(Vec::len).collect()
+}
+
+/// Inputs from one extreme to the other.
+fn inputs(fixture: &Fixture) -> Vec<Vec<Vec<i64>>> {
+    let program = fixture.program();
+    let input = &program.inputs()[0];
+    let value = program.value(input.value);
+    let largest = input.magnitude.expect("a bound") * f64::from(1u32 << value.scale);
+    let mut prg = Prg::from_seed(&Seed::from_bytes([7; 16]));
+    let random = (0..value.len()).map(|_| prg.below(largest as u64) as i64 - largest as i64 / 2).collect();
+    [vec![0; value.len()], vec![largest as i64; value.len()], vec![-(largest as i64); value.len()], random]
+        .map(|x| vec![x])
+        .to_vec()
+}
+
+#[test]
+fn two_runs_on_the_same_input_share_no_message() {
+    for fixture in [&*RESIDUAL, &*CHOICE] {
+        let plan = fixture.plan(Rounds::Log);
+        let [one, other] = [(); 2].map(|()| run(&plan, &fixture.case.inputs));
+        fixture.case.check(&one.outputs);
+        assert!(!repeats(&one.offline, &other.offline), "the offline phase repeats itself");
+        assert!(!repeats(&one.online, &other.online), "the online phase repeats itself");
+        assert!(!repeats(&one.offline, &one.online), "the online phase repeats the offline phase");
+    }
+}
+
+#[test]
+fn lengths_directions_and_rounds_do_not_depend_on_the_input() {
+    for fixture in [&*RESIDUAL, &*CHOICE] {
+        for rounds in [Rounds::Linear, Rounds::Log] {
+            let plan = fixture.plan(rounds);
+            let forms: HashSet<_> = inputs(fixture)
+                .iter()
+                .map(|inputs| run(&plan, inputs))
+                .map(|run| (run.online.lengths(), run.rounds, data_lengths(&run.offline)))
+                .collect();
+            assert_eq!(forms.len(), 1);
+        }
+    }
+}
+
+/// Lengths of all messages of the offline phase but the request and its answer, which hold random numbers in decimal.
+fn data_lengths(offline: &Phase) -> [Vec<usize>; 2] {
+    offline.lengths().map(|lengths| lengths[1..].to_vec())
+}
+
+#[test]
+fn online_messages_are_balanced() {
+    let mut long = 0;
+    for rounds in [Rounds::Linear, Rounds::Log] {
+        let plan = RESIDUAL.plan(rounds);
+        for inputs in inputs(&RESIDUAL) {
+            let run = run(&plan, &inputs);
+            assert_eq!(unbalanced(&run.online), Vec::<usize>::new());
+            long += run.online.messages().filter(|message| message.len() > 256).count();
+        }
+    }
+    assert!(long > 100, "only {long} messages are long enough to tell");
+}
+
+#[test]
+fn the_shares_that_the_server_reveals_are_uniform_in_every_bit() {
+    const RUNS: usize = 32;
+    let plan = RESIDUAL.plan(Rounds::Log);
+    let output = plan.program().outputs()[0].value;
+    let (ring, len) = (Modulus::new(plan.width(output)), plan.program().value(output).len());
+    let shares: Vec<u64> = (0..RUNS)
+        .flat_map(|_| {
+            let run = run(&plan, &RESIDUAL.case.inputs);
+            let last = run.online.0[1].last().expect("the server speaks last");
+            ring.unpack(last, len).expect("shares of the output")
+        })
+        .collect();
+    for bit in 0..ring.bits() {
+        let ones = shares.iter().map(|share| share >> bit & 1).sum();
+        assert!(is_balanced(ones, (RUNS * len) as u64), "bit {bit}: {ones} ones");
+    }
+}
+
+/// Both halves of the material of a plan.
+fn prepared(plan: &Plan, model: &Model) -> (ClientMaterial, ServerMaterial) {
+    let (mut near, mut far) = pair();
+    both(
+        || gmw::prepare_client(&mut near, plan, &mut Silent).expect("material").0,
+        || gmw::prepare_server(&mut far, plan, model, &mut Silent).expect("material").0,
+    )
+}
+
+#[test]
+fn masks_and_shares_of_products_are_uniform() {
+    let plan = RESIDUAL.plan(Rounds::Log);
+    let ring = Modulus::new(plan.program().ring_bits());
+    let (ours, theirs) = prepared(&plan, &RESIDUAL.model(&plan));
+    for vector in ours.masks.iter().chain(&ours.shares).chain(&theirs.shares) {
+        let ones = vector.iter().map(|word| u64::from(word.count_ones())).sum();
+        assert!(is_balanced(ones, (vector.len() * ring.bits() as usize) as u64));
+        assert!(vector.iter().all(|&word| word == ring.reduce(word)));
+    }
+}
+
+/// What an inference on given material puts on the wire.
+fn online(plan: &Plan, model: &Model, ours: ClientMaterial, theirs: ServerMaterial, inputs: &[Vec<i64>]) -> Phase {
+    let (mut near, mut far, transcript): (Channel, Channel, _) = record::pair();
+    both(
+        || gmw::infer_client(&mut near, plan, ours, inputs, &mut Silent).expect("an inference"),
+        || gmw::infer_server(&mut far, plan, model, theirs, &mut Silent).expect("an inference"),
+    );
+    Phase::of(&transcript.lock().expect("no thread panicked"))
+}
+
+#[test]
+fn material_used_twice_is_caught() {
+    let plan = RESIDUAL.plan(Rounds::Log);
+    let model = RESIDUAL.model(&plan);
+    let (ours, theirs) = prepared(&plan, &model);
+    let (ours, theirs) = (ours.to_bytes(&plan), theirs.to_bytes(&plan));
+    let again = || {
+        let ours = ClientMaterial::from_bytes(&ours, &plan).expect("the client's half");
+        let theirs = ServerMaterial::from_bytes(&theirs, &plan).expect("the server's half");
+        online(&plan, &model, ours, theirs, &RESIDUAL.case.inputs)
+    };
+    assert!(repeats(&again(), &again()));
+}
+
+#[test]
+fn an_input_without_its_mask_is_caught() {
+    let plan = RESIDUAL.plan(Rounds::Log);
+    let model = RESIDUAL.model(&plan);
+    let inputs = &inputs(&RESIDUAL)[0];
+    let (ours, theirs) = prepared(&plan, &model);
+    assert_eq!(unbalanced(&online(&plan, &model, ours, theirs, inputs)), Vec::<usize>::new());
+    let (mut ours, theirs) = prepared(&plan, &model);
+    ours.masks[0].fill(0);
+    assert_eq!(unbalanced(&online(&plan, &model, ours, theirs, inputs)).len(), 1);
+}
