@@ -4,7 +4,7 @@ use privet_channel::Channel;
 use privet_prg::Prg;
 use privet_program::Program;
 
-use super::messages::{self, Accepted, Request};
+use super::messages::{self, Accepted, Granted, Request};
 use crate::gmw::{self, ClientMaterial, Plan};
 use crate::{Error, MaterialId, Metadata, Observer, Report, Store, StoreError};
 
@@ -107,7 +107,7 @@ impl Client {
         self.guarded(|client| {
             let request = Request::Infer { program: plan.program().hash().to_string(), material: id.clone() };
             messages::send(&mut client.channel, &request)?;
-            let _: Accepted = messages::receive(&mut client.channel)?;
+            let Granted {} = messages::receive(&mut client.channel)?;
             gmw::infer_client(&mut client.channel, plan, material, inputs, observer)
         })
     }

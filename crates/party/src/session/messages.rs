@@ -31,7 +31,12 @@ pub(super) enum Request {
     Bye,
 }
 
-/// The server's yes to a preparation or inference.
+/// The server's yes to an inference.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Granted {}
+
+/// The server's yes to a preparation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Accepted {
     /// The server's part of a new piece's name.

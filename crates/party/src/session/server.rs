@@ -9,7 +9,7 @@ use privet_prg::Prg;
 use privet_program::{Program, Weights};
 
 use super::client::suite_name;
-use super::messages::{self, Accepted, Request};
+use super::messages::{self, Accepted, Granted, Request};
 use crate::gmw::{self, Model, Plan, ServerMaterial};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
 
@@ -235,7 +235,7 @@ impl Session<'_> {
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
         let material = self.server.store.claim(&id)?;
         let material = ServerMaterial::from_bytes(&material, plan)?;
-        messages::send(self.channel, &Accepted { nonce: [0; 16] })?;
+        messages::send(self.channel, &Granted {})?;
         let report = gmw::infer_server(self.channel, plan, &served.model, material, observer)?;
         Ok(Event::Inferred { model: plan.program().model().to_owned(), material: id, report })
     }
