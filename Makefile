@@ -15,8 +15,6 @@ PYTHON_CODE := python scripts tests $(wildcard zoo)
 RUST_TESTS := --workspace --exclude privet-py --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
 # The interpreter that PyO3 builds against, whoever calls cargo.
 export PYO3_PYTHON := $(ROOT)/$(BIN)/python
-# Optimising across crates makes each test binary six times as slow to link and no kernel faster.
-export CARGO_PROFILE_RELEASE_LTO ?= false
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -1,10 +1,10 @@
 //! Shares of every kind of layer sum to what plain loops compute, and cost what the formula says.
 
-mod common;
+mod support;
 
-use common::check;
 use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use proptest::prelude::*;
+use support::check;
 
 fn square(channels: usize, size: usize, outputs: usize, kernel: usize) -> Conv2d {
     Conv2d {

@@ -1,14 +1,14 @@
 //! Several layers under one key: one round, and nothing that repeats or depends on the input.
 
-mod common;
+mod support;
 
 use std::collections::HashSet;
 use std::thread;
 
-use common::{apply, elements, prg, run, weights};
 use privet_channel::{Cost, pair};
 use privet_linear::{ClientKeys, Conv2d, Diagonal, Layer, MatMul, Plan, TransformedWeights};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
+use support::{apply, elements, prg, run, weights};
 
 fn program() -> Vec<Layer> {
     let conv = Conv2d {

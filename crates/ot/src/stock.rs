@@ -153,6 +153,14 @@ impl Stock {
 
 impl Drop for Stock {
     fn drop(&mut self) {
+        let [first, second] = match &mut self.private_ands {
+            PrivateAnds::Server(ots) => [&mut ots.r0, &mut ots.r1],
+            PrivateAnds::Client(ots) => [&mut ots.choice, &mut ots.received],
+        };
+        let Triples { a, b, c } = &mut self.triples;
+        for bits in [first, second, a, b, c, &mut self.products_received.choice] {
+            bits.zeroize();
+        }
         self.products_sent.rho.zeroize();
         self.products_sent.share.zeroize();
         self.products_received.share.zeroize();

@@ -45,7 +45,8 @@ impl Connection {
     /// The channel, which can be taken once.
     pub(crate) fn take(&self) -> Result<Channel, Failure> {
         let channel = self.channel.lock().ok().and_then(|mut channel| channel.take());
-        channel.ok_or_else(|| Failure::from(privet_party::Error::Misuse("this connection is in use by a session".into())))
+        channel
+            .ok_or_else(|| Failure::from(privet_party::Error::Misuse("this connection is in use by a session".into())))
     }
 }
 

@@ -32,10 +32,9 @@ impl Listener {
     /// The next TCP connection, before its handshake; `None` if none comes within `timeout` seconds.
     fn accept(&self, py: Python<'_>, timeout: f64) -> Result<Option<Pending>, Failure> {
         match py.detach(|| self.0.accept(Duration::from_secs_f64(timeout))) {
-            Ok(pending) => Ok(Some(Pending {
-                address: pending.address().to_string(),
-                inner: Mutex::new(Some(pending)),
-            })),
+            Ok(pending) => {
+                Ok(Some(Pending { address: pending.address().to_string(), inner: Mutex::new(Some(pending)) }))
+            }
             Err(Error::Io(Io::TimedOut { .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }

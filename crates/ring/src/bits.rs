@@ -17,6 +17,14 @@ pub struct WrongLength {
     pub actual: usize,
 }
 
+impl zeroize::Zeroize for Bits {
+    /// Wipes the bits and leaves the vector empty.
+    fn zeroize(&mut self) {
+        self.words.zeroize();
+        self.len = 0;
+    }
+}
+
 impl Bits {
     /// `len` zero bits.
     pub fn zeros(len: usize) -> Self {

@@ -1,5 +1,7 @@
 //! Bit planes: `n` values of `k` bits as `k` packed vectors of `n` bits, and back.
 
+use privet_prg::transpose;
+
 use crate::Bits;
 
 /// Planes `0 .. bits` of `values`: plane `j` holds bit `j` of every value.
@@ -8,7 +10,7 @@ pub fn from_values(values: &[u64], bits: u32) -> Vec<Bits> {
     for chunk in values.chunks(64) {
         let mut square = [0; 64];
         square[..chunk.len()].copy_from_slice(chunk);
-        transpose(&mut square);
+        transpose::square(&mut square);
         for (plane, &word) in planes.iter_mut().zip(&square) {
             plane.push(word);
         }
@@ -18,25 +20,6 @@ pub fn from_values(values: &[u64], bits: u32) -> Vec<Bits> {
 
 fn pack(words: Vec<u64>, len: usize) -> Bits {
     Bits::from_words(words, len).expect("one word per 64 values")
-}
-
-/// Transposes a 64 x 64 bit matrix in place: bit `j` of word `i` becomes bit `i` of word `j`.
-fn transpose(square: &mut [u64; 64]) {
-    let mut width = 32;
-    let mut mask = 0x0000_0000_ffff_ffff_u64;
-    while width != 0 {
-        let mut row = 0;
-        while row < 64 {
-            for i in row..row + width {
-                let swap = (square[i] >> width ^ square[i + width]) & mask;
-                square[i] ^= swap << width;
-                square[i + width] ^= swap;
-            }
-            row += 2 * width;
-        }
-        width /= 2;
-        mask ^= mask << width;
-    }
 }
 
 #[cfg(test)]

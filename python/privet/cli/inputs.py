@@ -63,7 +63,7 @@ def read_samples(path: Path) -> list[Sample]:
     if len(counts) != 1 or counts == {0}:
         raise InputError(f"{path}: every array needs the same number of samples, at least one")
     samples = [{name: array[i : i + 1] for name, array in arrays.items()} for i in range(*counts)]
-    return [sample[""] if "" in sample else sample for sample in samples]
+    return [sample.get("", sample) for sample in samples]
 
 
 def read_labels(path: Path | None, model: Path | None) -> list[str]:
