@@ -100,14 +100,24 @@ pub fn relu(n: usize, bits: u32, rounds: Rounds) -> Cost {
     is_non_negative(n, bits, rounds) + mux(n, bits)
 }
 
-/// [`crate::extend`] of `n` values from `from` bits to `to` bits.
-pub fn extend(n: usize, from: u32, to: u32) -> Cost {
+/// [`crate::bit_product`] of `n` pairs of bits in a ring of `bits` bits.
+pub fn bit_product(n: usize, bits: u32) -> Cost {
     Cost {
         demand: Demand { products_sent_by_server: n, ..Demand::default() },
         client_bytes: message(n.div_ceil(8)),
-        server_bytes: message(Modulus::new(to - from).packed_bytes(n)),
+        server_bytes: message(Modulus::new(bits).packed_bytes(n)),
         rounds: 1,
     }
+}
+
+/// [`crate::extend`] of `n` values from `from` bits to `to` bits.
+pub fn extend(n: usize, from: u32, to: u32) -> Cost {
+    bit_product(n, to - from)
+}
+
+/// [`crate::truncate_exactly`] of `n` values of `ring` bits by `bits` bits.
+pub fn truncate_exactly(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost {
+    carry(n, bits, rounds) + bit_product(n, ring - bits)
 }
 
 /// Number of pairs that meet at each level of tournaments between groups of these sizes.

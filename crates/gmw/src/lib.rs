@@ -21,6 +21,7 @@ mod linear;
 mod maxpool;
 mod mux;
 mod party;
+mod product;
 mod relu;
 mod truncate;
 
@@ -34,5 +35,6 @@ pub use linear::{open_to_client, open_to_server};
 pub use maxpool::max_pool;
 pub use mux::{mux, mux_all};
 pub use party::Party;
+pub use product::bit_product;
 pub use relu::{is_non_negative, relu};
-pub use truncate::drop_low_bits;
+pub use truncate::{Truncation, drop_low_bits, truncate_exactly};

@@ -1,16 +1,47 @@
 //! Truncation: drop low bits of each share and go on in the smaller ring.
+//!
+//! What the low parts of the two shares carry together is lost, or computed and put back. Losing it is free, and what
+//! published systems do (SecONNds, section 5.2); but the lost carry depends on the client's own share, so a client that
+//! sees many exact outputs for one input learns linear combinations of weights (`docs/protocols/truncate.md`). Putting
+//! it back costs a comparison of the low bits.
 
-use privet_ring::Modulus;
+use privet_ring::{Bits, Modulus};
 
-use crate::Party;
+use crate::{Error, Party, bit_product, carry};
+
+/// What becomes of the carry between the low parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Truncation {
+    /// Lost: results are off by one unit in the last place at most. Free.
+    #[default]
+    OneBit,
+    /// Computed: results are exact.
+    Exact,
+}
 
 /// Shares in Z_2^(k - bits) of `floor(x / 2^bits)` or one more; `x`: this party's share in Z_2^k. Local.
 ///
-/// Each party drops its own low bits, and with them what the two low parts carry together: the one-bit error of
-/// SecONNds, section 5.2. On average that loses one unit in the last place, which the server adds beforehand, so that
+/// On average the lost carry and the floor take one unit in the last place, which the server adds beforehand, so that
 /// errors of many truncations cancel instead of adding up. The top `bits` bits go too: [`crate::extend`] brings them
 /// back where a later step needs the wide ring.
 pub fn drop_low_bits(party: &Party<'_>, x: &[u64], bits: u32, ring: Modulus) -> Vec<u64> {
     let unit = if party.is_server() { 1 << bits } else { 0 };
     x.iter().map(|x| ring.reduce(x.wrapping_add(unit)) >> bits).collect()
+}
+
+/// Shares in Z_2^(k - bits) of exactly `floor(x / 2^bits)`; `x`: this party's share in Z_2^k.
+///
+/// The carry of the low parts is a comparison's result `c_C ^ c_S`; as a ring element it is `c_C + c_S - 2 c_C c_S`.
+///
+/// # Errors
+/// If the link fails or the stock lacks [`crate::cost::truncate_exactly`]'s correlations.
+pub fn truncate_exactly(party: &mut Party<'_>, x: &[u64], bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
+    let (low, high) = (Modulus::new(bits), Modulus::new(ring.bits() - bits));
+    let low_parts: Vec<u64> = x.iter().map(|&x| low.reduce(x)).collect();
+    let carries: Bits = carry(party, &low_parts, bits)?;
+    let products = bit_product(party, &carries, high)?;
+    let put_back = |((x, carry), product): ((&u64, bool), u64)| {
+        high.reduce((x >> bits).wrapping_add(u64::from(carry)).wrapping_sub(2 * product))
+    };
+    Ok(x.iter().zip(carries.iter()).zip(products).map(put_back).collect())
 }

@@ -111,6 +111,13 @@ fn extend_is_masked() {
 }
 
 #[test]
+fn exact_truncation_is_masked() {
+    check(cost::truncate_exactly(N, 12, 37, Rounds::Linear), Rounds::Linear, |party, secret| {
+        privet_gmw::truncate_exactly(party, &values(secret, WIDE), 12, WIDE).map(drop)
+    });
+}
+
+#[test]
 fn pooling_is_masked() {
     let groups: Vec<Vec<usize>> = (0..N / 4).map(|i| (4 * i..4 * i + 4).collect()).collect();
     check(cost::max_pool(groups.iter().map(Vec::len), 25, Rounds::Log), Rounds::Log, |party, secret| {

@@ -46,7 +46,7 @@ proptest! {
     fn carry_of_private_summands(bits in 1u32..=63, pairs: Vec<(u64, u64)>, rounds in rounds(), seed: u64) {
         let ring = Modulus::new(bits);
         let (x, y): (Vec<u64>, Vec<u64>) = pairs.iter().map(|&(x, y)| (ring.reduce(x), ring.reduce(y))).unzip();
-        let expected: Vec<bool> = x.iter().zip(&y).map(|(x, y)| x + y >> bits == 1).collect();
+        let expected: Vec<bool> = x.iter().zip(&y).map(|(x, y)| (x + y) >> bits == 1).collect();
         let mine = [x, y];
         let [a, b] = run(&cost::carry(mine[0].len(), bits, rounds).demand, rounds, &mut prg(seed), |party| {
             privet_gmw::carry(party, own(&mine, party), bits)
@@ -87,6 +87,31 @@ proptest! {
         for (got, &x) in join(&out, wide).into_iter().zip(&x) {
             let floor = x >> drop;
             prop_assert!(got == floor || got == floor + 1, "{got} for floor {floor}");
+        }
+    }
+
+    #[test]
+    fn exact_truncation_is_the_floor((bits, x) in (20u32..=64).prop_flat_map(|bits| (Just(bits), values(bits))), drop in 1u32..=14, rounds in rounds(), seed: u64) {
+        let (wide, narrow, prg) = (Modulus::new(bits), Modulus::new(bits - drop), &mut prg(seed));
+        let xs = share(&x, wide, prg);
+        let demand = cost::truncate_exactly(x.len(), drop, bits, rounds).demand;
+        let out = run(&demand, rounds, prg, |party| privet_gmw::truncate_exactly(party, own(&xs, party), drop, wide));
+        prop_assert_eq!(join(&out, narrow), x.iter().map(|&x| x >> drop).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn extension_holds_to_its_bounds(bits in 5u32..=40, seed: u64) {
+        let (narrow, wide, prg) = (Modulus::new(bits), Modulus::new(50), &mut prg(seed));
+        // Every share of both extremes for a small ring, random ones for a large.
+        let extremes = [1 - (1i64 << (bits - 2)), 1i64 << (bits - 2)];
+        for x in extremes {
+            let clients: Vec<u64> = (0..512).map(|i| narrow.reduce(if bits < 10 { i } else { prg.word() })).collect();
+            let servers = narrow.sub(&vec![narrow.reduce(x as u64); 512], &clients);
+            let xs = [clients, servers];
+            let out = run(&cost::extend(512, bits, 50).demand, Rounds::Linear, prg, |party| {
+                privet_gmw::extend(party, own(&xs, party), narrow, wide)
+            });
+            prop_assert_eq!(join(&out, wide), vec![x; 512]);
         }
     }
 
