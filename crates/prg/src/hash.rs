@@ -10,7 +10,7 @@ use crate::Block;
 use crate::arch::Aes128;
 
 /// The permutation's public key: the first fractional bits of pi, so that nobody chose it.
-const KEY: [u8; 16] = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344_u128.to_be_bytes();
+pub(crate) const KEY: [u8; 16] = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344_u128.to_be_bytes();
 
 static PERMUTATION: LazyLock<Aes128> = LazyLock::new(|| Aes128::new(&KEY));
 

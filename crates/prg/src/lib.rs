@@ -3,16 +3,19 @@
 //! - [`Prg`] and [`KeyStream`]: AES-128 in counter mode (NIST SP 800-38A), 64 blocks to a call.
 //! - [`hash`]: a tweakable correlation-robust hash of blocks from AES under a fixed key.
 //! - [`transpose`] and [`subset_sums`]: bit-matrix transposes and sums of rows.
+//! - [`ggm`] and [`sparse`]: trees whose children add up to their parent, and sparse random sums, for silent OT.
 //!
-//! Everything runs in constant time, and has accelerated code that is chosen at run time beside a portable form; the
+//! Everything runs in constant time (the words of [`sparse`] are public), and has accelerated code that is chosen at run time beside a portable form; the
 //! environment variable `PRIVET_PORTABLE=1` forces the latter. Portable AES is the `aes` crate, which itself picks AES-NI
 //! or a bit-sliced form.
 
 mod arch;
 mod counter;
 mod generator;
+pub mod ggm;
 pub mod hash;
 mod seed;
+pub mod sparse;
 mod sums;
 pub mod transpose;
 

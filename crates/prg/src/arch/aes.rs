@@ -7,6 +7,7 @@ use ::aes::{Aes128Enc, Block as CrateBlock};
 #[cfg(target_arch = "x86_64")]
 use super::x86::vaes::Vaes128;
 use crate::Block;
+use crate::ggm::TREES;
 
 /// Blocks that go through the `aes` crate at once: the widest batch that it keeps in registers.
 const BATCH: usize = 64;
@@ -66,6 +67,61 @@ impl Aes128 {
             Self::Vaes(aes) => aes.tweaked_hash(first, blocks),
         }
     }
+
+    /// Replaces parents by their left children, and writes the right ones; see [`crate::ggm::grow`]. Returns the sum of
+    /// each tree's left children.
+    pub(crate) fn children(&self, parents: &mut [[Block; TREES]], right: &mut [[Block; TREES]]) -> [Block; TREES] {
+        match self {
+            Self::Crate(aes) => {
+                let mut sums = [0; TREES];
+                for (left, right) in parents.chunks_mut(BATCH / TREES).zip(right.chunks_mut(BATCH / TREES)) {
+                    let (left, right) = (left.as_flattened_mut(), right.as_flattened_mut());
+                    let mut hashes = [0; BATCH];
+                    let hashes = &mut hashes[..left.len()];
+                    hashes.iter_mut().zip(left.iter()).for_each(|(hash, parent)| *hash = mix(*parent));
+                    encrypt(aes, hashes);
+                    for (i, ((left, right), hash)) in left.iter_mut().zip(right).zip(hashes).enumerate() {
+                        let child = *hash ^ mix(*left);
+                        *right = *left ^ child;
+                        *left = child;
+                        sums[i % TREES] ^= child;
+                    }
+                }
+                sums
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Vaes(aes) => aes.children(parents, right),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Aes128 {
+    /// The key in the code that runs everywhere.
+    pub(crate) fn portable(key: &[u8; 16]) -> Self {
+        Self::Crate(Aes128Enc::new(&Array(*key)))
+    }
+
+    /// The same key in all the code that this machine can run.
+    pub(crate) fn every(key: &[u8; 16]) -> Vec<Self> {
+        let mut every = vec![Self::portable(key)];
+        #[cfg(target_arch = "x86_64")]
+        every.extend(Vaes128::detect(key).map(Self::Vaes));
+        every
+    }
+
+    /// AES of one block, by the `aes` crate.
+    pub(crate) fn encrypt_one(&self, block: Block) -> Block {
+        let Self::Crate(aes) = self else { panic!("the portable code only") };
+        let mut blocks = [block];
+        encrypt(aes, &mut blocks);
+        blocks[0]
+    }
+}
+
+/// The linear map before the permutation of [`crate::ggm`]: `(high, low)` becomes `(high ^ low, high)`.
+fn mix(x: Block) -> Block {
+    (x ^ x << 64) & !(u64::MAX as Block) | x >> 64
 }
 
 fn encrypt(aes: &Aes128Enc, blocks: &mut [Block]) {
@@ -81,14 +137,6 @@ mod tests {
 
     use super::*;
 
-    /// The same key in all the code that this machine can run.
-    fn every(key: &[u8; 16]) -> Vec<Aes128> {
-        let mut every = vec![Aes128::Crate(Aes128Enc::new(&Array(*key)))];
-        #[cfg(target_arch = "x86_64")]
-        every.extend(Vaes128::detect(key).map(Aes128::Vaes));
-        every
-    }
-
     /// AES of one block, by the `aes` crate.
     fn slow(key: &[u8; 16], block: Block) -> Block {
         let mut bytes = Array(block.to_le_bytes());
@@ -101,7 +149,7 @@ mod tests {
         // Appendix C.1 of FIPS 197 encrypts 00112233..., which is no counter; the zero block under the zero key is the
         // hash key of test case 1 in McGrew and Viega's GCM specification.
         let expected = 0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e_u128.swap_bytes();
-        for aes in every(&[0; 16]) {
+        for aes in Aes128::every(&[0; 16]) {
             let mut block = [1];
             aes.counters(0, &mut block);
             assert_eq!(block, [expected]);
@@ -111,7 +159,7 @@ mod tests {
     proptest! {
         #[test]
         fn counters_are_their_definition(key: [u8; 16], first: u64, count in 0_usize..300) {
-            for aes in every(&key) {
+            for aes in Aes128::every(&key) {
                 let mut blocks = vec![1; count];
                 aes.counters(first, &mut blocks);
                 for (i, block) in blocks.iter().enumerate() {
@@ -122,7 +170,7 @@ mod tests {
 
         #[test]
         fn hashes_are_their_definition(key: [u8; 16], first: u64, inputs in prop::collection::vec(any::<Block>(), 0..300)) {
-            for aes in every(&key) {
+            for aes in Aes128::every(&key) {
                 let mut blocks = inputs.clone();
                 aes.tweaked_hash(first, &mut blocks);
                 for (i, (block, input)) in blocks.iter().zip(&inputs).enumerate() {

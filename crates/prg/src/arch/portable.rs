@@ -3,12 +3,17 @@
 
 use super::Kernels;
 use crate::Block;
+use crate::ggm::TREES;
+use crate::sparse::WEIGHT;
 
 /// The kernels that run everywhere.
 pub(super) const KERNELS: Kernels = Kernels {
     name: "portable",
     columns: |rows, out| columns(rows, out),
     subset_sums: |sums, terms, width| subset_sums(sums, terms, width),
+    correct: |nodes, paths, differences| correct(nodes, paths, differences),
+    mark: |nodes, paths| mark(nodes, paths),
+    add_sparse: |out, terms, words| add_sparse(out, terms, words),
 };
 
 #[inline(always)]
@@ -76,5 +81,45 @@ pub(super) fn subset_sums(sums: &mut [Block], terms: &mut [Block], width: usize)
             }
         }
         folded = lower;
+    }
+}
+
+#[inline(always)]
+pub(super) fn correct(nodes: &mut [Block], paths: &[u64; TREES], differences: &[Block; TREES]) {
+    let paths: [u64; 2 * TREES] = std::array::from_fn(|i| paths[i / 2]);
+    let differences: &[u64; 2 * TREES] = bytemuck::must_cast_ref(differences);
+    let words: &mut [u64] = bytemuck::must_cast_slice_mut(nodes);
+    let (left, right) = words.split_at_mut(words.len() / 2);
+    let (left, _) = left.as_chunks_mut::<{ 2 * TREES }>();
+    let (right, _) = right.as_chunks_mut::<{ 2 * TREES }>();
+    for (j, (left, right)) in left.iter_mut().zip(right).enumerate() {
+        for i in 0..2 * TREES {
+            let difference = u64::from(paths[i] == j as u64).wrapping_neg() & differences[i];
+            left[i] ^= difference;
+            right[i] ^= difference;
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
+    let (nodes, _) = nodes.as_chunks_mut::<TREES>();
+    for (j, nodes) in nodes.iter_mut().enumerate() {
+        for (node, &path) in nodes.iter_mut().zip(paths) {
+            *node = *node & !1 | Block::from(path == j as u64);
+        }
+    }
+}
+
+#[inline(always)]
+fn add_sparse(out: &mut [Block], terms: &[Block], words: &[Block]) {
+    let (pairs, _) = out.as_chunks_mut::<2>();
+    let (words, _) = words.as_chunks::<{ WEIGHT / 2 }>();
+    for (pair, words) in pairs.iter_mut().zip(words) {
+        for (i, out) in pair.iter_mut().enumerate() {
+            for at in i * WEIGHT..(i + 1) * WEIGHT {
+                *out ^= terms[(words[at / 4] >> (32 * (at % 4))) as u32 as usize & (terms.len() - 1)];
+            }
+        }
     }
 }

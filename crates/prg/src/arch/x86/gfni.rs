@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 use super::wide;
 use crate::Block;
 use crate::arch::{Kernels, portable};
+use crate::ggm::TREES;
 
 /// The kernels for AVX-512, if the processor has all that they need.
 pub(super) fn avx512() -> Option<Kernels> {
@@ -24,7 +25,29 @@ pub(super) fn avx512() -> Option<Kernels> {
             // SAFETY: as above.
             unsafe { subset_sums(sums, terms, width) }
         },
+        correct: |nodes, paths, differences| {
+            // SAFETY: as above.
+            unsafe { correct(nodes, paths, differences) }
+        },
+        mark: |nodes, paths| {
+            // SAFETY: as above.
+            unsafe { mark(nodes, paths) }
+        },
+        add_sparse: |out, terms, words| {
+            // SAFETY: as above.
+            unsafe { wide::add_sparse(out, terms, words) }
+        },
     })
+}
+
+#[target_feature(enable = "avx512f")]
+fn correct(nodes: &mut [Block], paths: &[u64; TREES], differences: &[Block; TREES]) {
+    portable::correct(nodes, paths, differences);
+}
+
+#[target_feature(enable = "avx512f")]
+fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
+    portable::mark(nodes, paths);
 }
 
 #[target_feature(enable = "avx512f")]

@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::Block;
+use crate::ggm::TREES;
 
 /// Vectors in flight: with the round keys they fill the register file.
 const COUNTER_VECTORS: usize = 16;
@@ -40,6 +41,12 @@ impl Vaes128 {
     pub(crate) fn tweaked_hash(&self, first: u64, blocks: &mut [Block]) {
         // SAFETY: this value exists, so the processor has AVX-512F and VAES.
         unsafe { tweaked_hash(&self.round_keys, first, blocks) }
+    }
+
+    /// See [`crate::arch::Aes128::children`].
+    pub(crate) fn children(&self, parents: &mut [[Block; TREES]], right: &mut [[Block; TREES]]) -> [Block; TREES] {
+        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
+        unsafe { children(&self.round_keys, parents, right) }
     }
 }
 
@@ -131,6 +138,56 @@ fn hash_batch(keys: &[__m512i; 11], tweak: u64, blocks: &mut [Block; 4 * HASH_VE
     for (i, blocks) in blocks.iter_mut().enumerate() {
         store(blocks, _mm512_xor_si512(inner[i], outer[i]));
     }
+}
+
+#[target_feature(enable = "avx512f,vaes")]
+fn children(round_keys: &[Block; 11], parents: &mut [[Block; TREES]], right: &mut [[Block; TREES]]) -> [Block; TREES] {
+    let keys = broadcast(round_keys);
+    let mut sum = _mm512_setzero_si512();
+    let (parents, parents_left) = parents.as_chunks_mut::<HASH_VECTORS>();
+    let (right, right_left) = right.as_chunks_mut::<HASH_VECTORS>();
+    for (parents, right) in parents.iter_mut().zip(right) {
+        sum = _mm512_xor_si512(sum, children_batch(&keys, parents, right));
+    }
+    for (parents, right) in parents_left.iter_mut().zip(right_left) {
+        let child = children_batch(&keys, std::array::from_mut(parents), std::array::from_mut(right));
+        sum = _mm512_xor_si512(sum, child);
+    }
+    let mut sums = [0; TREES];
+    store(&mut sums, sum);
+    sums
+}
+
+/// Returns the sum of the left children.
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn children_batch<const VECTORS: usize>(
+    keys: &[__m512i; 11],
+    parents: &mut [[Block; TREES]; VECTORS],
+    right: &mut [[Block; TREES]; VECTORS],
+) -> __m512i {
+    let mut mixed = [_mm512_setzero_si512(); VECTORS];
+    for (mixed, parents) in mixed.iter_mut().zip(parents.iter()) {
+        *mixed = mix(load(parents));
+    }
+    let mut outer = mixed;
+    encrypt(keys, &mut outer);
+    let mut sum = _mm512_setzero_si512();
+    for (i, (parents, right)) in parents.iter_mut().zip(right).enumerate() {
+        let child = _mm512_xor_si512(mixed[i], outer[i]);
+        store(right, _mm512_xor_si512(load(parents), child));
+        store(parents, child);
+        sum = _mm512_xor_si512(sum, child);
+    }
+    sum
+}
+
+/// In every block, `(high, low)` becomes `(high ^ low, high)`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn mix(x: __m512i) -> __m512i {
+    let swapped = _mm512_shuffle_epi32::<0b0100_1110>(x);
+    _mm512_mask_xor_epi64(swapped, 0b1010_1010, swapped, x)
 }
 
 #[inline]

@@ -1,8 +1,12 @@
 //! The portable code, compiled for wider vectors.
 #![allow(unsafe_code)]
 
+use std::arch::x86_64::*;
+
 use crate::Block;
 use crate::arch::{Kernels, portable};
+use crate::ggm::TREES;
+use crate::sparse::WEIGHT;
 
 /// The kernels for AVX2, if the processor has it.
 pub(super) fn avx2() -> Option<Kernels> {
@@ -16,6 +20,18 @@ pub(super) fn avx2() -> Option<Kernels> {
             // SAFETY: these kernels exist only where the processor has AVX2.
             unsafe { subset_sums(sums, terms, width) }
         },
+        correct: |nodes, paths, differences| {
+            // SAFETY: these kernels exist only where the processor has AVX2.
+            unsafe { correct(nodes, paths, differences) }
+        },
+        mark: |nodes, paths| {
+            // SAFETY: these kernels exist only where the processor has AVX2.
+            unsafe { mark(nodes, paths) }
+        },
+        add_sparse: |out, terms, words| {
+            // SAFETY: these kernels exist only where the processor has AVX2.
+            unsafe { add_sparse(out, terms, words) }
+        },
     })
 }
 
@@ -27,4 +43,39 @@ pub(super) fn columns(rows: &[Block], out: &mut [Block]) {
 #[target_feature(enable = "avx2")]
 fn subset_sums(sums: &mut [Block], terms: &mut [Block], width: usize) {
     portable::subset_sums(sums, terms, width);
+}
+
+#[target_feature(enable = "avx2")]
+fn correct(nodes: &mut [Block], paths: &[u64; TREES], differences: &[Block; TREES]) {
+    portable::correct(nodes, paths, differences);
+}
+
+#[target_feature(enable = "avx2")]
+fn mark(nodes: &mut [Block], paths: &[u64; TREES]) {
+    portable::mark(nodes, paths);
+}
+
+/// The portable code reads and adds 64 bits at a time; this reads and adds 128.
+#[target_feature(enable = "avx2")]
+pub(super) fn add_sparse(out: &mut [Block], terms: &[Block], words: &[Block]) {
+    let mask = terms.len() - 1;
+    let words: &[u32] = bytemuck::must_cast_slice(words);
+    let (rows, _) = words.as_chunks::<WEIGHT>();
+    for (out, row) in out.iter_mut().zip(rows) {
+        let mut sum = load(out);
+        for &word in row {
+            // SAFETY: `terms` is not empty and its length a power of two, so the masked index is below it.
+            let term = unsafe { terms.get_unchecked(word as usize & mask) };
+            sum = _mm_xor_si128(sum, load(term));
+        }
+        // SAFETY: the reference covers the 16 bytes written, and the instruction asks for no alignment.
+        unsafe { _mm_storeu_si128((out as *mut Block).cast(), sum) };
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(block: &Block) -> __m128i {
+    // SAFETY: the reference covers the 16 bytes read, and the instruction asks for no alignment.
+    unsafe { _mm_loadu_si128((block as *const Block).cast()) }
 }
