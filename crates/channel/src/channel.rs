@@ -8,6 +8,7 @@ use crate::cost::Cost;
 use crate::deadline::Deadline;
 use crate::error::{Error, Io, Misuse, PeerMisbehaved};
 use crate::frame::{self, ABORT_TEXT_BYTES, HEADER_BYTES, Header, Kind};
+use crate::link::Link;
 use crate::peer::Fingerprint;
 use crate::transport::Transport;
 
@@ -140,6 +141,22 @@ impl Channel {
     /// is given for each 256 KiB, so that large messages may pass slow links.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
+    }
+
+    /// Makes the link as slow as `link`, for real and in both directions: the peer notices, but needs to do nothing. So
+    /// one side shapes, not both. Costs stay the same. Dropping the channel then waits half a round trip longer.
+    ///
+    /// # Errors
+    /// [`Io::System`] if the system has no more threads or sockets.
+    pub fn shaped(mut self, link: Link) -> Result<Self, Error> {
+        self.transport.shape(link)?;
+        Ok(self)
+    }
+
+    /// Time there and back through the network, as setting up the connection took it, without any shaping. `None` in
+    /// memory, over loopback, and on the side that accepted the connection.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.transport.rtt()
     }
 
     /// SHA-256 of the peer's certificate; `None` in memory, where nobody is authenticated.

@@ -112,6 +112,14 @@ pub enum Misuse {
         /// Why, and what to do.
         problem: String,
     },
+    /// A text or a pair of numbers that is no link.
+    #[error("{text:?} is not a link: {problem}; give lan, wan or RTT,BANDWIDTH such as 20ms,100Mbit")]
+    Link {
+        /// What was given.
+        text: String,
+        /// Why not.
+        problem: &'static str,
+    },
     /// The server name given is neither a host name nor an address.
     #[error("{name:?} is not a host name or an IP address that a certificate could be for")]
     ServerName {

@@ -10,6 +10,8 @@
 //! * bytes from the peer never panic and never allocate by a length that was not checked;
 //! * bytes, messages and rounds are counted exactly ([`Cost`]), independent of TLS.
 //!
+//! A channel can be shaped to a slower [`Link`] than it has, to find out what a protocol costs there.
+//!
 //! Threat model: the network is hostile (it may read, alter, delay or drop anything); TLS reduces it to one that can
 //! only delay or cut the link. The peer is authenticated by its certificate; what it sends is checked for form here and
 //! for meaning by the protocols above. Lengths and timing of messages are visible to the network.
@@ -24,10 +26,12 @@ mod frame;
 mod inbound;
 #[cfg(feature = "testing")]
 mod intercept;
+mod link;
 mod memory;
 mod peer;
 #[cfg(feature = "testing")]
 pub mod record;
+mod shape;
 mod socket;
 #[cfg(feature = "testing")]
 pub mod tamper;
@@ -38,5 +42,6 @@ pub use abort::AbortReason;
 pub use channel::{Channel, DEFAULT_TIMEOUT};
 pub use cost::Cost;
 pub use error::{Error, Io, Misuse, PeerMisbehaved};
+pub use link::Link;
 pub use memory::pair;
 pub use peer::Fingerprint;

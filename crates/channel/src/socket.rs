@@ -2,7 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,7 +14,8 @@ use crate::error::{Error, Io};
 /// How long a closing side keeps taking in what the peer still sends, so that the peer gets to read the last word.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A connected, non-blocking TCP socket without Nagle's delay.
+/// A connected, non-blocking socket: TCP without Nagle's delay, or one end of a pair in this process, which the type
+/// serves as well because the calls are the same for all streams.
 pub(crate) struct Socket(TcpStream);
 
 impl Socket {
@@ -21,6 +23,17 @@ impl Socket {
         let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
         prepared.map_err(|error| failure("preparing a socket", &error))?;
         Ok(Self(stream))
+    }
+
+    /// Two connected sockets in this process.
+    pub fn pair() -> Result<(Self, Self), Error> {
+        let local = |stream: UnixStream| -> io::Result<Self> {
+            stream.set_nonblocking(true)?;
+            Ok(Self(OwnedFd::from(stream).into()))
+        };
+        UnixStream::pair()
+            .and_then(|(a, b)| Ok((local(a)?, local(b)?)))
+            .map_err(|error| failure("making a pair of sockets", &error))
     }
 
     /// Reads what is there into `out`; `None` if nothing is there yet, `Some(0)` if the peer will send nothing more.
@@ -62,6 +75,18 @@ impl Socket {
         Ok(read && ready.intersects(PollFlags::IN | PollFlags::ERR | PollFlags::HUP))
     }
 
+    /// Tells the peer that nothing more comes.
+    pub fn end_sending(&self) {
+        // A peer that is gone needs not be told.
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+
+    /// Takes nothing more; the other end of a pair is told when it writes.
+    pub fn end_receiving(&self) {
+        // As above.
+        let _ = self.0.shutdown(Shutdown::Read);
+    }
+
     /// Ends the sending side, takes in and forgets what the peer still sends for a second at most, then ends it all.
     ///
     /// Closing a socket with unread bytes resets the connection, and a reset may overtake the last word.
@@ -85,19 +110,31 @@ impl Socket {
     }
 }
 
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// Waits until `source` is ready for one of `flags`, or has failed.
 pub(crate) fn wait_for(source: &impl AsFd, flags: PollFlags, deadline: &Deadline) -> Result<PollFlags, Error> {
     loop {
-        let left = deadline.remaining()?;
-        // A wait too long for the system's clock is cut to an hour and taken up again.
-        let left = left.min(Duration::from_secs(3600));
-        let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
         let mut sources = [PollFd::new(source, flags)];
-        match poll(&mut sources, Some(&limit)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => return Ok(sources[0].revents()),
-            Err(errno) => return Err(failure("waiting for the network", &errno.into())),
+        if poll_for(&mut sources, deadline.remaining()?)? {
+            return Ok(sources[0].revents());
         }
+    }
+}
+
+/// Waits until one of `sources` is ready or has failed, until `limit` has passed, or less; whether one is ready.
+pub(crate) fn poll_for(sources: &mut [PollFd<'_>], limit: Duration) -> Result<bool, Error> {
+    // A wait too long for the system's clock is cut to an hour.
+    let limit = limit.min(Duration::from_secs(3600));
+    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    match poll(sources, Some(&limit)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(errno) => Err(failure("waiting for the network", &errno.into())),
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a channel needs from below: an ordered stream of bytes in both directions.
 
+use std::time::Duration;
+
 use crate::deadline::Deadline;
 use crate::error::Error;
+use crate::link::Link;
 use crate::peer::Peer;
 
 /// A two-way byte stream to one peer.
@@ -21,8 +24,16 @@ pub(crate) trait Transport: Send {
     /// Ends the link such that what was flushed still reaches a peer that is alive. Waits a second at most.
     fn close(&mut self);
 
+    /// Makes both directions as slow as `link`, from now on.
+    fn shape(&mut self, link: Link) -> Result<(), Error>;
+
     /// The authenticated peer, if the transport authenticates.
     fn peer(&self) -> Option<&Peer> {
+        None
+    }
+
+    /// Time there and back through the network, where that is known.
+    fn rtt(&self) -> Option<Duration> {
         None
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
@@ -39,19 +39,24 @@ pub fn connect(
         .map_err(|_| Misuse::ServerName { name: server_name.to_owned() })?;
     let config = config::client(identity, trust)?;
     let mut deadline = Deadline::after(timeout, "a connection to the server");
-    let stream = reach(host, port, &deadline)?;
+    let (stream, rtt) = reach(host, port, &deadline)?;
     let connection = ClientConnection::new(config, name).map_err(translate)?;
-    let session = Session::establish(Socket::new(stream)?, connection, &mut deadline)?;
+    let session = Session::establish(Socket::new(stream)?, rtt, connection, &mut deadline)?;
     Ok(Channel::new(Box::new(session)))
 }
 
-/// Connects to the first address of the host that answers.
-fn reach(host: &str, port: u16, deadline: &Deadline) -> Result<TcpStream, Error> {
+/// Connects to the first address of the host that answers; how long that took, unless it is this machine.
+fn reach(host: &str, port: u16, deadline: &Deadline) -> Result<(TcpStream, Option<Duration>), Error> {
     let addresses = resolve(host, port, deadline)?;
     let mut last = None;
     for address in addresses {
+        let start = Instant::now();
         match TcpStream::connect_timeout(&address, deadline.remaining()?) {
-            Ok(stream) => return Ok(stream),
+            // TCP asks and is answered by the peer's system: one round trip.
+            Ok(stream) => {
+                let near = address.ip().to_canonical().is_loopback();
+                return Ok((stream, (!near).then(|| start.elapsed())));
+            }
             Err(error) => last = Some(error),
         }
     }

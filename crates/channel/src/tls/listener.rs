@@ -91,7 +91,7 @@ impl Pending {
     pub fn handshake(self, timeout: Duration) -> Result<Channel, Error> {
         let mut deadline = Deadline::after(timeout, "the client's TLS handshake");
         let connection = ServerConnection::new(self.config).map_err(translate)?;
-        let session = Session::establish(Socket::new(self.stream)?, connection, &mut deadline)?;
+        let session = Session::establish(Socket::new(self.stream)?, None, connection, &mut deadline)?;
         Ok(Channel::new(Box::new(session)))
     }
 }

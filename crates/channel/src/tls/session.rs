@@ -1,7 +1,9 @@
 //! A TLS session over a socket that never blocks, as a transport.
 
 use std::io::{self, BufRead, Read, Write};
+use std::mem;
 use std::ops::Range;
+use std::time::Duration;
 
 use rustls::Connection;
 
@@ -11,7 +13,9 @@ use super::subject;
 use crate::deadline::Deadline;
 use crate::error::{Error, Io, PeerMisbehaved};
 use crate::inbound::Inbound;
+use crate::link::Link;
 use crate::peer::Peer;
+use crate::shape::Relay;
 use crate::socket::Socket;
 use crate::transport::Transport;
 
@@ -27,7 +31,10 @@ const ACCEPTED: u8 = 1;
 
 /// An established session, or one being established.
 pub(super) struct Session {
+    /// Before the relays: they are told that this side leaves by its end.
     socket: Socket,
+    /// What stands between `socket` and the network.
+    relays: Vec<Relay>,
     connection: Connection,
     /// Bytes from the socket; `fresh` of them are not yet given to `connection`.
     raw: Vec<u8>,
@@ -38,17 +45,21 @@ pub(super) struct Session {
     ended: bool,
     closed: bool,
     peer: Option<Peer>,
+    rtt: Option<Duration>,
 }
 
 impl Session {
-    /// Runs the handshake of `connection` over `socket` until both sides have accepted each other.
+    /// Runs the handshake of `connection` over `socket` until both sides have accepted each other. `rtt`: what is known
+    /// of the network.
     pub fn establish(
         socket: Socket,
+        rtt: Option<Duration>,
         connection: impl Into<Connection>,
         deadline: &mut Deadline,
     ) -> Result<Self, Error> {
         let mut session = Self {
             socket,
+            relays: Vec::new(),
             connection: connection.into(),
             raw: vec![0; READ_BYTES],
             fresh: 0..0,
@@ -56,6 +67,7 @@ impl Session {
             ended: false,
             closed: false,
             peer: None,
+            rtt,
         };
         session.connection.set_buffer_limit(None);
         let shaken = session.shake_hands(deadline);
@@ -226,8 +238,19 @@ impl Transport for Session {
         }
     }
 
+    fn shape(&mut self, link: Link) -> Result<(), Error> {
+        let (near, inner) = Socket::pair()?;
+        let network = mem::replace(&mut self.socket, near);
+        self.relays.push(Relay::start(inner, network, link)?);
+        Ok(())
+    }
+
     fn peer(&self) -> Option<&Peer> {
         self.peer.as_ref()
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        self.rtt
     }
 }
 

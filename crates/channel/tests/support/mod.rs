@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use privet_channel::tls::{Identity, Listener, Trust, connect};
-use privet_channel::{Channel, Error, pair};
+use privet_channel::{Channel, Error, Link, pair};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair,
@@ -86,12 +86,19 @@ pub fn tls_pair() -> (Channel, Channel) {
     (client.expect("the client's channel"), server.expect("the server's channel"))
 }
 
-/// Runs a test over memory and over TLS.
+/// A link that tests have time for.
+pub fn quick() -> Link {
+    Link::new(Duration::from_millis(2), 8e9).expect("a link")
+}
+
+/// Runs a test over memory and over TLS, each as it is and shaped.
 pub fn on_every_link(test: impl Fn(Channel, Channel)) {
-    let (a, b) = pair();
-    test(a, b);
-    let (a, b) = tls_pair();
-    test(a, b);
+    for make in [pair, tls_pair] {
+        let (a, b) = make();
+        test(a, b);
+        let (a, b) = make();
+        test(a.shaped(quick()).expect("shaped"), b);
+    }
 }
 
 /// Runs both parties at once, each on its own thread, and returns what they return.
