@@ -85,6 +85,9 @@ pub enum PeerMisbehaved {
     /// A control message is not what was due.
     #[error("a control message is not readable: {0}")]
     ControlMessage(String),
+    /// The public half that it sent is no program.
+    #[error("the program that it describes is not usable: {0}")]
+    Program(String),
     /// It asked for what this side does not grant.
     #[error("its request was refused: {0}")]
     Request(String),

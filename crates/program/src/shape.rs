@@ -4,6 +4,10 @@ use crate::operation::{Operator, Window};
 
 type Shape = Vec<usize>;
 
+/// Most elements that all windows of one pooling may read together, so that a program from a peer cannot keep a client
+/// busy for long; ImageNet models read some millions.
+const MAX_READS: usize = 1 << 28;
+
 /// The shape that `operator` gives on inputs of these shapes; `declared` is the output's shape in the file, which
 /// reshape and broadcast take as their target.
 pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]) -> Result<Shape, String> {
@@ -41,6 +45,11 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
             // A window that hangs over the edge is fine as long as it has an element on the image, so the number of
             // positions is the file's choice (ONNX's ceil_mode); each is checked to hold an element.
             let [out_n, out_c, oh, ow] = image(declared)?;
+            let reads =
+                declared.iter().chain(&window.kernel).try_fold(1usize, |product, &size| product.checked_mul(size));
+            if reads.is_none_or(|reads| reads > MAX_READS) {
+                return Err(format!("windows of {:?} at {declared:?} positions are too many to read", window.kernel));
+            }
             for (axis, (size, count)) in [(h, oh), (w, ow)].into_iter().enumerate() {
                 covered(window, axis, size, count)?;
             }
@@ -131,13 +140,13 @@ fn reach(window: &Window, axis: usize) -> Result<usize, String> {
 /// Checks that each of `count` window positions along `axis` holds at least one of `size` elements.
 fn covered(window: &Window, axis: usize, size: usize, count: usize) -> Result<(), String> {
     reach(window, axis)?;
+    let (kernel, dilation) = (window.kernel[axis], window.dilation[axis]);
     for position in 0..count {
         let start = position.checked_mul(window.stride[axis]).ok_or("the stride overflows")?;
-        let holds = (0..window.kernel[axis]).any(|k| {
-            let at = start.saturating_add(k.saturating_mul(window.dilation[axis]));
-            at.checked_sub(window.padding[axis]).is_some_and(|at| at < size)
-        });
-        if !holds {
+        // The first element that is not on the padding before the image.
+        let skipped = window.padding[axis].saturating_sub(start).div_ceil(dilation);
+        let first = start.saturating_add(skipped.saturating_mul(dilation)).saturating_sub(window.padding[axis]);
+        if skipped >= kernel || first >= size {
             return Err(format!("window {position} of axis {axis} holds no element of the image"));
         }
     }

@@ -10,21 +10,31 @@ use crate::errors::Failure;
 #[pyclass(frozen)]
 pub(crate) struct Plan(pub(crate) gmw::Plan);
 
-pub(crate) fn rounds(name: &str) -> Result<gmw::Rounds, Failure> {
-    match name {
-        "linear" => Ok(gmw::Rounds::Linear),
-        "log" => Ok(gmw::Rounds::Log),
-        other => Err(privet_party::Error::Misuse(format!("rounds are \"linear\" or \"log\", not {other:?}")).into()),
-    }
+fn options(rounds: &str, truncation: &str) -> Result<gmw::Options, Failure> {
+    let rounds = match rounds {
+        "linear" => gmw::Rounds::Linear,
+        "log" => gmw::Rounds::Log,
+        other => return Err(misuse(format!("rounds are \"linear\" or \"log\", not {other:?}"))),
+    };
+    let truncation = match truncation {
+        "one-bit" => gmw::Truncation::OneBit,
+        "exact" => gmw::Truncation::Exact,
+        other => return Err(misuse(format!("truncation is \"one-bit\" or \"exact\", not {other:?}"))),
+    };
+    Ok(gmw::Options { rounds, truncation })
+}
+
+fn misuse(problem: String) -> Failure {
+    privet_party::Error::Misuse(problem).into()
 }
 
 #[pymethods]
 impl Plan {
-    /// `public`: the public half's bytes; `rounds`: `linear` or `log`.
+    /// `public`: the public half's bytes; `rounds`: `linear` or `log`; `truncation`: `one-bit` or `exact`.
     #[new]
-    #[pyo3(signature = (public, rounds))]
-    fn new(public: &[u8], rounds: &str) -> Result<Self, Failure> {
-        Ok(Self(gmw::Plan::new(Program::parse(public)?, self::rounds(rounds)?)?))
+    #[pyo3(signature = (public, rounds, truncation))]
+    fn new(public: &[u8], rounds: &str, truncation: &str) -> Result<Self, Failure> {
+        Ok(Self(gmw::Plan::new(Program::parse(public)?, options(rounds, truncation)?)?))
     }
 
     /// The program's name: SHA-256 of the public half, in hexadecimal.

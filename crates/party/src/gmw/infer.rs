@@ -1,7 +1,7 @@
 //! The online job: the steps of a plan on one input.
 
 use privet_channel::Channel;
-use privet_gmw::{Party, Ties};
+use privet_gmw::{Party, Ties, Truncation};
 use privet_ot::{Role, Stock};
 use privet_program::{Operation, Operator};
 use privet_ring::Modulus;
@@ -92,7 +92,7 @@ fn run(
         let (name, operator) = state.describe(step);
         observer.progress(Phase::Online, done, total, name);
         recorder.layer(name, operator, channel, |channel| {
-            let mut party = Party { role, channel, stock: &mut *stock, rounds: plan.rounds() };
+            let mut party = Party { role, channel, stock: &mut *stock, rounds: plan.options().rounds };
             state.step(step, &mut party, &mut side)
         })?;
     }
@@ -100,7 +100,7 @@ fn run(
     observer.progress(Phase::Online, total - 1, total, "output");
     for output in program.outputs() {
         recorder.layer(&output.name, "reveal", channel, |channel| {
-            let mut party = Party { role, channel, stock: &mut *stock, rounds: plan.rounds() };
+            let mut party = Party { role, channel, stock: &mut *stock, rounds: plan.options().rounds };
             let ring = Modulus::new(state.widths[output.value]);
             let opened = privet_gmw::open_to_client(&mut party, &state.shares[output.value], ring)?;
             outputs.extend(opened.map(|values| (ring, values)));
@@ -179,7 +179,10 @@ impl<'a> State<'a> {
         let (x, ring) = (&self.shares[input], Modulus::new(self.widths[input]));
         let result = match &operation.operator {
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => self.linear(index, side),
-            Operator::Truncate { bits } => privet_gmw::drop_low_bits(party, x, *bits, ring),
+            Operator::Truncate { bits } => match self.plan.options().truncation {
+                Truncation::OneBit => privet_gmw::drop_low_bits(party, x, *bits, ring),
+                Truncation::Exact => privet_gmw::truncate_exactly(party, x, *bits, ring)?,
+            },
             Operator::Relu => privet_gmw::relu(party, x, ring)?,
             Operator::MaxPool2d { window } => {
                 privet_gmw::max_pool(party, x, &window_groups(program, operation, window), ring)?

@@ -7,11 +7,12 @@
 
 use std::collections::HashMap;
 
-use privet_gmw::{Rounds, cost};
+use privet_gmw::{Truncation, cost};
 use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use privet_program::{Operation, Operator, Program, Window};
 use privet_ring::window::Windows;
 
+use super::Options;
 use super::turns::Turns;
 use crate::Error;
 
@@ -53,7 +54,7 @@ pub struct LinearLayer {
 #[derive(Debug)]
 pub struct Plan {
     program: Program,
-    rounds: Rounds,
+    options: Options,
     steps: Vec<Step>,
     /// Ring width of each value when it is written, in bits; operations that need the wide ring extend it first.
     written: Vec<u32>,
@@ -64,12 +65,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans `program` with comparisons of the given depth.
+    /// Plans `program` with these options; a bare [`privet_gmw::Rounds`] will do.
     ///
     /// # Errors
     /// [`Error::Linear`] if a linear layer does not fit BFV's secure parameters.
-    pub fn new(program: Program, rounds: Rounds) -> Result<Self, Error> {
-        let mut planner = Planner::new(&program, rounds);
+    pub fn new(program: Program, options: impl Into<Options>) -> Result<Self, Error> {
+        let options = options.into();
+        let mut planner = Planner::new(&program, options);
         for index in 0..program.operations().len() {
             planner.operation(index);
         }
@@ -86,7 +88,7 @@ impl Plan {
         };
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear = linear.into_iter().zip(plans).map(place).collect();
-        Ok(Self { rounds, steps, written, masks, linear, cost, program })
+        Ok(Self { options, steps, written, masks, linear, cost, program })
     }
 
     /// The program.
@@ -94,9 +96,9 @@ impl Plan {
         &self.program
     }
 
-    /// Depth of comparisons.
-    pub fn rounds(&self) -> Rounds {
-        self.rounds
+    /// What both parties chose.
+    pub fn options(&self) -> Options {
+        self.options
     }
 
     /// The steps in order.
@@ -133,7 +135,7 @@ impl Plan {
 
 struct Planner<'a> {
     program: &'a Program,
-    rounds: Rounds,
+    options: Options,
     steps: Vec<Step>,
     /// Current width of each value.
     widths: Vec<u32>,
@@ -148,11 +150,11 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(program: &'a Program, rounds: Rounds) -> Self {
+    fn new(program: &'a Program, options: Options) -> Self {
         let widths = vec![program.ring_bits(); program.values().len()];
         Self {
             program,
-            rounds,
+            options,
             steps: Vec::new(),
             written: widths.clone(),
             widths,
@@ -177,13 +179,16 @@ impl<'a> Planner<'a> {
             Operator::Argmax { .. } => self.program.ring_bits(),
             _ => width,
         };
+        let Options { rounds, truncation } = self.options;
         let cost = match &operation.operator {
-            Operator::Relu => cost::relu(len, width, self.rounds),
-            Operator::MaxPool2d { window } => {
-                let sizes = window_groups(self.program, operation, window).into_iter().map(|group| group.len());
-                cost::max_pool(sizes, width, self.rounds)
+            Operator::Truncate { bits } if truncation == Truncation::Exact => {
+                cost::truncate_exactly(len, *bits, width, rounds)
             }
-            Operator::Argmax { .. } => cost::argmax(out, len / out, width, self.program.ring_bits(), self.rounds),
+            Operator::Relu => cost::relu(len, width, rounds),
+            Operator::MaxPool2d { window } => {
+                cost::max_pool(window_sizes(self.program, operation, window), width, rounds)
+            }
+            Operator::Argmax { .. } => cost::argmax(out, len / out, width, self.program.ring_bits(), rounds),
             _ => cost::Cost::default(),
         };
         self.exchange(cost);
@@ -276,20 +281,32 @@ fn linear_layer<'a>(program: &Program, operation: &'a Operation) -> Option<(&'a 
     }
 }
 
-/// Indices into a pooling's input that each of its outputs reads.
-pub(crate) fn window_groups(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<usize>> {
+/// The windows of a pooling on one image plane.
+fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows {
     let input = &program.value(operation.inputs[0]).shape;
     let output = &program.value(operation.output).shape;
-    let plane = input[2] * input[3];
-    let windows = Windows {
+    Windows {
         image: [input[2], input[3]],
         positions: [output[2], output[3]],
         kernel: window.kernel,
         stride: window.stride,
         origin: [window.padding[0], window.padding[1]],
         dilation: window.dilation,
-    };
-    let elements = windows.elements();
+    }
+}
+
+/// Number of elements that each output of a pooling reads.
+fn window_sizes(program: &Program, operation: &Operation, window: &Window) -> impl Iterator<Item = usize> {
+    let planes = program.value(operation.output).shape[..2].iter().product();
+    let sizes: Vec<usize> = windows(program, operation, window).elements().iter().map(Vec::len).collect();
+    std::iter::repeat_n(sizes, planes).flatten()
+}
+
+/// Indices into a pooling's input that each of its outputs reads.
+pub(crate) fn window_groups(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<usize>> {
+    let input = &program.value(operation.inputs[0]).shape;
+    let plane = input[2] * input[3];
+    let elements = windows(program, operation, window).elements();
     (0..input[0] * input[1])
         .flat_map(|image| elements.iter().map(move |group| group.iter().map(|&at| image * plane + at).collect()))
         .collect()

@@ -6,7 +6,7 @@ use privet_program::Program;
 
 use super::messages::{self, Accepted, Granted, Request};
 use crate::gmw::{self, ClientMaterial, Plan};
-use crate::{Error, MaterialId, Metadata, Observer, Report, Store, StoreError};
+use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError};
 
 /// A session with a server.
 pub struct Client {
@@ -29,13 +29,13 @@ impl Client {
     /// user expects.
     ///
     /// # Errors
-    /// [`Error::Channel`] if the server has no such model (its reason says so); [`Error::Program`] if what it sends is
-    /// not a consistent program.
+    /// [`Error::Channel`] if the server has no such model (its reason says so); [`Error::PeerMisbehaved`] if what it
+    /// sends is not a consistent program.
     pub fn describe(&mut self, model: Option<&str>) -> Result<Vec<u8>, Error> {
         self.guarded(|client| {
             messages::send(&mut client.channel, &Request::Describe { model: model.map(str::to_owned) })?;
             let bytes = client.channel.recv_at_most(messages::MAX_PROGRAM)?;
-            Program::parse(&bytes)?;
+            Program::parse(&bytes).map_err(|error| PeerMisbehaved::Program(error.to_string()))?;
             Ok(bytes)
         })
     }
@@ -48,9 +48,8 @@ impl Client {
         self.guarded(|client| {
             let mut nonce = [0; 16];
             Prg::from_os()?.fill(&mut nonce);
-            let program = plan.program().hash().to_string();
-            let rounds = plan.rounds().into();
-            let request = Request::Prepare { program: program.clone(), suite: "gmw".into(), rounds, nonce };
+            let (program, suite) = (plan.program().hash().to_string(), plan.options().suite().to_owned());
+            let request = Request::Prepare { program: program.clone(), suite: suite.clone(), nonce };
             messages::send(&mut client.channel, &request)?;
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 
@@ -59,7 +58,7 @@ impl Client {
             let metadata = Metadata {
                 id: id.clone(),
                 program,
-                suite: suite_name(plan),
+                suite,
                 role: "client".into(),
                 peer: client.channel.peer().map(|peer| peer.to_string()).unwrap_or_default(),
             };
@@ -81,7 +80,7 @@ impl Client {
     fn fits(&self, piece: &Metadata, plan: &Plan) -> bool {
         piece.role == "client"
             && piece.program == plan.program().hash().to_string()
-            && piece.suite == suite_name(plan)
+            && piece.suite == plan.options().suite()
             && piece.peer == self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
     }
 
@@ -127,13 +126,5 @@ impl Client {
                 self.channel.abort(error.abort_reason());
             }
         })
-    }
-}
-
-/// The suite and the options that its material depends on.
-pub(super) fn suite_name(plan: &Plan) -> String {
-    match plan.rounds() {
-        gmw::Rounds::Linear => "gmw linear".into(),
-        gmw::Rounds::Log => "gmw log".into(),
     }
 }

@@ -1,7 +1,6 @@
 //! Control messages: a greeting of fixed length, then small JSON.
 
 use privet_channel::Channel;
-use privet_gmw::Rounds;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -24,7 +23,7 @@ pub(super) enum Request {
     /// The public half of a model, by name, or of the only one served.
     Describe { model: Option<String> },
     /// To make material for one inference of a program.
-    Prepare { program: String, suite: String, rounds: RoundsName, nonce: [u8; 16] },
+    Prepare { program: String, suite: String, nonce: [u8; 16] },
     /// To use up material.
     Infer { program: String, material: MaterialId },
     /// To end the session.
@@ -41,32 +40,6 @@ pub(super) struct Granted {}
 pub(super) struct Accepted {
     /// The server's part of a new piece's name.
     pub nonce: [u8; 16],
-}
-
-/// [`Rounds`] by name.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum RoundsName {
-    Linear,
-    Log,
-}
-
-impl From<Rounds> for RoundsName {
-    fn from(rounds: Rounds) -> Self {
-        match rounds {
-            Rounds::Linear => Self::Linear,
-            Rounds::Log => Self::Log,
-        }
-    }
-}
-
-impl From<RoundsName> for Rounds {
-    fn from(name: RoundsName) -> Self {
-        match name {
-            RoundsName::Linear => Self::Linear,
-            RoundsName::Log => Self::Log,
-        }
-    }
 }
 
 /// Both sides send magic and version and check the other's.

@@ -4,20 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use privet_channel::{AbortReason, Channel};
-use privet_gmw::Rounds;
 use privet_prg::Prg;
 use privet_program::{Program, Weights};
 
-use super::client::suite_name;
 use super::messages::{self, Accepted, Granted, Request};
-use crate::gmw::{self, Model, Plan, ServerMaterial};
+use crate::gmw::{self, Model, Options, Plan, ServerMaterial};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
 
-/// A program that the server offers: its public half as clients get it, planned for both depths, and its weights.
+/// A program that the server offers: its public half as clients get it, planned for all options, and its weights.
 pub struct Served {
     public: Vec<u8>,
-    linear_rounds: Plan,
-    log_rounds: Plan,
+    plans: [Plan; 4],
     model: Model,
 }
 
@@ -30,22 +27,21 @@ impl Served {
     pub fn new(public: Vec<u8>, weights: &[u8]) -> Result<Self, Error> {
         let program = Program::parse(&public)?;
         let weights = Weights::parse(weights, &program)?;
-        let linear_rounds = Plan::new(program.clone(), Rounds::Linear)?;
-        let model = Model::new(&linear_rounds, weights)?;
-        let log_rounds = Plan::new(program, Rounds::Log)?;
-        Ok(Self { public, linear_rounds, log_rounds, model })
+        let plan = |options| Plan::new(program.clone(), options);
+        let [a, b, c, d] = Options::ALL.map(plan);
+        let plans = [a?, b?, c?, d?];
+        let model = Model::new(&plans[0], weights)?;
+        Ok(Self { public, plans, model })
     }
 
     /// The program.
     pub fn program(&self) -> &Program {
-        self.linear_rounds.program()
+        self.plans[0].program()
     }
 
-    fn plan(&self, rounds: Rounds) -> &Plan {
-        match rounds {
-            Rounds::Linear => &self.linear_rounds,
-            Rounds::Log => &self.log_rounds,
-        }
+    /// The plan for a suite with its options.
+    fn plan(&self, suite: &str) -> Option<&Plan> {
+        self.plans.iter().find(|plan| plan.options().suite() == suite)
     }
 }
 
@@ -170,8 +166,8 @@ impl Session<'_> {
         loop {
             match messages::receive(self.channel)? {
                 Request::Describe { model } => on_event(self.describe(model.as_deref())?),
-                Request::Prepare { program, suite, rounds, nonce } => {
-                    on_event(self.prepare(&program, &suite, rounds.into(), &nonce, observer)?);
+                Request::Prepare { program, suite, nonce } => {
+                    on_event(self.prepare(&program, &suite, &nonce, observer)?);
                 }
                 Request::Infer { program, material } => on_event(self.infer(&program, material, observer)?),
                 Request::Bye => return Ok(()),
@@ -194,15 +190,13 @@ impl Session<'_> {
         &mut self,
         program: &str,
         suite: &str,
-        rounds: Rounds,
         client_nonce: &[u8; 16],
         observer: &mut dyn Observer,
     ) -> Result<Event, Refusal> {
         let served = self.served(program)?;
-        if suite != "gmw" {
-            return Err(Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}")));
-        }
-        let plan = served.plan(rounds);
+        let plan = served.plan(suite).ok_or_else(|| {
+            Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"))
+        })?;
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
         messages::send(self.channel, &Accepted { nonce })?;
@@ -212,7 +206,7 @@ impl Session<'_> {
         let metadata = Metadata {
             id: id.clone(),
             program: program.to_owned(),
-            suite: suite_name(plan),
+            suite: suite.to_owned(),
             role: "server".into(),
             peer: self.peer(),
         };
@@ -229,9 +223,8 @@ impl Session<'_> {
             let text = format!("material {id} was made for another program or client");
             return Err(Refusal::new(AbortReason::StaleSession, text));
         }
-        let plan = [&served.linear_rounds, &served.log_rounds]
-            .into_iter()
-            .find(|plan| suite_name(plan) == metadata.suite)
+        let plan = served
+            .plan(&metadata.suite)
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
         let material = self.server.store.claim(&id)?;
         let material = ServerMaterial::from_bytes(&material, plan)?;

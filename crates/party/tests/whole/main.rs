@@ -1,6 +1,9 @@
 //! Whole programs between two parties in one process: results, costs, privacy, and what bad peers can do.
 
 mod costs;
+mod hostile_programs;
+mod material;
 mod parties;
 mod privacy;
+mod requests;
 mod results;

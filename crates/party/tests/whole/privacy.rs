@@ -203,6 +203,22 @@ fn masks_and_shares_of_products_are_uniform() {
     }
 }
 
+#[test]
+fn no_mask_and_no_share_comes_twice() {
+    let plan = RESIDUAL.plan(Rounds::Log);
+    let model = RESIDUAL.model(&plan);
+    let preparations = [(); 2].map(|()| prepared(&plan, &model));
+    let assert_distinct = |what: &str, vectors: &dyn Fn(&(ClientMaterial, ServerMaterial)) -> Vec<Vec<u64>>| {
+        let words = preparations.iter().flat_map(vectors).flatten().collect::<Vec<_>>();
+        let distinct: HashSet<_> = words.iter().collect();
+        // Elements of 37 bits: a few of some thousands may agree by chance, not a vector.
+        assert!(distinct.len() + 4 > words.len(), "{what}: {} of {} are distinct", distinct.len(), words.len());
+    };
+    assert_distinct("masks", &|(ours, _)| ours.masks.clone());
+    assert_distinct("the client's shares", &|(ours, _)| ours.shares.clone());
+    assert_distinct("the server's shares", &|(_, theirs)| theirs.shares.clone());
+}
+
 /// What an inference on given material puts on the wire.
 fn online(plan: &Plan, model: &Model, ours: ClientMaterial, theirs: ServerMaterial, inputs: &[Vec<i64>]) -> Phase {
     let (mut near, mut far, transcript): (Channel, Channel, _) = record::pair();
