@@ -36,6 +36,7 @@ def client(
     ] = None,
     suite: options.Suite = "gmw",
     rounds: options.Rounds = "linear",
+    truncation: options.Truncation = "one-bit",
     server_name: Annotated[
         str | None, typer.Option(help="Name in the server's certificate, if it is not the host's.")
     ] = None,
@@ -60,6 +61,7 @@ def client(
             program_hash=program_hash,
             suite=suite,
             rounds=rounds,
+            truncation=truncation,
             server_name=server_name,
             timeout=timeout,
         ) as session,

@@ -23,6 +23,7 @@ def inspect(
     bits: options.Bits = 37,
     scale: options.Scale = 12,
     rounds: options.Rounds = "linear",
+    truncation: options.Truncation = "one-bit",
     input_range: options.InputRange = None,
     linear: Annotated[
         bool, typer.Option("--linear", help="Also print the ciphertexts of every linear layer.")
@@ -36,7 +37,7 @@ def inspect(
     ]
     try:
         compiled = compile(model, bits=bits, scale=scale, input_range=input_range)
-        planned = gmw.plan(compiled.program.to_public_bytes(), rounds)
+        planned = gmw.plan(compiled.program.to_public_bytes(), rounds, truncation)
     except ModelError as error:
         _refused(nodes, error, as_json)
         raise typer.Exit(exit_code(error)) from error
@@ -134,4 +135,4 @@ def _show(console: Console, compiled: Compiled, forecast: gmw.Forecast, linear: 
         client, server = (getattr(forecast, f"{field}_{party}") for party in ("client", "server"))
         traffic.add_row(title, show.size(client), show.size(server))
     console.print(traffic)
-    console.print(f"At most {forecast.online_rounds} online rounds.")
+    console.print(f"{forecast.online_rounds} online rounds.")

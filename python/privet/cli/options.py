@@ -19,6 +19,13 @@ Rounds = Annotated[
         help="Comparisons: `linear` sends the fewest bytes, `log` takes the fewest rounds."
     ),
 ]
+Truncation = Annotated[
+    str,
+    typer.Option(
+        help="Truncations: `one-bit` may be off by one unit in the last place and is free; `exact` "
+        "costs a comparison, and keeps a client that repeats an input from learning by the errors."
+    ),
+]
 Calibration = Annotated[
     Path | None,
     typer.Option(

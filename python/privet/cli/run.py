@@ -28,6 +28,7 @@ def run(
     bits: options.Bits = 37,
     scale: options.Scale = 12,
     rounds: options.Rounds = "linear",
+    truncation: options.Truncation = "one-bit",
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     labels: options.Labels = None,
@@ -49,6 +50,7 @@ def run(
             bits=bits,
             scale=scale,
             rounds=rounds,
+            truncation=truncation,
             calibration=samples,
             input_range=input_range,
             timeout=timeout,
@@ -78,6 +80,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "model": result.model,
         "suite": result.suite,
         "rounds": result.rounds,
+        "truncation": result.truncation,
         "program_hash": result.program_hash,
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
         "argmax_agrees": result.argmax_agrees,
@@ -102,6 +105,6 @@ def _verdict(console: Console, result: Run) -> None:
         "from the fixed-point reference."
     )
     console.print(
-        f"Suite {result.suite}, {result.rounds} rounds, program {result.program_hash[:16]}; two "
-        "processes over TLS on this machine."
+        f"Suite {result.suite}, {result.rounds} rounds, {result.truncation} truncation, program "
+        f"{result.program_hash[:16]}; two processes over TLS on this machine."
     )

@@ -67,6 +67,7 @@ class Client:
         program_hash: str | None = None,
         suite: str = "gmw",
         rounds: str = "linear",
+        truncation: str = "one-bit",
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
@@ -77,7 +78,7 @@ class Client:
         self._session = _native.Client(connection, str(Path(state) / "client"))
         public = self._session.describe(model)
         self.program = Program.from_public_bytes(public)
-        self._plan = gmw.plan(public, rounds)
+        self._plan = gmw.plan(public, rounds, truncation)
         self.suite = suite
         self.server_fingerprint = connection.peer
         self._costs: dict[str, tuple[PhaseCost, tuple[LayerCost, ...]]] = {}

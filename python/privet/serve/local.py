@@ -44,6 +44,7 @@ class Run:
     model: str
     suite: str
     rounds: str
+    truncation: str
     program_hash: str
     outputs: dict[str, Array]
     reference: dict[str, Array]
@@ -64,6 +65,7 @@ def run(
     bits: int = 37,
     scale: int = 12,
     rounds: str = "linear",
+    truncation: str = "one-bit",
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
     timeout: float = 600.0,
@@ -95,9 +97,9 @@ def run(
     )
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         integers, costs = _two_processes(
-            Path(folder), compiled, named, suite, rounds, timeout, progress
+            Path(folder), compiled, named, (suite, rounds, truncation), timeout, progress
         )
-    return _compare(compiled, named, integers, costs, suite, rounds)
+    return _compare(compiled, named, integers, costs, (suite, rounds, truncation))
 
 
 def _compile(
@@ -133,8 +135,7 @@ def _compare(
     inputs: Mapping[str, Array],
     integers: list[Array],
     costs: dict[str, Any],
-    suite: str,
-    rounds: str,
+    options: tuple[str, str, str],
 ) -> Run:
     program = compiled.program
     outputs = decode_output(program, integers)
@@ -146,8 +147,9 @@ def _compare(
         agrees = bool(np.array_equal(outputs[first], reference[first]))
     return Run(
         model=program.model,
-        suite=suite,
-        rounds=rounds,
+        suite=options[0],
+        rounds=options[1],
+        truncation=options[2],
         program_hash=program.program_hash,
         outputs=outputs,
         reference=reference,
@@ -168,8 +170,7 @@ def _two_processes(
     folder: Path,
     compiled: Compiled,
     inputs: Mapping[str, Array],
-    suite: str,
-    rounds: str,
+    options: tuple[str, str, str],
     timeout: float,
     progress: Progress | None,
 ) -> tuple[list[Array], dict[str, Any]]:
@@ -190,8 +191,7 @@ def _two_processes(
             "role": "client",
             "state": str(folder / "c"),
             "port": listening["port"],
-            "suite": suite,
-            "rounds": rounds,
+            **dict(zip(("suite", "rounds", "truncation"), options, strict=True)),
             "inputs": str(folder / "inputs.npz"),
             "result": str(folder / "result.npz"),
             **common,

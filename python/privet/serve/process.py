@@ -61,6 +61,7 @@ def query(job: dict[str, Any]) -> None:
             state=job["state"],
             suite=job["suite"],
             rounds=job["rounds"],
+            truncation=job["truncation"],
             timeout=job["timeout"],
         ) as client,
     ):

@@ -12,8 +12,8 @@ from privet.errors import Misuse
 Rounds = Literal["linear", "log"]
 """Depth of comparisons: `linear` sends the fewest bytes, `log` takes the fewest rounds."""
 
-LINEAR_ERROR = 1
-TRUNCATION_ERROR = 1
+Truncation = Literal["one-bit", "exact"]
+"""What becomes of the carry that a truncation drops: lost for free, or computed."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,7 @@ class LinearForecast:
 class Forecast:
     """What one inference takes, by formula: correlations to make, bytes each way, rounds.
 
-    `correlations` counts each kind; `rounds` is an upper bound, since flights in the same
-    direction join.
+    `correlations` counts each kind; `online_rounds` are those of the party that waits more often.
     """
 
     linear: tuple[LinearForecast, ...]
@@ -46,16 +45,20 @@ class Forecast:
     material_bytes_server: int
 
 
-def plan(public: bytes, rounds: str) -> Plan:
+def plan(public: bytes, rounds: str, truncation: str = "one-bit") -> Plan:
     """Plans a program's public half.
 
     # Errors
-    `Misuse` if `rounds` is unknown or a layer does not fit BFV's secure parameters;
+    `Misuse` if an option is unknown or a layer does not fit BFV's secure parameters;
     `InvalidProgram` if the public half is inconsistent.
     """
     if rounds not in get_args(Rounds):
         raise Misuse(f"rounds is {rounds!r}; {' or '.join(get_args(Rounds))} is possible")
-    return Plan(public, rounds)
+    if truncation not in get_args(Truncation):
+        raise Misuse(
+            f"truncation is {truncation!r}; {' or '.join(get_args(Truncation))} is possible"
+        )
+    return Plan(public, rounds, truncation)
 
 
 def forecast(planned: Plan) -> Forecast:
