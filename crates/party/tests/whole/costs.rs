@@ -2,7 +2,7 @@
 
 use privet_channel::pair;
 use privet_ot::{Demand, FieldBits, Role, Stock, cost as ot_cost};
-use privet_party::gmw::{self, Plan, Rounds};
+use privet_party::gmw::{self, Options, Plan};
 use privet_party::session::Event;
 use privet_party::{Report, Silent};
 use privet_prg::Prg;
@@ -10,9 +10,8 @@ use privet_prg::Prg;
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, both, server, session_over};
 
 fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
-    let depths =
-        |fixture: &'static Fixture| [Rounds::Linear, Rounds::Log].map(|rounds| (fixture, fixture.plan(rounds)));
-    [&*RESIDUAL, &*CHOICE].into_iter().flat_map(depths)
+    let all = |fixture: &'static Fixture| Options::ALL.map(|options| (fixture, fixture.plan(options)));
+    [&*RESIDUAL, &*CHOICE].into_iter().flat_map(all)
 }
 
 /// Client's and server's reports of a preparation and an inference.

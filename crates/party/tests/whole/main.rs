@@ -7,3 +7,4 @@ mod parties;
 mod privacy;
 mod requests;
 mod results;
+mod tampering;

@@ -55,7 +55,7 @@ fn a_client_that_rolls_its_store_back_is_refused_by_the_server() {
     let before = ours.copy();
     session(&server, &ours, |client| infer(client, &CHOICE, &plan, &id));
 
-    assert_eq!(before.ready(), [id.clone()]);
+    assert_eq!(before.ready(), std::slice::from_ref(&id));
     let (error, side) = refused(&server, &before, &plan, &id);
     assert_eq!(aborted(&error), (AbortReason::MaterialUnavailable, ""));
     assert!(matches!(side.result, Err(Error::Store(StoreError::Spent { .. }))));
@@ -227,7 +227,7 @@ fn a_piece_serves_only_the_certificate_that_it_was_made_with() {
         let ready = thief.ready(&plan).expect("a list");
         (thief.infer(&plan, &id, &CHOICE.case.inputs, &mut Silent).map(drop).expect_err("refused"), ready)
     });
-    assert_eq!(ready, [id.clone()]);
+    assert_eq!(ready, std::slice::from_ref(&id));
     let (reason, text) = aborted(&error);
     assert_eq!(reason, AbortReason::StaleSession);
     assert_eq!(text, format!("material {id} was made for another program or client"));

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use privet_channel::{Channel, pair};
-use privet_party::gmw::{Model, Plan, Rounds};
+use privet_party::gmw::{Model, Options, Plan, Truncation};
 use privet_party::session::{Catalog, Client, Event, Served, Server};
 use privet_party::{Error, MaterialId, Silent, Store};
 use privet_program::{Program, Weights};
@@ -24,13 +24,19 @@ pub struct Case {
     outputs: Vec<Vec<i64>>,
     /// How far each output may be off; none for an index, which must be right.
     bounds: Vec<Option<u64>>,
+    /// The same if truncations are exact.
+    exact_bounds: Vec<Option<u64>>,
 }
 
 impl Case {
-    /// Panics unless `outputs` are right.
-    pub fn check(&self, outputs: &[Vec<i64>]) {
+    /// Panics unless `outputs` are right for these options.
+    pub fn check(&self, outputs: &[Vec<i64>], options: Options) {
+        let bounds = match options.truncation {
+            Truncation::OneBit => &self.bounds,
+            Truncation::Exact => &self.exact_bounds,
+        };
         assert_eq!(outputs.len(), self.outputs.len());
-        for ((actual, expected), bound) in outputs.iter().zip(&self.outputs).zip(&self.bounds) {
+        for ((actual, expected), bound) in outputs.iter().zip(&self.outputs).zip(bounds) {
             assert_eq!(actual.len(), expected.len());
             let error = actual.iter().zip(expected).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0);
             assert!(error <= bound.unwrap_or(0), "{actual:?} is {error} from {expected:?}, the bound is {bound:?}");
@@ -57,8 +63,8 @@ impl Fixture {
         Program::parse(&self.public).expect("a program")
     }
 
-    pub fn plan(&self, rounds: Rounds) -> Plan {
-        Plan::new(self.program(), rounds).expect("a plan")
+    pub fn plan(&self, options: impl Into<Options>) -> Plan {
+        Plan::new(self.program(), options).expect("a plan")
     }
 
     pub fn model(&self, plan: &Plan) -> Model {
@@ -173,7 +179,7 @@ pub fn prepare(client: &mut Client, plan: &Plan) -> MaterialId {
 /// Infers on the fixture's own inputs and checks what comes out.
 pub fn infer(client: &mut Client, fixture: &Fixture, plan: &Plan, id: &MaterialId) {
     let (outputs, _) = client.infer(plan, id, &fixture.case.inputs, &mut Silent).expect("an inference");
-    fixture.case.check(&outputs);
+    fixture.case.check(&outputs, plan.options());
 }
 
 /// Runs the two halves of a job, each on a thread of its own.

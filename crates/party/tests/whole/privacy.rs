@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
 use privet_party::Silent;
-use privet_party::gmw::{self, ClientMaterial, Model, Plan, Rounds, ServerMaterial};
+use privet_party::gmw::{self, ClientMaterial, Model, Options, Plan, Rounds, ServerMaterial};
 use privet_party::session::Client;
 use privet_prg::{Prg, Seed};
 use privet_ring::Modulus;
@@ -122,7 +122,7 @@ fn two_runs_on_the_same_input_share_no_message() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
         let plan = fixture.plan(Rounds::Log);
         let [one, other] = [(); 2].map(|()| run(&plan, &fixture.case.inputs));
-        fixture.case.check(&one.outputs);
+        fixture.case.check(&one.outputs, plan.options());
         assert!(!repeats(&one.offline, &other.offline), "the offline phase repeats itself");
         assert!(!repeats(&one.online, &other.online), "the online phase repeats itself");
         assert!(!repeats(&one.offline, &one.online), "the online phase repeats the offline phase");
@@ -132,8 +132,8 @@ fn two_runs_on_the_same_input_share_no_message() {
 #[test]
 fn lengths_directions_and_rounds_do_not_depend_on_the_input() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
-        for rounds in [Rounds::Linear, Rounds::Log] {
-            let plan = fixture.plan(rounds);
+        for options in Options::ALL {
+            let plan = fixture.plan(options);
             let forms: HashSet<_> = inputs(fixture)
                 .iter()
                 .map(|inputs| run(&plan, inputs))
@@ -152,8 +152,8 @@ fn data_lengths(offline: &Phase) -> [Vec<usize>; 2] {
 #[test]
 fn online_messages_are_balanced() {
     let mut long = 0;
-    for rounds in [Rounds::Linear, Rounds::Log] {
-        let plan = RESIDUAL.plan(rounds);
+    for options in Options::ALL {
+        let plan = RESIDUAL.plan(options);
         for inputs in inputs(&RESIDUAL) {
             let run = run(&plan, &inputs);
             assert_eq!(unbalanced(&run.online), Vec::<usize>::new());
@@ -182,8 +182,10 @@ fn the_shares_that_the_server_reveals_are_uniform_in_every_bit() {
     }
 }
 
-/// Both halves of the material of a plan.
-fn prepared(plan: &Plan, model: &Model) -> (ClientMaterial, ServerMaterial) {
+/// The client's and the server's half of one piece.
+type Halves = (ClientMaterial, ServerMaterial);
+
+fn prepared(plan: &Plan, model: &Model) -> Halves {
     let (mut near, mut far) = pair();
     both(
         || gmw::prepare_client(&mut near, plan, &mut Silent).expect("material").0,
@@ -208,7 +210,7 @@ fn no_mask_and_no_share_comes_twice() {
     let plan = RESIDUAL.plan(Rounds::Log);
     let model = RESIDUAL.model(&plan);
     let preparations = [(); 2].map(|()| prepared(&plan, &model));
-    let assert_distinct = |what: &str, vectors: &dyn Fn(&(ClientMaterial, ServerMaterial)) -> Vec<Vec<u64>>| {
+    let assert_distinct = |what: &str, vectors: &dyn Fn(&Halves) -> Vec<Vec<u64>>| {
         let words = preparations.iter().flat_map(vectors).flatten().collect::<Vec<_>>();
         let distinct: HashSet<_> = words.iter().collect();
         // Elements of 37 bits: a few of some thousands may agree by chance, not a vector.

@@ -37,7 +37,8 @@ fn say(server: &Server, messages: &[Vec<u8>]) -> (Abort, Error) {
     let (abort, side) = over(pair(), server, |mut channel| {
         channel.set_timeout(PATIENCE);
         for message in messages {
-            channel.send(message).expect("sent");
+            // The server may give up before it has all of a long message; the receive tells why.
+            let _ = channel.send(message);
         }
         abort_of(&mut channel)
     });
@@ -175,7 +176,8 @@ fn client_of<T>(answers: &[Vec<u8>], work: impl FnOnce(&mut Client) -> Result<T,
         let serving = scope.spawn(move || {
             far.set_timeout(PATIENCE);
             for answer in answers {
-                far.send(answer).expect("sent");
+                // The client may have given up already; the receive tells why.
+                let _ = far.send(answer);
             }
             abort_of(&mut far)
         });

@@ -1,19 +1,17 @@
 //! What the client learns equals the fixed-point executor's result within the bound, whenever the material was made.
 
-use privet_party::gmw::Rounds;
+use privet_party::gmw::{Options, Rounds};
 use privet_party::session::Event;
 use privet_party::{Error, Silent};
 
 use crate::parties::{CHOICE, RESIDUAL, Shelf, infer, prepare, server, session, session_over};
-
-const DEPTHS: [Rounds; 2] = [Rounds::Linear, Rounds::Log];
 
 #[test]
 fn private_results_are_those_of_the_executor() {
     let (ours, theirs) = (Shelf::new(), Shelf::new());
     let server = server(&theirs);
     for fixture in [&*RESIDUAL, &*CHOICE] {
-        for plan in DEPTHS.map(|rounds| fixture.plan(rounds)) {
+        for plan in Options::ALL.map(|options| fixture.plan(options)) {
             session(&server, &ours, |client| {
                 let id = prepare(client, &plan);
                 infer(client, fixture, &plan, &id);
