@@ -162,6 +162,8 @@ fn uniform_bytes(prg: &mut Prg) -> [u8; 64] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use privet_prg::Seed;
 
     use super::*;
@@ -187,6 +189,25 @@ mod tests {
         distinct.sort_unstable();
         distinct.dedup();
         assert_eq!(distinct.len(), 2 * COUNT);
+        Ok(())
+    }
+
+    #[test]
+    fn no_point_or_secret_of_the_receiver_comes_twice() -> Result<(), Error> {
+        // For each OT the sender can compute two points of which one is the receiver's secret times the base point. If
+        // that came again in another OT, or were known, it would give the choice away.
+        let mut seen = HashSet::new();
+        for seed in [2, 3] {
+            let message = Receiver::new(Role::Server, u128::MAX / 5, &mut prg(seed)).message().to_vec();
+            let (pairs, _) = message.as_chunks::<POINT_BYTES>().0.as_chunks::<2>();
+            for (index, pair) in pairs.iter().enumerate() {
+                for (slot, point) in pair.iter().enumerate() {
+                    let hash = hash_to_group(Role::Server, index, slot as u8, &pair[1 - slot]);
+                    seen.extend([*point, (decompress(point)? + hash).compress().to_bytes()]);
+                }
+            }
+        }
+        assert_eq!(seen.len(), 8 * COUNT);
         Ok(())
     }
 

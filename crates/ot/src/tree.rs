@@ -104,4 +104,22 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_party_that_takes_another_path_than_it_chose_gets_no_missing_seed() {
+        let mut prg = Prg::from_seed(&Seed::from_bytes([2; 16]));
+        for k in [1, 2, 4, 8] {
+            let delta = prg.block();
+            let keys: Vec<[Block; 2]> = (0..128).map(|_| [prg.block(), prg.block()]).collect();
+            let chosen: Vec<Block> = keys.iter().enumerate().map(|(i, keys)| keys[(delta >> i & 1) as usize]).collect();
+            let (all, message) = plant(k, &keys, &mut prg);
+            // The sibling of every missing seed: its path differs in the last level alone.
+            let last_levels = (0..128 / k).fold(0, |bits, group| bits | 1 << (group * k));
+            let taken = grow(k, delta ^ last_levels, &chosen, &message);
+            for (group, all) in all.chunks(1 << k).enumerate() {
+                let missing = (delta >> (group * k)) as usize & ((1 << k) - 1);
+                assert!(!taken.contains(&all[missing]), "k {k}, group {group}");
+            }
+        }
+    }
 }

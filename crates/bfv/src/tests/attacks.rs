@@ -57,7 +57,7 @@ impl Scene {
 }
 
 /// `c0 + c1 s` in coefficients, from transformed parts.
-fn phase(secret: &SecretKey, c0: Polynomial, c1: &Polynomial) -> Polynomial {
+pub(super) fn phase(secret: &SecretKey, c0: Polynomial, c1: &Polynomial) -> Polynomial {
     let parameters = secret.parameters();
     let minus = Polynomial(std::array::from_fn(|i| {
         let prime = parameters.ntts()[i].prime();
@@ -69,7 +69,7 @@ fn phase(secret: &SecretKey, c0: Polynomial, c1: &Polynomial) -> Polynomial {
 }
 
 /// How far each coefficient of a phase is from the nearest multiple of `q / 2^l`.
-fn noise(parameters: &Parameters, phase: &Polynomial) -> Vec<f64> {
+pub(super) fn noise(parameters: &Parameters, phase: &Polynomial) -> Vec<f64> {
     let [p0, p1] = parameters.ntts().each_ref().map(|ntt| *ntt.prime());
     let modulus = u128::from(p0.value()) * u128::from(p1.value());
     let inverse = p0.invert(p1.value());

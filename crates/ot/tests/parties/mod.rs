@@ -1,4 +1,5 @@
 //! Two parties in one process.
+#![allow(dead_code, reason = "each test binary uses a part")]
 
 use privet_channel::{Channel, pair};
 use privet_ot::{Demand, Error, FieldBits, OtParty, Role, Stock};

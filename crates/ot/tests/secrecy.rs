@@ -1,0 +1,134 @@
+//! What the correlations rest on: nothing random comes twice, and what one party holds says nothing of what the other
+//! keeps from it.
+
+mod parties;
+
+use std::collections::HashSet;
+
+use parties::{generate, set_up_over};
+use privet_channel::record::{self, Direction};
+use privet_channel::{Channel, pair};
+use privet_ot::{CotReceiver, CotSender, Demand, Error, FieldBits, OtParty, PrivateAnds, Role, Stock};
+use privet_prg::{Block, Prg, Seed};
+use privet_ring::Bits;
+
+const N: usize = 40_000;
+const DEMAND: Demand = Demand { private_ands: N, triples: N, products_sent_by_server: N, products_sent_by_client: N };
+
+/// Bytes of a party's first message that come before its points: version, role and field.
+const HEADER: usize = 3;
+
+/// A setup and a generation: the client's and the server's stock, and all blocks that crossed the link.
+fn recorded(demand: &Demand) -> Result<([Stock; 2], Vec<[u8; 16]>), Error> {
+    let (near, far, transcript) = record::pair();
+    let (client, server) = set_up_over(near, far, FieldBits::Four);
+    let (client, server) = generate(&mut client?, &mut server?, demand);
+    let transcript = transcript.lock().expect("no thread panicked");
+    let blocks = [Direction::FirstToSecond, Direction::SecondToFirst].into_iter().flat_map(|direction| {
+        let bytes = transcript.bytes(direction);
+        bytes[HEADER..].as_chunks().0.to_vec()
+    });
+    Ok(([client?, server?], blocks.collect()))
+}
+
+#[test]
+fn two_setups_and_generations_share_no_block() -> Result<(), Error> {
+    let demand = Demand { triples: 1000, ..Demand::default() };
+    let blocks = [recorded(&demand)?.1, recorded(&demand)?.1].concat();
+    let distinct: HashSet<_> = blocks.iter().collect();
+    assert_eq!(distinct.len(), blocks.len());
+    Ok(())
+}
+
+/// Fails unless `secret` looks like fair coins, also next to every sum of the bits that the other party knows.
+fn assert_hidden(what: &str, secret: &Bits, known: &[&Bits]) {
+    for subset in 0..1 << known.len() {
+        let mut sum = secret.clone();
+        known.iter().enumerate().filter(|(i, _)| subset >> i & 1 == 1).for_each(|(_, bits)| sum.xor_assign(bits));
+        let ones = sum.iter().filter(|&bit| bit).count() as f64;
+        let len = sum.len() as f64;
+        // Six standard deviations of a binomial count.
+        assert!((ones - len / 2.0).abs() < 3.0 * len.sqrt(), "{what}, with the known bits {subset:b}: {ones} of {len}");
+    }
+}
+
+/// Bit `bit` of every word.
+fn plane(words: &[u64], bit: u32) -> Bits {
+    Bits::from_bools(&words.iter().map(|word| word >> bit & 1 == 1).collect::<Vec<_>>())
+}
+
+fn assert_products_hide(sender: &mut Stock, receiver: &mut Stock) -> Result<(), Error> {
+    let (sent, received) = (sender.take_products_sent(N)?, receiver.take_products_received(N)?);
+    for bit in 0..64 {
+        let (rho, mine, theirs) = (plane(&sent.rho, bit), plane(&sent.share, bit), plane(&received.share, bit));
+        assert_hidden("an element of a product", &rho, &[&received.choice, &theirs]);
+        assert_hidden("the bit of a product", &received.choice, &[&rho, &mine]);
+    }
+    Ok(())
+}
+
+fn assert_secrets_hidden([mut client, mut server]: [Stock; 2]) -> Result<(), Error> {
+    match (server.take_private_ands(N)?, client.take_private_ands(N)?) {
+        (PrivateAnds::Server(sent), PrivateAnds::Client(received)) => {
+            let difference = sent.r0.xor(&sent.r1);
+            assert_hidden("the server's mask", &difference, &[&received.choice, &received.received]);
+            assert_hidden("the client's choice", &received.choice, &[&sent.r0, &sent.r1]);
+        }
+        _ => panic!("private ANDs go from the server to the client"),
+    }
+    let (ours, theirs) = (client.take_triples(N)?, server.take_triples(N)?);
+    for (own, other) in [(&ours, &theirs), (&theirs, &ours)] {
+        for secret in [&other.a, &other.b, &other.a.xor(&other.b)] {
+            assert_hidden("the other party's triple", secret, &[&own.a, &own.b, &own.c]);
+        }
+    }
+    assert_products_hide(&mut server, &mut client)?;
+    assert_products_hide(&mut client, &mut server)
+}
+
+#[test]
+fn what_one_party_holds_hides_the_others_secrets() -> Result<(), Error> {
+    assert_secrets_hidden(recorded(&DEMAND)?.0)
+}
+
+#[test]
+fn what_a_dealer_gives_one_party_hides_the_others_secrets() -> Result<(), Error> {
+    let (client, server) = Stock::deal(&DEMAND, &mut Prg::from_seed(&Seed::from_bytes([9; 16])));
+    assert_secrets_hidden([client, server])
+}
+
+/// An extension that gives the same block again and again.
+struct Constant;
+
+impl CotSender for Constant {
+    fn delta(&self) -> Block {
+        1 << 77 | 1
+    }
+
+    fn extend(&mut self, _: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
+        Ok(vec![7; count])
+    }
+}
+
+impl CotReceiver for Constant {
+    fn extend(&mut self, _: &mut Channel, count: usize) -> Result<(Bits, Vec<Block>), Error> {
+        Ok((Bits::zeros(count), vec![7; count]))
+    }
+}
+
+#[test]
+fn every_transfer_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
+    let mut party = OtParty::new(Role::Server, Box::new(Constant), Box::new(Constant));
+    let (mut channel, _peer) = pair();
+    let (mut sent, mut received) = (HashSet::new(), HashSet::new());
+    for _ in 0..3 {
+        let words = party.send_words(&mut channel, 5000)?;
+        sent.extend(words.m0.into_iter().chain(words.m1));
+        received.extend(party.receive_words(&mut channel, 5000)?.received);
+    }
+    assert_eq!((sent.len(), received.len()), (30_000, 15_000));
+    let bits = party.send_bits(&mut channel, N)?;
+    assert_hidden("hashes of one block", &bits.r0, &[&bits.r1]);
+    assert_hidden("hashes of one block", &party.receive_bits(&mut channel, N)?.received, &[]);
+    Ok(())
+}
