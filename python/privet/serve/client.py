@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privet import _native
-from privet.errors import Misuse, PeerMisbehaved
+from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.executor import decode_output, encode_input
 from privet.executor.codec import Inputs
 from privet.program import Program
@@ -76,17 +77,21 @@ class Client:
         connection = _native.Connection.connect(host, port, native, server_name or host, timeout)
         connection.set_timeout(timeout)
         self._session = _native.Client(connection, str(Path(state) / "client"))
-        public = self._session.describe(model)
-        self.program = Program.from_public_bytes(public)
-        self._plan = gmw.plan(public, rounds, truncation)
         self.suite = suite
         self.server_fingerprint = connection.peer
         self._costs: dict[str, tuple[PhaseCost, tuple[LayerCost, ...]]] = {}
-        if program_hash is not None and program_hash != self._plan.program_hash:
-            raise PeerMisbehaved(
-                f"the server offers program {self._plan.program_hash}, not {program_hash}: ask its "
-                "operator which one is current"
-            )
+        try:
+            public = self._session.describe(model)
+            self.program = Program.from_public_bytes(public)
+            self._plan = gmw.plan(public, rounds, truncation)
+            if program_hash is not None and program_hash != self._plan.program_hash:
+                raise PeerMisbehaved(
+                    f"the server offers program {self._plan.program_hash}, not {program_hash}: ask "
+                    "its operator which one is current"
+                )
+        except PrivetError:
+            self._leave()
+            raise
 
     @property
     def program_hash(self) -> str:
@@ -150,6 +155,11 @@ class Client:
         """Ends the session; prepared material stays for the next."""
         self._session.close()
 
+    def _leave(self) -> None:
+        """Closes a session that may have broken: the server need not wait for it."""
+        with contextlib.suppress(PrivetError):
+            self.close()
+
     def __enter__(self) -> Client:
         return self
 
@@ -161,3 +171,5 @@ class Client:
     ) -> None:
         if error is None:
             self.close()
+        else:
+            self._leave()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -41,12 +42,15 @@ class Finished:
 
 Listener = Callable[[Finished], None]
 
+_log = logging.getLogger(__name__)
+
 
 class Server:
     """Serves programs over TLS; use it as a context manager or call `close`.
 
     `state` is a directory that keeps material. `on_finished` hears, from the session's thread, of
-    every request served and of every session that failed; a failed session never stops the server.
+    every request served and of every session that failed. Neither a failed session nor an
+    `on_finished` that raises (which is logged) ever stops the server or another session.
     """
 
     def __init__(
@@ -60,9 +64,10 @@ class Server:
         on_finished: Listener | None = None,
     ) -> None:
         self._native = _native.Server(str(Path(state) / "server"))
-        self._listener = _native.Listener(
+        self._listener: _native.Listener | None = _native.Listener(
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}", credentials.native
         )
+        self._address = self._listener.address
         self._timeout = timeout
         self._on_finished = on_finished
         self._slots = threading.BoundedSemaphore(MAX_SESSIONS)
@@ -72,7 +77,7 @@ class Server:
     @property
     def address(self) -> tuple[str, int]:
         """Host and port that clients connect to."""
-        return self._listener.address
+        return self._address
 
     def add(self, program: Program, weights: Weights) -> str:
         """Offers a program from now on; its hash.
@@ -87,10 +92,13 @@ class Server:
 
     def serve_forever(self) -> None:
         """Accepts clients until `close` is called from another thread."""
+        listener = self._listener
+        if listener is None:
+            raise Misuse("this server has been closed")
         while not self._stopping.is_set():
             if not self._slots.acquire(timeout=POLL_SECONDS):
                 continue
-            pending = self._listener.accept(POLL_SECONDS)
+            pending = self._accept(listener)
             if pending is None:
                 self._slots.release()
                 continue
@@ -105,10 +113,21 @@ class Server:
         return self
 
     def close(self) -> None:
-        """Stops accepting; sessions that run go on to their end."""
+        """Stops listening; sessions that run go on to their end."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
+        self._listener = None
+
+    def _accept(self, listener: _native.Listener) -> _native.Pending | None:
+        """The next client, if one comes soon."""
+        try:
+            return listener.accept(POLL_SECONDS)
+        except PrivetError as error:
+            # The system is short of something, such as file descriptors: sessions that end free it.
+            self._tell(Finished("failed", "", error=error))
+            self._stopping.wait(POLL_SECONDS)
+            return None
 
     def _session(self, pending: _native.Pending) -> None:
         client = pending.address
@@ -128,8 +147,12 @@ class Server:
             self._slots.release()
 
     def _tell(self, finished: Finished) -> None:
-        if self._on_finished is not None:
+        if self._on_finished is None:
+            return
+        try:
             self._on_finished(finished)
+        except Exception:
+            _log.exception("on_finished raised on %s", finished)
 
     def __enter__(self) -> Server:
         return self
