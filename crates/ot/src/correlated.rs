@@ -8,10 +8,16 @@ use crate::Error;
 
 /// The side that holds the global difference `delta` and, per OT, a block `q`.
 ///
-/// With the peer's choice bit `c` and block `t`: `q ^ t = c * delta`. `delta` is uniform over all 128 bits.
+/// With the peer's choice bit `c` and block `t`: `q ^ t = c * delta`. `delta` is uniform over at least 127 bits.
 pub trait CotSender: Send {
     /// The global difference; secret from the peer.
     fn delta(&self) -> Block;
+
+    /// Whether [`Self::extend`] sends, and the peer's receives; otherwise it is the other way round. A party that extends
+    /// in both directions must send first.
+    fn speaks(&self) -> bool {
+        false
+    }
 
     /// The blocks `q` of `count` fresh OTs. The peer must extend by the same count.
     ///
@@ -22,9 +28,17 @@ pub trait CotSender: Send {
 
 /// The side that holds, per OT, a random choice bit `c` and the block `t = q ^ c * delta`.
 pub trait CotReceiver: Send {
-    /// Choice bits and blocks `t` of `count` fresh OTs. The peer must extend by the same count.
+    /// Sends what the peer must have before its first [`CotSender::extend`], if that is still to be sent.
     ///
     /// # Errors
     /// [`Error::Channel`] if the link fails.
+    fn begin(&mut self, _channel: &mut Channel) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Choice bits and blocks `t` of `count` fresh OTs. The peer must extend by the same count.
+    ///
+    /// # Errors
+    /// [`Error::Channel`] if the link fails or the peer's message has a wrong length.
     fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<(Bits, Vec<Block>), Error>;
 }

@@ -5,35 +5,118 @@
 use privet_channel::Cost;
 
 use crate::party::FIRST_BYTES;
-use crate::schedule::{BATCH, Run, runs};
-use crate::{Demand, FieldBits, Role, tree};
+use crate::schedule::{BATCH, Run, batches, runs};
+use crate::silent::position::{Position, Step};
+use crate::silent::{self, Size};
+use crate::{Demand, Extension, FieldBits, Role, tree};
 
 /// The frame header of a message.
 const HEADER_BYTES: u64 = 5;
 
-/// [`crate::OtParty::setup`]: the same for both parties and every field.
+/// [`crate::OtParty::setup`]: the same for both parties and every extension.
 pub fn setup() -> Cost {
     let bytes = (FIRST_BYTES + tree::MESSAGE_BYTES) as u64 + 2 * HEADER_BYTES;
     Cost { bytes_sent: bytes, bytes_received: bytes, messages_sent: 2, messages_received: 2, rounds: 2 }
 }
 
-/// [`crate::Stock::generate`] for the party `role`, if its last act on the channel was a receive.
+/// [`crate::Stock::generate`] for the party `role`, if its last act on the channel was a receive, and for silent OT if the
+/// party is fresh from its setup.
 ///
-/// Per message of up to 65,536 OTs: `16 * (128 / k - 1)` bytes per 128 OTs, rounded up. A round is counted for every 32
-/// messages that have counterparts in the other direction; parties wait for each other no more often than that.
-pub fn generate(demand: &Demand, field: FieldBits, role: Role) -> Cost {
+/// SoftSpokenOT: per message of up to 65,536 OTs `16 * (128 / k - 1)` bytes per 128 OTs, rounded up. A round is counted
+/// for every 32 messages that have counterparts in the other direction; parties wait for each other no more often than
+/// that. Silent OT: one message of SoftSpokenOT, then 16 bytes for every iteration and `16 * (depth - 1)` for every tree.
+pub fn generate(demand: &Demand, extension: impl Into<Extension>, role: Role) -> Cost {
     let outgoing = runs(demand.bit_ots(role.peer()), demand.word_ots(role.peer()));
     let incoming = runs(demand.bit_ots(role), demand.word_ots(role));
+    match extension.into() {
+        Extension::SoftSpoken(field) => soft_spoken(&outgoing, &incoming, field),
+        Extension::Silent(size) => silent(&outgoing, &incoming, size),
+    }
+}
+
+fn soft_spoken(outgoing: &[Run], incoming: &[Run], field: FieldBits) -> Cost {
+    let bytes = |runs: &[Run]| runs.iter().map(|run| HEADER_BYTES + soft_spoken_bytes(run.count(), field)).sum();
     Cost {
-        bytes_sent: bytes(&outgoing, field),
-        bytes_received: bytes(&incoming, field),
+        bytes_sent: bytes(outgoing),
+        bytes_received: bytes(incoming),
         messages_sent: outgoing.len() as u64,
         messages_received: incoming.len() as u64,
         rounds: outgoing.len().min(incoming.len()).div_ceil(BATCH) as u64,
     }
 }
 
-fn bytes(runs: &[Run], field: FieldBits) -> u64 {
-    let message = |run: &Run| HEADER_BYTES + (run.count().div_ceil(128) * 16 * field.sent_blocks()) as u64;
-    runs.iter().map(message).sum()
+fn soft_spoken_bytes(count: usize, field: FieldBits) -> u64 {
+    (count.div_ceil(128) * 16 * field.sent_blocks()) as u64
+}
+
+fn silent(outgoing: &[Run], incoming: &[Run], size: Size) -> Cost {
+    let first = size.ladder()[0];
+    let begin = soft_spoken_bytes(first.base(), silent::BASE_FIELD);
+    let mut tally = Tally::default();
+    if !outgoing.is_empty() {
+        tally.send(begin);
+    }
+    let (mut as_sender, mut as_receiver) = (Direction::new(size), Direction::new(size));
+    for (outgoing, incoming) in batches(outgoing, incoming) {
+        if as_sender.is_new() && !incoming.is_empty() {
+            tally.receive(begin);
+        }
+        as_sender.advance(incoming, |bytes| tally.send(bytes));
+        as_receiver.advance(outgoing, |bytes| tally.receive(bytes));
+    }
+    tally.0
+}
+
+/// One direction of a silent extension.
+struct Direction {
+    position: Position,
+    parameters: silent::parameters::Parameters,
+}
+
+impl Direction {
+    fn new(size: Size) -> Self {
+        Self { position: Position::new(size.ladder()), parameters: size.ladder()[0] }
+    }
+
+    fn is_new(&self) -> bool {
+        self.position.is_new()
+    }
+
+    /// Hands the length of every message that the sender sends for `runs` to `message`.
+    fn advance(&mut self, runs: &[Run], mut message: impl FnMut(u64)) {
+        for run in runs {
+            while let Some(step) = self.position.step(run.count()) {
+                let (groups, next) = match step {
+                    Step::Begin(next) => (None, Some(next)),
+                    Step::Grow(groups) => (Some(groups), None),
+                    Step::Continue(groups, next) => (Some(groups), Some(next)),
+                };
+                if let Some(groups) = groups {
+                    message((16 * groups.len() * self.parameters.group_blocks()) as u64);
+                }
+                if let Some(next) = next {
+                    self.parameters = next;
+                    message(silent::SEED_BYTES as u64);
+                }
+            }
+        }
+    }
+}
+
+/// Counts as a channel does, from a receive on.
+#[derive(Default)]
+struct Tally(Cost, bool);
+
+impl Tally {
+    fn send(&mut self, bytes: u64) {
+        self.0.bytes_sent += HEADER_BYTES + bytes;
+        self.0.messages_sent += 1;
+        self.1 = true;
+    }
+
+    fn receive(&mut self, bytes: u64) {
+        self.0.bytes_received += HEADER_BYTES + bytes;
+        self.0.messages_received += 1;
+        self.0.rounds += u64::from(std::mem::take(&mut self.1));
+    }
 }

@@ -5,6 +5,7 @@
 //! | `base` | 128 base OTs over Ristretto | Masny and Rindal, "Endemic Oblivious Transfer" (CCS 2019) |
 //! | `tree` | puncturable PRF for groups of base OTs | Goldreich, Goldwasser and Micali (1986), as in SoftSpokenOT |
 //! | `vole` and `softspoken` | OT extension from small-field VOLE | Roy, "SoftSpokenOT" (CRYPTO 2022) |
+//! | `silent` | OT extension from LPN with regular noise | Yang et al., "Ferret" (CCS 2020); Guo et al., "Half-Tree" (EUROCRYPT 2023) |
 //! | `random` | random OTs from correlated ones | Ishai, Kilian, Nissim and Petrank (CRYPTO 2003) |
 //! | `correlations` and `stock` | private ANDs, bit triples, products | Asharov, Lindell, Schneider and Zohner (CCS 2013) |
 //!
@@ -20,10 +21,12 @@ pub mod cost;
 mod dealer;
 mod demand;
 mod error;
+mod extension;
 mod material;
 mod party;
 mod random;
 mod schedule;
+mod silent;
 mod softspoken;
 mod stock;
 mod tree;
@@ -33,7 +36,9 @@ pub use correlated::{CotReceiver, CotSender};
 pub use correlations::{PrivateAnds, ProductsReceived, ProductsSent, Triples};
 pub use demand::{Demand, Role};
 pub use error::{Error, Kind};
+pub use extension::{Extension, Link};
 pub use party::OtParty;
 pub use random::{BitsReceived, BitsSent, WordsReceived, WordsSent};
+pub use silent::{SilentReceiver, SilentSender, Size};
 pub use softspoken::{FieldBits, SoftSpokenReceiver, SoftSpokenSender};
 pub use stock::Stock;

@@ -1,18 +1,19 @@
 //! A party of the two, ready to extend in both directions.
 
 use privet_channel::Channel;
-use privet_prg::Prg;
+use privet_prg::{Block, Prg};
 use zeroize::Zeroizing;
 
 use crate::correlated::{CotReceiver, CotSender};
 use crate::random::{self, BitsReceived, BitsSent, WordsReceived, WordsSent};
-use crate::softspoken::{FieldBits, SoftSpokenReceiver, SoftSpokenSender};
-use crate::{Error, Role, base, tree};
+use crate::silent::{SilentReceiver, SilentSender};
+use crate::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
+use crate::{Demand, Error, Extension, Link, Role, base, tree};
 
 /// Version of the setup; both parties must speak the same.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
-/// Bytes of either party's first message: version, role, field, the sender's point, the receiver's points.
+/// Bytes of either party's first message: version, role, extension, the sender's point, the receiver's points.
 pub(crate) const FIRST_BYTES: usize = 3 + base::POINT_BYTES + base::RECEIVER_BYTES;
 
 /// One party with an OT extension in each direction. Every OT it makes has its own index, so none is ever made twice.
@@ -26,22 +27,26 @@ pub struct OtParty {
 
 impl OtParty {
     /// Base OTs in both directions, then SoftSpokenOT seeds from them: two exchanges ([`crate::cost::setup`]). The peer
-    /// must call it with the other role and the same field.
+    /// must call it with the other role and the same extension.
     ///
     /// # Errors
-    /// [`Error::PeerMisbehaved`] if the peer has another version, the same role or another field, or sent bytes that
+    /// [`Error::PeerMisbehaved`] if the peer has another version, the same role or another extension, or sent bytes that
     /// are no points; [`Error::Channel`] if the link fails; [`Error::Io`] without entropy.
-    pub fn setup(channel: &mut Channel, role: Role, field: FieldBits) -> Result<Self, Error> {
+    pub fn setup(channel: &mut Channel, role: Role, extension: impl Into<Extension>) -> Result<Self, Error> {
+        let extension = extension.into();
+        let field = extension.field();
         let mut prg = Prg::from_os()?;
-        let delta = Zeroizing::new(prg.block());
+        // The lowest bit of blocks carries the choice bit in silent OT, which takes an odd `delta`.
+        let odd = Block::from(matches!(extension, Extension::Silent(_)));
+        let delta = Zeroizing::new(prg.block() | odd);
         let sender = base::Sender::new(role, &mut prg);
         let receiver = base::Receiver::new(role.peer(), *delta, &mut prg);
 
-        let mut message = vec![VERSION, role.code(), field.k() as u8];
+        let mut message = vec![VERSION, role.code(), extension.code()];
         message.extend_from_slice(sender.message());
         message.extend_from_slice(receiver.message());
         let theirs = channel.exchange(&message)?;
-        let (point, points) = parse_first(&theirs, role, field)?;
+        let (point, points) = parse_first(&theirs, role, extension)?;
         let both_keys = sender.keys(points)?;
         let chosen_keys = receiver.keys(point)?;
 
@@ -50,7 +55,21 @@ impl OtParty {
         let known = tree::grow(field.k(), *delta, &chosen_keys, &theirs);
         let sender = SoftSpokenSender::new(field, *delta, &known);
         let receiver = SoftSpokenReceiver::new(field, &seeds);
-        Ok(Self::new(role, Box::new(sender), Box::new(receiver)))
+        Ok(match extension {
+            Extension::SoftSpoken(_) => Self::new(role, Box::new(sender), Box::new(receiver)),
+            Extension::Silent(size) => {
+                let sender = SilentSender::new(size, sender, prg);
+                Self::new(role, Box::new(sender), Box::new(SilentReceiver::new(size, receiver)))
+            }
+        })
+    }
+
+    /// [`Self::setup`] with the extension that suits `demand` and `link`, in which the peer must agree.
+    ///
+    /// # Errors
+    /// Those of [`Self::setup`].
+    pub fn for_demand(channel: &mut Channel, role: Role, demand: &Demand, link: Link) -> Result<Self, Error> {
+        Self::setup(channel, role, Extension::for_demand(demand, link))
     }
 
     /// A party over any two extensions that match the peer's.
@@ -63,7 +82,17 @@ impl OtParty {
         self.role
     }
 
-    /// `count` random bit OTs as sender; the peer must call [`Self::receive_bits`]. Receives one message.
+    /// Whether making OTs as sender sends messages, and as receiver receives them, rather than the other way round.
+    pub(crate) fn speaks_as_sender(&self) -> bool {
+        self.sender.speaks()
+    }
+
+    /// Sends what the peer must have before its first OT as sender, if that is still to be sent.
+    pub(crate) fn begin(&mut self, channel: &mut Channel) -> Result<(), Error> {
+        self.receiver.begin(channel)
+    }
+
+    /// `count` random bit OTs as sender; the peer must call [`Self::receive_bits`].
     ///
     /// # Errors
     /// Those of [`CotSender::extend`].
@@ -73,7 +102,7 @@ impl OtParty {
         Ok(random::both_bits(q, self.sender.delta(), first))
     }
 
-    /// `count` random bit OTs as receiver; the peer must call [`Self::send_bits`]. Sends one message.
+    /// `count` random bit OTs as receiver; the peer must call [`Self::send_bits`].
     ///
     /// # Errors
     /// Those of [`CotReceiver::extend`].
@@ -83,7 +112,7 @@ impl OtParty {
         Ok(BitsReceived { choice, received: random::bits(t, first) })
     }
 
-    /// `count` random word OTs as sender; the peer must call [`Self::receive_words`]. Receives one message.
+    /// `count` random word OTs as sender; the peer must call [`Self::receive_words`].
     ///
     /// # Errors
     /// Those of [`CotSender::extend`].
@@ -93,7 +122,7 @@ impl OtParty {
         Ok(random::both_words(q, self.sender.delta(), first))
     }
 
-    /// `count` random word OTs as receiver; the peer must call [`Self::send_words`]. Sends one message.
+    /// `count` random word OTs as receiver; the peer must call [`Self::send_words`].
     ///
     /// # Errors
     /// Those of [`CotReceiver::extend`].
@@ -112,9 +141,9 @@ fn advance(next: &mut u64, count: usize) -> u64 {
 }
 
 /// The peer's points as sender and as receiver of base OTs.
-fn parse_first(message: &[u8], role: Role, field: FieldBits) -> Result<(&[u8; base::POINT_BYTES], &[u8]), Error> {
+fn parse_first(message: &[u8], role: Role, extension: Extension) -> Result<(&[u8; base::POINT_BYTES], &[u8]), Error> {
     let short = Error::PeerMisbehaved { what: "its first message is too short" };
-    let Some((&[version, peer, k], rest)) = message.split_first_chunk() else { return Err(short) };
+    let Some((&[version, peer, code], rest)) = message.split_first_chunk() else { return Err(short) };
     let Some((point, points)) = rest.split_first_chunk() else { return Err(short) };
     if version != VERSION {
         return Err(Error::PeerMisbehaved { what: "it speaks another version of the oblivious transfer" });
@@ -122,10 +151,8 @@ fn parse_first(message: &[u8], role: Role, field: FieldBits) -> Result<(&[u8; ba
     if Role::from_code(peer) != Some(role.peer()) {
         return Err(Error::PeerMisbehaved { what: "it takes the same role as this party" });
     }
-    if usize::from(k) != field.k() {
-        return Err(Error::PeerMisbehaved {
-            what: "it uses another field of SoftSpokenOT; both sides must set the same",
-        });
+    if code != extension.code() {
+        return Err(Error::PeerMisbehaved { what: "it uses another OT extension; both sides must set the same" });
     }
     Ok((point, points))
 }
@@ -135,16 +162,25 @@ mod tests {
     use privet_channel::pair;
 
     use super::*;
+    use crate::{FieldBits, Size};
 
     #[test]
     fn every_bit_of_delta_takes_both_values() -> Result<(), Error> {
+        assert_eq!(bits_of_delta(FieldBits::Four.into())?, (u128::MAX, u128::MAX));
+        // The lowest bit stays one.
+        assert_eq!(bits_of_delta(Size::Small.into())?, (u128::MAX, u128::MAX - 1));
+        Ok(())
+    }
+
+    /// The bits that are one in some `delta`, and those that are zero in some.
+    fn bits_of_delta(extension: Extension) -> Result<(Block, Block), Error> {
         let (mut ones, mut zeros) = (0, 0);
         // 40 uniform blocks: a bit stays the same in all of them with probability 2^-39.
         for _ in 0..20 {
             let (mut client, mut server) = pair();
             let (client, server) = std::thread::scope(|scope| {
-                let client = scope.spawn(move || OtParty::setup(&mut client, Role::Client, FieldBits::Four));
-                let server = OtParty::setup(&mut server, Role::Server, FieldBits::Four);
+                let client = scope.spawn(move || OtParty::setup(&mut client, Role::Client, extension));
+                let server = OtParty::setup(&mut server, Role::Server, extension);
                 (client.join().expect("the client's thread"), server)
             });
             for delta in [client?.sender.delta(), server?.sender.delta()] {
@@ -152,7 +188,6 @@ mod tests {
                 zeros |= !delta;
             }
         }
-        assert_eq!((ones, zeros), (u128::MAX, u128::MAX));
-        Ok(())
+        Ok((ones, zeros))
     }
 }

@@ -123,6 +123,13 @@ pub(crate) fn both_words(q: Vec<Block>, delta: Block, first: u64) -> WordsSent {
 }
 
 /// Bit 0 of every block.
+pub(crate) fn lowest_bits(blocks: &[Block]) -> Bits {
+    let mut words = vec![0; blocks.len().div_ceil(64)];
+    pack(blocks, &mut words);
+    packed(words, blocks.len())
+}
+
+/// Bit 0 of every block.
 fn pack(blocks: &[Block], words: &mut [u64]) {
     for (word, blocks) in words.iter_mut().zip(blocks.chunks(64)) {
         *word = blocks.iter().enumerate().fold(0, |word, (i, &block)| word | (block as u64 & 1) << i);

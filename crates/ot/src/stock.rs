@@ -29,6 +29,30 @@ pub(crate) struct Ots {
     pub(crate) products_received: ProductsReceived,
 }
 
+impl Ots {
+    /// Makes `runs` as their receiver.
+    fn receive(&mut self, party: &mut OtParty, channel: &mut Channel, runs: &[Run]) -> Result<(), Error> {
+        for &run in runs {
+            match run {
+                Run::Bits(count) => self.bits_received.extend(&party.receive_bits(channel, count)?),
+                Run::Words(count) => self.products_received.extend(&party.receive_words(channel, count)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `runs` as their sender.
+    fn send(&mut self, party: &mut OtParty, channel: &mut Channel, runs: &[Run]) -> Result<(), Error> {
+        for &run in runs {
+            match run {
+                Run::Bits(count) => self.bits_sent.extend(&party.send_bits(channel, count)?),
+                Run::Words(count) => self.products_sent.extend(&party.send_words(channel, count)?),
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Stock {
     /// Makes `demand` with the peer, who must ask for the same. Cost: [`crate::cost::generate`].
     ///
@@ -39,21 +63,22 @@ impl Stock {
         let mut ots = Ots::default();
         let outgoing = schedule::runs(demand.bit_ots(role.peer()), demand.word_ots(role.peer()));
         let incoming = schedule::runs(demand.bit_ots(role), demand.word_ots(role));
+        if !outgoing.is_empty() {
+            party.begin(channel)?;
+        }
+        channel.flush()?;
         for (outgoing, incoming) in schedule::batches(&outgoing, &incoming) {
-            for &run in outgoing {
-                match run {
-                    Run::Bits(count) => ots.bits_received.extend(&party.receive_bits(channel, count)?),
-                    Run::Words(count) => ots.products_received.extend(&party.receive_words(channel, count)?),
-                }
-            }
-            channel.flush()?;
-            for &run in incoming {
-                match run {
-                    Run::Bits(count) => ots.bits_sent.extend(&party.send_bits(channel, count)?),
-                    Run::Words(count) => ots.products_sent.extend(&party.send_words(channel, count)?),
-                }
+            if party.speaks_as_sender() {
+                ots.send(party, channel, incoming)?;
+                channel.flush()?;
+                ots.receive(party, channel, outgoing)?;
+            } else {
+                ots.receive(party, channel, outgoing)?;
+                channel.flush()?;
+                ots.send(party, channel, incoming)?;
             }
         }
+        channel.flush()?;
         Ok(Self::assemble(role, demand, ots))
     }
 

@@ -5,9 +5,9 @@
 //! - [`transpose`] and [`subset_sums`]: bit-matrix transposes and sums of rows.
 //! - [`ggm`] and [`sparse`]: trees whose children add up to their parent, and sparse random sums, for silent OT.
 //!
-//! Everything runs in constant time (the words of [`sparse`] are public), and has accelerated code that is chosen at run time beside a portable form; the
-//! environment variable `PRIVET_PORTABLE=1` forces the latter. Portable AES is the `aes` crate, which itself picks AES-NI
-//! or a bit-sliced form.
+//! Everything runs in constant time (the words of [`sparse`] are public), and has accelerated code that is chosen at run
+//! time beside a portable form; the environment variable `PRIVET_PORTABLE=1` forces the latter. Portable AES is the `aes`
+//! crate, which itself picks AES-NI or a bit-sliced form.
 
 mod arch;
 mod counter;

@@ -1,0 +1,94 @@
+//! One iteration: LPN samples `A * secret + noise`, computed on the blocks that authenticate them.
+//!
+//! Both parties apply the same public matrix `A`, ten ones to a row, to their blocks for the bits of the secret, and add
+//! the leaves of their trees. The relation `q ^ t = c * delta` is linear, so it carries over, and since `delta` is odd and
+//! every `q` even, the choice bit `c` is the lowest bit of `t` all the way.
+
+use std::ops::Range;
+
+use privet_prg::ggm::TREES;
+use privet_prg::{Block, KeyStream, Seed, sparse};
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use super::group;
+use super::parameters::Parameters;
+
+/// Rows of the matrix that are drawn at once: their words stay in the first-level cache.
+const ROWS: usize = 128;
+
+/// Blocks of the matrix's stream for them.
+const ROW_BLOCKS: usize = ROWS * sparse::WEIGHT / 4;
+
+/// What an iteration starts from.
+pub(super) struct Iteration {
+    parameters: Parameters,
+    /// The public stream of which the matrix is made.
+    matrix: KeyStream,
+    /// Blocks for the LPN secret, then for the trees, group after group.
+    base: Zeroizing<Vec<Block>>,
+}
+
+impl Iteration {
+    /// `base`: at least [`Parameters::base`] blocks of correlated OTs, used nowhere else.
+    pub(super) fn new(parameters: Parameters, matrix: &Seed, base: Vec<Block>) -> Self {
+        Self { parameters, matrix: KeyStream::new(matrix), base: Zeroizing::new(base) }
+    }
+
+    pub(super) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The sender's blocks of `groups`, and the message for them.
+    pub(super) fn plant(&self, delta: Block, groups: Range<usize>, out: &mut [Block]) -> Vec<[u8; 16]> {
+        let mut message = vec![[0; 16]; groups.len() * self.parameters.group_blocks()];
+        out.par_chunks_exact_mut(self.parameters.group_outputs())
+            .zip(message.par_chunks_exact_mut(self.parameters.group_blocks()))
+            .zip(groups)
+            .for_each(|((out, message), index)| {
+                group::plant(delta, self.tree_base(index), out, message);
+                self.encode(index, out);
+            });
+        message
+    }
+
+    /// The receiver's blocks of `groups` from the sender's message for them.
+    pub(super) fn grow(&self, groups: Range<usize>, message: &[[u8; 16]], out: &mut [Block]) {
+        out.par_chunks_exact_mut(self.parameters.group_outputs())
+            .zip(message.par_chunks_exact(self.parameters.group_blocks()))
+            .zip(groups)
+            .for_each(|((out, message), index)| {
+                group::grow(self.tree_base(index), message, out);
+                self.encode(index, out);
+            });
+    }
+
+    /// The blocks that the trees of a group start from.
+    fn tree_base(&self, group: usize) -> &[Block] {
+        let len = TREES * self.parameters.depth;
+        &self.base[self.parameters.secret + group * len..][..len]
+    }
+
+    /// Adds to the leaves of a group the matrix times the secret.
+    fn encode(&self, group: usize, leaves: &mut [Block]) {
+        let secret = &self.base[..self.parameters.secret];
+        let first = group * self.parameters.group_outputs() * sparse::WEIGHT / 4;
+        let mut words = [0; ROW_BLOCKS];
+        for (batch, rows) in leaves.chunks_exact_mut(ROWS).enumerate() {
+            self.matrix.blocks((first + batch * ROW_BLOCKS) as u64, &mut words);
+            sparse::add(rows, secret, &words);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Iteration {
+    /// What the samples would be without noise: a control for the tests.
+    pub(super) fn encoded(&self) -> Vec<Block> {
+        let mut samples = vec![0; self.parameters.outputs()];
+        for (group, samples) in samples.chunks_exact_mut(self.parameters.group_outputs()).enumerate() {
+            self.encode(group, samples);
+        }
+        samples
+    }
+}

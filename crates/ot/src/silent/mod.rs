@@ -1,0 +1,238 @@
+//! Silent correlated OT: Ferret (Yang, Weng, Lan, Zhang and Wang, CCS 2020), semi-honest, with the trees of Half-Tree
+//! (Guo, Yang, Wang, Zhang, Xie, Liu and Zhao, EUROCRYPT 2023).
+//!
+//! An iteration turns few correlated OTs into many: some authenticate the secret of an LPN instance with regular noise,
+//! the others the paths of trees whose punctured leaves are the noise. Of its outputs some are kept back as what the next
+//! iteration starts from; the first starts from SoftSpokenOT. Iterations grow up a ladder of [`Size`]s, so that little
+//! goes over the wire before the first outputs.
+//!
+//! Only the sender sends: a seed of the matrix per iteration, and `16 * (depth - 1)` bytes per tree when that tree is
+//! grown. Trees are grown four at a time and no sooner than they are asked for, so an extension can be run in pieces of
+//! any size and costs what was used of it. The receiver sends one message, of SoftSpokenOT, before the first iteration.
+//!
+//! Threat model: semi-honest. Without Ferret's consistency check a sender that deviates can learn noise positions.
+
+mod group;
+mod iteration;
+pub(crate) mod parameters;
+pub(crate) mod position;
+
+use std::ops::Range;
+
+use privet_channel::Channel;
+use privet_prg::{Block, Prg, Seed};
+use privet_ring::Bits;
+use zeroize::{Zeroize, Zeroizing};
+
+use self::iteration::Iteration;
+use self::position::{Position, Step};
+use crate::correlated::{CotReceiver, CotSender};
+use crate::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
+use crate::{Error, FieldBits, random};
+
+pub use self::parameters::Size;
+
+/// The field of SoftSpokenOT from which the first iteration starts: few OTs, so bytes matter more than time.
+pub(crate) const BASE_FIELD: FieldBits = FieldBits::Eight;
+
+/// Bytes of the seed of an iteration's matrix.
+pub(crate) const SEED_BYTES: usize = 16;
+
+/// What the two ends do differently.
+trait End {
+    /// The blocks of `count` OTs of SoftSpokenOT, even at the sender and with the choice bit lowest at the receiver.
+    fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error>;
+
+    /// The seed of the next iteration's matrix.
+    fn matrix(&mut self, channel: &mut Channel) -> Result<Seed, Error>;
+
+    /// The blocks of some groups.
+    fn grow(
+        &mut self,
+        channel: &mut Channel,
+        iteration: &Iteration,
+        groups: Range<usize>,
+        out: &mut [Block],
+    ) -> Result<(), Error>;
+}
+
+/// An extension, from either end.
+struct Extension<E> {
+    end: E,
+    position: Position,
+    /// The current iteration, once there is one.
+    iteration: Option<Iteration>,
+    /// Blocks made and not handed out.
+    ready: Vec<Block>,
+}
+
+impl<E: End> Extension<E> {
+    fn new(size: Size, end: E) -> Self {
+        Self { end, position: Position::new(size.ladder()), iteration: None, ready: Vec::new() }
+    }
+
+    /// The blocks of the next `count` OTs.
+    fn blocks(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
+        let mut out = std::mem::take(&mut self.ready);
+        while let Some(step) = self.position.step(count) {
+            let (base, parameters) = match step {
+                Step::Grow(groups) => {
+                    self.grow(channel, groups, &mut out)?;
+                    continue;
+                }
+                Step::Begin(parameters) => (self.end.begin(channel, parameters.base())?, parameters),
+                Step::Continue(groups, parameters) => {
+                    let mut base = Vec::new();
+                    self.grow(channel, groups, &mut base)?;
+                    (base, parameters)
+                }
+            };
+            self.iteration = Some(Iteration::new(parameters, &self.end.matrix(channel)?, base));
+        }
+        self.ready = out.split_off(count);
+        Ok(out)
+    }
+
+    /// Appends the blocks of `groups`.
+    fn grow(&mut self, channel: &mut Channel, groups: Range<usize>, out: &mut Vec<Block>) -> Result<(), Error> {
+        let iteration = self.iteration.as_ref().ok_or(Error::Misuse { what: "an extension that failed goes on" })?;
+        let start = out.len();
+        out.resize(start + groups.len() * iteration.parameters().group_outputs(), 0);
+        self.end.grow(channel, iteration, groups, &mut out[start..])
+    }
+}
+
+impl<E> Drop for Extension<E> {
+    fn drop(&mut self) {
+        self.ready.zeroize();
+    }
+}
+
+/// The sender of a silent extension. Its `delta` is odd, and uniform otherwise.
+pub struct SilentSender(Extension<SenderEnd>);
+
+struct SenderEnd {
+    delta: Zeroizing<Block>,
+    base: SoftSpokenSender,
+    /// Draws the seeds of matrices, which are public.
+    prg: Prg,
+}
+
+impl SilentSender {
+    /// `base`: over [`BASE_FIELD`], with an odd `delta`, used by nobody else.
+    pub(crate) fn new(size: Size, base: SoftSpokenSender, prg: Prg) -> Self {
+        Self(Extension::new(size, SenderEnd { delta: Zeroizing::new(base.delta()), base, prg }))
+    }
+}
+
+impl End for SenderEnd {
+    fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
+        let mut q = self.base.extend(channel, count)?;
+        q.iter_mut().for_each(|q| *q &= !1);
+        Ok(q)
+    }
+
+    fn matrix(&mut self, channel: &mut Channel) -> Result<Seed, Error> {
+        let seed = self.prg.seed();
+        channel.send(seed.as_bytes())?;
+        Ok(seed)
+    }
+
+    fn grow(
+        &mut self,
+        channel: &mut Channel,
+        iteration: &Iteration,
+        groups: Range<usize>,
+        out: &mut [Block],
+    ) -> Result<(), Error> {
+        let message = iteration.plant(*self.delta, groups, out);
+        Ok(channel.send(message.as_flattened())?)
+    }
+}
+
+impl CotSender for SilentSender {
+    fn delta(&self) -> Block {
+        *self.0.end.delta
+    }
+
+    fn speaks(&self) -> bool {
+        true
+    }
+
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
+        self.0.blocks(channel, count)
+    }
+}
+
+/// The receiver of a silent extension.
+pub struct SilentReceiver(Extension<ReceiverEnd>);
+
+struct ReceiverEnd {
+    base: SoftSpokenReceiver,
+    /// What the first iteration starts from, between its message and its start.
+    begun: Option<Zeroizing<Vec<Block>>>,
+}
+
+impl SilentReceiver {
+    /// `base`: over [`BASE_FIELD`], used by nobody else.
+    pub(crate) fn new(size: Size, base: SoftSpokenReceiver) -> Self {
+        Self(Extension::new(size, ReceiverEnd { base, begun: None }))
+    }
+}
+
+impl ReceiverEnd {
+    /// Sends the message of SoftSpokenOT.
+    fn announce(&mut self, channel: &mut Channel, count: usize) -> Result<Zeroizing<Vec<Block>>, Error> {
+        let (choice, mut t) = self.base.extend(channel, count)?;
+        for (t, choice) in t.iter_mut().zip(choice.iter()) {
+            *t = *t & !1 | Block::from(choice);
+        }
+        Ok(Zeroizing::new(t))
+    }
+}
+
+impl End for ReceiverEnd {
+    fn begin(&mut self, channel: &mut Channel, count: usize) -> Result<Vec<Block>, Error> {
+        let mut begun = match self.begun.take() {
+            Some(begun) => begun,
+            None => self.announce(channel, count)?,
+        };
+        Ok(std::mem::take(&mut *begun))
+    }
+
+    fn matrix(&mut self, channel: &mut Channel) -> Result<Seed, Error> {
+        let mut bytes = [0; SEED_BYTES];
+        channel.recv_into(&mut bytes)?;
+        Ok(Seed::from_bytes(bytes))
+    }
+
+    fn grow(
+        &mut self,
+        channel: &mut Channel,
+        iteration: &Iteration,
+        groups: Range<usize>,
+        out: &mut [Block],
+    ) -> Result<(), Error> {
+        let message = channel.recv(16 * groups.len() * iteration.parameters().group_blocks())?;
+        iteration.grow(groups, message.as_chunks().0, out);
+        Ok(())
+    }
+}
+
+impl CotReceiver for SilentReceiver {
+    fn begin(&mut self, channel: &mut Channel) -> Result<(), Error> {
+        let Extension { end, position, .. } = &mut self.0;
+        if position.is_new() && end.begun.is_none() {
+            end.begun = Some(end.announce(channel, position.first().base())?);
+        }
+        Ok(())
+    }
+
+    fn extend(&mut self, channel: &mut Channel, count: usize) -> Result<(Bits, Vec<Block>), Error> {
+        let t = self.0.blocks(channel, count)?;
+        Ok((random::lowest_bits(&t), t))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Both ends of a silent extension over ideal base OTs.
+
+use privet_channel::pair;
+
+use super::*;
+use crate::tree;
+
+/// Two matching ends.
+fn ends(size: Size, seed: u8) -> (SilentSender, SilentReceiver) {
+    let mut prg = Prg::from_seed(&Seed::from_bytes([seed; 16]));
+    let delta = prg.block() | 1;
+    let keys: Vec<[Block; 2]> = (0..128).map(|_| [prg.block(), prg.block()]).collect();
+    let chosen: Vec<Block> = keys.iter().enumerate().map(|(i, keys)| keys[(delta >> i & 1) as usize]).collect();
+    let k = BASE_FIELD.k();
+    let (seeds, message) = tree::plant(k, &keys, &mut prg);
+    let known = tree::grow(k, delta, &chosen, &message);
+    let sender = SilentSender::new(size, SoftSpokenSender::new(BASE_FIELD, delta, &known), prg);
+    (sender, SilentReceiver::new(size, SoftSpokenReceiver::new(BASE_FIELD, &seeds)))
+}
+
+/// What both ends got: the sender's blocks, the receiver's choices and blocks.
+type Outputs = (Vec<Block>, Bits, Vec<Block>);
+
+/// Extends `counts` one after the other.
+fn extend(sender: &mut SilentSender, receiver: &mut SilentReceiver, counts: &[usize]) -> Result<Vec<Outputs>, Error> {
+    let (mut to_receiver, mut to_sender) = pair();
+    receiver.begin(&mut to_sender)?;
+    to_sender.flush()?;
+    let mut outputs = Vec::new();
+    for &count in counts {
+        let q = sender.extend(&mut to_receiver, count)?;
+        to_receiver.flush()?;
+        let (choice, t) = receiver.extend(&mut to_sender, count)?;
+        outputs.push((q, choice, t));
+    }
+    Ok(outputs)
+}
+
+#[test]
+fn blocks_differ_by_delta_where_the_choice_is_one() -> Result<(), Error> {
+    for size in Size::ALL {
+        let (mut sender, mut receiver) = ends(size, 1);
+        let delta = sender.delta();
+        let mut seen = Vec::new();
+        // Together over the end of every rung and into the one after it.
+        let counts = [1, 127, 2048, 0, 90_000, 70_001, 400_000, 8191, 300_000];
+        for (q, choice, t) in extend(&mut sender, &mut receiver, &counts)? {
+            assert_eq!((q.len(), choice.len()), (t.len(), t.len()));
+            for i in 0..q.len() {
+                assert_eq!(q[i] ^ t[i], if choice.get(i) { delta } else { 0 }, "{size:?}, OT {i} of {}", q.len());
+            }
+            seen.extend(q);
+        }
+        assert_eq!(seen.len(), counts.iter().sum::<usize>());
+        let made = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), made, "{size:?} made a block twice");
+        assert_eq!(sender.delta(), delta);
+    }
+    Ok(())
+}
+
+#[test]
+fn pieces_are_the_same_as_the_whole() -> Result<(), Error> {
+    let counts = [3, 100_000, 50_000, 1, 29_996];
+    let (mut sender, mut receiver) = ends(Size::Medium, 2);
+    let pieces = extend(&mut sender, &mut receiver, &counts)?;
+    let (mut sender, mut receiver) = ends(Size::Medium, 2);
+    let whole = extend(&mut sender, &mut receiver, &[counts.iter().sum()])?;
+    let concatenated: Vec<Block> = pieces.iter().flat_map(|(_, _, t)| t.clone()).collect();
+    assert_eq!(concatenated, whole[0].2);
+    Ok(())
+}
+
+#[test]
+fn choices_and_blocks_look_uniform_in_every_iteration() -> Result<(), Error> {
+    const COUNT: usize = 100_000;
+    // Six standard deviations of a binomial count.
+    const SLACK: i64 = 950;
+    let near_half = |ones: usize| (ones as i64 - COUNT as i64 / 2).abs() < SLACK;
+    let (mut sender, mut receiver) = ends(Size::Small, 3);
+    let outputs = extend(&mut sender, &mut receiver, &[COUNT; 3])?;
+    for (_, choice, t) in &outputs {
+        assert!(near_half(choice.iter().filter(|&bit| bit).count()));
+        for bit in 1..128 {
+            assert!(near_half(t.iter().filter(|&t| t >> bit & 1 == 1).count()), "bit {bit}");
+            let equal = t.iter().zip(choice.iter()).filter(|&(t, c)| (t >> bit & 1 == 1) == c).count();
+            assert!(near_half(equal), "bit {bit} against the choice");
+        }
+    }
+    for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+        let equal = outputs[one].1.xor(&outputs[other].1);
+        assert!(near_half(equal.iter().filter(|&bit| bit).count()), "iterations {one} and {other}");
+    }
+    Ok(())
+}
+
+/// Choice bits of a whole iteration with its noise, and again without, less the matrix times the secret: the noise alone.
+fn noises(parameters: parameters::Parameters, seed: u8) -> [Vec<bool>; 2] {
+    let mut prg = Prg::from_seed(&Seed::from_bytes([seed; 16]));
+    let delta = prg.block() | 1;
+    let mut q = vec![0; parameters.base()];
+    prg.fill_blocks(&mut q);
+    q.iter_mut().for_each(|q| *q &= !1);
+    let t: Vec<Block> = q.iter().map(|q| q ^ if prg.word() & 1 == 1 { delta } else { 0 }).collect();
+    let matrix = prg.seed();
+    let groups = 0..parameters.groups();
+    let (mut ours, mut theirs) = (vec![0; parameters.outputs()], vec![0; parameters.outputs()]);
+    let message = Iteration::new(parameters, &matrix, q).plant(delta, groups.clone(), &mut ours);
+    let receiver = Iteration::new(parameters, &matrix, t.clone());
+    receiver.grow(groups, &message, &mut theirs);
+
+    let bits = |blocks: &[Block]| -> Vec<bool> { blocks.iter().map(|block| block & 1 == 1).collect() };
+    let without = receiver.encoded();
+    let difference = |a: &[bool]| a.iter().zip(bits(&without)).map(|(a, b)| a ^ b).collect();
+    [difference(&bits(&theirs)), difference(&bits(&without))]
+}
+
+/// Whether there is exactly one noisy sample in every tree, and at which leaves.
+fn regular(parameters: parameters::Parameters, noise: &[bool]) -> Option<Vec<usize>> {
+    use privet_prg::ggm::TREES;
+    let leaves = |tree: usize| {
+        let group = &noise[tree / TREES * parameters.group_outputs()..][..parameters.group_outputs()];
+        group.iter().skip(tree % TREES).step_by(TREES).copied().enumerate().filter(|&(_, noisy)| noisy)
+    };
+    (0..parameters.trees)
+        .map(|tree| match leaves(tree).collect::<Vec<_>>()[..] {
+            [(leaf, _)] => Some(leaf),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn noise_is_regular_and_new_in_every_iteration() {
+    for parameters in [parameters::Parameters::SMALL, parameters::Parameters::MEDIUM] {
+        let [noise, _] = noises(parameters, 4);
+        assert_eq!(noise.iter().filter(|&&bit| bit).count(), parameters.trees);
+        let positions = regular(parameters, &noise).expect("one noisy sample per tree");
+        let [noise, _] = noises(parameters, 5);
+        let others = regular(parameters, &noise).expect("one noisy sample per tree");
+        // Of some hundred pairs of uniform positions among hundreds, few coincide.
+        let same = positions.iter().zip(&others).filter(|(one, other)| one == other).count();
+        assert!(same < 10, "{same} positions came again");
+        let half = 1 << (parameters.depth - 1);
+        let upper = positions.iter().filter(|&&leaf| leaf >= half).count() as f64;
+        let trees = parameters.trees as f64;
+        // Six standard deviations.
+        assert!((upper - trees / 2.0).abs() < 3.0 * trees.sqrt(), "{upper} of {trees} in the upper half");
+    }
+}
+
+#[test]
+fn samples_without_noise_are_caught() {
+    let parameters = parameters::Parameters::SMALL;
+    let [_, nothing] = noises(parameters, 4);
+    assert_eq!(regular(parameters, &nothing), None);
+}
+
+#[test]
+fn a_message_of_another_length_is_an_error() -> Result<(), Error> {
+    let ((mut sender, _), (_, mut receiver)) = (ends(Size::Small, 6), ends(Size::Small, 6));
+    let (mut to_receiver, mut to_sender) = pair();
+    receiver.begin(&mut to_sender)?;
+    to_sender.flush()?;
+    sender.extend(&mut to_receiver, 5000)?;
+    to_receiver.flush()?;
+    // The receiver expects another number of trees.
+    assert!(matches!(receiver.extend(&mut to_sender, 10_000), Err(Error::Channel(_))));
+    Ok(())
+}
