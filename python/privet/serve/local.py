@@ -210,13 +210,9 @@ def _two_processes(
 
 
 def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:
-    """The client's view, with rounds and memory of whichever party had more."""
+    """The client's view, with the memory of whichever party had more."""
     mine, theirs = PhaseCost(**client), PhaseCost(**server)
-    return replace(
-        mine,
-        rounds=max(mine.rounds, theirs.rounds),
-        peak_rss_mb=max(mine.peak_rss_mb, theirs.peak_rss_mb),
-    )
+    return replace(mine, peak_rss_mb=max(mine.peak_rss_mb, theirs.peak_rss_mb))
 
 
 @contextmanager
