@@ -7,12 +7,25 @@ PROTOCOL_VERSION: int
 class Credentials:
     def __new__(cls, certificate: bytes, key: bytes, trust: bytes) -> Credentials: ...
 
+class Link:
+    def __new__(cls, text: str) -> Link: ...
+    @property
+    def rtt(self) -> float: ...
+    @property
+    def bits_per_second(self) -> int: ...
+
 class Connection:
     peer: str | None
     peer_name: str | None
+    rtt: float | None
     @staticmethod
     def connect(
-        host: str, port: int, credentials: Credentials, server_name: str, timeout: float
+        host: str,
+        port: int,
+        credentials: Credentials,
+        server_name: str,
+        timeout: float,
+        link: Link | None = None,
     ) -> Connection: ...
     def set_timeout(self, seconds: float) -> None: ...
 

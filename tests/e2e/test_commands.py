@@ -135,6 +135,40 @@ def test_wrong_inputs_are_named(tmp_path: Path) -> None:
     assert overflow["layer"] in overflow["message"]
 
 
+def test_a_link_slows_a_run_down_and_decides_on_its_rounds() -> None:
+    link = {"rtt_ms": 10.0, "bits_per_second": 100_000_000}
+    for given, rounds in (((), "log"), (("--rounds", "linear"), "linear")):
+        words = ["--link", "10ms,100Mbit", *given]
+        expected = privet("inspect", DIGITS, *words)
+        result = privet("run", DIGITS, "--input", SEVEN, *words)
+        for found in (expected, result):
+            assert found["rounds"] == rounds
+            assert found["link"] == link
+        assert int(np.argmax(result["output"])) == 7
+        assert result["online"]["seconds"] > 0.95 * expected["online_delay"]
+        assert expected["online_delay"] > 0.0049 * result["online"]["rounds"]
+    plain = privet("run", DIGITS, "--input", SEVEN)
+    assert plain["rounds"] == "linear"
+    assert plain["link"] is None
+    wrong = privet("run", DIGITS, "--link", "moon", code=2)["error"]
+    assert wrong["type"] == "Misuse"
+    assert "20ms,100Mbit" in wrong["message"]
+
+
+def test_a_client_shapes_its_link_and_uses_what_is_ready(
+    server: dict[str, Any], key_folder: Path, tmp_path: Path
+) -> None:
+    base: list[str | Path] = ["client", server["address"], "--keys", key_folder]
+    base += ["--state", tmp_path / "client"]
+    prepared = privet(*base, "--prepare", "1", "--link", "10ms,100Mbit")
+    assert (prepared["rounds"], prepared["ready"]) == ("log", 1)
+    # Over loopback it would be linear, but a piece for the other depth is ready.
+    used = privet(*base, "--input", SEVEN)
+    assert (used["rounds"], used["offline"], used["ready"]) == ("log", None, 0)
+    plain = privet(*base, "--prepare", "1")
+    assert (plain["rounds"], plain["link"]) == ("linear", None)
+
+
 def test_inspect_tells_the_material(tmp_path: Path) -> None:
     found = privet("inspect", DIGITS)
     assert found["supported"] == {"gmw": True}

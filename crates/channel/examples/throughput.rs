@@ -1,4 +1,5 @@
-//! Measures a channel over loopback TLS and in memory: one-way throughput and the latency of small exchanges.
+//! Measures a channel over loopback TLS and in memory, as it is and shaped: one-way throughput and the latency of small
+//! exchanges.
 //!
 //! `cargo run --release -p privet-channel --example throughput`
 //!
@@ -8,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use privet_channel::tls::{Identity, Listener, Trust, connect};
-use privet_channel::{Channel, pair};
+use privet_channel::{Channel, Link, pair};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -18,18 +19,23 @@ fn main() {
     measure("memory", a, b);
     let (a, b) = tls_pair();
     measure("TLS over loopback", a, b);
+    let fastest = Link::new(Duration::ZERO, 1e11).expect("a link");
+    for (name, link) in [("as fast as can be", fastest), ("0.3 ms, 384 MB/s", Link::LAN)] {
+        let (a, b) = tls_pair();
+        measure(&format!("TLS over loopback, shaped: {name}"), a.shaped(link).expect("a link"), b);
+    }
 }
 
 fn measure(link: &str, mut here: Channel, mut there: Channel) {
     println!("{link}");
-    for (bytes, count) in [(64, 1_000_000), (16 << 10, 50_000), (1 << 20, 1_000), (64 << 20, 16)] {
+    for (bytes, count) in [(64, 1_000_000), (16 << 10, 50_000), (1 << 20, 500), (64 << 20, 8)] {
         let seconds = one_way(&mut here, &mut there, bytes, count);
         println!("  {bytes:>9} bytes one way: {:.2} GB/s", (bytes * count) as f64 / seconds / 1e9);
     }
     let bytes = 64 << 20;
     let seconds = exchange(&mut here, &mut there, bytes);
     println!("  {bytes:>9} bytes exchanged: {:.2} GB/s each way", bytes as f64 / seconds / 1e9);
-    println!("  there and back of 16 bytes: {:.1} us", ping_pong(&mut here, &mut there, 20_000) * 1e6);
+    println!("  there and back of 16 bytes: {:.1} us", ping_pong(&mut here, &mut there, 5_000) * 1e6);
 }
 
 /// Seconds to send `count` messages of `bytes` bytes.

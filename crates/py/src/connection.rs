@@ -8,6 +8,7 @@ use privet_channel::tls::{self, Identity, Trust};
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
+use crate::link::Link;
 
 /// A party's certificate and key, and the certificates it trusts.
 #[pyclass(frozen)]
@@ -33,13 +34,17 @@ pub(crate) struct Connection {
     peer: Option<String>,
     #[pyo3(get)]
     peer_name: Option<String>,
+    /// Seconds there and back through the network; `None` on one machine and at a server.
+    #[pyo3(get)]
+    rtt: Option<f64>,
 }
 
 impl Connection {
     pub(crate) fn new(channel: Channel) -> Self {
         let peer = channel.peer().map(|peer| peer.to_string());
         let peer_name = channel.peer_name().map(str::to_owned);
-        Self { channel: Mutex::new(Some(channel)), peer, peer_name }
+        let rtt = channel.rtt().map(|rtt| rtt.as_secs_f64());
+        Self { channel: Mutex::new(Some(channel)), peer, peer_name, rtt }
     }
 
     /// The channel, which can be taken once.
@@ -52,8 +57,10 @@ impl Connection {
 
 #[pymethods]
 impl Connection {
-    /// Connects and returns when both sides have accepted each other; `timeout` in seconds.
+    /// Connects and returns when both sides have accepted each other; `timeout` in seconds. From then on both
+    /// directions are as slow as `link`.
     #[staticmethod]
+    #[pyo3(signature = (host, port, credentials, server_name, timeout, link=None))]
     fn connect(
         py: Python<'_>,
         host: &str,
@@ -61,10 +68,19 @@ impl Connection {
         credentials: &Credentials,
         server_name: &str,
         timeout: f64,
+        link: Option<&Link>,
     ) -> Result<Self, Failure> {
         let Credentials { identity, trust } = credentials;
         let timeout = Duration::from_secs_f64(timeout);
-        Ok(Self::new(py.detach(|| tls::connect(host, port, identity, trust, server_name, timeout))?))
+        let link = link.map(|link| link.0);
+        let channel = py.detach(|| {
+            let channel = tls::connect(host, port, identity, trust, server_name, timeout)?;
+            match link {
+                Some(link) => channel.shaped(link),
+                None => Ok(channel),
+            }
+        });
+        Ok(Self::new(channel?))
     }
 
     /// Bounds the wait for any one message, in seconds.

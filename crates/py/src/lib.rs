@@ -8,6 +8,7 @@
 mod client;
 mod connection;
 mod errors;
+mod link;
 mod listener;
 mod plan;
 mod progress;
@@ -19,6 +20,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<connection::Credentials>()?;
     module.add_class::<connection::Connection>()?;
+    module.add_class::<link::Link>()?;
     module.add_class::<listener::Listener>()?;
     module.add_class::<listener::Pending>()?;
     module.add_class::<plan::Plan>()?;

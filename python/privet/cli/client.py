@@ -35,8 +35,9 @@ def client(
         str | None, typer.Option(help="The program to insist on, as its server prints it.")
     ] = None,
     suite: options.Suite = "gmw",
-    rounds: options.Rounds = "linear",
+    rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
+    link: options.Link = None,
     server_name: Annotated[
         str | None, typer.Option(help="Name in the server's certificate, if it is not the host's.")
     ] = None,
@@ -62,6 +63,7 @@ def client(
             suite=suite,
             rounds=rounds,
             truncation=truncation,
+            link=link,
             server_name=server_name,
             timeout=timeout,
         ) as session,
@@ -83,6 +85,8 @@ def client(
         show.costs(console, result.offline, result.online)
         if layers:
             show.layers(console, result.layers)
+    depth = show.rounds(session.rounds, session.link, rounds == "auto")
+    console.print(f"Suite {session.suite}, {depth}, program {session.program_hash[:16]}.")
     console.print(f"Material for {ready} more inferences is ready in {state}.")
 
 
@@ -92,6 +96,8 @@ def _as_object(
     fields: dict[str, Any] = {
         "model": session.program.model,
         "suite": session.suite,
+        "rounds": session.rounds,
+        "link": show.link_fields(session.link),
         "program_hash": session.program_hash,
         "server": session.server_fingerprint,
         "prepared": made,

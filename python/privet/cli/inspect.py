@@ -15,6 +15,7 @@ from privet.cli.failures import exit_code
 from privet.compile import Compiled, compile
 from privet.errors import ModelError, UnsupportedModel
 from privet.graph import load_model
+from privet.serve import Link
 from privet.suites import SUITES, gmw
 
 
@@ -22,8 +23,9 @@ def inspect(
     model: options.Model,
     bits: options.Bits = 37,
     scale: options.Scale = 12,
-    rounds: options.Rounds = "linear",
+    rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
+    link: options.Link = None,
     input_range: options.InputRange = None,
     linear: Annotated[
         bool, typer.Option("--linear", help="Also print the ciphertexts of every linear layer.")
@@ -31,21 +33,29 @@ def inspect(
     as_json: options.AsJson = False,
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
+    shaped = Link(link) if link else None
     nodes = [
         {"name": node.name or node.output[0], "operator": node.op_type}
         for node in load_model(model).graph.node
     ]
     try:
         compiled = compile(model, bits=bits, scale=scale, input_range=input_range)
-        planned = gmw.plan(compiled.program.to_public_bytes(), rounds, truncation)
+        plans = gmw.plans(compiled.program.to_public_bytes(), rounds, truncation)
     except ModelError as error:
         _refused(nodes, error, as_json)
         raise typer.Exit(exit_code(error)) from error
-    forecast = gmw.forecast(planned)
+    depth = gmw.quickest(plans, shaped)
+    forecast = gmw.forecast(plans[depth])
+    delay = gmw.online_delay(forecast, shaped) if shaped else None
     if as_json:
-        typer.echo(json.dumps(_as_object(compiled, nodes, forecast)))
-    else:
-        _show(show.make_console(), compiled, forecast, linear)
+        fields = {"rounds": depth, "link": show.link_fields(shaped), "online_delay": delay}
+        typer.echo(json.dumps(_as_object(compiled, nodes, forecast) | fields))
+        return
+    console = show.make_console()
+    _show(console, compiled, forecast, linear)
+    console.print(f"Comparisons: {show.rounds(depth, shaped, rounds == 'auto')}.")
+    if delay is not None:
+        console.print(f"The link adds {delay:.3f} s online.")
 
 
 def _operations(compiled: Compiled) -> list[dict[str, Any]]:

@@ -16,7 +16,16 @@ Scale = Annotated[int, typer.Option(help="Fractional bits of inputs and weights,
 Rounds = Annotated[
     str,
     typer.Option(
-        help="Comparisons: `linear` sends the fewest bytes, `log` takes the fewest rounds."
+        help="Comparisons: `linear` sends the fewest bytes, `log` takes the fewest rounds; `auto` "
+        "takes the one that suits the link."
+    ),
+]
+Link = Annotated[
+    str | None,
+    typer.Option(
+        metavar="lan|wan|RTT,BANDWIDTH",
+        help="A link to be as slow as, for real: `20ms,100Mbit` is 20 ms there and back and "
+        "100 Mbit/s each way.",
     ),
 ]
 Truncation = Annotated[

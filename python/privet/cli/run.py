@@ -27,8 +27,9 @@ def run(
     suite: options.Suite = "gmw",
     bits: options.Bits = 37,
     scale: options.Scale = 12,
-    rounds: options.Rounds = "linear",
+    rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
+    link: options.Link = None,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     labels: options.Labels = None,
@@ -51,6 +52,7 @@ def run(
             scale=scale,
             rounds=rounds,
             truncation=truncation,
+            link=link,
             calibration=samples,
             input_range=input_range,
             timeout=timeout,
@@ -67,7 +69,7 @@ def run(
     ):
         show.picture(console, inputs[0])
     show.prediction(console, result.outputs, names, probabilities=result.probabilities)
-    _verdict(console, result)
+    _verdict(console, result, chosen=rounds == "auto")
     show.costs(console, result.offline, result.online)
     if layers:
         show.layers(console, result.layers)
@@ -82,6 +84,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "rounds": result.rounds,
         "truncation": result.truncation,
         "program_hash": result.program_hash,
+        "link": show.link_fields(result.link),
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
         "argmax_agrees": result.argmax_agrees,
         "max_abs_error": result.max_abs_error,
@@ -97,14 +100,15 @@ def _input_shapes(model: Path) -> list[tuple[int, ...]]:
     return [graph.values[entry.value].shape for entry in graph.inputs]
 
 
-def _verdict(console: Console, result: Run) -> None:
+def _verdict(console: Console, result: Run, chosen: bool) -> None:
     verdict = "[green]agrees[/]" if result.argmax_agrees else "[bold red]disagrees[/]"
     console.print(
         f"The plaintext model (ONNX Runtime) {verdict}; largest difference of an output "
         f"{result.max_abs_error:.2g}, and {result.max_fixed_point_error} units of the last place "
         "from the fixed-point reference."
     )
+    rounds = show.rounds(result.rounds, result.link, chosen)
     console.print(
-        f"Suite {result.suite}, {result.rounds} rounds, {result.truncation} truncation, program "
+        f"Suite {result.suite}, {rounds}, {result.truncation} truncation, program "
         f"{result.program_hash[:16]}; two processes over TLS on this machine."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from privet.serve import LayerCost, PhaseCost
+from privet.serve import LayerCost, Link, PhaseCost
 from privet.serve.client import Progress as Listener
 
 Array = npt.NDArray[np.generic]
@@ -100,6 +101,24 @@ def layers(console: Console, steps: Sequence[LayerCost]) -> None:
             str(step.rounds),
         )
     console.print(table)
+
+
+def rounds(depth: str, link: Link | None, chosen: bool) -> str:
+    """The depth of comparisons, whether it was chosen here, and the shaped link if there is one."""
+    text = f"{depth} rounds" + (" (chosen)" if chosen else "")
+    return text if link is None else f"{text} over a link of {_link(link)}"
+
+
+def _link(link: Link) -> str:
+    rtt, rate = 1000 * link.rtt, link.bits_per_second / 1e6
+    return f"{rtt:g} ms there and back and {rate:g} Mbit/s each way"
+
+
+def link_fields(link: Link | None) -> dict[str, Any] | None:
+    """A shaped link as an object for programs."""
+    if link is None:
+        return None
+    return {"rtt_ms": 1000 * link.rtt, "bits_per_second": link.bits_per_second}
 
 
 def size(count: int) -> str:

@@ -1,6 +1,6 @@
 """Serving and querying: a server that offers models, a client that asks it, both over TLS."""
 
-from privet.serve.client import Client, Result
+from privet.serve.client import Client, Link, Result
 from privet.serve.costs import LayerCost, PhaseCost
 from privet.serve.credentials import Credentials
 from privet.serve.local import Run, run
@@ -11,6 +11,7 @@ __all__ = [
     "Credentials",
     "Finished",
     "LayerCost",
+    "Link",
     "PhaseCost",
     "Result",
     "Run",

@@ -21,6 +21,8 @@ from privet.serve.costs import LayerCost, PhaseCost, read_report
 from privet.serve.credentials import Credentials
 from privet.suites import check_suite, gmw
 
+Link = _native.Link
+
 Progress = Callable[[str, int, int, str], None]
 """Called with the phase, steps done, steps in all, and the name of the next step."""
 
@@ -49,6 +51,13 @@ class Client:
 
     `state` is a directory that keeps material between sessions. `program_hash` is the program
     that the client expects; without it, the client takes the one that the server describes.
+
+    `link` (`lan`, `wan`, or round-trip time and bandwidth such as `20ms,100Mbit`) makes the
+    connection that slow in both directions, for real. `rounds` is the depth of comparisons:
+    `linear` or `log`, or `auto` for the one that is quicker over the link by formula. Without
+    `link`, `auto` prefers a depth that material is ready for, then goes by the network's measured
+    round trip; on one machine it is `linear`. The attribute `rounds` tells the choice.
+
     Nothing that the server sends can make the client reveal its input: a wrong program gives wrong
     predictions, so pin the hash if you rely on them.
 
@@ -67,14 +76,18 @@ class Client:
         model: str | None = None,
         program_hash: str | None = None,
         suite: str = "gmw",
-        rounds: str = "linear",
+        rounds: str = gmw.AUTO,
         truncation: str = "one-bit",
+        link: Link | str | None = None,
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
         check_suite(suite)
         native = credentials.native
-        connection = _native.Connection.connect(host, port, native, server_name or host, timeout)
+        self.link = Link(link) if isinstance(link, str) else link
+        connection = _native.Connection.connect(
+            host, port, native, server_name or host, timeout, self.link
+        )
         connection.set_timeout(timeout)
         self._session = _native.Client(connection, str(Path(state) / "client"))
         self.suite = suite
@@ -83,7 +96,9 @@ class Client:
         try:
             public = self._session.describe(model)
             self.program = Program.from_public_bytes(public)
-            self._plan = gmw.plan(public, rounds, truncation)
+            plans = gmw.plans(public, rounds, truncation)
+            self.rounds = self._choose(plans, connection.rtt)
+            self._plan = plans[self.rounds]
             if program_hash is not None and program_hash != self._plan.program_hash:
                 raise PeerMisbehaved(
                     f"the server offers program {self._plan.program_hash}, not {program_hash}: ask "
@@ -92,6 +107,13 @@ class Client:
         except PrivetError:
             self._leave()
             raise
+
+    def _choose(self, plans: dict[str, _native.Plan], rtt: float | None) -> str:
+        """The depth to use: by the shaped link, else by what is ready, else by the network."""
+        if self.link is not None:
+            return gmw.quickest(plans, self.link)
+        stocked = {depth: plan for depth, plan in plans.items() if self._session.ready(plan)}
+        return gmw.quickest(stocked or plans, _network(rtt))
 
     @property
     def program_hash(self) -> str:
@@ -173,3 +195,10 @@ class Client:
             self.close()
         else:
             self._leave()
+
+
+def _network(rtt: float | None) -> Link | None:
+    """What is taken for the network when only its round trip is known: the bandwidth of `wan`."""
+    if rtt is None:
+        return None
+    return Link(f"{1e6 * min(rtt, 10):.0f}us,{Link('wan').bits_per_second / 1e6:.0f}Mbit")

@@ -24,9 +24,9 @@ from privet.executor.codec import Inputs, encode_input, ordered
 from privet.executor.ranges import Calibration
 from privet.executor.reference import random_inputs, run_plaintext
 from privet.graph import ModelSource
-from privet.serve.client import Progress
+from privet.serve.client import Link, Progress
 from privet.serve.costs import LayerCost, PhaseCost
-from privet.suites import check_suite
+from privet.suites import check_suite, gmw
 
 Array = npt.NDArray[np.generic]
 
@@ -34,6 +34,9 @@ Array = npt.NDArray[np.generic]
 @dataclass(frozen=True)
 class Run:
     """A private inference beside its two references.
+
+    `rounds` is the depth of comparisons, as it was given or chosen; `link` what the connection was
+    shaped to.
 
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
@@ -45,6 +48,7 @@ class Run:
     suite: str
     rounds: str
     truncation: str
+    link: Link | None
     program_hash: str
     outputs: dict[str, Array]
     reference: dict[str, Array]
@@ -64,8 +68,9 @@ def run(
     suite: str = "gmw",
     bits: int = 37,
     scale: int = 12,
-    rounds: str = "linear",
+    rounds: str = gmw.AUTO,
     truncation: str = "one-bit",
+    link: Link | str | None = None,
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
     timeout: float = 600.0,
@@ -77,10 +82,14 @@ def run(
     are measured on `calibration`, or on random inputs, and on `inputs` as well, so that this call
     works on the model at hand; a real server has only its own calibration inputs.
 
+    `link` delays both directions and limits their bandwidth for real, as `Client` says; with
+    `rounds="auto"` the depth of comparisons follows from it.
+
     # Errors
     Those of `privet.compile`; `InputError`; `PeerError` if a party fails.
     """
     check_suite(suite)
+    link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
         compiled = _compile(model, inputs, bits, scale, calibration, input_range)
     else:
@@ -96,10 +105,9 @@ def run(
         )
     )
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
-        integers, costs = _two_processes(
-            Path(folder), compiled, named, (suite, rounds, truncation), timeout, progress
-        )
-    return _compare(compiled, named, integers, costs, (suite, rounds, truncation))
+        options = {"suite": suite, "rounds": rounds, "truncation": truncation, "link": link}
+        integers, found = _two_processes(Path(folder), compiled, named, options, timeout, progress)
+    return _compare(compiled, named, integers, {**options, **found})
 
 
 def _compile(
@@ -134,8 +142,7 @@ def _compare(
     compiled: Compiled,
     inputs: Mapping[str, Array],
     integers: list[Array],
-    costs: dict[str, Any],
-    options: tuple[str, str, str],
+    found: dict[str, Any],
 ) -> Run:
     program = compiled.program
     outputs = decode_output(program, integers)
@@ -147,9 +154,6 @@ def _compare(
         agrees = bool(np.array_equal(outputs[first], reference[first]))
     return Run(
         model=program.model,
-        suite=options[0],
-        rounds=options[1],
-        truncation=options[2],
         program_hash=program.program_hash,
         outputs=outputs,
         reference=reference,
@@ -162,7 +166,7 @@ def _compare(
             int(np.abs(private - exact).max(initial=0))
             for private, exact in zip(integers, fixed.integers, strict=True)
         ),
-        **costs,
+        **found,
     )
 
 
@@ -170,11 +174,11 @@ def _two_processes(
     folder: Path,
     compiled: Compiled,
     inputs: Mapping[str, Array],
-    options: tuple[str, str, str],
+    options: dict[str, Any],
     timeout: float,
     progress: Progress | None,
 ) -> tuple[list[Array], dict[str, Any]]:
-    """Client's revealed integers, and the costs as fields of `Run`."""
+    """Client's revealed integers, and what else the processes found out as fields of `Run`."""
     compiled.save(folder / "program")
     keys.make(folder / "keys", ())
     np.savez(folder / "inputs.npz", *inputs.values())
@@ -191,9 +195,10 @@ def _two_processes(
             "role": "client",
             "state": str(folder / "c"),
             "port": listening["port"],
-            **dict(zip(("suite", "rounds", "truncation"), options, strict=True)),
             "inputs": str(folder / "inputs.npz"),
             "result": str(folder / "result.npz"),
+            **options,
+            "link": str(options["link"]) if options["link"] else None,
             **common,
         }
         with _party(folder, job) as client:
@@ -206,7 +211,8 @@ def _two_processes(
         for phase, cost in zip(("offline", "online"), theirs, strict=True)
     ]
     layers = tuple(LayerCost(**layer) for layer in result["layers"])
-    return integers, {"offline": phases[0], "online": phases[1], "layers": layers}
+    found = {"rounds": result["rounds"], "offline": phases[0], "online": phases[1]}
+    return integers, {**found, "layers": layers}
 
 
 def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:

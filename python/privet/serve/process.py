@@ -62,6 +62,7 @@ def query(job: dict[str, Any]) -> None:
             suite=job["suite"],
             rounds=job["rounds"],
             truncation=job["truncation"],
+            link=job["link"],
             timeout=job["timeout"],
         ) as client,
     ):
@@ -70,6 +71,7 @@ def query(job: dict[str, Any]) -> None:
     np.savez(job["result"], *result.integers)
     _say(
         "result",
+        rounds=client.rounds,
         offline=asdict(result.offline) if result.offline else None,
         online=asdict(result.online),
         layers=[asdict(layer) for layer in result.layers],

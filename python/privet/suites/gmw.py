@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from privet._native import Plan
+from privet._native import Link, Plan
 from privet.errors import Misuse
 
 Rounds = Literal["linear", "log"]
 """Depth of comparisons: `linear` sends the fewest bytes, `log` takes the fewest rounds."""
+
+AUTO = "auto"
+"""In place of a depth: the one that a link makes quickest."""
 
 Truncation = Literal["one-bit", "exact"]
 """What becomes of the carry that a truncation drops: lost for free, or computed."""
@@ -53,7 +57,7 @@ def plan(public: bytes, rounds: str, truncation: str = "one-bit") -> Plan:
     `InvalidProgram` if the public half is inconsistent.
     """
     if rounds not in get_args(Rounds):
-        raise Misuse(f"rounds is {rounds!r}; {' or '.join(get_args(Rounds))} is possible")
+        raise Misuse(f"rounds is {rounds!r}; possible are {', '.join((AUTO, *get_args(Rounds)))}")
     if truncation not in get_args(Truncation):
         raise Misuse(
             f"truncation is {truncation!r}; {' or '.join(get_args(Truncation))} is possible"
@@ -61,8 +65,36 @@ def plan(public: bytes, rounds: str, truncation: str = "one-bit") -> Plan:
     return Plan(public, rounds, truncation)
 
 
+def plans(public: bytes, rounds: str, truncation: str = "one-bit") -> dict[str, Plan]:
+    """The plans that `rounds` leaves to choose from, by their depth: one, or with `auto` all.
+
+    # Errors
+    As `plan`.
+    """
+    depths = get_args(Rounds) if rounds == AUTO else (rounds,)
+    return {depth: plan(public, depth, truncation) for depth in depths}
+
+
+def quickest(plans: Mapping[str, Plan], link: Link | None) -> str:
+    """The depth among those planned that a link delays least; without a link, the first."""
+    if link is None or len(plans) == 1:
+        return next(iter(plans))
+    delays = {depth: online_delay(forecast(planned), link) for depth, planned in plans.items()}
+    return min(delays, key=lambda depth: delays[depth])
+
+
 def forecast(planned: Plan) -> Forecast:
     """What one inference of a plan will take."""
     fields: dict[str, Any] = json.loads(planned.forecast())
     linear = tuple(LinearForecast(**entry) for entry in fields.pop("linear"))
     return Forecast(linear=linear, **fields)
+
+
+def online_delay(forecast: Forecast, link: Link) -> float:
+    """Seconds that a link adds to the online phase of one inference, by formula.
+
+    The two directions run side by side, so the fuller one counts. In nearly every round both
+    parties send at once, so a round takes half a round trip.
+    """
+    fuller = max(forecast.online_bytes_client, forecast.online_bytes_server)
+    return 8 * fuller / link.bits_per_second + forecast.online_rounds * link.rtt / 2

@@ -1,0 +1,62 @@
+"""Which depth of comparisons a link leads to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privet import Link
+from privet.compile import compile
+from privet.errors import Misuse
+from privet.serve.client import _network
+from privet.suites import gmw
+
+DIGITS = Path(__file__).parents[2] / "zoo" / "models" / "digits-cnn.onnx"
+
+
+@pytest.fixture(scope="module")
+def public() -> bytes:
+    return compile(DIGITS).program.to_public_bytes()
+
+
+@pytest.mark.parametrize(
+    ("link", "rounds"),
+    [(None, "linear"), ("0ms,1Mbit", "linear"), ("1ms,100kbit", "linear"), ("wan", "log")],
+)
+def test_the_link_decides_between_bytes_and_rounds(
+    public: bytes, link: str | None, rounds: str
+) -> None:
+    plans = gmw.plans(public, "auto")
+    assert list(plans) == ["linear", "log"]
+    assert gmw.quickest(plans, Link(link) if link else None) == rounds
+    given = gmw.plans(public, "linear")
+    assert gmw.quickest(given, Link("wan")) == "linear"
+
+
+def test_the_delay_is_that_of_the_formula(public: bytes) -> None:
+    forecast = gmw.forecast(gmw.plan(public, "log"))
+    bits = 8 * max(forecast.online_bytes_client, forecast.online_bytes_server)
+    assert gmw.online_delay(forecast, Link("0ms,1Mbit")) == pytest.approx(bits / 1e6)
+    fast = gmw.online_delay(forecast, Link("2ms,100Gbit"))
+    assert fast == pytest.approx(forecast.online_rounds * 1e-3, rel=1e-3)
+
+
+def test_an_unknown_depth_is_refused(public: bytes) -> None:
+    with pytest.raises(Misuse, match="auto, linear, log"):
+        gmw.plans(public, "few")
+
+
+def test_a_measured_round_trip_stands_for_a_network() -> None:
+    assert _network(None) is None
+    for rtt in (1e-4, 0.02, 1000.0):
+        network = _network(rtt)
+        assert network is not None
+        assert network.rtt == pytest.approx(min(rtt, 10))
+
+
+def test_links_say_what_they_are() -> None:
+    assert str(Link("wan")) == "40ms,352Mbit"
+    assert Link("0.04s,44MB/s") == Link("wan") != Link("lan")
+    with pytest.raises(Misuse, match="20ms,100Mbit"):
+        Link("40ms")
