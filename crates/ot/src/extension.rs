@@ -1,5 +1,7 @@
 //! Which extension makes a stock, and which is best for a demand.
 
+use privet_channel::Link;
+
 use crate::{Demand, FieldBits, Role, Size, cost};
 
 /// An OT extension; both parties must take the same.
@@ -9,28 +11,6 @@ pub enum Extension {
     SoftSpoken(FieldBits),
     /// Silent OT: little traffic, and less the more is made. Assumes LPN with regular noise.
     Silent(Size),
-}
-
-/// The link between the parties, as far as the choice of an extension depends on it. Both must state the same.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Link {
-    /// Bits per second in one direction.
-    pub bits_per_second: f64,
-}
-
-impl Link {
-    /// 10 gigabits per second.
-    pub const LOCAL: Self = Self { bits_per_second: 1e10 };
-    /// 1 gigabit per second.
-    pub const LAN: Self = Self { bits_per_second: 1e9 };
-    /// 100 megabits per second.
-    pub const WAN: Self = Self { bits_per_second: 1e8 };
-}
-
-impl Default for Link {
-    fn default() -> Self {
-        Self::LAN
-    }
 }
 
 impl Extension {
@@ -45,38 +25,40 @@ impl Extension {
         Self::Silent(Size::Large),
     ];
 
-    /// The extension that makes `demand` in the least time over `link`: exact bytes, and a core's time per OT as measured
-    /// (`examples/rate.rs`). Depends on public numbers alone, so both parties come to the same.
-    pub fn for_demand(demand: &Demand, link: Link) -> Self {
+    /// The extension that makes `demand` in the least time over `link`: exact bytes and rounds, and a core's time per OT as
+    /// measured by `examples/rate.rs`. It depends on public numbers alone, so both parties come to the same.
+    pub fn for_demand(demand: &Demand, link: &Link) -> Self {
         let seconds = |extension: &Self| extension.seconds(demand, link);
         Self::ALL.into_iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b))).unwrap_or_default()
     }
 
-    /// The estimate that [`Self::for_demand`] compares: transfer in both directions at once, and then computation.
-    pub fn seconds(self, demand: &Demand, link: Link) -> f64 {
+    /// The estimate that [`Self::for_demand`] compares: both directions' transfer at once, and one core for both parties.
+    pub fn seconds(self, demand: &Demand, link: &Link) -> f64 {
         let cost = cost::generate(demand, self, Role::Client);
-        let transfer = 8.0 * cost.bytes_sent.max(cost.bytes_received) as f64 / link.bits_per_second;
-        let ots: usize =
-            [Role::Client, Role::Server].map(|role| demand.bit_ots(role) + demand.word_ots(role)).iter().sum();
-        transfer + self.start_seconds() + self.ot_seconds() * ots as f64
+        let bits = 8 * cost.bytes_sent.max(cost.bytes_received);
+        let transfer = bits as f64 / link.bits_per_second() as f64 + link.rtt().as_secs_f64() * cost.rounds as f64;
+        let ots = |role| demand.bit_ots(role) + demand.word_ots(role);
+        let started = [Role::Client, Role::Server].into_iter().filter(|&role| ots(role) > 0).count();
+        let ots = ots(Role::Client) + ots(Role::Server);
+        transfer + self.seconds_to_start() * started as f64 + self.seconds_per_ot() * ots as f64
     }
 
-    /// A core's time for one OT, both its ends taken together.
-    fn ot_seconds(self) -> f64 {
+    /// A core's time for one OT, sender and receiver together.
+    fn seconds_per_ot(self) -> f64 {
         match self {
-            Self::SoftSpoken(FieldBits::One) => 38e-9,
-            Self::SoftSpoken(FieldBits::Two) => 36e-9,
-            Self::SoftSpoken(FieldBits::Four) => 40e-9,
-            Self::SoftSpoken(FieldBits::Eight) => 90e-9,
-            Self::Silent(_) => 40e-9,
+            Self::SoftSpoken(FieldBits::One) => 11.5e-9,
+            Self::SoftSpoken(FieldBits::Two) => 9.7e-9,
+            Self::SoftSpoken(FieldBits::Four) => 12.8e-9,
+            Self::SoftSpoken(FieldBits::Eight) => 48.5e-9,
+            Self::Silent(_) => 19.3e-9,
         }
     }
 
-    /// A core's time before the first OT.
-    fn start_seconds(self) -> f64 {
+    /// A core's time before the first OT of one direction.
+    fn seconds_to_start(self) -> f64 {
         match self {
             Self::SoftSpoken(_) => 0.0,
-            Self::Silent(_) => 5e-3,
+            Self::Silent(_) => 4e-3,
         }
     }
 

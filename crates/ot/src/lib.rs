@@ -36,7 +36,7 @@ pub use correlated::{CotReceiver, CotSender};
 pub use correlations::{PrivateAnds, ProductsReceived, ProductsSent, Triples};
 pub use demand::{Demand, Role};
 pub use error::{Error, Kind};
-pub use extension::{Extension, Link};
+pub use extension::Extension;
 pub use party::OtParty;
 pub use random::{BitsReceived, BitsSent, WordsReceived, WordsSent};
 pub use silent::{SilentReceiver, SilentSender, Size};

@@ -1,6 +1,6 @@
 //! A party of the two, ready to extend in both directions.
 
-use privet_channel::Channel;
+use privet_channel::{Channel, Link};
 use privet_prg::{Block, Prg};
 use zeroize::Zeroizing;
 
@@ -8,7 +8,7 @@ use crate::correlated::{CotReceiver, CotSender};
 use crate::random::{self, BitsReceived, BitsSent, WordsReceived, WordsSent};
 use crate::silent::{SilentReceiver, SilentSender};
 use crate::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
-use crate::{Demand, Error, Extension, Link, Role, base, tree};
+use crate::{Demand, Error, Extension, Role, base, tree};
 
 /// Version of the setup; both parties must speak the same.
 const VERSION: u8 = 2;
@@ -68,7 +68,7 @@ impl OtParty {
     ///
     /// # Errors
     /// Those of [`Self::setup`].
-    pub fn for_demand(channel: &mut Channel, role: Role, demand: &Demand, link: Link) -> Result<Self, Error> {
+    pub fn for_demand(channel: &mut Channel, role: Role, demand: &Demand, link: &Link) -> Result<Self, Error> {
         Self::setup(channel, role, Extension::for_demand(demand, link))
     }
 

@@ -3,9 +3,11 @@
 
 mod parties;
 
+use std::time::Duration;
+
 use parties::{Party, both, generate};
-use privet_channel::{Channel, pair};
-use privet_ot::{Demand, Error, Extension, FieldBits, Link, OtParty, PrivateAnds, Role, Size, Stock, cost};
+use privet_channel::{Channel, Link, pair};
+use privet_ot::{Demand, Error, Extension, FieldBits, OtParty, PrivateAnds, Role, Size, Stock, cost};
 
 fn set_up_over(client: Channel, server: Channel, extension: Extension) -> Result<(Party, Party), Error> {
     let party = move |mut channel: Channel, role| {
@@ -103,23 +105,24 @@ fn a_large_demand_costs_well_under_half_a_bit_each() {
 
 #[test]
 fn the_demand_and_the_link_choose_the_extension() -> Result<(), Error> {
-    let small = demand([1000, 1000, 0, 0]);
-    let large = demand([0, 10_000_000, 0, 0]);
-    for link in [Link::LOCAL, Link::LAN, Link::WAN] {
-        assert!(matches!(Extension::for_demand(&small, link), Extension::SoftSpoken(_)), "{link:?}");
-    }
-    assert_eq!(Extension::for_demand(&large, Link::WAN), Extension::Silent(Size::Large));
-    for link in [Link::LOCAL, Link::LAN, Link::WAN] {
+    let fast = Link::new(Duration::ZERO, 1e11).expect("a link");
+    let slow = Link::new(Duration::from_millis(100), 1e7).expect("a link");
+    for link in [fast, Link::LAN, Link::WAN, slow] {
+        let few = Extension::for_demand(&demand([1000, 1000, 0, 0]), &link);
+        assert!(matches!(few, Extension::SoftSpoken(_)), "{link}: {few:?}");
         for exponent in 0..25 {
             let demand = demand([0, 1 << exponent, 0, 0]);
-            let chosen = Extension::for_demand(&demand, link).seconds(&demand, link);
-            assert!(Extension::ALL.iter().all(|other| chosen <= other.seconds(&demand, link)));
+            let chosen = Extension::for_demand(&demand, &link).seconds(&demand, &link);
+            assert!(Extension::ALL.iter().all(|other| chosen <= other.seconds(&demand, &link)));
         }
     }
+    let many = demand([0, 10_000_000, 0, 0]);
+    assert_eq!(Extension::for_demand(&many, &fast), Extension::SoftSpoken(FieldBits::Two));
+    assert_eq!(Extension::for_demand(&many, &Link::WAN), Extension::Silent(Size::Large));
     let (mut client, mut server) = pair();
     let (client, server) = both(
-        || OtParty::for_demand(&mut client, Role::Client, &large, Link::WAN).map(|_| ()),
-        || OtParty::for_demand(&mut server, Role::Server, &large, Link::WAN).map(|_| ()),
+        || OtParty::for_demand(&mut client, Role::Client, &many, &Link::WAN).map(|_| ()),
+        || OtParty::for_demand(&mut server, Role::Server, &many, &Link::WAN).map(|_| ()),
     );
     client.and(server)
 }
@@ -140,12 +143,15 @@ fn parties_with_different_extensions_notice() {
 /// Private ANDs alone: the client is the receiver, so that messages take turns and a relay can follow.
 const ANDS: Demand = Demand { private_ands: 5000, triples: 0, products_sent_by_server: 0, products_sent_by_client: 0 };
 
+/// Whether the relation holds, or why there is none to look at.
+type Held = Result<bool, Error>;
+
+/// The server's messages after its setup.
+type Messages = Vec<Vec<u8>>;
+
 /// What both parties make of one generation of [`ANDS`] when message `index` of the server, after its setup, is changed,
 /// and what that message was.
-fn with_altered(
-    index: usize,
-    change: impl Fn(&mut Vec<u8>) + Sync,
-) -> Result<(Result<bool, Error>, Vec<Vec<u8>>), Error> {
+fn with_altered(index: usize, change: impl Fn(&mut Vec<u8>) + Sync) -> Result<(Held, Messages), Error> {
     let ((near, to_client), (to_server, far)) = (pair(), pair());
     let mut messages = Vec::new();
     let ((), held) = both(

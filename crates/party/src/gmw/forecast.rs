@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use privet_ot::{Demand, FieldBits, Role, cost as ot_cost};
+use privet_channel::Link;
+use privet_ot::{Demand, Extension, Role, cost as ot_cost};
 use privet_ring::Modulus;
 use serde::Serialize;
 
@@ -47,6 +48,11 @@ pub struct Forecast {
 }
 
 impl Plan {
+    /// The OT extension that makes the correlations: the one that suits their number on a local network.
+    pub fn extension(&self) -> Extension {
+        Extension::for_demand(&self.online_cost().demand, &Link::LAN)
+    }
+
     /// What one preparation and one inference will take.
     pub fn forecast(&self) -> Forecast {
         let linear: Vec<LinearForecast> = self
@@ -65,8 +71,7 @@ impl Plan {
             .collect();
         let online = self.online_cost();
         let demand = online.demand;
-        let field = FieldBits::default();
-        let ot = ot_cost::setup() + ot_cost::generate(&demand, field, Role::Client);
+        let ot = ot_cost::setup() + ot_cost::generate(&demand, self.extension(), Role::Client);
         let key = self.linear().first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
 
         let ring = Modulus::new(self.program().ring_bits());

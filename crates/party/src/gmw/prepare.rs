@@ -5,7 +5,7 @@
 
 use privet_channel::Channel;
 use privet_linear::ClientKeys;
-use privet_ot::{FieldBits, OtParty, Role, Stock};
+use privet_ot::{OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 
@@ -99,7 +99,7 @@ pub fn prepare_server(
 }
 
 fn correlations(channel: &mut Channel, role: Role, plan: &Plan) -> Result<Stock, Error> {
-    let mut party = OtParty::setup(channel, role, FieldBits::default())?;
+    let mut party = OtParty::setup(channel, role, plan.extension())?;
     Ok(Stock::generate(&mut party, channel, &plan.online_cost().demand)?)
 }
 

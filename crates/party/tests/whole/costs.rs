@@ -1,7 +1,7 @@
 //! Bytes, rounds and sizes of material are exactly those that the plan forecasts.
 
 use privet_channel::pair;
-use privet_ot::{Demand, FieldBits, Role, Stock, cost as ot_cost};
+use privet_ot::{Demand, Role, Stock, cost as ot_cost};
 use privet_party::gmw::{self, Options, Plan};
 use privet_party::session::Event;
 use privet_party::{Report, Silent};
@@ -48,7 +48,7 @@ fn bytes_and_rounds_are_those_of_the_forecast() {
         assert_eq!(traffic(&offline), (forecast.offline_bytes_client, forecast.offline_bytes_server));
         assert_eq!(traffic(&online), (forecast.online_bytes_client, forecast.online_bytes_server));
         assert_eq!(rounds(&online), forecast.online_rounds);
-        let ot = ot_cost::generate(&plan.online_cost().demand, FieldBits::default(), Role::Client);
+        let ot = ot_cost::generate(&plan.online_cost().demand, plan.extension(), Role::Client);
         let transfers = ot_cost::setup().rounds + ot.rounds;
         // The client sends for all linear layers before it waits. The server answers each layer before it reads the
         // next, which is there already: it turns, but does not wait.
