@@ -140,9 +140,10 @@ fn a_message_of_another_length_is_refused_and_the_channel_stays_refused() {
             assert_eq!(b.recv(10), Err(error.clone()));
             assert_eq!(b.send(&[1]), Err(error));
             assert_eq!(b.cost().messages_received, 0);
-            b.abort(AbortReason::Misbehaved);
+            // An abort waits for the peer to take notice.
+            let (heard, ()) = together(a, b, |mut a| a.recv(1), |mut b| b.abort(AbortReason::Misbehaved));
             let aborted = PeerMisbehaved::Aborted { reason: AbortReason::Misbehaved, text: String::new() };
-            assert_eq!(a.recv(1), Err(aborted.into()));
+            assert_eq!(heard, Err(aborted.into()));
         });
     }
 }
