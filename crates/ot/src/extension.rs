@@ -50,7 +50,8 @@ impl Extension {
             Self::SoftSpoken(FieldBits::Two) => 9.7e-9,
             Self::SoftSpoken(FieldBits::Four) => 12.8e-9,
             Self::SoftSpoken(FieldBits::Eight) => 48.5e-9,
-            Self::Silent(_) => 19.3e-9,
+            Self::Silent(Size::Small | Size::Medium) => 18.5e-9,
+            Self::Silent(Size::Large) => 19.5e-9,
         }
     }
 

@@ -235,4 +235,6 @@ impl CotReceiver for SilentReceiver {
 }
 
 #[cfg(test)]
+mod estimate;
+#[cfg(test)]
 mod tests;

@@ -108,16 +108,4 @@ mod tests {
         assert_eq!((free(small, medium), free(medium, medium)), (90_112, 663_552));
         assert_eq!((free(small, medium) + free(medium, large), free(large, large)), (548_864, 4_964_352));
     }
-
-    /// The cost of guessing samples free of noise and solving for the secret (Pooled Gauss), as Liu, Wang, Yang and Yu
-    /// (EUROCRYPT 2024) count it, after each tree's sum gave one equation without noise.
-    #[test]
-    fn guessing_noiseless_samples_takes_far_more_than_128_bits() {
-        for parameters in [Parameters::SMALL, Parameters::MEDIUM, Parameters::LARGE] {
-            let (trees, outputs) = (parameters.trees as f64, parameters.outputs() as f64);
-            let secret = parameters.secret as f64 - trees;
-            let clean = (trees * (1.0 - secret / outputs).log2()).abs();
-            assert!(clean + 2.8 * secret.log2() > 140.0, "{parameters:?}");
-        }
-    }
 }
