@@ -5,7 +5,7 @@
 
 use privet_ring::Bits;
 
-use crate::random::{BitsReceived, BitsSent, WordsReceived, WordsSent};
+use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 
 /// One party's side of ANDs of a bit of the server with a bit of the client: random bit OTs with the server as sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,18 @@ pub struct Triples {
     pub b: Bits,
     /// Shares of their products.
     pub c: Bits,
+}
+
+/// One party's shares of pairs of bit triples that share their first bit: over both parties,
+/// `(a ^ a') & (b[i] ^ b'[i]) = c[i] ^ c'[i]` for `i` in 0 and 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PairedTriples {
+    /// Shares of random bits.
+    pub a: Bits,
+    /// Shares of two more random bits for each.
+    pub b: [Bits; 2],
+    /// Shares of their products with the first.
+    pub c: [Bits; 2],
 }
 
 /// Products of which this party holds the random ring element: `share` plus the peer's share is `rho` where the peer's
@@ -82,6 +94,39 @@ impl Triples {
 
     pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
         Self { a: self.a.slice(start, len), b: self.b.slice(start, len), c: self.c.slice(start, len) }
+    }
+}
+
+impl PairedTriples {
+    /// Of one OT of two bits each way: `a` is this party's choice where it receives and `b = r0 ^ r1` where it sends, so
+    /// one choice meets both bits.
+    pub(crate) fn from_ots(sent: &PairsSent, received: &PairsReceived) -> Self {
+        let a = received.choice.clone();
+        let b = [0, 1].map(|i| sent.r0[i].xor(&sent.r1[i]));
+        let c = [0, 1].map(|i| {
+            let mut c = a.and(&b[i]);
+            c.xor_assign(&sent.r0[i]);
+            c.xor_assign(&received.received[i]);
+            c
+        });
+        Self { a, b, c }
+    }
+
+    pub(crate) fn slice(&self, start: usize, len: usize) -> Self {
+        let slice = |bits: &Bits| bits.slice(start, len);
+        Self { a: slice(&self.a), b: self.b.each_ref().map(slice), c: self.c.each_ref().map(slice) }
+    }
+
+    /// Every vector, in the order of the fields.
+    pub(crate) fn all(&self) -> [&Bits; 5] {
+        let Self { a, b: [b0, b1], c: [c0, c1] } = self;
+        [a, b0, b1, c0, c1]
+    }
+
+    /// As [`Self::all`].
+    pub(crate) fn all_mut(&mut self) -> [&mut Bits; 5] {
+        let Self { a, b: [b0, b1], c: [c0, c1] } = self;
+        [a, b0, b1, c0, c1]
     }
 }
 

@@ -26,8 +26,7 @@ pub fn setup() -> Cost {
 /// for every 32 messages that have counterparts in the other direction; parties wait for each other no more often than
 /// that. Silent OT: one message of SoftSpokenOT, then 16 bytes for every iteration and `16 * (depth - 1)` for every tree.
 pub fn generate(demand: &Demand, extension: impl Into<Extension>, role: Role) -> Cost {
-    let outgoing = runs(demand.bit_ots(role.peer()), demand.word_ots(role.peer()));
-    let incoming = runs(demand.bit_ots(role), demand.word_ots(role));
+    let (outgoing, incoming) = (runs(demand, role.peer()), runs(demand, role));
     match extension.into() {
         Extension::SoftSpoken(field) => soft_spoken(&outgoing, &incoming, field),
         Extension::Silent(size) => silent(&outgoing, &incoming, size),

@@ -3,7 +3,7 @@
 use privet_prg::Prg;
 use privet_ring::Bits;
 
-use crate::random::{BitsReceived, BitsSent, WordsReceived, WordsSent};
+use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 use crate::stock::Ots;
 use crate::{Demand, Role, Stock};
 
@@ -13,6 +13,8 @@ impl Stock {
         let (mut client, mut server) = (Ots::default(), Ots::default());
         (server.bits_sent, client.bits_received) = bit_ots(demand.bit_ots(Role::Server), prg);
         (client.bits_sent, server.bits_received) = bit_ots(demand.bit_ots(Role::Client), prg);
+        (server.pairs_sent, client.pairs_received) = pair_ots(demand.paired_triples, prg);
+        (client.pairs_sent, server.pairs_received) = pair_ots(demand.paired_triples, prg);
         let (sent, received) = word_ots(demand.word_ots(Role::Server), prg);
         server.products_sent.extend(&sent);
         client.products_received.extend(&received);
@@ -27,6 +29,14 @@ fn bit_ots(count: usize, prg: &mut Prg) -> (BitsSent, BitsReceived) {
     let (r0, r1, choice) = (random_bits(count, prg), random_bits(count, prg), random_bits(count, prg));
     let received = r0.xor(&r0.xor(&r1).and(&choice));
     (BitsSent { r0, r1 }, BitsReceived { choice, received })
+}
+
+fn pair_ots(count: usize, prg: &mut Prg) -> (PairsSent, PairsReceived) {
+    let mut two = || [random_bits(count, prg), random_bits(count, prg)];
+    let (r0, r1) = (two(), two());
+    let choice = random_bits(count, prg);
+    let received = [0, 1].map(|i| r0[i].xor(&r0[i].xor(&r1[i]).and(&choice)));
+    (PairsSent { r0, r1 }, PairsReceived { choice, received })
 }
 
 fn word_ots(count: usize, prg: &mut Prg) -> (WordsSent, WordsReceived) {

@@ -40,6 +40,8 @@ pub struct Demand {
     pub private_ands: usize,
     /// Bit triples shared by exclusive or, each for one AND of two shared bits.
     pub triples: usize,
+    /// Pairs of bit triples that share their first bit, each for two ANDs with an operand in common.
+    pub paired_triples: usize,
     /// Products of a ring element of the server with a bit of the client.
     pub products_sent_by_server: usize,
     /// Products of a ring element of the client with a bit of the server.
@@ -47,6 +49,15 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// Nothing.
+    pub const NONE: Self =
+        Self { private_ands: 0, triples: 0, paired_triples: 0, products_sent_by_server: 0, products_sent_by_client: 0 };
+
+    /// All random OTs in which `sender` is the sender.
+    pub(crate) fn ots(&self, sender: Role) -> usize {
+        self.bit_ots(sender) + self.paired_triples + self.word_ots(sender)
+    }
+
     /// Random bit OTs in which `sender` is the sender.
     pub(crate) fn bit_ots(&self, sender: Role) -> usize {
         match sender {
@@ -71,6 +82,7 @@ impl Add for Demand {
         Self {
             private_ands: self.private_ands + other.private_ands,
             triples: self.triples + other.triples,
+            paired_triples: self.paired_triples + other.paired_triples,
             products_sent_by_server: self.products_sent_by_server + other.products_sent_by_server,
             products_sent_by_client: self.products_sent_by_client + other.products_sent_by_client,
         }

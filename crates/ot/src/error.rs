@@ -48,6 +48,8 @@ pub enum Kind {
     PrivateAnds,
     /// Bit triples.
     Triples,
+    /// Pairs of bit triples that share their first bit.
+    PairedTriples,
     /// Products of which this party holds the ring element.
     ProductsSent,
     /// Products of which this party holds the bit.
@@ -59,6 +61,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::PrivateAnds => "private ANDs",
             Self::Triples => "bit triples",
+            Self::PairedTriples => "paired bit triples",
             Self::ProductsSent => "products sent",
             Self::ProductsReceived => "products received",
         })

@@ -37,9 +37,9 @@ impl Extension {
         let cost = cost::generate(demand, self, Role::Client);
         let bits = 8 * cost.bytes_sent.max(cost.bytes_received);
         let transfer = bits as f64 / link.bits_per_second() as f64 + link.rtt().as_secs_f64() * cost.rounds as f64;
-        let ots = |role| demand.bit_ots(role) + demand.word_ots(role);
-        let started = [Role::Client, Role::Server].into_iter().filter(|&role| ots(role) > 0).count();
-        let ots = ots(Role::Client) + ots(Role::Server);
+        let ots = [Role::Client, Role::Server].map(|sender| demand.ots(sender));
+        let started = ots.into_iter().filter(|&ots| ots > 0).count();
+        let ots: usize = ots.into_iter().sum();
         transfer + self.seconds_to_start() * started as f64 + self.seconds_per_ot() * ots as f64
     }
 

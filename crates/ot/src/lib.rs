@@ -33,12 +33,12 @@ mod tree;
 mod vole;
 
 pub use correlated::{CotReceiver, CotSender};
-pub use correlations::{PrivateAnds, ProductsReceived, ProductsSent, Triples};
+pub use correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 pub use demand::{Demand, Role};
 pub use error::{Error, Kind};
 pub use extension::Extension;
 pub use party::OtParty;
-pub use random::{BitsReceived, BitsSent, WordsReceived, WordsSent};
+pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 pub use silent::{SilentReceiver, SilentSender, Size};
 pub use softspoken::{FieldBits, SoftSpokenReceiver, SoftSpokenSender};
 pub use stock::Stock;

@@ -1,37 +1,38 @@
 //! A stock as bytes, for a store of material made ahead of time.
 //!
-//! Layout: `privet stock` and the version (1), the role (0 client, 1 server), four 64-bit counts in the order of
+//! Layout: `privet stock` and the version (2), the role (0 client, 1 server), five 64-bit counts in the order of
 //! [`crate::Kind`], then every vector in the order of the structs' fields. Bits are packed 8 to a byte, words
 //! little-endian. Only what is left is written. The bytes are secret, and using them twice breaks every secret they
 //! protect: a store must hand them out once.
 
 use privet_ring::Bits;
 
-use crate::correlations::{PrivateAnds, ProductsReceived, ProductsSent, Triples};
+use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
 use crate::random::{BitsReceived, BitsSent};
 use crate::{Error, Role, Stock};
 
 const MAGIC: &[u8; 12] = b"privet stock";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 impl Stock {
-    /// What is left, in the layout of version 1.
+    /// What is left, in the layout of version 2.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend([VERSION, self.role.code()]);
-        let [ands, triples, sent, received] = self.taken;
+        let [ands, triples, pairs, sent, received] = self.taken;
         let ands = self.private_ands.slice(ands, self.private_ands.len() - ands);
         let triples = self.triples.slice(triples, self.triples.a.len() - triples);
+        let pairs = self.paired_triples.slice(pairs, self.paired_triples.a.len() - pairs);
         let sent = self.products_sent.slice(sent, self.products_sent.rho.len() - sent);
         let received = self.products_received.slice(received, self.products_received.share.len() - received);
-        for count in [ands.len(), triples.a.len(), sent.rho.len(), received.share.len()] {
+        for count in [ands.len(), triples.a.len(), pairs.a.len(), sent.rho.len(), received.share.len()] {
             bytes.extend((count as u64).to_le_bytes());
         }
         let [first, second] = match &ands {
             PrivateAnds::Server(ots) => [&ots.r0, &ots.r1],
             PrivateAnds::Client(ots) => [&ots.choice, &ots.received],
         };
-        for bits in [first, second, &triples.a, &triples.b, &triples.c] {
+        for bits in [first, second, &triples.a, &triples.b, &triples.c].into_iter().chain(pairs.all()) {
             bytes.extend(bits.to_bytes());
         }
         for word in sent.rho.iter().chain(&sent.share) {
@@ -57,19 +58,25 @@ impl Stock {
             return Err(Error::InvalidStock { what: "they have another version" });
         }
         let role = Role::from_code(reader.byte()?).ok_or(Error::InvalidStock { what: "their role is unknown" })?;
-        let (ands, triples, sent, received) = (reader.count()?, reader.count()?, reader.count()?, reader.count()?);
+        let (ands, triples, pairs) = (reader.count()?, reader.count()?, reader.count()?);
+        let (sent, received) = (reader.count()?, reader.count()?);
         let (first, second) = (reader.bits(ands)?, reader.bits(ands)?);
         let private_ands = match role {
             Role::Server => PrivateAnds::Server(BitsSent { r0: first, r1: second }),
             Role::Client => PrivateAnds::Client(BitsReceived { choice: first, received: second }),
         };
         let triples = Triples { a: reader.bits(triples)?, b: reader.bits(triples)?, c: reader.bits(triples)? };
+        let paired_triples = PairedTriples {
+            a: reader.bits(pairs)?,
+            b: [reader.bits(pairs)?, reader.bits(pairs)?],
+            c: [reader.bits(pairs)?, reader.bits(pairs)?],
+        };
         let products_sent = ProductsSent { rho: reader.words(sent)?, share: reader.words(sent)? };
         let products_received = ProductsReceived { choice: reader.bits(received)?, share: reader.words(received)? };
         if !reader.0.is_empty() {
             return Err(Error::InvalidStock { what: "they are too long" });
         }
-        Ok(Self { role, private_ands, triples, products_sent, products_received, taken: [0; 4] })
+        Ok(Self { role, private_ands, triples, paired_triples, products_sent, products_received, taken: [0; 5] })
     }
 }
 

@@ -5,7 +5,7 @@ use privet_prg::{Block, Prg};
 use zeroize::Zeroizing;
 
 use crate::correlated::{CotReceiver, CotSender};
-use crate::random::{self, BitsReceived, BitsSent, WordsReceived, WordsSent};
+use crate::random::{self, BitsReceived, BitsSent, PairsReceived, PairsSent, WordsReceived, WordsSent};
 use crate::silent::{SilentReceiver, SilentSender};
 use crate::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
 use crate::{Demand, Error, Extension, Role, base, tree};
@@ -99,7 +99,8 @@ impl OtParty {
     pub fn send_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsSent, Error> {
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        Ok(random::both_bits(q, self.sender.delta(), first))
+        let [[r0], [r1]] = random::both_bits(q, self.sender.delta(), first);
+        Ok(BitsSent { r0, r1 })
     }
 
     /// `count` random bit OTs as receiver; the peer must call [`Self::send_bits`].
@@ -109,7 +110,29 @@ impl OtParty {
     pub fn receive_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        Ok(BitsReceived { choice, received: random::bits(t, first) })
+        let [received] = random::bits(t, first);
+        Ok(BitsReceived { choice, received })
+    }
+
+    /// `count` random OTs of two bits as sender; the peer must call [`Self::receive_pairs`].
+    ///
+    /// # Errors
+    /// Those of [`CotSender::extend`].
+    pub fn send_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsSent, Error> {
+        let q = self.sender.extend(channel, count)?;
+        let first = advance(&mut self.sent, count);
+        let [r0, r1] = random::both_bits(q, self.sender.delta(), first);
+        Ok(PairsSent { r0, r1 })
+    }
+
+    /// `count` random OTs of two bits as receiver; the peer must call [`Self::send_pairs`].
+    ///
+    /// # Errors
+    /// Those of [`CotReceiver::extend`].
+    pub fn receive_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsReceived, Error> {
+        let (choice, t) = self.receiver.extend(channel, count)?;
+        let first = advance(&mut self.received, count);
+        Ok(PairsReceived { choice, received: random::bits(t, first) })
     }
 
     /// `count` random word OTs as sender; the peer must call [`Self::receive_words`].

@@ -2,7 +2,7 @@
 //! the tweakable hash of [`privet_prg::hash`] and the running index of the OT as its tweak.
 //!
 //! The sender's two messages are `H(q, i)` and `H(q ^ delta, i)`; the receiver knows `H(t, i)`, the one its choice bit
-//! selects. A bit OT keeps bit 0 of the hash, a word OT its low 64 bits.
+//! selects. A bit OT keeps bit 0 of the hash, one of two bits the lowest two, a word OT the low 64.
 
 use privet_prg::{Block, hash};
 use privet_ring::Bits;
@@ -30,6 +30,24 @@ pub struct BitsReceived {
     pub choice: Bits,
     /// `r0` where the choice bit is 0, `r1` where it is 1.
     pub received: Bits,
+}
+
+/// The sender's side of random OTs of two bits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PairsSent {
+    /// What the receiver gets where it chose 0: the first bits, and the second.
+    pub r0: [Bits; 2],
+    /// What the receiver gets where it chose 1.
+    pub r1: [Bits; 2],
+}
+
+/// The receiver's side of random OTs of two bits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PairsReceived {
+    /// The choice bits.
+    pub choice: Bits,
+    /// `r0` where the choice bit is 0, `r1` where it is 1.
+    pub received: [Bits; 2],
 }
 
 /// The sender's side of random word OTs.
@@ -72,9 +90,27 @@ impl BitsReceived {
     }
 }
 
-/// Hashes of `blocks`, the first with index `first`: bit 0 of each, packed.
-pub(crate) fn bits(mut blocks: Vec<Block>, first: u64) -> Bits {
-    let mut words = vec![0; blocks.len().div_ceil(64)];
+impl PairsSent {
+    pub(crate) fn extend(&mut self, other: &Self) {
+        for i in 0..2 {
+            self.r0[i].extend(&other.r0[i]);
+            self.r1[i].extend(&other.r1[i]);
+        }
+    }
+}
+
+impl PairsReceived {
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.choice.extend(&other.choice);
+        for i in 0..2 {
+            self.received[i].extend(&other.received[i]);
+        }
+    }
+}
+
+/// Hashes of `blocks`, the first with index `first`: their low `N` bits, packed.
+pub(crate) fn bits<const N: usize>(mut blocks: Vec<Block>, first: u64) -> [Bits; N] {
+    let mut words = vec![[0; N]; blocks.len().div_ceil(64)];
     blocks
         .par_chunks_mut(PIECE)
         .zip(words.par_chunks_mut(PIECE / 64))
@@ -84,13 +120,13 @@ pub(crate) fn bits(mut blocks: Vec<Block>, first: u64) -> Bits {
             hash::tweaked(blocks, first + (piece * PIECE) as u64);
             pack(blocks, words);
         });
-    packed(words, blocks.len())
+    packed(&words, blocks.len())
 }
 
 /// As [`bits`], for both messages of the sender.
-pub(crate) fn both_bits(mut q: Vec<Block>, delta: Block, first: u64) -> BitsSent {
+pub(crate) fn both_bits<const N: usize>(mut q: Vec<Block>, delta: Block, first: u64) -> [[Bits; N]; 2] {
     let words = q.len().div_ceil(64);
-    let (mut r0, mut r1) = (vec![0; words], vec![0; words]);
+    let (mut r0, mut r1) = (vec![[0; N]; words], vec![[0; N]; words]);
     q.par_chunks_mut(PIECE)
         .zip(r0.par_chunks_mut(PIECE / 64))
         .zip(r1.par_chunks_mut(PIECE / 64))
@@ -105,7 +141,7 @@ pub(crate) fn both_bits(mut q: Vec<Block>, delta: Block, first: u64) -> BitsSent
             hash::tweaked(flipped, first);
             pack(flipped, r1);
         });
-    BitsSent { r0: packed(r0, q.len()), r1: packed(r1, q.len()) }
+    [packed(&r0, q.len()), packed(&r1, q.len())]
 }
 
 /// Hashes of `blocks`, the first with index `first`: the low word of each.
@@ -124,20 +160,26 @@ pub(crate) fn both_words(q: Vec<Block>, delta: Block, first: u64) -> WordsSent {
 
 /// Bit 0 of every block.
 pub(crate) fn lowest_bits(blocks: &[Block]) -> Bits {
-    let mut words = vec![0; blocks.len().div_ceil(64)];
+    let mut words = vec![[0]; blocks.len().div_ceil(64)];
     pack(blocks, &mut words);
-    packed(words, blocks.len())
+    let [bits] = packed(&words, blocks.len());
+    bits
 }
 
-/// Bit 0 of every block.
-fn pack(blocks: &[Block], words: &mut [u64]) {
-    for (word, blocks) in words.iter_mut().zip(blocks.chunks(64)) {
-        *word = blocks.iter().enumerate().fold(0, |word, (i, &block)| word | (block as u64 & 1) << i);
+/// The low `N` bits of every block, each to words of its own.
+fn pack<const N: usize>(blocks: &[Block], words: &mut [[u64; N]]) {
+    for (words, blocks) in words.iter_mut().zip(blocks.chunks(64)) {
+        for (bit, word) in words.iter_mut().enumerate() {
+            *word = blocks.iter().enumerate().fold(0, |word, (i, &block)| word | (block as u64 >> bit & 1) << i);
+        }
     }
 }
 
-fn packed(words: Vec<u64>, len: usize) -> Bits {
-    Bits::from_words(words, len).expect("one word per 64 bits")
+fn packed<const N: usize>(words: &[[u64; N]], len: usize) -> [Bits; N] {
+    std::array::from_fn(|bit| {
+        let words = words.iter().map(|words| words[bit]).collect();
+        Bits::from_words(words, len).expect("one word per 64 bits")
+    })
 }
 
 #[cfg(test)]
@@ -157,14 +199,18 @@ mod tests {
             let choice: Vec<bool> = (0..count).map(|_| prg.word() & 1 == 1).collect();
             let t: Vec<Block> = q.iter().zip(&choice).map(|(q, &c)| if c { q ^ delta } else { *q }).collect();
 
-            let (sent, received) = (both_bits(q.clone(), delta, first), bits(t.clone(), first));
+            let ([r0, r1], received) = (both_bits::<2>(q.clone(), delta, first), bits::<2>(t.clone(), first));
+            let ([[only0], [only1]], [only]) = (both_bits(q.clone(), delta, first), bits(t.clone(), first));
+            prop_assert_eq!((&r0[0], &r1[0], &received[0]), (&only0, &only1, &only));
             let (sent_words, received_words) = (both_words(q, delta, first), words(t, first));
             for i in 0..count {
-                let chosen = if choice[i] { &sent.r1 } else { &sent.r0 };
-                prop_assert_eq!(received.get(i), chosen.get(i));
+                let chosen = if choice[i] { &r1 } else { &r0 };
+                for bit in 0..2 {
+                    prop_assert_eq!(received[bit].get(i), chosen[bit].get(i));
+                    prop_assert_eq!(received[bit].get(i), received_words[i] >> bit & 1 == 1);
+                }
                 let chosen = if choice[i] { &sent_words.m1 } else { &sent_words.m0 };
                 prop_assert_eq!(received_words[i], chosen[i]);
-                prop_assert_eq!(received.get(i), received_words[i] & 1 == 1);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! In which portions a demand is made: all lengths and the order of messages depend on the demand alone.
 
+use crate::{Demand, Role};
+
 /// OTs per message: large enough to amortise, small enough that a message's OTs stay in cache until they are hashed.
 pub(crate) const RUN: usize = 1 << 16;
 
@@ -10,6 +12,7 @@ pub(crate) const BATCH: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
     Bits(usize),
+    Pairs(usize),
     Words(usize),
 }
 
@@ -17,14 +20,16 @@ impl Run {
     /// How many OTs.
     pub(crate) fn count(self) -> usize {
         match self {
-            Self::Bits(count) | Self::Words(count) => count,
+            Self::Bits(count) | Self::Pairs(count) | Self::Words(count) => count,
         }
     }
 }
 
-/// The messages of one direction: bit OTs, then word OTs.
-pub(crate) fn runs(bit_ots: usize, word_ots: usize) -> Vec<Run> {
-    portions(bit_ots).map(Run::Bits).chain(portions(word_ots).map(Run::Words)).collect()
+/// The messages of the direction in which `sender` sends: bit OTs, those of two bits, then word OTs.
+pub(crate) fn runs(demand: &Demand, sender: Role) -> Vec<Run> {
+    let bits = portions(demand.bit_ots(sender)).map(Run::Bits);
+    let pairs = portions(demand.paired_triples).map(Run::Pairs);
+    bits.chain(pairs).chain(portions(demand.word_ots(sender)).map(Run::Words)).collect()
 }
 
 /// Batches of the two directions side by side, until both are through.
@@ -52,7 +57,15 @@ mod tests {
 
     #[test]
     fn batches_cover_both_directions_in_order() {
-        let (outgoing, incoming) = (runs(70 * RUN, 3), runs(0, RUN + 1));
+        let demand = Demand {
+            private_ands: 30 * RUN,
+            triples: 20 * RUN,
+            paired_triples: 20 * RUN,
+            products_sent_by_server: 3,
+            products_sent_by_client: RUN + 1,
+        };
+        let (outgoing, incoming) = (runs(&demand, Role::Server), runs(&demand, Role::Client));
+        assert_eq!((outgoing.len(), incoming.len()), (71, 42));
         let (out, into): (Vec<_>, Vec<_>) = batches(&outgoing, &incoming).unzip();
         assert_eq!(out.len(), 3);
         assert_eq!((&out.concat(), &into.concat()), (&outgoing, &incoming));

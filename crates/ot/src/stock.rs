@@ -3,8 +3,8 @@
 use privet_channel::Channel;
 use zeroize::Zeroize;
 
-use crate::correlations::{PrivateAnds, ProductsReceived, ProductsSent, Triples};
-use crate::random::{BitsReceived, BitsSent};
+use crate::correlations::{PairedTriples, PrivateAnds, ProductsReceived, ProductsSent, Triples};
+use crate::random::{BitsReceived, BitsSent, PairsReceived, PairsSent};
 use crate::schedule::{self, Run};
 use crate::{Demand, Error, Kind, OtParty, Role};
 
@@ -14,10 +14,11 @@ pub struct Stock {
     pub(crate) role: Role,
     pub(crate) private_ands: PrivateAnds,
     pub(crate) triples: Triples,
+    pub(crate) paired_triples: PairedTriples,
     pub(crate) products_sent: ProductsSent,
     pub(crate) products_received: ProductsReceived,
     /// How many of each kind are gone, in the order of [`Kind`].
-    pub(crate) taken: [usize; 4],
+    pub(crate) taken: [usize; 5],
 }
 
 /// All OTs of one party before they become correlations.
@@ -25,6 +26,8 @@ pub struct Stock {
 pub(crate) struct Ots {
     pub(crate) bits_sent: BitsSent,
     pub(crate) bits_received: BitsReceived,
+    pub(crate) pairs_sent: PairsSent,
+    pub(crate) pairs_received: PairsReceived,
     pub(crate) products_sent: ProductsSent,
     pub(crate) products_received: ProductsReceived,
 }
@@ -35,6 +38,7 @@ impl Ots {
         for &run in runs {
             match run {
                 Run::Bits(count) => self.bits_received.extend(&party.receive_bits(channel, count)?),
+                Run::Pairs(count) => self.pairs_received.extend(&party.receive_pairs(channel, count)?),
                 Run::Words(count) => self.products_received.extend(&party.receive_words(channel, count)?),
             }
         }
@@ -46,6 +50,7 @@ impl Ots {
         for &run in runs {
             match run {
                 Run::Bits(count) => self.bits_sent.extend(&party.send_bits(channel, count)?),
+                Run::Pairs(count) => self.pairs_sent.extend(&party.send_pairs(channel, count)?),
                 Run::Words(count) => self.products_sent.extend(&party.send_words(channel, count)?),
             }
         }
@@ -61,8 +66,7 @@ impl Stock {
     pub fn generate(party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Self, Error> {
         let role = party.role();
         let mut ots = Ots::default();
-        let outgoing = schedule::runs(demand.bit_ots(role.peer()), demand.word_ots(role.peer()));
-        let incoming = schedule::runs(demand.bit_ots(role), demand.word_ots(role));
+        let (outgoing, incoming) = (schedule::runs(demand, role.peer()), schedule::runs(demand, role));
         if !outgoing.is_empty() {
             party.begin(channel)?;
         }
@@ -97,6 +101,7 @@ impl Stock {
         Demand {
             private_ands: self.left_of(Kind::PrivateAnds),
             triples: self.left_of(Kind::Triples),
+            paired_triples: self.left_of(Kind::PairedTriples),
             products_sent_by_server: by_server,
             products_sent_by_client: by_client,
         }
@@ -118,6 +123,15 @@ impl Stock {
     pub fn take_triples(&mut self, count: usize) -> Result<Triples, Error> {
         let start = self.claim(Kind::Triples, count)?;
         Ok(self.triples.slice(start, count))
+    }
+
+    /// The next `count` pairs of bit triples that share their first bit.
+    ///
+    /// # Errors
+    /// [`Error::StockExhausted`] if fewer are left.
+    pub fn take_paired_triples(&mut self, count: usize) -> Result<PairedTriples, Error> {
+        let start = self.claim(Kind::PairedTriples, count)?;
+        Ok(self.paired_triples.slice(start, count))
     }
 
     /// The next `count` products of which this party holds the ring element.
@@ -150,14 +164,16 @@ impl Stock {
                 (PrivateAnds::Client(received.slice(0, ands)), Triples::from_ots(sent, &received.slice(ands, triples)))
             }
         };
+        let paired_triples = PairedTriples::from_ots(&ots.pairs_sent, &ots.pairs_received);
         let (products_sent, products_received) = (ots.products_sent, ots.products_received);
-        Self { role, private_ands, triples, products_sent, products_received, taken: [0; 4] }
+        Self { role, private_ands, triples, paired_triples, products_sent, products_received, taken: [0; 5] }
     }
 
     fn left_of(&self, kind: Kind) -> usize {
         let made = match kind {
             Kind::PrivateAnds => self.private_ands.len(),
             Kind::Triples => self.triples.a.len(),
+            Kind::PairedTriples => self.paired_triples.a.len(),
             Kind::ProductsSent => self.products_sent.rho.len(),
             Kind::ProductsReceived => self.products_received.share.len(),
         };
@@ -186,6 +202,7 @@ impl Drop for Stock {
         for bits in [first, second, a, b, c, &mut self.products_received.choice] {
             bits.zeroize();
         }
+        self.paired_triples.all_mut().into_iter().for_each(Zeroize::zeroize);
         self.products_sent.rho.zeroize();
         self.products_sent.share.zeroize();
         self.products_received.share.zeroize();

@@ -18,7 +18,13 @@ fn setup_and_generation_cost_what_the_formulas_say() -> Result<(), Error> {
             (65_536, 65_537, 0, 300),
             (100, 33 * 65_536, 0, 0),
         ] {
-            let demand = Demand { private_ands, triples, products_sent_by_server, products_sent_by_client };
+            let demand = Demand {
+                private_ands,
+                triples,
+                paired_triples: triples / 3,
+                products_sent_by_server,
+                products_sent_by_client,
+            };
             let before = (client.channel.cost(), server.channel.cost());
             let (ours, theirs) = generate(&mut client, &mut server, &demand);
             ours?;

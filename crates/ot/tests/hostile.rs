@@ -6,8 +6,7 @@ use parties::{Party, both, generate, set_up, set_up_over};
 use privet_channel::{Channel, pair};
 use privet_ot::{Demand, Error, FieldBits, OtParty, Role, Stock};
 
-const DEMAND: Demand =
-    Demand { private_ands: 0, triples: 1000, products_sent_by_server: 0, products_sent_by_client: 0 };
+const DEMAND: Demand = Demand { triples: 1000, ..Demand::NONE };
 
 /// Bytes of the first message that come before the points.
 const HEADER: usize = 3;

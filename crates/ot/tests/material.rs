@@ -8,7 +8,8 @@ fn deal(demand: &Demand) -> (Stock, Stock) {
     Stock::deal(demand, &mut Prg::from_seed(&Seed::from_bytes([1; 16])))
 }
 
-const DEMAND: Demand = Demand { private_ands: 13, triples: 70, products_sent_by_server: 3, products_sent_by_client: 5 };
+const DEMAND: Demand =
+    Demand { private_ands: 13, triples: 70, paired_triples: 9, products_sent_by_server: 3, products_sent_by_client: 5 };
 
 /// Everything that is left in a stock.
 fn drain(stock: &mut Stock) -> Result<impl PartialEq + std::fmt::Debug + use<>, Error> {
@@ -20,6 +21,7 @@ fn drain(stock: &mut Stock) -> Result<impl PartialEq + std::fmt::Debug + use<>, 
     Ok((
         stock.take_private_ands(left.private_ands)?,
         stock.take_triples(left.triples)?,
+        stock.take_paired_triples(left.paired_triples)?,
         stock.take_products_sent(sent)?,
         stock.take_products_received(received)?,
     ))
@@ -27,14 +29,15 @@ fn drain(stock: &mut Stock) -> Result<impl PartialEq + std::fmt::Debug + use<>, 
 
 proptest! {
     #[test]
-    fn what_is_left_comes_back(counts in [0_usize..200, 0_usize..200, 0_usize..50, 0_usize..50], part in 0.0..=1.0) {
-        let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
-        let demand = Demand { private_ands, triples, products_sent_by_server, products_sent_by_client };
+    fn what_is_left_comes_back(counts in [0_usize..200, 0_usize..200, 0_usize..200, 0_usize..50, 0_usize..50], part in 0.0..=1.0) {
+        let [private_ands, triples, paired_triples, products_sent_by_server, products_sent_by_client] = counts;
+        let demand = Demand { private_ands, triples, paired_triples, products_sent_by_server, products_sent_by_client };
         let some = |count: usize| (count as f64 * part) as usize;
         let (client, server) = deal(&demand);
         for mut stock in [client, server] {
             stock.take_private_ands(some(private_ands)).expect("enough");
             stock.take_triples(some(triples)).expect("enough");
+            stock.take_paired_triples(some(paired_triples)).expect("enough");
             let mut read = Stock::from_bytes(&stock.to_bytes()).expect("its own bytes");
             prop_assert_eq!(read.role(), stock.role());
             prop_assert_eq!(read.left(), stock.left());
@@ -48,7 +51,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_counts_are_refused(counts: [u64; 4]) {
+    fn arbitrary_counts_are_refused(counts: [u64; 5]) {
         let mut bytes = deal(&DEMAND).0.to_bytes();
         for (at, count) in counts.iter().enumerate() {
             bytes[14 + 8 * at..22 + 8 * at].copy_from_slice(&count.to_le_bytes());
@@ -83,6 +86,6 @@ fn a_changed_header_is_refused() {
 fn unused_bits_must_be_zero() {
     let mut bytes = deal(&DEMAND).1.to_bytes();
     // The first vector has 13 bits, so the upper three bits of its second byte are unused.
-    bytes[14 + 4 * 8 + 1] |= 0x20;
+    bytes[14 + 5 * 8 + 1] |= 0x20;
     assert!(matches!(Stock::from_bytes(&bytes), Err(Error::InvalidStock { .. })));
 }

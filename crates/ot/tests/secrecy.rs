@@ -5,23 +5,31 @@ mod parties;
 
 use std::collections::HashSet;
 
-use parties::{generate, set_up_over};
+use parties::{Party, both, generate};
 use privet_channel::record::{self, Direction};
 use privet_channel::{Channel, pair};
-use privet_ot::{CotReceiver, CotSender, Demand, Error, FieldBits, OtParty, PrivateAnds, Role, Stock};
+use privet_ot::{CotReceiver, CotSender, Demand, Error, Extension, FieldBits, OtParty, PrivateAnds, Role, Size, Stock};
 use privet_prg::{Block, Prg, Seed};
 use privet_ring::Bits;
 
 const N: usize = 40_000;
-const DEMAND: Demand = Demand { private_ands: N, triples: N, products_sent_by_server: N, products_sent_by_client: N };
+const DEMAND: Demand =
+    Demand { private_ands: N, triples: N, paired_triples: N, products_sent_by_server: N, products_sent_by_client: N };
 
 /// Bytes of a party's first message that come before its points: version, role and field.
 const HEADER: usize = 3;
 
+/// Every way to make a stock.
+const EXTENSIONS: [Extension; 2] = [Extension::SoftSpoken(FieldBits::Four), Extension::Silent(Size::Small)];
+
 /// A setup and a generation: the client's and the server's stock, and all blocks that crossed the link.
-fn recorded(demand: &Demand) -> Result<([Stock; 2], Vec<[u8; 16]>), Error> {
+fn recorded(extension: Extension, demand: &Demand) -> Result<([Stock; 2], Vec<[u8; 16]>), Error> {
     let (near, far, transcript) = record::pair();
-    let (client, server) = set_up_over(near, far, FieldBits::Four);
+    let party = |mut channel: Channel, role| {
+        let ots = OtParty::setup(&mut channel, role, extension)?;
+        Ok::<_, Error>(Party { ots, channel })
+    };
+    let (client, server) = both(|| party(near, Role::Client), || party(far, Role::Server));
     let (client, server) = generate(&mut client?, &mut server?, demand);
     let transcript = transcript.lock().expect("no thread panicked");
     let blocks = [Direction::FirstToSecond, Direction::SecondToFirst].into_iter().flat_map(|direction| {
@@ -33,10 +41,13 @@ fn recorded(demand: &Demand) -> Result<([Stock; 2], Vec<[u8; 16]>), Error> {
 
 #[test]
 fn two_setups_and_generations_share_no_block() -> Result<(), Error> {
-    let demand = Demand { triples: 1000, ..Demand::default() };
-    let blocks = [recorded(&demand)?.1, recorded(&demand)?.1].concat();
-    let distinct: HashSet<_> = blocks.iter().collect();
-    assert_eq!(distinct.len(), blocks.len());
+    // In silent OT more than one iteration gives.
+    let demand = Demand { private_ands: 200_000, triples: 1000, ..Demand::default() };
+    for extension in EXTENSIONS {
+        let blocks = [recorded(extension, &demand)?.1, recorded(extension, &demand)?.1].concat();
+        let distinct: HashSet<_> = blocks.iter().collect();
+        assert_eq!(distinct.len(), blocks.len(), "{extension:?}");
+    }
     Ok(())
 }
 
@@ -82,13 +93,19 @@ fn assert_secrets_hidden([mut client, mut server]: [Stock; 2]) -> Result<(), Err
             assert_hidden("the other party's triple", secret, &[&own.a, &own.b, &own.c]);
         }
     }
+    let (ours, theirs) = (client.take_paired_triples(N)?, server.take_paired_triples(N)?);
+    for (own, other) in [(&ours, &theirs), (&theirs, &ours)] {
+        for secret in [&other.a, &other.b[0], &other.b[1], &other.b[0].xor(&other.b[1])] {
+            assert_hidden("the other party's pair", secret, &[&own.a, &own.b[0], &own.b[1], &own.c[0], &own.c[1]]);
+        }
+    }
     assert_products_hide(&mut server, &mut client)?;
     assert_products_hide(&mut client, &mut server)
 }
 
 #[test]
 fn what_one_party_holds_hides_the_others_secrets() -> Result<(), Error> {
-    assert_secrets_hidden(recorded(&DEMAND)?.0)
+    EXTENSIONS.into_iter().try_for_each(|extension| assert_secrets_hidden(recorded(extension, &DEMAND)?.0))
 }
 
 #[test]
@@ -128,7 +145,9 @@ fn every_transfer_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
     }
     assert_eq!((sent.len(), received.len()), (30_000, 15_000));
     let bits = party.send_bits(&mut channel, N)?;
-    assert_hidden("hashes of one block", &bits.r0, &[&bits.r1]);
-    assert_hidden("hashes of one block", &party.receive_bits(&mut channel, N)?.received, &[]);
+    for bits in [bits.r0, bits.r1, party.receive_bits(&mut channel, N)?.received] {
+        let words: HashSet<[u8; 8]> = bits.to_bytes().as_chunks().0.iter().copied().collect();
+        assert_eq!(words.len(), N / 64);
+    }
     Ok(())
 }

@@ -35,7 +35,11 @@ fn holds(client: &mut Stock, server: &mut Stock, demand: &Demand) -> Result<bool
     let triples = ours.a.xor(&theirs.a).and(&ours.b.xor(&theirs.b)) == ours.c.xor(&theirs.c);
     let products = products_hold(server, client, demand.products_sent_by_server)?
         && products_hold(client, server, demand.products_sent_by_client)?;
-    Ok(ands && triples && products)
+    let count = demand.paired_triples;
+    let (ours, theirs) = (client.take_paired_triples(count)?, server.take_paired_triples(count)?);
+    let pairs =
+        [0, 1].iter().all(|&i| ours.a.xor(&theirs.a).and(&ours.b[i].xor(&theirs.b[i])) == ours.c[i].xor(&theirs.c[i]));
+    Ok(ands && triples && pairs && products)
 }
 
 fn products_hold(sender: &mut Stock, receiver: &mut Stock, count: usize) -> Result<bool, Error> {
@@ -48,7 +52,7 @@ fn products_hold(sender: &mut Stock, receiver: &mut Stock, count: usize) -> Resu
 
 fn demand(counts: [usize; 4]) -> Demand {
     let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
-    Demand { private_ands, triples, products_sent_by_server, products_sent_by_client }
+    Demand { private_ands, triples, paired_triples: triples / 4, products_sent_by_server, products_sent_by_client }
 }
 
 #[test]
@@ -81,10 +85,10 @@ fn the_first_generation_costs_what_the_formula_says_and_holds() -> Result<(), Er
 #[test]
 fn generations_go_on_where_the_last_stopped() -> Result<(), Error> {
     let (mut client, mut server) = set_up(Size::Large.into())?;
-    let whole = demand([0, 900_000, 0, 0]);
+    let whole = Demand { triples: 900_000, ..Demand::NONE };
     let mut bytes = client.channel.cost().bytes_sent;
     for count in [1, 100_000, 300_000, 499_999] {
-        let demand = demand([0, count, 0, 0]);
+        let demand = Demand { triples: count, ..Demand::NONE };
         let (ours, theirs) = generate(&mut client, &mut server, &demand);
         assert!(holds(&mut ours?, &mut theirs?, &demand)?, "{count}");
     }
@@ -141,7 +145,7 @@ fn parties_with_different_extensions_notice() {
 }
 
 /// Private ANDs alone: the client is the receiver, so that messages take turns and a relay can follow.
-const ANDS: Demand = Demand { private_ands: 5000, triples: 0, products_sent_by_server: 0, products_sent_by_client: 0 };
+const ANDS: Demand = Demand { private_ands: 5000, ..Demand::NONE };
 
 /// Whether the relation holds, or why there is none to look at.
 type Held = Result<bool, Error>;

@@ -27,6 +27,13 @@ fn assert_relations(client: &mut Stock, server: &mut Stock, demand: &Demand) -> 
     assert_eq!(ours.a.len(), demand.triples);
     assert_eq!(ours.a.xor(&theirs.a).and(&ours.b.xor(&theirs.b)), ours.c.xor(&theirs.c));
 
+    let count = demand.paired_triples;
+    let (ours, theirs) = (client.take_paired_triples(count)?, server.take_paired_triples(count)?);
+    assert_eq!(ours.a.len(), count);
+    for i in 0..2 {
+        assert_eq!(ours.a.xor(&theirs.a).and(&ours.b[i].xor(&theirs.b[i])), ours.c[i].xor(&theirs.c[i]));
+    }
+
     assert_products(server, client, demand.products_sent_by_server)?;
     assert_products(client, server, demand.products_sent_by_client)
 }
@@ -55,7 +62,13 @@ fn every_relation_holds_for_every_field() -> Result<(), Error> {
         for (private_ands, triples, products_sent_by_server, products_sent_by_client) in
             [(1000, 70_000, 300, 2), (0, 0, 0, 0), (1, 0, 65_537, 0), (0, 0, 0, 129), (200_001, 1, 0, 64)]
         {
-            let demand = Demand { private_ands, triples, products_sent_by_server, products_sent_by_client };
+            let demand = Demand {
+                private_ands,
+                triples,
+                paired_triples: triples / 3,
+                products_sent_by_server,
+                products_sent_by_client,
+            };
             let (ours, theirs) = generate(&mut client, &mut server, &demand);
             assert_relations(&mut ours?, &mut theirs?, &demand)?;
         }
@@ -73,8 +86,13 @@ fn a_demand_of_many_batches_holds() -> Result<(), Error> {
 
 #[test]
 fn bits_and_elements_look_uniform() -> Result<(), Error> {
-    let demand =
-        Demand { private_ands: 50_000, triples: 50_000, products_sent_by_server: 20_000, products_sent_by_client: 0 };
+    let demand = Demand {
+        private_ands: 50_000,
+        triples: 50_000,
+        paired_triples: 50_000,
+        products_sent_by_server: 20_000,
+        ..Demand::NONE
+    };
     let (mut client, mut server) = set_up(FieldBits::Four)?;
     let (ours, theirs) = generate(&mut client, &mut server, &demand);
     for mut stock in [ours?, theirs?] {
@@ -84,6 +102,11 @@ fn bits_and_elements_look_uniform() -> Result<(), Error> {
         };
         let triples = stock.take_triples(50_000)?;
         for bits in [&x, &y, &x.xor(&y), &triples.a, &triples.b, &triples.c, &triples.a.xor(&triples.b)] {
+            assert!(near_half(bits));
+        }
+        let pairs = stock.take_paired_triples(50_000)?;
+        let ([b0, b1], [c0, c1]) = (&pairs.b, &pairs.c);
+        for bits in [&pairs.a, b0, b1, c0, c1, &b0.xor(b1), &c0.xor(c1), &pairs.a.xor(b0), &pairs.a.xor(b1)] {
             assert!(near_half(bits));
         }
         let words = match stock.role() {
@@ -103,12 +126,20 @@ fn bits_and_elements_look_uniform() -> Result<(), Error> {
 
 #[test]
 fn two_generations_differ() -> Result<(), Error> {
-    let demand = Demand { private_ands: 500, triples: 500, products_sent_by_server: 50, products_sent_by_client: 50 };
+    let demand = Demand {
+        private_ands: 500,
+        triples: 500,
+        paired_triples: 500,
+        products_sent_by_server: 50,
+        products_sent_by_client: 50,
+    };
     let (mut client, mut server) = set_up(FieldBits::Four)?;
     let (first, _) = generate(&mut client, &mut server, &demand);
     let (second, _) = generate(&mut client, &mut server, &demand);
     let (mut first, mut second) = (first?, second?);
     let (one, other) = (first.take_triples(500)?, second.take_triples(500)?);
+    assert!(one.a != other.a && one.b != other.b && one.c != other.c);
+    let (one, other) = (first.take_paired_triples(500)?, second.take_paired_triples(500)?);
     assert!(one.a != other.a && one.b != other.b && one.c != other.c);
     let (one, other) = (first.take_products_sent(50)?, second.take_products_sent(50)?);
     assert!(one.rho.iter().all(|rho| !other.rho.contains(rho)));
@@ -118,7 +149,13 @@ fn two_generations_differ() -> Result<(), Error> {
 
 #[test]
 fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
-    let demand = Demand { private_ands: 10, triples: 300, products_sent_by_server: 7, products_sent_by_client: 8 };
+    let demand = Demand {
+        private_ands: 10,
+        triples: 300,
+        paired_triples: 5,
+        products_sent_by_server: 7,
+        products_sent_by_client: 8,
+    };
     let mut prg = Prg::from_seed(&Seed::from_bytes([8; 16]));
     let (_, mut whole) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_bytes([8; 16])));
     let (_, mut stock) = Stock::deal(&demand, &mut prg);
@@ -132,6 +169,8 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
 
     stock.take_private_ands(10)?;
     assert!(matches!(stock.take_private_ands(1), Err(Error::StockExhausted { kind: Kind::PrivateAnds, .. })));
+    stock.take_paired_triples(5)?;
+    assert!(matches!(stock.take_paired_triples(1), Err(Error::StockExhausted { kind: Kind::PairedTriples, .. })));
     stock.take_products_sent(7)?;
     assert!(matches!(stock.take_products_sent(1), Err(Error::StockExhausted { kind: Kind::ProductsSent, .. })));
     stock.take_products_received(8)?;
@@ -147,7 +186,7 @@ proptest! {
         counts in [0_usize..200, 0_usize..200, 0_usize..100, 0_usize..100], seed: [u8; 16],
     ) {
         let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
-        let demand = Demand { private_ands, triples, products_sent_by_server, products_sent_by_client };
+        let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client };
         let (mut client, mut server) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_bytes(seed)));
         prop_assert!(assert_relations(&mut client, &mut server, &demand).is_ok());
     }

@@ -91,6 +91,7 @@ impl Plan {
             correlations: BTreeMap::from([
                 ("private_ands", demand.private_ands),
                 ("triples", demand.triples),
+                ("paired_triples", demand.paired_triples),
                 ("products_sent_by_server", demand.products_sent_by_server),
                 ("products_sent_by_client", demand.products_sent_by_client),
             ]),
@@ -106,6 +107,6 @@ fn stored_bytes(demand: &Demand, role: Role) -> u64 {
         Role::Server => (demand.products_sent_by_server, demand.products_sent_by_client),
     };
     let bits = |count: usize| count.div_ceil(8);
-    let bytes = 2 * bits(demand.private_ands) + 3 * bits(demand.triples) + 16 * sent + bits(received) + 8 * received;
-    bytes as u64
+    let triples = 3 * bits(demand.triples) + 5 * bits(demand.paired_triples);
+    (2 * bits(demand.private_ands) + triples + 16 * sent + bits(received) + 8 * received) as u64
 }
