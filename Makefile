@@ -67,6 +67,25 @@ clean: ## Remove .venv, build outputs and caches
 	rm -f python/privet/_native*.so
 	find python tests scripts $(wildcard zoo) -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# Benchmarks. Peers live in environments of their own, which git is told to ignore from within.
+PYTHON_CODE += benches
+PEERS := .venv-spu
+BENCH ?= --quick
+.PHONY: bench bench-peers
+
+bench: setup ## Measure Privet beside the installed peers (ten minutes; BENCH=--all for everything)
+	$(BIN)/python -m benches.run $(BENCH)
+
+bench-peers: $(PEERS)/.requirements ## Create .venv-spu with the peer SPU 0.9.5 (Python 3.11)
+	@:
+
+$(PEERS)/.requirements: benches/peers/spu-requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "SPU 0.9.5 needs Python 3.11: make PYTHON=python3.11 bench-peers")'
+	$(PYTHON) -m venv $(PEERS)
+	@echo '*' > $(PEERS)/.gitignore
+	$(PEERS)/bin/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --require-hashes -r $<
+	@touch $@
+
 # Stamps: each is touched only after its step succeeded, so an interrupted setup is taken up where it broke off.
 
 $(VENV)/.created:

@@ -1,0 +1,92 @@
+"""What the figures depend on besides the code: the machine, its load, versions, the commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import subprocess
+import time
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("crates", "python", "benches", "Cargo.toml", "Cargo.lock")
+
+
+def describe() -> dict[str, Any]:
+    """CPU, cores, memory and versions, as a record holds them."""
+    packages = ("numpy", "onnx", "onnxruntime")
+    rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=False)
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "usable_cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "kernel": platform.release(),
+        "threads": os.environ.get("RAYON_NUM_THREADS", "one per core in each party"),
+        "versions": {
+            "python": platform.python_version(),
+            "rustc": rustc.stdout.strip(),
+            "privet": metadata.version("privet"),
+            **{package: metadata.version(package) for package in packages},
+        },
+    }
+
+
+def commit() -> dict[str, Any]:
+    """The commit that is checked out, and whether sources differ from it."""
+    return {
+        "commit": _git("rev-parse", "--short=10", "HEAD"),
+        "modified": bool(_git("status", "--porcelain", "--", *SOURCES)),
+    }
+
+
+def _git(*words: str) -> str:
+    command = ["git", *words]
+    return subprocess.run(
+        command, cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def _cpu_model() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    parts = [line.partition(":") for line in lines]
+    fields = {name.strip(): value.strip() for name, _, value in parts}
+    numbers = ", ".join(
+        f"{name} {fields[name]}" for name in ("cpu family", "model") if name in fields
+    )
+    return f"{fields.get('model name', platform.processor())} ({numbers})"
+
+
+@dataclass(frozen=True)
+class Load:
+    """Seconds of processor time since boot: of everybody, and of this process and its children.
+
+    Time that the hypervisor withheld counts as everybody's.
+    """
+
+    everybody: float
+    ours: float
+    clock: float
+
+    @classmethod
+    def now(cls) -> Load:
+        """Read the counters; children count once they have been waited for."""
+        user, nice, system, _idle, _wait, irq, soft, steal, *_ = (
+            int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+        )
+        everybody = (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
+        usages = [
+            resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        ]
+        ours = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+        return cls(everybody, ours, time.monotonic())
+
+    def others_since(self, earlier: Load) -> float:
+        """The share of all cores that went to others since `earlier`, 0 to 1."""
+        wall = (self.clock - earlier.clock) * (os.cpu_count() or 1)
+        taken = (self.everybody - earlier.everybody) - (self.ours - earlier.ours)
+        return round(min(max(taken / wall, 0.0), 1.0), 3) if wall > 0 else 0.0

@@ -1,0 +1,1 @@
+"""Peers that run in environments of their own; `make bench-peers` makes those."""

@@ -1,0 +1,92 @@
+"""A run of the benchmarks as JSON, and the medians and ratios that follow from it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from benches.samples import Sample
+
+FORMAT = "privet-benchmark"
+VERSION = 1
+FOLDER = Path(__file__).resolve().parent / "records"
+
+
+@dataclass(frozen=True)
+class Record:
+    """Where, when and with what a run was made (`about`), and every repetition."""
+
+    about: dict[str, Any]
+    samples: tuple[Sample, ...]
+
+    def write(self) -> Path:
+        """Writes `benches/records/DATE-COMMIT.json` and returns its path."""
+        path = FOLDER / f"{self.about['date']}-{self.about['commit']}.json"
+        path.parent.mkdir(exist_ok=True)
+        samples = [
+            {name: value for name, value in asdict(sample).items() if value is not None}
+            for sample in self.samples
+        ]
+        head = {"format": FORMAT, "version": VERSION, **self.about}
+        lines = ",\n".join(f"    {json.dumps(sample)}" for sample in samples)
+        text = json.dumps(head, indent=2).removesuffix("\n}")
+        path.write_text(f'{text},\n  "samples": [\n{lines}\n  ]\n}}\n')
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Record:
+        """Reads what `write` wrote.
+
+        # Errors
+        `ValueError` if the file is no record of this version.
+        """
+        head = json.loads(path.read_text())
+        if (head.pop("format", None), head.pop("version", None)) != (FORMAT, VERSION):
+            raise ValueError(f"{path} is no record of version {VERSION}")
+        samples = tuple(Sample(**sample) for sample in head.pop("samples"))
+        return cls(head, samples)
+
+    def of(self, task: str, contender: str) -> list[Sample]:
+        """The successful repetitions of a task."""
+        return [sample for sample in self._all(task, contender) if sample.failure is None]
+
+    def failure(self, task: str, contender: str) -> str | None:
+        """Why a contender has no result for a task; None if it has one or was not asked."""
+        reasons = [sample.failure for sample in self._all(task, contender)]
+        return reasons[0] if reasons and all(reasons) else None
+
+    def median(
+        self, task: str, contender: str, figure: Callable[[Sample], float | None]
+    ) -> float | None:
+        """The median of a figure over the repetitions that have it."""
+        return _median(figure(sample) for sample in self.of(task, contender))
+
+    def ratio(self, task: str, contender: str, base: str) -> float | None:
+        """How many times longer `contender` took than `base`: the median over the repetitions.
+
+        Each is compared with the one of `base` that ran just before it; of a contender's two runs
+        the faster counts.
+        """
+        mine = {sample.repetition: sample.seconds for sample in self.of(task, base)}
+        pairs = [
+            (min(sample.seconds or inf, sample.again_seconds or inf), mine.get(sample.repetition))
+            for sample in self.of(task, contender)
+        ]
+        return _median(theirs / ours for theirs, ours in pairs if ours)
+
+    def _all(self, task: str, contender: str) -> Sequence[Sample]:
+        return [
+            sample
+            for sample in self.samples
+            if sample.task == task and sample.contender == contender
+        ]
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None

@@ -1,0 +1,160 @@
+"""Measures Privet and, where installed, its peers on the same tasks in the same run.
+
+    .venv/bin/python -m benches.run              the quick set, below ten minutes
+    .venv/bin/python -m benches.run --all        everything, SqueezeNet on peers too
+    .venv/bin/python -m benches.run --task m1    some tasks; prints them, leaves the page alone
+
+For each task the contenders take turns, repetition by repetition, so that a machine that slows down
+slows all of them down. A run writes `benches/records/DATE-COMMIT.json` and the tables of
+`docs/benchmarks.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benches import machine, ours, report, spu
+from benches.machine import Load
+from benches.record import Record
+from benches.samples import Sample
+from benches.tasks import Task, tasks
+from privet.errors import PrivetError
+
+REPEAT = 3
+# A contender that has taken this long on a task is not asked for another repetition of it.
+ENOUGH_SECONDS = {"quick": 45.0, "all": 240.0}
+# A peer's run is ended after this long.
+LIMIT_SECONDS = {"quick": 150.0, "all": 900.0}
+LINK = "loopback, Privet over TLS 1.3, SPU over plain TCP"
+
+Contender = Callable[[int], Sample]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command; exit code 1 if Privet itself failed at a task."""
+    options = _options(arguments)
+    peer = None if options.no_peers else spu.version()
+    if peer is None:
+        _say("SPU is not installed in .venv-spu (`make bench-peers` does it): Privet alone")
+    chosen = [task for task in tasks() if _is_chosen(task, options)]
+    samples: list[Sample] = []
+    start = Load.now()
+    with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
+        for task in chosen:
+            for sample in _measure(task, Path(folder), peer is not None, options):
+                samples.append(sample)
+                _say(_line(sample))
+    _say(f"{Load.now().clock - start.clock:.0f} s in all\n")
+    about = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **machine.commit(),
+        "command": " ".join(["python -m benches.run", *arguments]),
+        "repeat": options.repeat,
+        "link": LINK,
+        "spu": peer,
+        "machine": machine.describe(),
+    }
+    record = Record(about, tuple(samples))
+    _say(f"{report.results(record)}\n{report.targets(record)}")
+    if not options.task:
+        _say(f"record: {record.write().relative_to(machine.ROOT)}")
+        report.publish(record)
+    return int(any(sample.contender == ours.NAME and sample.failure for sample in samples))
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benches.run", description=__doc__)
+    sets = parser.add_mutually_exclusive_group()
+    sets.add_argument(
+        "--quick", dest="set", action="store_const", const="quick", help="the quick set (default)"
+    )
+    sets.add_argument("--all", dest="set", action="store_const", const="all", help="every task")
+    names = [task.name for task in tasks()]
+    parser.add_argument("--task", action="append", choices=names, help="only this task; repeatable")
+    parser.add_argument("--repeat", type=int, default=REPEAT, help="repetitions (%(default)s)")
+    parser.add_argument("--no-peers", action="store_true", help="Privet alone")
+    parser.set_defaults(set="quick")
+    return parser.parse_args(arguments)
+
+
+def _is_chosen(task: Task, options: argparse.Namespace) -> bool:
+    if options.task:
+        return task.name in options.task
+    return task.quick or options.set == "all"
+
+
+def _measure(
+    task: Task, folder: Path, with_peers: bool, options: argparse.Namespace
+) -> Iterator[Sample]:
+    """All repetitions of a task, the contenders taking turns."""
+    _say(f"{task.title}")
+    sample = task.sample()
+    model = task.make(folder)
+    limit, enough = LIMIT_SECONDS[options.set], ENOUGH_SECONDS[options.set]
+    with_peers = with_peers and (task.quick_peers or options.set == "all")
+    contenders: dict[str, Contender] = {}
+    try:
+        compiled = ours.prepare(model, sample)
+        contenders[ours.NAME] = lambda repetition: ours.measure(task, compiled, sample, repetition)
+    except PrivetError as error:
+        yield Sample(task.name, ours.NAME, 0, failure=str(error))
+    if with_peers:
+        try:
+            prepared = spu.prepare(model, sample, folder / f"{task.name}-spu")
+            contenders.update(_peers(task, prepared, limit))
+        except spu.PeerFailure as failure:
+            yield from (Sample(task.name, name, 0, failure=str(failure)) for name in spu.PROTOCOLS)
+    spent = dict.fromkeys(contenders, 0.0)
+    for repetition in range(options.repeat):
+        for name, contender in contenders.items():
+            if spent[name] < enough:
+                made = _watched(task, name, contender, repetition)
+                taken = (made.seconds or 0.0) + (made.again_seconds or 0.0)
+                spent[name] += float("inf") if made.failure else taken
+                yield made
+
+
+def _peers(task: Task, prepared: spu.Prepared, limit: float) -> dict[str, Contender]:
+    def contender(name: str) -> Contender:
+        return lambda repetition: spu.measure(task, name, prepared, repetition, limit)
+
+    return {name: contender(name) for name in spu.PROTOCOLS}
+
+
+def _watched(task: Task, name: str, contender: Contender, repetition: int) -> Sample:
+    """A repetition, and how busy others kept the machine meanwhile."""
+    before = Load.now()
+    try:
+        sample = contender(repetition)
+    except PrivetError as error:
+        sample = Sample(task.name, name, repetition, failure=str(error))
+    return replace(sample, others=Load.now().others_since(before))
+
+
+def _line(sample: Sample) -> str:
+    head = f"  {sample.contender:12}"
+    if sample.failure is not None:
+        return f"{head} {sample.failure}"
+    phases = f" (online {sample.online_seconds:.3f} s)" if sample.online_seconds is not None else ""
+    if sample.again_seconds is not None:
+        phases = f" (again {sample.again_seconds:.3f} s)"
+    return (
+        f"{head} {sample.seconds or 0.0:8.3f} s{phases}, {(sample.bytes_sent or 0) / 1e6:.2f} MB, "
+        f"{sample.peak_rss_mb or 0.0:.0f} MB of memory, "
+        f"others took {100 * (sample.others or 0.0):.0f} %"
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,183 @@
+"""SPU (Ma et al., USENIX ATC 2023) as a contender, in its own environment `.venv-spu`.
+
+Two protocols: `CHEETAH` (Huang et al., 2022), two parties and no dealer, and `SEMI2K`, whose first
+party deals the correlations: it knows them all, so its figures compare with a dealer, not with us.
+Field FM64, 18 fractional bits and everything else as SPU sets it. Two processes over loopback
+without TLS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benches import exchange
+from benches.machine import ROOT
+from benches.samples import Sample
+from benches.tasks import Floats, Task
+
+PYTHON = ROOT / ".venv-spu" / "bin" / "python"
+PROTOCOLS = {"spu-cheetah": "CHEETAH", "spu-semi2k": "SEMI2K"}
+COMPILE_SECONDS = 300.0
+# Fixed point of 18 bits and a few thousand products of it; far below any wrong result.
+TOLERANCE = 0.05
+
+_TRAFFIC = re.compile(r"Link details: total send bytes (\d+), recv bytes (\d+)")
+_FAILURE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)\b.*", re.MULTILINE)
+
+
+class PeerFailure(Exception):
+    """A peer gave no result; the message says why, on one line."""
+
+
+def version() -> str | None:
+    """The version of SPU in `.venv-spu`, None if there is none."""
+    if not PYTHON.exists():
+        return None
+    code = "from importlib.metadata import version; print(version('spu'))"
+    asked = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=False)
+    return asked.stdout.strip() or None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A task compiled for SPU; the same for all protocols."""
+
+    folder: Path
+
+
+def prepare(model: Path, sample: Floats, folder: Path) -> Prepared:
+    """Compiles a model in `folder`; not part of the time.
+
+    # Errors
+    `PeerFailure` if SPU cannot compile it.
+    """
+    folder.mkdir()
+    exchange.write(model, folder)
+    np.save(folder / "input.npy", sample)
+    log = folder / "compile.log"
+    _finish([_start("benches.peers.spu_compile", folder, log)], [log], COMPILE_SECONDS)
+    return Prepared(folder)
+
+
+def measure(
+    task: Task, contender: str, prepared: Prepared, repetition: int, limit_seconds: float
+) -> Sample:
+    """Runs both parties as fresh processes, for `limit_seconds` at most."""
+    try:
+        with tempfile.TemporaryDirectory(dir=prepared.folder) as folder:
+            client, server = _parties(
+                prepared.folder, Path(folder), PROTOCOLS[contender], limit_seconds
+            )
+    except PeerFailure as failure:
+        return Sample(task.name, contender, repetition, failure=str(failure))
+    if client["max_abs_error"] > TOLERANCE:
+        wrong = f"the result is wrong by {client['max_abs_error']:.3g}"
+        return Sample(task.name, contender, repetition, failure=wrong)
+    again = len(client["seconds"]) > 1
+    traffic = [count + server["output_bytes"] for count in client["traffic"]]
+    return Sample(
+        task.name,
+        contender,
+        repetition,
+        seconds=client["seconds"][0],
+        again_seconds=client["seconds"][1] if again else None,
+        bytes_sent=traffic[0],
+        again_bytes_sent=traffic[1] if again else None,
+        peak_rss_mb=max(client["peak_rss_mb"], server["peak_rss_mb"]),
+        max_abs_error=client["max_abs_error"],
+    )
+
+
+def _parties(
+    prepared: Path, folder: Path, protocol: str, limit_seconds: float
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the client and the server reported."""
+    ports = _free_ports(2)
+    jobs, logs = [], []
+    for rank in range(2):
+        job = folder / f"{rank}.json"
+        described = {"folder": str(prepared), "rank": rank, "ports": ports, "protocol": protocol}
+        job.write_text(json.dumps(described))
+        jobs.append(job)
+        logs.append(folder / f"{rank}.log")
+    processes = [
+        _start("benches.peers.spu_party", job, log) for job, log in zip(jobs, logs, strict=True)
+    ]
+    _finish(processes, logs, limit_seconds)
+    client, server = (_report(log.read_text()) for log in logs)
+    return client, server
+
+
+def _report(text: str) -> dict[str, Any]:
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    traffic = _TRAFFIC.findall(text)
+    if not lines or not traffic:
+        raise PeerFailure("a party ended without a report")
+    report: dict[str, Any] = json.loads(lines[-1])
+    # Of each run: both directions, as this party saw them.
+    report["traffic"] = [int(sent) + int(received) for sent, received in traffic]
+    return report
+
+
+def _start(module: str, argument: Path, log: Path) -> subprocess.Popen[bytes]:
+    """A process in SPU's environment, at the head of its own group; its output goes to `log`."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [PYTHON, "-m", module, argument],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            cwd=ROOT,
+            env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
+            start_new_session=True,
+        )
+
+
+def _finish(
+    processes: Sequence[subprocess.Popen[bytes]], logs: Sequence[Path], limit_seconds: float
+) -> None:
+    """Waits for all; when one fails or time is up, ends the rest."""
+    deadline = time.monotonic() + limit_seconds
+    try:
+        waiting = list(processes)
+        while waiting:
+            if time.monotonic() > deadline:
+                raise PeerFailure(f"stopped after {limit_seconds:.0f} s")
+            for process, log in zip(processes, logs, strict=True):
+                if process.poll() not in (None, 0):
+                    raise PeerFailure(_reason(process, log))
+            waiting = [process for process in processes if process.poll() is None]
+            time.sleep(0.05)
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _reason(process: subprocess.Popen[bytes], log: Path) -> str:
+    said = _FAILURE.findall(log.read_text(errors="replace"))
+    return f"exit code {process.returncode}" + (f": {said[-1][:200]}" if said else "")
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on at the moment."""
+    with ExitStack() as held:
+        listeners = [held.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in listeners]
