@@ -112,20 +112,24 @@ fn messages(plan: &Plan, r: &[u64], w: &[i64], seed: u8) -> Vec<Vec<u8>> {
 
 #[test]
 fn two_runs_on_the_same_values_share_no_message_nor_any_part_of_one() {
-    let plan = Plan::new(&program()[0], 37, 16).unwrap();
-    let mut random = prg(4);
-    let r = elements(plan.input_len(), 37, &mut random);
-    let w = weights(plan.weights_len(), 16, &mut random);
-    let parts = |seed| {
-        let seen = messages(&plan, &r, &w, seed);
-        seen.iter().flat_map(|message| message.chunks_exact(16)).map(<[u8]>::to_vec).collect::<Vec<_>>()
-    };
-    let (first, second) = (parts(5), parts(6));
-    let known: HashSet<_> = first.iter().collect();
-    assert_eq!(known.len(), first.len(), "a part repeats within a run");
-    assert!(second.iter().all(|part| !known.contains(part)), "two runs share a part");
-    // The comparison sees what it should: the same seed gives the same messages.
-    assert_eq!(parts(5), first);
+    let several = Layer::MatMul(MatMul { rows: 1, inner: 10_000, columns: 2 });
+    for layer in [&program()[0], &several] {
+        let plan = Plan::new(layer, 37, 16).unwrap();
+        assert_eq!(plan.input_ciphertexts() > 1, layer == &several);
+        let mut random = prg(4);
+        let r = elements(plan.input_len(), 37, &mut random);
+        let w = weights(plan.weights_len(), 16, &mut random);
+        let parts = |seed| {
+            let seen = messages(&plan, &r, &w, seed);
+            seen.iter().flat_map(|message| message.chunks_exact(16)).map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        let (first, second) = (parts(5), parts(6));
+        let known: HashSet<_> = first.iter().collect();
+        assert_eq!(known.len(), first.len(), "a part repeats within a run");
+        assert!(second.iter().all(|part| !known.contains(part)), "two runs share a part");
+        // The comparison sees what it should: the same seed gives the same messages.
+        assert_eq!(parts(5), first);
+    }
 }
 
 #[test]
