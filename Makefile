@@ -18,7 +18,7 @@ export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python test-all check check-rust check-python fmt lock clean
+.PHONY: help setup demo test test-rust test-python test-all mutation check check-rust check-python fmt lock clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ test-python: setup ## Only the Python tests (not the slow ones)
 test-all: setup ## Every test, the slow ones too
 	$(CARGO) test $(RUST_TESTS) -- --include-ignored
 	$(BIN)/python -m pytest
+	$(BIN)/python -m scripts.mutation
+
+mutation: setup ## Remove every mask, one at a time; a test must notice (minutes)
+	$(BIN)/python -m scripts.mutation
 
 check: check-rust check-python ## Formatters, linters, types, direction of dependencies, size and names of files
 
