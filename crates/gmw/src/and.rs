@@ -12,21 +12,53 @@ use crate::{Error, Party};
 /// # Errors
 /// If the link fails or fewer than `n` triples are left.
 pub fn and(party: &mut Party<'_>, x: &Bits, y: &Bits) -> Result<Bits, Error> {
-    let n = x.len();
+    let nothing = Bits::default();
+    let (product, _) = and_with_pairs(party, x, y, &nothing, [&nothing; 2])?;
+    Ok(product)
+}
+
+/// Shares of `x & y`, and of `shared & others[0]` and `shared & others[1]`; `x`, `y`: `[n]`, `shared`, `others`: `[m]`.
+///
+/// One round, `2n + 3m` bits each way, `n` triples and `m` pairs of triples ([`crate::cost::and_with_pairs`]): the
+/// operand that two ANDs share is opened once.
+///
+/// # Errors
+/// If the link fails or fewer correlations are left.
+pub fn and_with_pairs(
+    party: &mut Party<'_>,
+    x: &Bits,
+    y: &Bits,
+    shared: &Bits,
+    others: [&Bits; 2],
+) -> Result<(Bits, [Bits; 2]), Error> {
+    let (n, m) = (x.len(), shared.len());
     let triples = party.stock.take_triples(n)?;
+    let pairs = party.stock.take_paired_triples(m)?;
     let mut mine = x.xor(&triples.a);
     mine.extend(&y.xor(&triples.b));
-    let mut opened = Bits::from_bytes(&party.channel.exchange(&mine.to_bytes())?, 2 * n)?;
-    opened.xor_assign(&mine);
-    let (d, e) = (opened.slice(0, n), opened.slice(n, n));
-
-    let mut z = triples.c;
-    z.xor_assign(&d.and(&triples.b));
-    z.xor_assign(&e.and(&triples.a));
-    if party.is_server() {
-        z.xor_assign(&d.and(&e));
+    mine.extend(&shared.xor(&pairs.a));
+    for (other, b) in others.into_iter().zip(&pairs.b) {
+        mine.extend(&other.xor(b));
     }
-    Ok(z)
+    let mut opened = Bits::from_bytes(&party.channel.exchange(&mine.to_bytes())?, 2 * n + 3 * m)?;
+    opened.xor_assign(&mine);
+
+    let is_server = party.is_server();
+    let multiply = |d: &Bits, e: &Bits, a: &Bits, b: &Bits, c: &Bits| {
+        let mut z = c.xor(&d.and(b));
+        z.xor_assign(&e.and(a));
+        if is_server {
+            z.xor_assign(&d.and(e));
+        }
+        z
+    };
+    let single = multiply(&opened.slice(0, n), &opened.slice(n, n), &triples.a, &triples.b, &triples.c);
+    let d = opened.slice(2 * n, m);
+    let paired = [0, 1].map(|i| {
+        let e = opened.slice(2 * n + (i + 1) * m, m);
+        multiply(&d, &e, &pairs.a, &pairs.b[i], &pairs.c[i])
+    });
+    Ok((single, paired))
 }
 
 /// Shares of `x & y` where the server knows `x` and the client knows `y`; `mine`: this party's bits, `[n]`.

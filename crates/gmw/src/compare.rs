@@ -4,12 +4,12 @@
 //! The client's `x` exceeds the server's `y` exactly if `x + (2^k - 1 - y)` reaches `2^k`, so a comparison and a carry
 //! are one thing, and the leaves and nodes of the comparison tree are a carry-lookahead adder's generate and propagate
 //! bits. Every leaf is an AND of two privately held bits: one random OT and 2 bits on the wire, where the paper spends
-//! a triple and 4 bits. Nodes combine in linear depth (k - 1 ANDs in as many rounds) or in a tree (up to twice the ANDs
-//! in log2 k rounds).
+//! a triple and 4 bits. Nodes combine in linear depth (k - 1 ANDs in as many rounds) or in a tree (as many nodes in
+//! log2 k rounds, most of them of two ANDs with a common operand, for which it is opened once).
 
 use privet_ring::{Bits, planes};
 
-use crate::{Error, Party, and, private_and};
+use crate::{Error, Party, and, and_with_pairs, private_and};
 
 /// Depth of comparisons: linear suits a LAN, logarithmic a link with long round trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,16 +50,15 @@ fn tree(party: &mut Party<'_>, mut generate: Vec<Bits>, mut propagate: Vec<Bits>
     let n = generate[0].len();
     while generate.len() > 1 {
         let pairs = generate.len() / 2;
-        let mut high = join((0..pairs).map(|i| &propagate[2 * i + 1]));
-        let mut low = join((0..pairs).map(|i| &generate[2 * i]));
-        high.extend(&join((1..pairs).map(|i| &propagate[2 * i + 1])));
-        low.extend(&join((1..pairs).map(|i| &propagate[2 * i])));
-        let product = and(party, &high, &low)?;
+        let high = join((1..pairs).map(|i| &propagate[2 * i + 1]));
+        let low = [&generate, &propagate].map(|planes| join((1..pairs).map(|i| &planes[2 * i])));
+        let (lowest, products) = and_with_pairs(party, &propagate[1], &generate[0], &high, low.each_ref())?;
 
-        let node = |i: usize| product.slice(i * n, n);
+        let node = |which: usize, i: usize| products[which].slice((i - 1) * n, n);
         let odd = (generate.len() % 2 == 1).then(|| (generate.pop(), propagate.pop()));
-        generate = (0..pairs).map(|i| generate[2 * i + 1].xor(&node(i))).collect();
-        propagate = std::iter::once(Bits::zeros(n)).chain((1..pairs).map(|i| node(pairs + i - 1))).collect();
+        let carries = std::iter::once(lowest).chain((1..pairs).map(|i| node(0, i)));
+        generate = carries.enumerate().map(|(i, carry)| generate[2 * i + 1].xor(&carry)).collect();
+        propagate = std::iter::once(Bits::zeros(n)).chain((1..pairs).map(|i| node(1, i))).collect();
         if let Some((g, p)) = odd {
             generate.extend(g);
             propagate.extend(p);

@@ -56,7 +56,12 @@ fn message(payload: usize) -> u64 {
 
 /// [`crate::and`] of `n` bits.
 pub fn and(n: usize) -> Cost {
-    Cost::exchange(Demand { triples: n, ..Demand::default() }, (2 * n).div_ceil(8))
+    and_with_pairs(n, 0)
+}
+
+/// [`crate::and_with_pairs`] of `n` bits, and of `m` with an operand in common.
+pub fn and_with_pairs(n: usize, m: usize) -> Cost {
+    Cost::exchange(Demand { triples: n, paired_triples: m, ..Demand::default() }, (2 * n + 3 * m).div_ceil(8))
 }
 
 /// [`crate::private_and`] of `n` bits.
@@ -71,7 +76,7 @@ pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
         Rounds::Linear => (1..bits).map(|_| and(n)).sum(),
         Rounds::Log => {
             let widths = std::iter::successors(Some(bits as usize), |&width| (width > 2).then_some(width.div_ceil(2)));
-            widths.filter(|&width| width > 1).map(|width| and(n * (2 * (width / 2) - 1))).sum()
+            widths.filter(|&width| width > 1).map(|width| and_with_pairs(n, n * (width / 2 - 1))).sum()
         }
     };
     leaves + nodes

@@ -25,7 +25,7 @@ mod product;
 mod relu;
 mod truncate;
 
-pub use and::{and, private_and};
+pub use and::{and, and_with_pairs, private_and};
 pub use argmax::{Ties, argmax};
 pub use avgpool::sum_windows;
 pub use compare::{Rounds, carry};

@@ -26,6 +26,10 @@ fn formulas_hold_on_the_wire() {
         check(cost::and(n), Rounds::Linear, |party| {
             privet_gmw::and(party, half(&bits, party), half(&bits, party)).map(drop)
         });
+        check(cost::and_with_pairs(n, n), Rounds::Linear, |party| {
+            let bits = half(&bits, party);
+            privet_gmw::and_with_pairs(party, bits, bits, bits, [bits, bits]).map(drop)
+        });
         check(cost::private_and(n), Rounds::Linear, |party| {
             privet_gmw::private_and(party, half(&bits, party)).map(drop)
         });
@@ -70,9 +74,12 @@ fn formulas_hold_on_the_wire() {
 
 #[test]
 fn a_relu_of_25_bits_costs_what_the_page_says() {
-    // docs/protocols/gmw.md: 24 private ANDs, 23 triples in linear depth or 41 in logarithmic depth, 25 or 7 rounds.
+    // docs/protocols/gmw.md: 24 private ANDs, 23 triples in linear depth, 5 and 18 pairs in logarithmic depth, 25 or 7
+    // rounds.
     let linear = cost::relu(1 << 16, 25, Rounds::Linear);
     let log = cost::relu(1 << 16, 25, Rounds::Log);
     assert_eq!((linear.demand.private_ands >> 16, linear.demand.triples >> 16, linear.rounds), (24, 23, 25));
-    assert_eq!((log.demand.triples >> 16, log.rounds), (41, 7));
+    assert_eq!((log.demand.triples >> 16, log.demand.paired_triples >> 16, log.rounds), (5, 18, 7));
+    // docs/protocols/relu.md
+    assert_eq!((linear.client_bytes, log.client_bytes), (786_557, 933_923));
 }

@@ -81,6 +81,14 @@ fn and_is_masked() {
 }
 
 #[test]
+fn ands_with_a_common_operand_are_masked() {
+    check(cost::and_with_pairs(N, N), Rounds::Linear, |party, secret| {
+        let bits = bits(secret);
+        privet_gmw::and_with_pairs(party, &bits, &bits, &bits, [&bits, &bits]).map(drop)
+    });
+}
+
+#[test]
 fn private_and_is_masked() {
     check(cost::private_and(N), Rounds::Linear, |party, secret| {
         privet_gmw::private_and(party, &bits(secret)).map(drop)

@@ -33,6 +33,24 @@ proptest! {
     }
 
     #[test]
+    fn and_of_shared_bits_with_a_common_operand(bits: Vec<[bool; 5]>, single in 0_usize..100, seed: u64) {
+        let prg = &mut prg(seed);
+        let column = |i: usize, len: usize| -> Vec<bool> { bits.iter().map(|row| row[i]).take(len).collect() };
+        let lengths = [single, single, usize::MAX, usize::MAX, usize::MAX];
+        let clear: Vec<Vec<bool>> = lengths.into_iter().enumerate().map(|(i, len)| column(i, len)).collect();
+        let shares: Vec<[Bits; 2]> = clear.iter().map(|column| share_bits(column, prg)).collect();
+        let demand = cost::and_with_pairs(clear[0].len(), bits.len()).demand;
+        let [(a, [a0, a1]), (b, [b0, b1])] = run(&demand, Rounds::Linear, prg, |party| {
+            let [x, y, shared, left, right] = [0, 1, 2, 3, 4].map(|i| half(&shares[i], party));
+            privet_gmw::and_with_pairs(party, x, y, shared, [left, right])
+        });
+        let product = |i: usize, j: usize| {
+            Bits::from_bools(&clear[i].iter().zip(&clear[j]).map(|(x, y)| x & y).collect::<Vec<_>>())
+        };
+        prop_assert_eq!([a.xor(&b), a0.xor(&b0), a1.xor(&b1)], [product(0, 1), product(2, 3), product(2, 4)]);
+    }
+
+    #[test]
     fn and_of_privately_held_bits(x: Vec<bool>, y: Vec<bool>, seed: u64) {
         let n = x.len().min(y.len());
         let mine = [Bits::from_bools(&x[..n]), Bits::from_bools(&y[..n])];
