@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
+import time
 from pathlib import Path
 
 import privet
 from benches.samples import Sample
 from benches.tasks import Floats, Task
+from privet import keys
 from privet.compile import Compiled, compile
 
 NAME = "privet"
@@ -18,13 +21,18 @@ def prepare(model: Path, sample: Floats) -> Compiled:
 
 
 def measure(task: Task, compiled: Compiled, sample: Floats, repetition: int) -> Sample:
-    """One offline and one online phase between two fresh processes."""
+    """One offline and one online phase between two fresh processes.
+
+    The offline phase includes all that a first contact takes: keys and base OTs.
+    """
+    load_seconds = _load(compiled)
     run = privet.run(compiled, [sample])
     phases = (run.offline, run.online)
     return Sample(
         task.name,
         NAME,
         repetition,
+        load_seconds=load_seconds,
         seconds=sum(phase.seconds for phase in phases),
         offline_seconds=run.offline.seconds,
         online_seconds=run.online.seconds,
@@ -33,3 +41,14 @@ def measure(task: Task, compiled: Compiled, sample: Floats, repetition: int) -> 
         peak_rss_mb=max(phase.peak_rss_mb for phase in phases),
         max_abs_error=run.max_abs_error,
     )
+
+
+def _load(compiled: Compiled) -> float:
+    """Seconds in which a server loads a program and prepares its weights, once for all clients."""
+    with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
+        keys.make(Path(folder) / "keys", ())
+        credentials = privet.Credentials.from_directory(Path(folder) / "keys", "server")
+        with privet.Server(credentials, state=Path(folder) / "state") as server:
+            start = time.perf_counter()
+            server.add(compiled.program, compiled.weights)
+            return time.perf_counter() - start

@@ -69,10 +69,14 @@ class Record:
     def ratio(self, task: str, contender: str, base: str) -> float | None:
         """How many times longer `contender` took than `base`: the median over the repetitions.
 
-        Each is compared with the one of `base` that ran just before it; of a contender's two runs
-        the faster counts.
+        Each is compared with the one of `base` that ran just before it. Doubt goes against `base`:
+        of a contender's two runs the faster counts, and the work that a server of `base` does once
+        is charged to each run.
         """
-        mine = {sample.repetition: sample.seconds for sample in self.of(task, base)}
+        mine = {
+            sample.repetition: (sample.seconds or 0.0) + (sample.load_seconds or 0.0)
+            for sample in self.of(task, base)
+        }
         pairs = [
             (min(sample.seconds or inf, sample.again_seconds or inf), mine.get(sample.repetition))
             for sample in self.of(task, contender)

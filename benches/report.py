@@ -94,15 +94,15 @@ def _own(record: Record, measured: Sequence[Task]) -> str:
             task.title,
             *(
                 _number(record.median(task.name, ours.NAME, figure))
-                for figure in (_seconds, lambda sample: sample.offline_seconds, _online, _megabytes)
+                for figure in (_load, _seconds, _offline, _online, _megabytes)
             ),
             _whole(record.median(task.name, ours.NAME, lambda sample: sample.rounds)),
             _whole(record.median(task.name, ours.NAME, _memory)),
         ]
         for task in measured
     ]
-    head = "| Privet | Total s | Offline s | Online s | MB | Rounds | Memory MB |"
-    return _table(head, "|---|---:|---:|---:|---:|---:|---:|", rows)
+    head = "| Privet | Load s | Total s | Offline s | Online s | MB | Rounds | Memory MB |"
+    return _table(head, "|---|" + "---:|" * 7, rows)
 
 
 def _beside(record: Record, measured: Sequence[Task]) -> str:
@@ -146,6 +146,14 @@ def _verdict(reached: float | None, target: float, unit: str) -> list[str]:
 
 def _seconds(sample: Sample) -> float | None:
     return sample.seconds
+
+
+def _load(sample: Sample) -> float | None:
+    return sample.load_seconds
+
+
+def _offline(sample: Sample) -> float | None:
+    return sample.offline_seconds
 
 
 def _online(sample: Sample) -> float | None:
