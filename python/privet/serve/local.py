@@ -129,8 +129,11 @@ def _compile(
             strict=True,
         )
     )
-    # Checks shapes and types before the graph runs on it; magnitudes are what it is for.
-    largest = max(float(np.abs(np.asarray(array)).max(initial=0)) for array in given.values())
+    # What is no array of real numbers is refused by `encode_input`, with a better message.
+    arrays = [np.asarray(array) for array in given.values()]
+    if any(array.dtype.kind not in "fiu" for array in arrays):
+        return compiled
+    largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
     covered = largest <= min(entry.magnitude for entry in compiled.program.inputs)
     if covered or not np.isfinite(largest):
         return compiled
