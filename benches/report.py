@@ -98,11 +98,12 @@ def _own(record: Record, measured: Sequence[Task]) -> str:
             ),
             _whole(record.median(task.name, ours.NAME, lambda sample: sample.rounds)),
             _whole(record.median(task.name, ours.NAME, _memory)),
+            f"{max(sample.max_abs_error or 0.0 for sample in record.of(task.name, ours.NAME)):.1g}",
         ]
         for task in measured
     ]
-    head = "| Privet | Load s | Total s | Offline s | Online s | MB | Rounds | Memory MB |"
-    return _table(head, "|---|" + "---:|" * 7, rows)
+    head = "| Privet | Load s | Total s | Offline s | Online s | MB | Rounds | Memory MB | Largest error |"
+    return _table(head, "|---|" + "---:|" * 8, rows)
 
 
 def _beside(record: Record, measured: Sequence[Task]) -> str:

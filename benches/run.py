@@ -131,7 +131,7 @@ def _watched(task: Task, name: str, contender: Contender, repetition: int) -> Sa
     """A repetition, and how busy others kept the machine meanwhile."""
     before = Load.now()
     try:
-        sample = contender(repetition)
+        sample = contender(repetition).checked()
     except PrivetError as error:
         sample = Sample(task.name, name, repetition, failure=str(error))
     return replace(sample, others=Load.now().others_since(before))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+# How far a result may be from plaintext: the errors of fixed point stay below it in every task, and
+# any slip lies above. Outputs are of the order of one.
+TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -33,3 +37,9 @@ class Sample:
     max_abs_error: float | None = None
     others: float | None = None
     failure: str | None = None
+
+    def checked(self) -> Sample:
+        """The same, or a failure if the result is too far from plaintext."""
+        if self.max_abs_error is None or self.max_abs_error <= TOLERANCE:
+            return self
+        return replace(self, failure=f"the result is wrong by {self.max_abs_error:.3g}")
