@@ -102,7 +102,10 @@ def _own(record: Record, measured: Sequence[Task]) -> str:
         ]
         for task in measured
     ]
-    head = "| Privet | Load s | Total s | Offline s | Online s | MB | Rounds | Memory MB | Largest error |"
+    head = (
+        "| Privet | Load s | Total s | Offline s | Online s | MB | Rounds | Memory MB "
+        "| Largest error |"
+    )
     return _table(head, "|---|" + "---:|" * 8, rows)
 
 
