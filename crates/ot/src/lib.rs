@@ -18,7 +18,7 @@ mod base;
 mod correlated;
 mod correlations;
 pub mod cost;
-mod dealer;
+pub mod dealer;
 mod demand;
 mod error;
 mod extension;

@@ -3,9 +3,9 @@
 mod parties;
 
 use parties::{generate, set_up};
-use privet_ot::{Demand, Error, FieldBits, Kind, PrivateAnds, Role, Stock};
+use privet_ot::{Demand, Error, FieldBits, Kind, PrivateAnds, Role, Stock, dealer};
 use privet_prg::{Prg, Seed};
-use privet_ring::Bits;
+use privet_ring::{Bits, Modulus};
 use proptest::prelude::*;
 
 const FIELDS: [FieldBits; 4] = [FieldBits::One, FieldBits::Two, FieldBits::Four, FieldBits::Eight];
@@ -189,5 +189,33 @@ proptest! {
         let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client };
         let (mut client, mut server) = Stock::deal(&demand, &mut Prg::from_seed(&Seed::from_bytes(seed)));
         prop_assert!(assert_relations(&mut client, &mut server, &demand).is_ok());
+    }
+
+    #[test]
+    fn corrections_complete_a_pair_of_seeds(
+        counts in [0_usize..90, 0_usize..90, 0_usize..90, 0_usize..90], bits in 1_u32..=64, seeds: [[u8; 16]; 2],
+    ) {
+        let [private_ands, triples, products_sent_by_server, products_sent_by_client] = counts;
+        let demand = Demand { private_ands, triples, paired_triples: triples / 3, products_sent_by_server, products_sent_by_client };
+        let (seeds, ring) = (seeds.map(Seed::from_bytes), Modulus::new(bits));
+        let corrections = dealer::corrections(&demand, &seeds[0], &seeds[1], ring);
+        prop_assert_eq!(corrections.len(), dealer::corrections_bytes(&demand, ring));
+        let short = Stock::of_server(&demand, &seeds[1], corrections.split_last().map_or(&[], |(_, rest)| rest), ring);
+        prop_assert!(short.is_err() || corrections.is_empty());
+
+        let mut client = Stock::of_client(&demand, &seeds[0]);
+        let mut server = Stock::of_server(&demand, &seeds[1], &corrections, ring).unwrap();
+        let (sent, received) = (server.take_products_sent(products_sent_by_server).unwrap(),
+                                client.take_products_received(products_sent_by_server).unwrap());
+        for i in 0..products_sent_by_server {
+            let product = if received.choice.get(i) { sent.rho[i] } else { 0 };
+            prop_assert_eq!(ring.reduce(sent.share[i].wrapping_add(received.share[i])), ring.reduce(product));
+        }
+        let (sent, received) = (client.take_products_sent(products_sent_by_client).unwrap(),
+                                server.take_products_received(products_sent_by_client).unwrap());
+        for i in 0..products_sent_by_client {
+            let product = if received.choice.get(i) { sent.rho[i] } else { 0 };
+            prop_assert_eq!(ring.reduce(sent.share[i].wrapping_add(received.share[i])), ring.reduce(product));
+        }
     }
 }
