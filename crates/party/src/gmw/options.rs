@@ -13,21 +13,28 @@ pub struct Options {
 
 impl Options {
     /// Every choice.
-    pub const ALL: [Self; 4] = [
-        Self { rounds: Rounds::Linear, truncation: Truncation::OneBit },
-        Self { rounds: Rounds::Log, truncation: Truncation::OneBit },
-        Self { rounds: Rounds::Linear, truncation: Truncation::Exact },
-        Self { rounds: Rounds::Log, truncation: Truncation::Exact },
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Truncation::OneBit, Truncation::Exact]
+            .into_iter()
+            .flat_map(|truncation| [Rounds::Linear, Rounds::Log].map(|rounds| Self { rounds, truncation }))
+    }
 
     /// The suite with its options, as control messages and stores name it.
-    pub fn suite(self) -> &'static str {
-        match (self.rounds, self.truncation) {
-            (Rounds::Linear, Truncation::OneBit) => "gmw linear one-bit",
-            (Rounds::Log, Truncation::OneBit) => "gmw log one-bit",
-            (Rounds::Linear, Truncation::Exact) => "gmw linear exact",
-            (Rounds::Log, Truncation::Exact) => "gmw log exact",
-        }
+    pub fn suite(self) -> String {
+        let rounds = match self.rounds {
+            Rounds::Linear => "linear",
+            Rounds::Log => "log",
+        };
+        let truncation = match self.truncation {
+            Truncation::OneBit => "one-bit",
+            Truncation::Exact => "exact",
+        };
+        format!("gmw {rounds} {truncation}")
+    }
+
+    /// The options of which [`Options::suite`] is `suite`.
+    pub fn from_suite(suite: &str) -> Option<Self> {
+        Self::all().find(|options| options.suite() == suite)
     }
 }
 

@@ -179,7 +179,7 @@ impl<'a> Planner<'a> {
             Operator::Argmax { .. } => self.program.ring_bits(),
             _ => width,
         };
-        let Options { rounds, truncation } = self.options;
+        let Options { rounds, truncation, .. } = self.options;
         let cost = match &operation.operator {
             Operator::Truncate { bits } if truncation == Truncation::Exact => {
                 cost::truncate_exactly(len, *bits, width, rounds)

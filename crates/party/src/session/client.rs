@@ -48,7 +48,7 @@ impl Client {
         self.guarded(|client| {
             let mut nonce = [0; 16];
             Prg::from_os()?.fill(&mut nonce);
-            let (program, suite) = (plan.program().hash().to_string(), plan.options().suite().to_owned());
+            let (program, suite) = (plan.program().hash().to_string(), plan.options().suite());
             let request = Request::Prepare { program: program.clone(), suite: suite.clone(), nonce };
             messages::send(&mut client.channel, &request)?;
             let accepted: Accepted = messages::receive(&mut client.channel)?;

@@ -1,21 +1,24 @@
 //! The server's side of a session.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use privet_channel::{AbortReason, Channel};
 use privet_prg::Prg;
 use privet_program::{Program, Weights};
 
 use super::messages::{self, Accepted, Granted, Request};
-use crate::gmw::{self, Model, Options, Plan, ServerMaterial};
+use crate::gmw::{self, Model, Options, Plan, Rounds, ServerMaterial};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
 
-/// A program that the server offers: its public half as clients get it, planned for all options, and its weights.
+/// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
+/// that a client has asked for.
 pub struct Served {
     public: Vec<u8>,
-    plans: [Plan; 4],
+    program: Program,
     model: Model,
+    plans: Mutex<BTreeMap<String, Arc<Plan>>>,
 }
 
 impl Served {
@@ -27,21 +30,25 @@ impl Served {
     pub fn new(public: Vec<u8>, weights: &[u8]) -> Result<Self, Error> {
         let program = Program::parse(&public)?;
         let weights = Weights::parse(weights, &program)?;
-        let plan = |options| Plan::new(program.clone(), options);
-        let [a, b, c, d] = Options::ALL.map(plan);
-        let plans = [a?, b?, c?, d?];
-        let model = Model::new(&plans[0], weights)?;
-        Ok(Self { public, plans, model })
+        let plan = Plan::new(program.clone(), Rounds::Linear)?;
+        let model = Model::new(&plan, weights)?;
+        Ok(Self { public, program, model, plans: Mutex::default() })
     }
 
     /// The program.
     pub fn program(&self) -> &Program {
-        self.plans[0].program()
+        &self.program
     }
 
-    /// The plan for a suite with its options.
-    fn plan(&self, suite: &str) -> Option<&Plan> {
-        self.plans.iter().find(|plan| plan.options().suite() == suite)
+    /// The plan for a suite with its options, if there is such a suite; made when it is first asked for.
+    fn plan(&self, suite: &str) -> Result<Option<Arc<Plan>>, Error> {
+        let Some(options) = Options::from_suite(suite) else { return Ok(None) };
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = match plans.entry(suite.to_owned()) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Arc::new(Plan::new(self.program.clone(), options)?)),
+        };
+        Ok(Some(Arc::clone(plan)))
     }
 }
 
@@ -194,14 +201,14 @@ impl Session<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Event, Refusal> {
         let served = self.served(program)?;
-        let plan = served.plan(suite).ok_or_else(|| {
+        let plan = served.plan(suite)?.ok_or_else(|| {
             Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"))
         })?;
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
         messages::send(self.channel, &Accepted { nonce })?;
 
-        let (material, report) = gmw::prepare_server(self.channel, plan, &served.model, observer)?;
+        let (material, report) = gmw::prepare_server(self.channel, &plan, &served.model, observer)?;
         let id = messages::material_id(client_nonce, &nonce);
         let metadata = Metadata {
             id: id.clone(),
@@ -210,7 +217,7 @@ impl Session<'_> {
             role: "server".into(),
             peer: self.peer(),
         };
-        self.server.store.put(&metadata, &material.to_bytes(plan)).map_err(Error::from)?;
+        self.server.store.put(&metadata, &material.to_bytes(&plan)).map_err(Error::from)?;
         self.channel.send(&[1])?;
         self.channel.flush()?;
         Ok(Event::Prepared { model: plan.program().model().to_owned(), material: id, report })
@@ -224,12 +231,12 @@ impl Session<'_> {
             return Err(Refusal::new(AbortReason::StaleSession, text));
         }
         let plan = served
-            .plan(&metadata.suite)
+            .plan(&metadata.suite)?
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
         let material = self.server.store.claim(&id)?;
-        let material = ServerMaterial::from_bytes(&material, plan)?;
+        let material = ServerMaterial::from_bytes(&material, &plan)?;
         messages::send(self.channel, &Granted {})?;
-        let report = gmw::infer_server(self.channel, plan, &served.model, material, observer)?;
+        let report = gmw::infer_server(self.channel, &plan, &served.model, material, observer)?;
         Ok(Event::Inferred { model: plan.program().model().to_owned(), material: id, report })
     }
 

@@ -10,7 +10,7 @@ use privet_prg::Prg;
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, both, server, session_over};
 
 fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
-    let all = |fixture: &'static Fixture| Options::ALL.map(|options| (fixture, fixture.plan(options)));
+    let all = |fixture: &'static Fixture| Options::all().map(move |options| (fixture, fixture.plan(options)));
     [&*RESIDUAL, &*CHOICE].into_iter().flat_map(all)
 }
 

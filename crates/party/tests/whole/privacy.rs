@@ -132,7 +132,7 @@ fn two_runs_on_the_same_input_share_no_message() {
 #[test]
 fn lengths_directions_and_rounds_do_not_depend_on_the_input() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
-        for options in Options::ALL {
+        for options in Options::all() {
             let plan = fixture.plan(options);
             let forms: HashSet<_> = inputs(fixture)
                 .iter()
@@ -152,7 +152,7 @@ fn data_lengths(offline: &Phase) -> [Vec<usize>; 2] {
 #[test]
 fn online_messages_are_balanced() {
     let mut long = 0;
-    for options in Options::ALL {
+    for options in Options::all() {
         let plan = RESIDUAL.plan(options);
         for inputs in inputs(&RESIDUAL) {
             let run = run(&plan, &inputs);
