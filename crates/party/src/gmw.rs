@@ -6,6 +6,7 @@
 //!
 //! Threat model: semi-honest parties, no third party. See `docs/protocols/gmw.md`.
 
+mod dealt;
 mod evaluate;
 mod forecast;
 mod infer;
@@ -15,11 +16,13 @@ mod plan;
 mod prepare;
 mod turns;
 
+pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
+pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
 pub use forecast::{Forecast, LinearForecast};
 pub(crate) use infer::check_inputs;
 pub use infer::{infer_client, infer_server};
 pub use material::{ClientMaterial, ServerMaterial};
-pub use options::Options;
+pub use options::{Correlations, Options};
 pub use plan::{Plan, Step};
 pub use prepare::{prepare_client, prepare_server};
 pub use privet_gmw::{Rounds, Truncation};

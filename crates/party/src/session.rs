@@ -6,10 +6,13 @@
 //! touched is already spent.
 
 mod client;
+mod dealer;
+mod hidden;
 mod messages;
 mod server;
 
 pub use client::Client;
+pub use dealer::{Connect, Dealer, Dealt};
 pub use server::{Catalog, Event, Served, Server};
 
 /// Version of everything that crosses the wire; peers of different versions refuse each other.

@@ -6,10 +6,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use privet_prg::{Prg, Seed};
 use serde::{Deserialize, Serialize};
+
+use crate::Error;
 
 /// Name of one piece of material, the same at both parties: made from a nonce of each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -118,10 +121,8 @@ impl Store {
     /// [`StoreError::Io`].
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let store = Self { root: root.into() };
-        for directory in [store.root.clone(), store.ready(), store.spent()] {
-            let mut builder = fs::DirBuilder::new();
-            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-            builder.recursive(true).create(&directory).map_err(|error| io(&directory, error))?;
+        for name in ["", "ready", "spent"] {
+            store.folder(name)?;
         }
         Ok(store)
     }
@@ -192,6 +193,44 @@ impl Store {
             fs::remove_file(&path).map_err(|error| io(&path, error))?;
         }
         Ok(material)
+    }
+
+    /// A secret of the store's owner that outlives the process; drawn when it is first asked for.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], or [`StoreError::Damaged`] for a file that is no secret.
+    pub(crate) fn secret(&self, name: &str) -> Result<Seed, Error> {
+        let path = self.folder("secrets")?.join(name);
+        if !path.exists() {
+            let seed = Prg::from_os()?.seed();
+            let fresh = path.with_extension(format!("new-{}", std::process::id()));
+            self.write(&fresh, seed.as_bytes())?;
+            // The first one to link wins, whoever else draws at the same time.
+            let linked = fs::hard_link(&fresh, &path);
+            fs::remove_file(&fresh).map_err(|error| io(&fresh, error))?;
+            match linked {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(io(&path, error).into()),
+                _ => {}
+            }
+        }
+        let bytes = fs::read(&path).map_err(|error| io(&path, error))?;
+        let seed = <[u8; 16]>::try_from(bytes).map_err(|bytes| StoreError::Damaged {
+            path: path.display().to_string(),
+            problem: format!("it has {} bytes", bytes.len()),
+        })?;
+        Ok(Seed::from_bytes(seed))
+    }
+
+    /// Where the hidden weights of a program of a peer lie, if they were received.
+    pub(crate) fn hidden_weights(&self, program: &str, peer: &str) -> Result<PathBuf, StoreError> {
+        Ok(self.folder("hidden")?.join(format!("{program}-{peer}")))
+    }
+
+    /// A folder of the store, made if need be.
+    fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
+        let path = self.root.join(name);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| io(&path, error))?;
+        Ok(path)
     }
 
     fn read_metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {

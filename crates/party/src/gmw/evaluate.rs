@@ -7,11 +7,40 @@ use super::plan::window_groups;
 
 /// A linear operation on the opened input, in the clear: `W (x - r) + bias`; the server adds its share of `W r`.
 pub(super) fn linear(program: &Program, operation: &Operation, opened: &[u64], weights: &Weights) -> Vec<u64> {
-    let input = &program.value(operation.inputs[0]).shape;
     let output = &program.value(operation.output).shape;
     let bias_of = |bias: &Option<String>| bias.as_ref().map(|name| weights.tensor(name));
+    let times = |weight: &str| product(program, operation, opened, weights.tensor(weight));
     match &operation.operator {
-        Operator::Conv2d { weight, weight_shape, bias, stride, padding, dilation, groups } => {
+        Operator::Conv2d { weight, bias, .. } => {
+            let mut out = times(weight);
+            if let Some(bias) = bias_of(bias) {
+                let plane = output[2] * output[3];
+                for (index, plane) in out.chunks_mut(plane).enumerate() {
+                    plane.iter_mut().for_each(|x| *x = x.wrapping_add(bias[index % bias.len()] as u64));
+                }
+            }
+            out
+        }
+        Operator::Dense { weight, weight_shape: [_, columns], bias } => {
+            let mut out = times(weight);
+            if let Some(bias) = bias_of(bias) {
+                for row in out.chunks_mut(*columns) {
+                    row.iter_mut().zip(bias).for_each(|(x, &bias)| *x = x.wrapping_add(bias as u64));
+                }
+            }
+            out
+        }
+        Operator::Scale { weight, .. } => times(weight),
+        other => unreachable!("{} is not linear", other.name()),
+    }
+}
+
+/// `W x` modulo 2^64 for a linear operation with these weights, without its bias.
+pub(super) fn product(program: &Program, operation: &Operation, x: &[u64], weights: &[i64]) -> Vec<u64> {
+    let input = &program.value(operation.inputs[0]).shape;
+    let output = &program.value(operation.output).shape;
+    match &operation.operator {
+        Operator::Conv2d { weight_shape, stride, padding, dilation, groups, .. } => {
             let shape = linear::Conv2d {
                 in_channels: input[1],
                 image: [input[2], input[3]],
@@ -23,27 +52,12 @@ pub(super) fn linear(program: &Program, operation: &Operation, opened: &[u64], w
                 dilation: *dilation,
                 groups: *groups,
             };
-            let mut out = shape.apply(opened, weights.tensor(weight), input[0]);
-            if let Some(bias) = bias_of(bias) {
-                let plane = output[2] * output[3];
-                for (index, plane) in out.chunks_mut(plane).enumerate() {
-                    plane.iter_mut().for_each(|x| *x = x.wrapping_add(bias[index % bias.len()] as u64));
-                }
-            }
-            out
+            shape.apply(x, weights, input[0])
         }
-        Operator::Dense { weight, weight_shape: [inner, columns], bias } => {
-            let mut out = linear::matmul(opened, weights.tensor(weight), input[0], *inner, *columns);
-            if let Some(bias) = bias_of(bias) {
-                for row in out.chunks_mut(*columns) {
-                    row.iter_mut().zip(bias).for_each(|(x, &bias)| *x = x.wrapping_add(bias as u64));
-                }
-            }
-            out
+        Operator::Dense { weight_shape: [inner, columns], .. } => {
+            linear::matmul(x, weights, input[0], *inner, *columns)
         }
-        Operator::Scale { weight, .. } => {
-            opened.iter().zip(weights.tensor(weight)).map(|(x, &w)| x.wrapping_mul(w as u64)).collect()
-        }
+        Operator::Scale { .. } => x.iter().zip(weights).map(|(x, &w)| x.wrapping_mul(w as u64)).collect(),
         other => unreachable!("{} is not linear", other.name()),
     }
 }

@@ -7,7 +7,7 @@ use privet_ot::{Demand, Extension, Role, cost as ot_cost};
 use privet_ring::Modulus;
 use serde::Serialize;
 
-use super::Plan;
+use super::{Correlations, Plan, dealt};
 
 /// The offline half of one linear layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -35,6 +35,10 @@ pub struct Forecast {
     pub offline_bytes_client: u64,
     /// Bytes that the server sends while preparing.
     pub offline_bytes_server: u64,
+    /// Bytes that the client gets from a dealer.
+    pub dealer_bytes_client: u64,
+    /// Bytes that the server gets from a dealer.
+    pub dealer_bytes_server: u64,
     /// Bytes that the client sends while inferring.
     pub online_bytes_client: u64,
     /// Bytes that the server sends while inferring.
@@ -53,17 +57,27 @@ impl Plan {
         Extension::for_demand(&self.online_cost().demand, &Link::LAN)
     }
 
+    /// Whether a dealer makes the material.
+    pub fn is_dealt(&self) -> bool {
+        self.options().correlations == Correlations::Dealt
+    }
+
     /// What one preparation and one inference will take.
     pub fn forecast(&self) -> Forecast {
         let linear: Vec<LinearForecast> = self
             .linear()
             .iter()
             .map(|layer| {
-                let (operation, cost) = (self.operation(layer.operation), layer.plan.cost());
+                let (operation, dealt) = (self.operation(layer.operation), self.is_dealt());
+                let cost = if dealt { privet_channel::Cost::default() } else { layer.plan.cost() };
+                let layout = match dealt {
+                    true => format!("{} elements dealt", layer.plan.output_len()),
+                    false => layer.plan.to_string(),
+                };
                 LinearForecast {
                     name: operation.name.clone(),
                     operator: operation.operator.name().to_owned(),
-                    layout: layer.plan.to_string(),
+                    layout,
                     bytes_client: cost.bytes_sent,
                     bytes_server: cost.bytes_received,
                 }
@@ -71,8 +85,16 @@ impl Plan {
             .collect();
         let online = self.online_cost();
         let demand = online.demand;
-        let ot = ot_cost::setup() + ot_cost::generate(&demand, self.extension(), Role::Client);
-        let key = self.linear().first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
+        let linear_client: u64 = linear.iter().map(|layer| layer.bytes_client).sum();
+        let linear_server: u64 = linear.iter().map(|layer| layer.bytes_server).sum();
+        let [offline_client, offline_server] = if self.is_dealt() {
+            [0, dealt::SERVER_BYTES]
+        } else {
+            let ot = ot_cost::setup() + ot_cost::generate(&demand, self.extension(), Role::Client);
+            let key = self.linear().first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
+            [key + ot.bytes_sent + linear_client, ot.bytes_received + linear_server]
+        };
+        let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
 
         let ring = Modulus::new(self.program().ring_bits());
         let packed = |lengths: &mut dyn Iterator<Item = usize>| -> u64 {
@@ -81,8 +103,10 @@ impl Plan {
         let masks = packed(&mut self.masks().iter().copied());
         let shares = packed(&mut self.linear().iter().map(|layer| layer.plan.output_len()));
         Forecast {
-            offline_bytes_client: key + ot.bytes_sent + linear.iter().map(|layer| layer.bytes_client).sum::<u64>(),
-            offline_bytes_server: ot.bytes_received + linear.iter().map(|layer| layer.bytes_server).sum::<u64>(),
+            offline_bytes_client: offline_client,
+            offline_bytes_server: offline_server,
+            dealer_bytes_client: dealer_client,
+            dealer_bytes_server: dealer_server,
             online_bytes_client: online.client_bytes,
             online_bytes_server: online.server_bytes,
             online_rounds: online.rounds,

@@ -2,6 +2,16 @@
 
 use privet_gmw::{Rounds, Truncation};
 
+/// Where correlations and shares of linear layers come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Correlations {
+    /// The two parties make them by OT and BFV, with nobody else.
+    #[default]
+    Made,
+    /// A dealer deals them, which must collude with neither party.
+    Dealt,
+}
+
 /// The suite's options; both parties derive the same plan from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -9,14 +19,22 @@ pub struct Options {
     pub rounds: Rounds,
     /// What becomes of the carry that a truncation drops.
     pub truncation: Truncation,
+    /// Where material comes from.
+    pub correlations: Correlations,
 }
 
 impl Options {
-    /// Every choice.
+    /// Every choice without a dealer.
     pub fn all() -> impl Iterator<Item = Self> {
-        [Truncation::OneBit, Truncation::Exact]
-            .into_iter()
-            .flat_map(|truncation| [Rounds::Linear, Rounds::Log].map(|rounds| Self { rounds, truncation }))
+        [Truncation::OneBit, Truncation::Exact].into_iter().flat_map(|truncation| {
+            [Rounds::Linear, Rounds::Log].map(|rounds| Self { rounds, truncation, correlations: Correlations::Made })
+        })
+    }
+
+    /// The same choice with material from a dealer.
+    #[must_use]
+    pub fn dealt(self) -> Self {
+        Self { correlations: Correlations::Dealt, ..self }
     }
 
     /// The suite with its options, as control messages and stores name it.
@@ -29,18 +47,22 @@ impl Options {
             Truncation::OneBit => "one-bit",
             Truncation::Exact => "exact",
         };
-        format!("gmw {rounds} {truncation}")
+        let correlations = match self.correlations {
+            Correlations::Made => "",
+            Correlations::Dealt => " dealt",
+        };
+        format!("gmw {rounds} {truncation}{correlations}")
     }
 
     /// The options of which [`Options::suite`] is `suite`.
     pub fn from_suite(suite: &str) -> Option<Self> {
-        Self::all().find(|options| options.suite() == suite)
+        Self::all().flat_map(|options| [options, options.dealt()]).find(|options| options.suite() == suite)
     }
 }
 
 impl From<Rounds> for Options {
-    /// Comparisons of this depth, and the free truncation.
+    /// Comparisons of this depth, the free truncation, and no dealer.
     fn from(rounds: Rounds) -> Self {
-        Self { rounds, truncation: Truncation::OneBit }
+        Self { rounds, truncation: Truncation::OneBit, correlations: Correlations::Made }
     }
 }

@@ -103,7 +103,7 @@ fn correlations(channel: &mut Channel, role: Role, plan: &Plan) -> Result<Stock,
     Ok(Stock::generate(&mut party, channel, &plan.online_cost().demand)?)
 }
 
-fn uniform(prg: &mut Prg, len: usize, ring: Modulus) -> Vec<u64> {
+pub(super) fn uniform(prg: &mut Prg, len: usize, ring: Modulus) -> Vec<u64> {
     let mut values = vec![0; len];
     prg.fill_words(&mut values);
     ring.reduce_all(&mut values);

@@ -4,14 +4,17 @@ use privet_channel::Channel;
 use privet_prg::Prg;
 use privet_program::Program;
 
-use super::messages::{self, Accepted, Granted, Request};
-use crate::gmw::{self, ClientMaterial, Plan};
+use super::dealer::{self, Connect};
+use super::hidden::HiddenWeights;
+use super::messages::{self, Accepted, Granted, Hidden, Request};
+use crate::gmw::{self, ClientMaterial, Correlations, Plan};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError};
 
 /// A session with a server.
 pub struct Client {
     channel: Channel,
     store: Store,
+    dealer: Option<Connect>,
 }
 
 impl Client {
@@ -20,9 +23,15 @@ impl Client {
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the peer is no Privet or of another version; [`Error::Channel`].
     pub fn new(channel: Channel, store: Store) -> Result<Self, Error> {
-        let mut client = Self { channel, store };
+        let mut client = Self { channel, store, dealer: None };
         client.guarded(|client| messages::greet(&mut client.channel))?;
         Ok(client)
+    }
+
+    /// The same session with a way to the dealer, who makes material for plans that want it dealt.
+    #[must_use]
+    pub fn with_dealer(self, connect: Connect) -> Self {
+        Self { dealer: Some(connect), ..self }
     }
 
     /// The public half of `model`, or of the only program served; checked, but not yet compared with anything the
@@ -43,9 +52,18 @@ impl Client {
     /// Makes one piece of material for `plan` and stores it durably; both sides hold their half when this returns.
     ///
     /// # Errors
-    /// If the server refuses, the link fails or the store does; nothing is kept then.
+    /// [`Error::Misuse`] if the plan wants a dealer and the session has none; if the server or the dealer refuses, a link
+    /// fails or the store does. Nothing is kept then.
     pub fn prepare(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<(MaterialId, Report), Error> {
+        let dealer = match (plan.options().correlations, &self.dealer) {
+            (Correlations::Made, _) => None,
+            (Correlations::Dealt, Some(connect)) => Some(connect.clone()),
+            (Correlations::Dealt, None) => {
+                return Err(Error::Misuse("this plan's material is dealt: say where the dealer is".into()));
+            }
+        };
         self.guarded(|client| {
+            let hidden = dealer.as_ref().map(|_| client.hidden_weights(plan)).transpose()?;
             let mut nonce = [0; 16];
             Prg::from_os()?.fill(&mut nonce);
             let (program, suite) = (plan.program().hash().to_string(), plan.options().suite());
@@ -53,15 +71,16 @@ impl Client {
             messages::send(&mut client.channel, &request)?;
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 
-            let (material, report) = gmw::prepare_client(&mut client.channel, plan, observer)?;
             let id = messages::material_id(&nonce, &accepted.nonce);
-            let metadata = Metadata {
-                id: id.clone(),
-                program,
-                suite,
-                role: "client".into(),
-                peer: client.channel.peer().map(|peer| peer.to_string()).unwrap_or_default(),
+            let (material, report) = match (dealer, hidden) {
+                (Some(connect), Some(mut hidden)) => {
+                    let mut dealer = connect()?;
+                    dealer::ask_as_client(&mut dealer, plan, &id, client.server())?;
+                    gmw::prepare_client_dealt(&mut dealer, plan, &mut hidden, observer)?
+                }
+                _ => gmw::prepare_client(&mut client.channel, plan, observer)?,
             };
+            let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer: client.server() };
             // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
             client.store.put(&metadata, &material.to_bytes(plan))?;
@@ -81,7 +100,25 @@ impl Client {
         piece.role == "client"
             && piece.program == plan.program().hash().to_string()
             && piece.suite == plan.options().suite()
-            && piece.peer == self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
+            && piece.peer == self.server()
+    }
+
+    /// Fingerprint of the server's certificate; empty over a link without certificates.
+    fn server(&self) -> String {
+        self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
+    }
+
+    /// The server's hidden weights, fetched unless they are here.
+    fn hidden_weights(&mut self, plan: &Plan) -> Result<HiddenWeights, Error> {
+        let program = plan.program().hash().to_string();
+        let path = self.store.hidden_weights(&program, &self.server())?;
+        let known = HiddenWeights::name(&path);
+        messages::send(&mut self.channel, &Request::HiddenWeights { program, known: known.clone() })?;
+        let Hidden { mask } = messages::receive(&mut self.channel)?;
+        if known.as_deref() != Some(mask.as_str()) {
+            HiddenWeights::receive(&mut self.channel, plan, mask.as_str(), &path)?;
+        }
+        HiddenWeights::open(&path, plan)
     }
 
     /// Runs one inference on the piece `id`, which is spent as soon as the server is asked, whatever happens after;

@@ -24,6 +24,8 @@ pub(super) enum Request {
     Describe { model: Option<String> },
     /// To make material for one inference of a program.
     Prepare { program: String, suite: String, nonce: [u8; 16] },
+    /// The name of the mask that hides the weights of a program, and the hidden weights unless the client has them.
+    HiddenWeights { program: String, known: Option<String> },
     /// To use up material.
     Infer { program: String, material: MaterialId },
     /// To end the session.
@@ -34,6 +36,14 @@ pub(super) enum Request {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Granted {}
+
+/// The server's answer about hidden weights; they follow if the client does not know this mask.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hidden {
+    /// The mask's name: 32 hexadecimal digits.
+    pub mask: MaterialId,
+}
 
 /// The server's yes to a preparation.
 #[derive(Debug, Serialize, Deserialize)]

@@ -8,8 +8,10 @@ use privet_channel::{AbortReason, Channel};
 use privet_prg::Prg;
 use privet_program::{Program, Weights};
 
-use super::messages::{self, Accepted, Granted, Request};
-use crate::gmw::{self, Model, Options, Plan, Rounds, ServerMaterial};
+use super::dealer::{self, Connect};
+use super::hidden;
+use super::messages::{self, Accepted, Granted, Hidden, Request};
+use crate::gmw::{self, Correlations, Model, Options, Plan, Rounds, ServerMaterial, WeightMask};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
@@ -112,12 +114,19 @@ pub enum Event {
 pub struct Server {
     catalog: Catalog,
     store: Store,
+    dealer: Option<Connect>,
 }
 
 impl Server {
     /// Serves `catalog` with material kept in `store`.
     pub fn new(catalog: Catalog, store: Store) -> Self {
-        Self { catalog, store }
+        Self { catalog, store, dealer: None }
+    }
+
+    /// The same server with a way to the dealer, for clients that want their material dealt.
+    #[must_use]
+    pub fn with_dealer(self, connect: Connect) -> Self {
+        Self { dealer: Some(connect), ..self }
     }
 
     /// Serves one client until it says goodbye; `on_event` hears of each finished request.
@@ -176,6 +185,7 @@ impl Session<'_> {
                 Request::Prepare { program, suite, nonce } => {
                     on_event(self.prepare(&program, &suite, &nonce, observer)?);
                 }
+                Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
                 Request::Infer { program, material } => on_event(self.infer(&program, material, observer)?),
                 Request::Bye => return Ok(()),
             }
@@ -204,12 +214,23 @@ impl Session<'_> {
         let plan = served.plan(suite)?.ok_or_else(|| {
             Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"))
         })?;
+        let dealer = match plan.options().correlations {
+            Correlations::Made => None,
+            Correlations::Dealt => Some(self.dealer()?),
+        };
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
         messages::send(self.channel, &Accepted { nonce })?;
 
-        let (material, report) = gmw::prepare_server(self.channel, &plan, &served.model, observer)?;
         let id = messages::material_id(client_nonce, &nonce);
+        let (material, report) = match dealer {
+            None => gmw::prepare_server(self.channel, &plan, &served.model, observer)?,
+            Some(connect) => {
+                let (mut dealer, mask) = (connect()?, self.weight_mask(program)?);
+                dealer::ask_as_server(&mut dealer, &plan, &id, self.peer(), &served.public)?;
+                gmw::prepare_server_dealt(&mut dealer, &plan, &mask, observer)?
+            }
+        };
         let metadata = Metadata {
             id: id.clone(),
             program: program.to_owned(),
@@ -221,6 +242,29 @@ impl Session<'_> {
         self.channel.send(&[1])?;
         self.channel.flush()?;
         Ok(Event::Prepared { model: plan.program().model().to_owned(), material: id, report })
+    }
+
+    /// Tells the client which mask hides the weights and, if it does not know that one, sends them hidden.
+    fn hidden_weights(&mut self, program: &str, known: Option<String>) -> Result<(), Refusal> {
+        self.dealer()?;
+        let served = self.served(program)?;
+        let mask = self.weight_mask(program)?;
+        let name = mask.name(program);
+        messages::send(self.channel, &Hidden { mask: name.clone() })?;
+        if known.as_deref() != Some(name.as_str()) {
+            let plan = Plan::new(served.program.clone(), Rounds::Linear)?;
+            hidden::send(self.channel, &plan, mask.hide(&plan, served.model.weights()))?;
+        }
+        Ok(())
+    }
+
+    fn dealer(&self) -> Result<Connect, Refusal> {
+        let refusal = || Refusal::new(AbortReason::BadRequest, "this server has no dealer: ask for another suite");
+        self.server.dealer.clone().ok_or_else(refusal)
+    }
+
+    fn weight_mask(&self, program: &str) -> Result<WeightMask, Error> {
+        Ok(WeightMask::from_seed(self.server.store.secret(&format!("weight-mask-{program}"))?))
     }
 
     fn infer(&mut self, program: &str, id: MaterialId, observer: &mut dyn Observer) -> Result<Event, Refusal> {

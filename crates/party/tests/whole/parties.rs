@@ -1,13 +1,14 @@
 //! The programs of `fixtures/`, and both parties of a session in one process.
 
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
 use privet_channel::{Channel, pair};
 use privet_party::gmw::{Model, Options, Plan, Truncation};
-use privet_party::session::{Catalog, Client, Event, Served, Server};
+use privet_party::session::{Catalog, Client, Connect, Dealer, Dealt, Event, Served, Server};
 use privet_party::{Error, MaterialId, Silent, Store};
 use privet_program::{Program, Weights};
 use serde::Deserialize;
@@ -127,6 +128,19 @@ impl Shelf {
 /// A server of both programs whose material lies in `shelf`.
 pub fn server(shelf: &Shelf) -> Server {
     Server::new(CATALOG.clone(), shelf.store())
+}
+
+/// A way to `dealer`, who serves each link on a thread of its own and tells `results` what came of it.
+pub fn to_dealer(dealer: &Arc<Dealer>, results: &Sender<Result<Option<Dealt>, Error>>) -> Connect {
+    let (dealer, results) = (Arc::clone(dealer), results.clone());
+    Arc::new(move || {
+        let (mut near, far) = pair();
+        near.set_timeout(PATIENCE);
+        let (dealer, results) = (Arc::clone(&dealer), results.clone());
+        // Nobody listens any more when a test is over.
+        thread::spawn(move || results.send(dealer.serve(far)).ok());
+        Ok(near)
+    })
 }
 
 /// What happened at the server in one session.

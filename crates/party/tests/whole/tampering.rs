@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action, Witness};
 use privet_channel::{AbortReason, Channel, PeerMisbehaved};
-use privet_party::gmw::{Options, Plan, Rounds, Truncation};
+use privet_party::gmw::{Correlations, Options, Plan, Rounds, Truncation};
 use privet_party::session::{Client, Server};
 use privet_party::{Error, MaterialId, Silent, StoreError};
 use privet_program::Program;
@@ -19,7 +19,8 @@ use privet_program::Program;
 use crate::parties::{RESIDUAL, Shelf, infer, over, prepare, server, session};
 
 /// The fewest rounds with every kind of message.
-const OPTIONS: Options = Options { rounds: Rounds::Log, truncation: Truncation::Exact };
+const OPTIONS: Options =
+    Options { rounds: Rounds::Log, truncation: Truncation::Exact, correlations: Correlations::Made };
 
 /// How long the parties wait for a message where one may be missing.
 const WAIT: Duration = Duration::from_millis(1500);

@@ -1,0 +1,215 @@
+//! The offline job with a dealer: no ciphertext, no OT, no message between client and server.
+//!
+//! The dealer draws a seed for each party. From the client's come its masks `r`, its shares `s` and its correlations; the
+//! server's correlations come from its own seed and the dealer's corrections ([`privet_ot::dealer`]). For `W r` the
+//! server hides its weights once per model: the client holds `V = W - A`, and the server gives the dealer the seed of `A`
+//! at each deal, so that the dealer keeps nothing. The dealer sends the server `A r - s`, the client computes
+//! `V r + s`, and both together are `W r`, exactly.
+
+use privet_channel::Channel;
+use privet_ot::{Stock, dealer};
+use privet_prg::{Prg, Seed};
+use privet_program::Weights;
+use privet_ring::Modulus;
+use sha2::{Digest, Sha256};
+
+use super::plan::LinearLayer;
+use super::prepare::uniform;
+use super::{ClientMaterial, Plan, ServerMaterial, evaluate};
+use crate::report::Recorder;
+use crate::{Error, MaterialId, Observer, Phase, Report};
+
+/// Bytes of a seed's message.
+const SEED_BYTES: usize = 16;
+
+/// What a channel adds to a message.
+const FRAME_BYTES: usize = 5;
+
+/// Bytes that the server sends the dealer: the seed of its mask.
+pub(super) const SERVER_BYTES: u64 = (SEED_BYTES + FRAME_BYTES) as u64;
+
+/// The server's secret `A` for all linear layers of a program.
+pub struct WeightMask(Seed);
+
+impl WeightMask {
+    /// The mask that grows from `seed`.
+    pub fn from_seed(seed: Seed) -> Self {
+        Self(seed)
+    }
+
+    /// `W - A` of each linear layer, in the order of the plan: what the client holds.
+    pub fn hide<'a>(&self, plan: &'a Plan, weights: &'a Weights) -> impl Iterator<Item = Vec<u64>> + 'a {
+        let ring = ring(plan);
+        plan.linear().iter().zip(self.layers(plan)).map(move |(layer, mut mask)| {
+            let weights = weights.tensor(&layer.weight).iter();
+            mask.iter_mut().zip(weights).for_each(|(a, &w)| *a = ring.reduce((w as u64).wrapping_sub(*a)));
+            mask
+        })
+    }
+
+    /// Tells this mask from others without telling anything of it.
+    pub fn name(&self, program: &str) -> MaterialId {
+        let digest =
+            Sha256::new_with_prefix(b"privet weight mask").chain_update(program).chain_update(self.0.as_bytes());
+        let mut name = [0; 16];
+        name.copy_from_slice(&digest.finalize()[..16]);
+        MaterialId::new(&name)
+    }
+
+    /// `A` of each linear layer.
+    fn layers<'a>(&self, plan: &'a Plan) -> impl Iterator<Item = Vec<u64>> + 'a {
+        let mut prg = Prg::from_seed(&self.0);
+        plan.linear().iter().map(move |layer| {
+            let mut layer_prg = Prg::from_seed(&prg.seed());
+            uniform(&mut layer_prg, layer.plan.weights_len(), ring(plan))
+        })
+    }
+}
+
+/// Where the client keeps `W - A`: one layer at a time, in the order of the plan.
+pub trait MaskedWeights {
+    /// `W - A` of the linear layer with this index.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error>;
+}
+
+/// What the client's seed decides.
+struct ClientHalf {
+    masks: Vec<Vec<u64>>,
+    /// `s` of each linear layer.
+    shares: Vec<Vec<u64>>,
+    correlations: Seed,
+}
+
+impl ClientHalf {
+    fn expand(seed: &Seed, plan: &Plan) -> Self {
+        let mut prg = Prg::from_seed(seed);
+        let (mut masks, mut shares, correlations) =
+            (Prg::from_seed(&prg.seed()), Prg::from_seed(&prg.seed()), prg.seed());
+        let ring = ring(plan);
+        Self {
+            masks: plan.masks().iter().map(|&len| uniform(&mut masks, len, ring)).collect(),
+            shares: plan.linear().iter().map(|layer| uniform(&mut shares, layer.plan.output_len(), ring)).collect(),
+            correlations,
+        }
+    }
+}
+
+/// The client's side of a deal; `dealer` leads to the dealer.
+///
+/// # Errors
+/// If the link fails, the dealer misbehaves or the masked weights cannot be read; nothing made so far may then be used.
+pub fn prepare_client(
+    dealer: &mut Channel,
+    plan: &Plan,
+    weights: &mut dyn MaskedWeights,
+    observer: &mut dyn Observer,
+) -> Result<(ClientMaterial, Report), Error> {
+    let mut recorder = Recorder::start(Phase::Offline, dealer);
+    let total = plan.linear().len() + 1;
+    observer.progress(Phase::Offline, 0, total, "correlations");
+    let seed = recorder.layer("correlations", "deal", dealer, receive_seed)?;
+    let ClientHalf { masks, mut shares, correlations } = ClientHalf::expand(&seed, plan);
+    for (index, layer) in plan.linear().iter().enumerate() {
+        let operation = plan.operation(layer.operation);
+        observer.progress(Phase::Offline, index + 1, total, &operation.name);
+        recorder.layer(&operation.name, "multiply", dealer, |_| {
+            let product = multiply(plan, layer, &masks[layer.mask], &weights.layer(index)?);
+            add(&mut shares[index], &product, ring(plan));
+            Ok::<_, Error>(())
+        })?;
+    }
+    let stock = Stock::of_client(&plan.online_cost().demand, &correlations);
+    observer.progress(Phase::Offline, total, total, "");
+    Ok((ClientMaterial { masks, shares, stock }, recorder.finish(dealer)))
+}
+
+/// The server's side of a deal; `dealer` leads to the dealer.
+///
+/// # Errors
+/// If the link fails or the dealer misbehaves; nothing made so far may then be used.
+pub fn prepare_server(
+    dealer: &mut Channel,
+    plan: &Plan,
+    mask: &WeightMask,
+    observer: &mut dyn Observer,
+) -> Result<(ServerMaterial, Report), Error> {
+    let mut recorder = Recorder::start(Phase::Offline, dealer);
+    let total = plan.linear().len() + 1;
+    let (demand, ring) = (plan.online_cost().demand, ring(plan));
+    observer.progress(Phase::Offline, 0, total, "correlations");
+    let stock = recorder.layer("correlations", "deal", dealer, |dealer| {
+        dealer.send(mask.0.as_bytes())?;
+        let seed = receive_seed(dealer)?;
+        let corrections = dealer.recv(dealer::corrections_bytes(&demand, ring))?;
+        Ok::<_, Error>(Stock::of_server(&demand, &seed, &corrections, ring)?)
+    })?;
+    let mut shares = Vec::with_capacity(plan.linear().len());
+    for (done, layer) in plan.linear().iter().enumerate() {
+        let operation = plan.operation(layer.operation);
+        observer.progress(Phase::Offline, done + 1, total, &operation.name);
+        shares.push(recorder.layer(&operation.name, "deal", dealer, |dealer| {
+            let len = layer.plan.output_len();
+            Ok::<_, Error>(
+                ring.unpack(&dealer.recv(ring.packed_bytes(len))?, len).map_err(crate::PeerMisbehaved::from)?,
+            )
+        })?);
+    }
+    observer.progress(Phase::Offline, total, total, "");
+    Ok((ServerMaterial { shares, stock }, recorder.finish(dealer)))
+}
+
+/// The dealer's side: material for one inference of `plan`. Nothing of it is kept.
+///
+/// # Errors
+/// If a link fails or a party misbehaves; what it received so far must then not be used.
+pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(), Error> {
+    let (demand, ring) = (plan.online_cost().demand, ring(plan));
+    let mut prg = Prg::from_os()?;
+    let (client_seed, server_seed) = (prg.seed(), prg.seed());
+    client.send(client_seed.as_bytes())?;
+    client.flush()?;
+
+    let mask = WeightMask(receive_seed(server)?);
+    let ClientHalf { masks, shares, correlations } = ClientHalf::expand(&client_seed, plan);
+    server.send(server_seed.as_bytes())?;
+    server.send(&dealer::corrections(&demand, &correlations, &server_seed, ring))?;
+    for ((layer, weights), share) in plan.linear().iter().zip(mask.layers(plan)).zip(&shares) {
+        let product = multiply(plan, layer, &masks[layer.mask], &weights);
+        server.send(&ring.pack(&ring.sub(&product, share)))?;
+    }
+    Ok(server.flush()?)
+}
+
+/// Bytes that a dealer sends to the client and to the server for one inference, frames included.
+pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
+    let ring = ring(plan);
+    let shares = plan.linear().iter().map(|layer| ring.packed_bytes(layer.plan.output_len()) + FRAME_BYTES);
+    let corrections = dealer::corrections_bytes(&plan.online_cost().demand, ring) + FRAME_BYTES;
+    let seed = SEED_BYTES + FRAME_BYTES;
+    [seed as u64, (seed + corrections + shares.sum::<usize>()) as u64]
+}
+
+fn ring(plan: &Plan) -> Modulus {
+    Modulus::new(plan.program().ring_bits())
+}
+
+fn receive_seed(channel: &mut Channel) -> Result<Seed, Error> {
+    let mut seed = [0; SEED_BYTES];
+    channel.recv_into(&mut seed)?;
+    Ok(Seed::from_bytes(seed))
+}
+
+/// A layer's product with weights modulo the ring; only the low bits of the result count.
+fn multiply(plan: &Plan, layer: &LinearLayer, x: &[u64], weights: &[u64]) -> Vec<u64> {
+    let weights: Vec<i64> = weights.iter().map(|&weight| weight as i64).collect();
+    let mut product = evaluate::product(plan.program(), plan.operation(layer.operation), x, &weights);
+    ring(plan).reduce_all(&mut product);
+    product
+}
+
+fn add(sum: &mut [u64], other: &[u64], ring: Modulus) {
+    sum.iter_mut().zip(other).for_each(|(sum, other)| *sum = ring.reduce(sum.wrapping_add(*other)));
+}

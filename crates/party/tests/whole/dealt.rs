@@ -1,0 +1,180 @@
+//! Material from a dealer: the same results by the same online phase, and a dealer that brings only partners together.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use privet_channel::{AbortReason, pair, record};
+use privet_party::gmw::{Options, Plan, Rounds};
+use privet_party::session::{Client, Connect, Dealer, Dealt, Event};
+use privet_party::{Error, PeerMisbehaved, Silent};
+use privet_ring::Modulus;
+
+use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, over, server, to_dealer};
+
+const MOST: u64 = 1 << 30;
+
+/// A dealer with a way to it and news of what it did.
+fn dealer(most: u64, patience: Duration) -> (Connect, Receiver<Result<Option<Dealt>, Error>>) {
+    let (send, receive) = channel();
+    (to_dealer(&Arc::new(Dealer::new(most, patience)), &send), receive)
+}
+
+fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
+    fixture.plan(Options::from(rounds).dealt())
+}
+
+/// A session in which both parties know ways to a dealer; both results.
+fn session<T>(
+    [ours, theirs]: [&Shelf; 2],
+    [to_ours, to_theirs]: [Connect; 2],
+    work: impl FnOnce(&mut Client) -> Result<T, Error>,
+) -> (Result<T, Error>, Result<(), Error>, Vec<Event>) {
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let (result, side) = over((near, far), &server(theirs).with_dealer(to_theirs), |channel| {
+        let mut client = Client::new(channel, ours.store())?.with_dealer(to_ours);
+        let result = work(&mut client)?;
+        client.close()?;
+        Ok(result)
+    });
+    (result, side.result, side.events)
+}
+
+#[test]
+fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (connect, dealt) = dealer(MOST, PATIENCE);
+    for fixture in [&*RESIDUAL, &*CHOICE] {
+        for plan in Options::all().map(|options| fixture.plan(options.dealt())) {
+            let made = fixture.plan(Options { correlations: Default::default(), ..plan.options() }).forecast();
+            let (result, served, events) = session([&ours, &theirs], [connect.clone(), connect.clone()], |client| {
+                let (id, offline) = client.prepare(&plan, &mut Silent)?;
+                let (outputs, online) = client.infer(&plan, &id, &fixture.case.inputs, &mut Silent)?;
+                Ok((outputs, offline, online))
+            });
+            served.expect("the server ends well");
+            let (outputs, offline, online) = result.expect("an inference");
+            fixture.case.check(&outputs, plan.options());
+
+            let forecast = plan.forecast();
+            let [Event::Prepared { report, .. }, Event::Inferred { .. }] = events.as_slice() else {
+                panic!("a preparation and an inference")
+            };
+            assert_eq!(offline.total.bytes_received, forecast.dealer_bytes_client);
+            assert_eq!(report.total.bytes_received, forecast.dealer_bytes_server);
+            assert_eq!(offline.total.bytes_sent, forecast.offline_bytes_client);
+            assert_eq!(report.total.bytes_sent, forecast.offline_bytes_server);
+            let sent = [forecast.dealer_bytes_client, forecast.dealer_bytes_server];
+            let heard: Vec<_> = dealt.iter().take(2).flatten().flatten().collect();
+            assert!(matches!(heard.as_slice(), [Dealt { bytes, .. }] if *bytes == sent), "{heard:?}");
+            // Online nothing changes.
+            assert_eq!(online.total.bytes_sent, made.online_bytes_client);
+            assert_eq!(online.total.bytes_received, made.online_bytes_server);
+            assert_eq!(forecast.online_rounds, made.online_rounds);
+        }
+    }
+}
+
+#[test]
+fn hidden_weights_travel_once() {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (connect, _dealt) = dealer(MOST, PATIENCE);
+    let plan = dealt(&RESIDUAL, Rounds::Log);
+    let ring = Modulus::new(plan.program().ring_bits());
+    let weights: usize = plan.linear().iter().map(|layer| ring.packed_bytes(layer.plan.weights_len())).sum();
+    let received = [(); 2].map(|()| {
+        let (near, far, transcript) = record::pair();
+        let (prepared, side) = over((near, far), &server(&theirs).with_dealer(connect.clone()), |channel| {
+            let mut client = Client::new(channel, ours.store())?.with_dealer(connect.clone());
+            client.prepare(&plan, &mut Silent)?;
+            client.close()
+        });
+        prepared.and(side.result).expect("material");
+        let transcript = transcript.lock().expect("no thread panicked");
+        transcript.payloads(record::Direction::SecondToFirst).map(<[u8]>::len).sum::<usize>()
+    });
+    // The nonces of the two answers are written in decimal and may differ in length.
+    let difference = received[0] - received[1];
+    assert!(difference.abs_diff(weights) < 48, "{received:?}, hidden weights are {weights}");
+    assert!(weights > 10 * 48 && received[1] < weights, "{received:?}, hidden weights are {weights}");
+}
+
+#[test]
+fn another_weight_mask_brings_the_weights_again() {
+    let (ours, theirs, moved) = (Shelf::new(), Shelf::new(), Shelf::new());
+    let (connect, _dealt) = dealer(MOST, PATIENCE);
+    let plan = dealt(&RESIDUAL, Rounds::Log);
+    for theirs in [&theirs, &moved] {
+        let (result, ..) = session([&ours, theirs], [connect.clone(), connect.clone()], |client| {
+            let (id, _) = client.prepare(&plan, &mut Silent)?;
+            client.infer(&plan, &id, &RESIDUAL.case.inputs, &mut Silent)
+        });
+        RESIDUAL.case.check(&result.expect("an inference").0, plan.options());
+    }
+}
+
+/// The text of an abort.
+fn told<T: std::fmt::Debug>(result: Result<T, Error>) -> (AbortReason, String) {
+    match result {
+        Err(Error::Channel(privet_channel::Error::PeerMisbehaved(privet_channel::PeerMisbehaved::Aborted {
+            reason,
+            text,
+        }))) => (reason, text),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_party_whose_partner_does_not_come_is_told() {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let patience = Duration::from_millis(200);
+    let (to_one, first) = dealer(MOST, patience);
+    let (to_other, second) = dealer(MOST, patience);
+    let plan = dealt(&CHOICE, Rounds::Log);
+    let (result, served, _) =
+        session([&ours, &theirs], [to_one, to_other], |client| client.prepare(&plan, &mut Silent));
+    let (reason, text) = told(result);
+    assert_eq!(reason, AbortReason::BadRequest);
+    assert!(text.contains("same dealer"), "{text}");
+    assert!(served.is_err());
+    for dealer in [first, second] {
+        let result = dealer.recv().expect("one result");
+        assert!(matches!(result, Err(Error::PeerMisbehaved(PeerMisbehaved::Request(_)))), "{result:?}");
+    }
+    assert_eq!((ours.ready(), theirs.ready()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn without_a_dealer_dealt_material_is_refused_on_either_side() {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (connect, _dealt) = dealer(MOST, PATIENCE);
+    let plan = dealt(&CHOICE, Rounds::Log);
+    let (refused, served) = over(pair(), &server(&theirs).with_dealer(connect.clone()), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+        let refused = client.prepare(&plan, &mut Silent);
+        client.close().expect("a goodbye");
+        refused
+    });
+    assert!(matches!(refused, Err(Error::Misuse(_))));
+    served.result.expect("the session goes on");
+
+    let (refused, _) = over(pair(), &server(&theirs), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(connect);
+        client.prepare(&plan, &mut Silent)
+    });
+    let (reason, text) = told(refused);
+    assert!(reason == AbortReason::BadRequest && text.contains("no dealer"), "{text}");
+}
+
+#[test]
+fn a_dealer_refuses_pieces_beyond_its_limit() {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (connect, dealt_now) = dealer(1000, PATIENCE);
+    let plan = dealt(&RESIDUAL, Rounds::Log);
+    let (result, ..) =
+        session([&ours, &theirs], [connect.clone(), connect], |client| client.prepare(&plan, &mut Silent));
+    let (_, text) = told(result);
+    assert!(text.contains("limit is 1000"), "{text}");
+    assert!(dealt_now.iter().take(2).any(|result| result.is_err()));
+}
