@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::connection::Connection;
+use crate::dealer::Dialer;
 use crate::errors::Failure;
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -36,11 +37,16 @@ fn misuse(problem: &str) -> privet_party::Error {
 
 #[pymethods]
 impl Client {
-    /// Takes over `connection` and greets the server; material is kept in the directory `store`.
+    /// Takes over `connection` and greets the server; material is kept in the directory `store`. `dealer` makes it for
+    /// plans that want it dealt.
     #[new]
-    fn new(py: Python<'_>, connection: &Connection, store: &str) -> Result<Self, Failure> {
+    #[pyo3(signature = (connection, store, dealer=None))]
+    fn new(py: Python<'_>, connection: &Connection, store: &str, dealer: Option<&Dialer>) -> Result<Self, Failure> {
         let channel = connection.take()?;
-        let session = py.detach(|| session::Client::new(channel, Store::open(store)?))?;
+        let mut session = py.detach(|| session::Client::new(channel, Store::open(store)?))?;
+        if let Some(Dialer(connect)) = dealer {
+            session = session.with_dealer(connect.clone());
+        }
         Ok(Self(Mutex::new(Some(session))))
     }
 

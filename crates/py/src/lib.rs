@@ -7,6 +7,7 @@
 
 mod client;
 mod connection;
+mod dealer;
 mod errors;
 mod link;
 mod listener;
@@ -20,6 +21,8 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<connection::Credentials>()?;
     module.add_class::<connection::Connection>()?;
+    module.add_class::<dealer::Dialer>()?;
+    module.add_class::<dealer::Dealer>()?;
     module.add_class::<link::Link>()?;
     module.add_class::<listener::Listener>()?;
     module.add_class::<listener::Pending>()?;

@@ -10,7 +10,7 @@ use crate::errors::Failure;
 #[pyclass(frozen)]
 pub(crate) struct Plan(pub(crate) gmw::Plan);
 
-fn options(rounds: &str, truncation: &str) -> Result<gmw::Options, Failure> {
+fn options(rounds: &str, truncation: &str, correlations: &str) -> Result<gmw::Options, Failure> {
     let rounds = match rounds {
         "linear" => gmw::Rounds::Linear,
         "log" => gmw::Rounds::Log,
@@ -21,7 +21,12 @@ fn options(rounds: &str, truncation: &str) -> Result<gmw::Options, Failure> {
         "exact" => gmw::Truncation::Exact,
         other => return Err(misuse(format!("truncation is \"one-bit\" or \"exact\", not {other:?}"))),
     };
-    Ok(gmw::Options { rounds, truncation })
+    let correlations = match correlations {
+        "parties" => gmw::Correlations::Made,
+        "dealer" => gmw::Correlations::Dealt,
+        other => return Err(misuse(format!("correlations come from \"parties\" or \"dealer\", not {other:?}"))),
+    };
+    Ok(gmw::Options { rounds, truncation, correlations })
 }
 
 fn misuse(problem: String) -> Failure {
@@ -30,11 +35,12 @@ fn misuse(problem: String) -> Failure {
 
 #[pymethods]
 impl Plan {
-    /// `public`: the public half's bytes; `rounds`: `linear` or `log`; `truncation`: `one-bit` or `exact`.
+    /// `public`: the public half's bytes; `rounds`: `linear` or `log`; `truncation`: `one-bit` or `exact`;
+    /// `correlations`: from the `parties` themselves or a `dealer`.
     #[new]
-    #[pyo3(signature = (public, rounds, truncation))]
-    fn new(public: &[u8], rounds: &str, truncation: &str) -> Result<Self, Failure> {
-        Ok(Self(gmw::Plan::new(Program::parse(public)?, options(rounds, truncation)?)?))
+    #[pyo3(signature = (public, rounds, truncation, correlations="parties"))]
+    fn new(public: &[u8], rounds: &str, truncation: &str, correlations: &str) -> Result<Self, Failure> {
+        Ok(Self(gmw::Plan::new(Program::parse(public)?, options(rounds, truncation, correlations)?)?))
     }
 
     /// The program's name: SHA-256 of the public half, in hexadecimal.

@@ -2,12 +2,13 @@
 
 use std::sync::RwLock;
 
-use privet_party::session::{self, Catalog, Event, Served};
+use privet_party::session::{self, Catalog, Connect, Event, Served};
 use privet_party::{Silent, Store};
 use pyo3::prelude::*;
 
 use crate::client::json;
 use crate::connection::Connection;
+use crate::dealer::Dialer;
 use crate::errors::Failure;
 
 /// A catalog of programs and a material store.
@@ -15,14 +16,17 @@ use crate::errors::Failure;
 pub(crate) struct Server {
     catalog: RwLock<Catalog>,
     store: Store,
+    dealer: Option<Connect>,
 }
 
 #[pymethods]
 impl Server {
-    /// Material is kept in the directory `store`.
+    /// Material is kept in the directory `store`; `dealer` makes it for clients that want it dealt.
     #[new]
-    fn new(store: &str) -> Result<Self, Failure> {
-        Ok(Self { catalog: RwLock::default(), store: Store::open(store)? })
+    #[pyo3(signature = (store, dealer=None))]
+    fn new(store: &str, dealer: Option<&Dialer>) -> Result<Self, Failure> {
+        let dealer = dealer.map(|dialer| dialer.0.clone());
+        Ok(Self { catalog: RwLock::default(), store: Store::open(store)?, dealer })
     }
 
     /// Offers a program, given both halves.
@@ -39,7 +43,10 @@ impl Server {
     fn serve(&self, py: Python<'_>, connection: &Connection, on_event: Option<Py<PyAny>>) -> PyResult<()> {
         let channel = connection.take()?;
         let catalog = self.catalog.read().map(|catalog| catalog.clone()).unwrap_or_default();
-        let server = session::Server::new(catalog, self.store.clone());
+        let mut server = session::Server::new(catalog, self.store.clone());
+        if let Some(connect) = &self.dealer {
+            server = server.with_dealer(connect.clone());
+        }
         let mut raised = None;
         let mut hear = |event: Event| {
             let (kind, model, material, report) = match event {

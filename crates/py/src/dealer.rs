@@ -1,0 +1,64 @@
+//! `Dialer` and `Dealer`: the way to a dealer, and the dealer itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use privet_channel::Channel;
+use privet_channel::tls;
+use privet_party::session::{self, Connect};
+use pyo3::prelude::*;
+
+use crate::connection::{Connection, Credentials};
+use crate::errors::Failure;
+use crate::link::Link;
+
+/// Opens a link to a dealer for each deal.
+#[pyclass(frozen)]
+pub(crate) struct Dialer(pub(crate) Connect);
+
+#[pymethods]
+impl Dialer {
+    /// As `Connection.connect`, later and as often as needed; `timeout` in seconds also bounds the wait for a message.
+    #[new]
+    #[pyo3(signature = (host, port, credentials, server_name, timeout, link=None))]
+    fn new(
+        host: String,
+        port: u16,
+        credentials: &Credentials,
+        server_name: String,
+        timeout: f64,
+        link: Option<&Link>,
+    ) -> Self {
+        let (identity, trust) = (credentials.identity.clone(), credentials.trust.clone());
+        let (timeout, link) = (Duration::from_secs_f64(timeout), link.map(|link| link.0));
+        Self(Arc::new(move || {
+            let mut channel: Channel = tls::connect(&host, port, &identity, &trust, &server_name, timeout)?;
+            channel.set_timeout(timeout);
+            Ok(match link {
+                Some(link) => channel.shaped(link)?,
+                None => channel,
+            })
+        }))
+    }
+}
+
+/// Deals material to pairs of parties.
+#[pyclass(frozen)]
+pub(crate) struct Dealer(session::Dealer);
+
+#[pymethods]
+impl Dealer {
+    /// Refuses pieces of more than `most_bytes`; a party waits `patience` seconds for the other.
+    #[new]
+    fn new(most_bytes: u64, patience: f64) -> Self {
+        Self(session::Dealer::new(most_bytes, Duration::from_secs_f64(patience)))
+    }
+
+    /// Serves one party's deal: model, piece and bytes to client and server if this call dealt, `None` if that of the
+    /// other party did.
+    fn serve(&self, py: Python<'_>, connection: &Connection) -> Result<Option<(String, String, u64, u64)>, Failure> {
+        let channel = connection.take()?;
+        let dealt = py.detach(|| self.0.serve(channel))?;
+        Ok(dealt.map(|dealt| (dealt.model, dealt.material.into(), dealt.bytes[0], dealt.bytes[1])))
+    }
+}
