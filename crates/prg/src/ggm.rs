@@ -19,9 +19,14 @@ pub const TREES: usize = 4;
 
 /// The permutation's public key: fractional bits 129 to 256 of pi, so that nobody chose it and no other permutation of
 /// this crate has it.
-const KEY: [u8; 16] = 0xa409_3822_299f_31d0_082e_fa98_ec4e_6c89_u128.to_be_bytes();
+pub(crate) const KEY: [u8; 16] = 0xa409_3822_299f_31d0_082e_fa98_ec4e_6c89_u128.to_be_bytes();
 
 static PERMUTATION: LazyLock<Aes128> = LazyLock::new(|| Aes128::new(&KEY));
+
+/// The permutation under `H`, in the code chosen for this machine.
+pub(crate) fn permutation() -> &'static Aes128 {
+    &PERMUTATION
+}
 
 /// Grows a level: the first half of `nodes` holds the parents, afterwards it holds the left children and the second half
 /// the right ones. Returns the exclusive or of each tree's left children.

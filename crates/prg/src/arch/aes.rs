@@ -10,7 +10,7 @@ use crate::Block;
 use crate::ggm::TREES;
 
 /// Blocks that go through the `aes` crate at once: the widest batch that it keeps in registers.
-const BATCH: usize = 64;
+pub(super) const BATCH: usize = 64;
 
 /// A scheduled key, wiped on drop.
 #[derive(Clone)]
@@ -120,11 +120,11 @@ impl Aes128 {
 }
 
 /// The linear map before the permutation of [`crate::ggm`]: `(high, low)` becomes `(high ^ low, high)`.
-fn mix(x: Block) -> Block {
+pub(super) fn mix(x: Block) -> Block {
     (x ^ x << 64) & !(u64::MAX as Block) | x >> 64
 }
 
-fn encrypt(aes: &Aes128Enc, blocks: &mut [Block]) {
+pub(super) fn encrypt(aes: &Aes128Enc, blocks: &mut [Block]) {
     blocks.iter_mut().for_each(|block| *block = block.to_le());
     let (bytes, _) = bytemuck::must_cast_slice_mut::<Block, u8>(blocks).as_chunks_mut();
     aes.encrypt_blocks(CrateBlock::cast_slice_from_core_mut(bytes));

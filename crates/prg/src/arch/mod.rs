@@ -6,6 +6,7 @@ use crate::Block;
 use crate::ggm::TREES;
 
 mod aes;
+mod paths;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;

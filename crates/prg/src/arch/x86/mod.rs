@@ -3,6 +3,7 @@
 use super::Kernels;
 
 mod gfni;
+mod paths;
 pub(super) mod vaes;
 mod wide;
 

@@ -17,7 +17,7 @@ const HASH_VECTORS: usize = 8;
 /// A scheduled key. It exists only where the processor has what [`detected`] asks for.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Vaes128 {
-    round_keys: [Block; 11],
+    pub(super) round_keys: [Block; 11],
 }
 
 fn detected() -> bool {
@@ -185,14 +185,14 @@ fn children_batch<const VECTORS: usize>(
 /// In every block, `(high, low)` becomes `(high ^ low, high)`.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn mix(x: __m512i) -> __m512i {
+pub(super) fn mix(x: __m512i) -> __m512i {
     let swapped = _mm512_shuffle_epi32::<0b0100_1110>(x);
     _mm512_mask_xor_epi64(swapped, 0b1010_1010, swapped, x)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,vaes")]
-fn encrypt<const VECTORS: usize>(keys: &[__m512i; 11], states: &mut [__m512i; VECTORS]) {
+pub(super) fn encrypt<const VECTORS: usize>(keys: &[__m512i; 11], states: &mut [__m512i; VECTORS]) {
     for state in states.iter_mut() {
         *state = _mm512_xor_si512(*state, keys[0]);
     }
@@ -217,7 +217,7 @@ fn counting(first: u64) -> __m512i {
 /// Every round key in all four lanes of a vector.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn broadcast(round_keys: &[Block; 11]) -> [__m512i; 11] {
+pub(super) fn broadcast(round_keys: &[Block; 11]) -> [__m512i; 11] {
     let mut keys = [_mm512_setzero_si512(); 11];
     for (key, &block) in keys.iter_mut().zip(round_keys) {
         *key = _mm512_broadcast_i32x4(_mm_set_epi64x((block >> 64) as i64, block as i64));
@@ -227,14 +227,14 @@ fn broadcast(round_keys: &[Block; 11]) -> [__m512i; 11] {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load(blocks: &[Block; 4]) -> __m512i {
+pub(super) fn load(blocks: &[Block; 4]) -> __m512i {
     // SAFETY: the reference covers the 64 bytes read, and the instruction asks for no alignment.
     unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn store(blocks: &mut [Block; 4], vector: __m512i) {
+pub(super) fn store(blocks: &mut [Block; 4], vector: __m512i) {
     // SAFETY: the reference covers the 64 bytes written, and the instruction asks for no alignment.
     unsafe { _mm512_storeu_si512(blocks.as_mut_ptr().cast(), vector) }
 }

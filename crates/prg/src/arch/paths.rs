@@ -1,0 +1,117 @@
+//! Paths through many half-trees: the portable form, and the choice between it and VAES.
+
+use aes::Aes128Enc;
+
+use super::aes::{Aes128, BATCH, encrypt, mix};
+use crate::Block;
+use crate::paths::GROUP;
+
+impl Aes128 {
+    /// See [`crate::paths::walk`].
+    pub(crate) fn walk(
+        &self,
+        nodes: &mut [Block],
+        paths: &[u64],
+        levels: usize,
+        words: &[[u8; 16]],
+        sums: &mut [Block],
+    ) {
+        let groups = nodes.chunks_mut(GROUP).zip(paths.chunks(GROUP)).zip(sums.chunks_mut(GROUP));
+        let mut rest = words;
+        for ((nodes, paths), sums) in groups {
+            let (words, later) = rest.split_at(nodes.len() * levels);
+            rest = later;
+            match self {
+                Self::Crate(aes) => walk_group(aes, nodes, paths, words, sums),
+                #[cfg(target_arch = "x86_64")]
+                Self::Vaes(aes) => aes.walk_group(nodes, paths, words, sums),
+            }
+        }
+    }
+
+    /// See [`crate::paths::plant`].
+    pub(crate) fn plant(
+        &self,
+        nodes: &mut [Block],
+        differences: &[Block],
+        paths: &[u64],
+        levels: usize,
+        words: &mut [[u8; 16]],
+    ) {
+        let groups = nodes.chunks_mut(GROUP).zip(differences.chunks(GROUP)).zip(paths.chunks(GROUP));
+        let mut rest = words;
+        for ((nodes, differences), paths) in groups {
+            let (words, later) = rest.split_at_mut(nodes.len() * levels);
+            rest = later;
+            match self {
+                Self::Crate(aes) => plant_group(aes, nodes, differences, paths, words),
+                #[cfg(target_arch = "x86_64")]
+                Self::Vaes(aes) => aes.plant_group(nodes, differences, paths, words),
+            }
+        }
+    }
+
+    /// Replaces every `x` by `H(x)`; see [`crate::paths::hash`].
+    pub(crate) fn hash(&self, blocks: &mut [Block]) {
+        match self {
+            Self::Crate(aes) => hash(aes, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Vaes(aes) => aes.hash(blocks),
+        }
+    }
+}
+
+fn hash(aes: &Aes128Enc, blocks: &mut [Block]) {
+    for blocks in blocks.chunks_mut(BATCH) {
+        let mut outer = [0; BATCH];
+        let outer = &mut outer[..blocks.len()];
+        for (outer, block) in outer.iter_mut().zip(blocks.iter_mut()) {
+            *block = mix(*block);
+            *outer = *block;
+        }
+        encrypt(aes, outer);
+        blocks.iter_mut().zip(outer).for_each(|(block, outer)| *block ^= *outer);
+    }
+}
+
+/// One group; `words` holds as many words for each level as there are nodes.
+fn walk_group(aes: &Aes128Enc, nodes: &mut [Block], paths: &[u64], words: &[[u8; 16]], sums: &mut [Block]) {
+    let levels = words.len() / nodes.len();
+    for (level, words) in words.chunks_exact(nodes.len()).enumerate() {
+        let mut left = [0; GROUP];
+        let left = &mut left[..nodes.len()];
+        left.copy_from_slice(nodes);
+        hash(aes, left);
+        for (i, (node, left)) in nodes.iter_mut().zip(left).enumerate() {
+            *left ^= Block::from_le_bytes(words[i]) & mask(*node);
+            let right_turn = mask(Block::from(paths[i] >> (levels - 1 - level)));
+            sums[i] ^= *left & right_turn;
+            *node = *left ^ *node & right_turn;
+        }
+    }
+}
+
+/// One group; `words` as for [`walk_group`].
+fn plant_group(aes: &Aes128Enc, nodes: &mut [Block], differences: &[Block], paths: &[u64], words: &mut [[u8; 16]]) {
+    let levels = words.len() / nodes.len();
+    for (level, words) in words.chunks_exact_mut(nodes.len()).enumerate() {
+        let mut hashes = [[0; GROUP]; 2];
+        for (i, node) in nodes.iter().enumerate() {
+            hashes[0][i] = *node;
+            hashes[1][i] = node ^ differences[i];
+        }
+        hash(aes, hashes.as_flattened_mut());
+        for (i, node) in nodes.iter_mut().enumerate() {
+            let right_turn = mask(Block::from(paths[i] >> (levels - 1 - level)));
+            // The child off the path becomes the same for both parties.
+            let word = hashes[0][i] ^ hashes[1][i] ^ differences[i] & !right_turn;
+            words[i] = word.to_le_bytes();
+            *node = hashes[0][i] ^ word & mask(*node) ^ *node & right_turn;
+        }
+    }
+}
+
+/// All ones if the lowest bit is set, else zero.
+fn mask(block: Block) -> Block {
+    (block & 1).wrapping_neg()
+}

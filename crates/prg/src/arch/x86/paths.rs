@@ -1,0 +1,211 @@
+//! Paths through a group of half-trees with VAES: a level of 32 trees is eight vectors, enough to keep AES busy.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::vaes::{Vaes128, broadcast, encrypt, load, mix, store};
+use crate::Block;
+use crate::paths::GROUP;
+
+/// Vectors of four nodes in a group.
+const VECTORS: usize = GROUP / 4;
+
+impl Vaes128 {
+    /// One group; `words` holds as many words for each level as there are nodes.
+    pub(crate) fn walk_group(&self, nodes: &mut [Block], paths: &[u64], words: &[[u8; 16]], sums: &mut [Block]) {
+        let (count, mut work) = (nodes.len(), Walk::default());
+        work.nodes[..count].copy_from_slice(nodes);
+        work.sums[..count].copy_from_slice(sums);
+        work.paths[..count].copy_from_slice(paths);
+        let padded;
+        let words = if count == GROUP {
+            words
+        } else {
+            padded = pad(words, count);
+            &padded
+        };
+        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
+        unsafe { walk(&self.round_keys, &mut work, words.as_chunks().0) };
+        nodes.copy_from_slice(&work.nodes[..count]);
+        sums.copy_from_slice(&work.sums[..count]);
+    }
+
+    /// One group; `words` as for [`Self::walk_group`].
+    pub(crate) fn plant_group(
+        &self,
+        nodes: &mut [Block],
+        differences: &[Block],
+        paths: &[u64],
+        words: &mut [[u8; 16]],
+    ) {
+        let (count, mut work) = (nodes.len(), Plant::default());
+        work.nodes[..count].copy_from_slice(nodes);
+        work.differences[..count].copy_from_slice(differences);
+        work.paths[..count].copy_from_slice(paths);
+        if count == GROUP {
+            // SAFETY: this value exists, so the processor has AVX-512F and VAES.
+            unsafe { plant(&self.round_keys, &mut work, words.as_chunks_mut().0) };
+        } else {
+            let mut padded = pad(words, count);
+            // SAFETY: as above.
+            unsafe { plant(&self.round_keys, &mut work, padded.as_chunks_mut().0) };
+            for (words, padded) in words.chunks_exact_mut(count).zip(padded.chunks_exact(GROUP)) {
+                words.copy_from_slice(&padded[..count]);
+            }
+        }
+        nodes.copy_from_slice(&work.nodes[..count]);
+    }
+
+    /// See [`crate::arch::Aes128::hash`].
+    pub(crate) fn hash(&self, blocks: &mut [Block]) {
+        let (groups, rest) = blocks.as_chunks_mut::<GROUP>();
+        for group in groups {
+            // SAFETY: this value exists, so the processor has AVX-512F and VAES.
+            unsafe { hash(&self.round_keys, group) };
+        }
+        if !rest.is_empty() {
+            let mut group = [0; GROUP];
+            group[..rest.len()].copy_from_slice(rest);
+            // SAFETY: as above.
+            unsafe { hash(&self.round_keys, &mut group) };
+            rest.copy_from_slice(&group[..rest.len()]);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Walk {
+    nodes: [Block; GROUP],
+    sums: [Block; GROUP],
+    paths: [u64; GROUP],
+}
+
+#[derive(Default)]
+struct Plant {
+    nodes: [Block; GROUP],
+    differences: [Block; GROUP],
+    paths: [u64; GROUP],
+}
+
+/// A group of `count` trees as one of [`GROUP`] trees.
+fn pad(words: &[[u8; 16]], count: usize) -> Vec<[u8; 16]> {
+    let mut padded = vec![[0; 16]; words.len() / count * GROUP];
+    for (padded, words) in padded.chunks_exact_mut(GROUP).zip(words.chunks_exact(count)) {
+        padded[..count].copy_from_slice(words);
+    }
+    padded
+}
+
+#[target_feature(enable = "avx512f,vaes")]
+fn walk(round_keys: &[Block; 11], work: &mut Walk, words: &[[[u8; 16]; GROUP]]) {
+    let keys = broadcast(round_keys);
+    let (nodes, sums) = (work.nodes.as_chunks_mut().0, work.sums.as_chunks_mut().0);
+    let mut states: [__m512i; VECTORS] = [_mm512_setzero_si512(); VECTORS];
+    let mut left_sums = states;
+    let mut paths = states;
+    for i in 0..VECTORS {
+        states[i] = load(&nodes[i]);
+        left_sums[i] = load(&sums[i]);
+        paths[i] = doubled(&work.paths, i);
+    }
+    for (level, words) in words.iter().enumerate().map(|(i, word)| (words.len() - 1 - i, word)) {
+        let turn = _mm512_set1_epi64(1_u64.wrapping_shl(level as u32).cast_signed());
+        let mut outer = states;
+        for state in &mut outer {
+            *state = mix(*state);
+        }
+        encrypt(&keys, &mut outer);
+        for i in 0..VECTORS {
+            let hashed = _mm512_xor_si512(outer[i], mix(states[i]));
+            let left = _mm512_mask_xor_epi64(hashed, is_marked(states[i]), hashed, load_bytes(words, i));
+            let right_turn = _mm512_test_epi64_mask(paths[i], turn);
+            left_sums[i] = _mm512_mask_xor_epi64(left_sums[i], right_turn, left_sums[i], left);
+            states[i] = _mm512_mask_xor_epi64(left, right_turn, left, states[i]);
+        }
+    }
+    for i in 0..VECTORS {
+        store(&mut nodes[i], states[i]);
+        store(&mut sums[i], left_sums[i]);
+    }
+}
+
+#[target_feature(enable = "avx512f,vaes")]
+fn plant(round_keys: &[Block; 11], work: &mut Plant, words: &mut [[[u8; 16]; GROUP]]) {
+    let keys = broadcast(round_keys);
+    let nodes = work.nodes.as_chunks_mut().0;
+    let differences = work.differences.as_chunks().0;
+    let levels = words.len();
+    for (level, words) in words.iter_mut().enumerate() {
+        let turn = _mm512_set1_epi64(1_u64.wrapping_shl((levels - 1 - level) as u32).cast_signed());
+        // Both parties' nodes of half a group are the eight vectors that keep AES busy.
+        for half in [0, VECTORS / 2] {
+            let mut mixed = [_mm512_setzero_si512(); VECTORS];
+            for i in 0..VECTORS / 2 {
+                let node = load(&nodes[half + i]);
+                mixed[i] = mix(node);
+                mixed[VECTORS / 2 + i] = mix(_mm512_xor_si512(node, load(&differences[half + i])));
+            }
+            let mut outer = mixed;
+            encrypt(&keys, &mut outer);
+            for i in 0..VECTORS / 2 {
+                let (node, difference) = (load(&nodes[half + i]), load(&differences[half + i]));
+                let hashed = _mm512_xor_si512(outer[i], mixed[i]);
+                let theirs = _mm512_xor_si512(outer[VECTORS / 2 + i], mixed[VECTORS / 2 + i]);
+                let left_turn = _mm512_testn_epi64_mask(doubled(&work.paths, half + i), turn);
+                let both = _mm512_xor_si512(hashed, theirs);
+                // The child off the path becomes the same for both parties.
+                let word = _mm512_mask_xor_epi64(both, left_turn, both, difference);
+                store_bytes(words, half + i, word);
+                let left = _mm512_mask_xor_epi64(hashed, is_marked(node), hashed, word);
+                store(&mut nodes[half + i], _mm512_mask_xor_epi64(left, !left_turn, left, node));
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,vaes")]
+fn hash(round_keys: &[Block; 11], blocks: &mut [Block; GROUP]) {
+    let keys = broadcast(round_keys);
+    let blocks = blocks.as_chunks_mut().0;
+    let mut mixed = [_mm512_setzero_si512(); VECTORS];
+    for i in 0..VECTORS {
+        mixed[i] = mix(load(&blocks[i]));
+    }
+    let mut outer = mixed;
+    encrypt(&keys, &mut outer);
+    for i in 0..VECTORS {
+        store(&mut blocks[i], _mm512_xor_si512(outer[i], mixed[i]));
+    }
+}
+
+/// Both halves of every block whose lowest bit is set.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn is_marked(nodes: __m512i) -> __mmask8 {
+    let low_halves = _mm512_shuffle_epi32::<0b0100_0100>(nodes);
+    _mm512_test_epi64_mask(low_halves, _mm512_set1_epi64(1))
+}
+
+/// Paths `4 vector .. 4 vector + 4`, each in both halves of its block.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn doubled(paths: &[u64; GROUP], vector: usize) -> __m512i {
+    let [a, b, c, d] = paths.as_chunks::<4>().0[vector].map(u64::cast_signed);
+    _mm512_setr_epi64(a, a, b, b, c, c, d, d)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_bytes(words: &[[u8; 16]; GROUP], vector: usize) -> __m512i {
+    let words = &words.as_chunks::<4>().0[vector];
+    // SAFETY: the reference covers the 64 bytes read, and the instruction asks for no alignment.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_bytes(words: &mut [[u8; 16]; GROUP], vector: usize, value: __m512i) {
+    let words = &mut words.as_chunks_mut::<4>().0[vector];
+    // SAFETY: the reference covers the 64 bytes written, and the instruction asks for no alignment.
+    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), value) }
+}
