@@ -25,9 +25,14 @@ pub enum Rounds {
 /// # Errors
 /// If the link fails or the stock lacks [`crate::cost::carry`]'s correlations.
 pub fn carry(party: &mut Party<'_>, values: &[u64], bits: u32) -> Result<Bits, Error> {
-    let propagate = planes::from_values(values, bits);
+    carry_out(party, planes::from_values(values, bits))
+}
+
+/// [`carry`] of summands given by their bit planes, the lowest first: at least one.
+pub(crate) fn carry_out(party: &mut Party<'_>, propagate: Vec<Bits>) -> Result<Bits, Error> {
+    let n = propagate[0].len();
     let generate = private_and(party, &join(&propagate))?;
-    let generate = (0..bits as usize).map(|j| generate.slice(j * values.len(), values.len())).collect();
+    let generate = (0..propagate.len()).map(|j| generate.slice(j * n, n)).collect();
     match party.rounds {
         Rounds::Linear => ripple(party, generate, &propagate),
         Rounds::Log => tree(party, generate, propagate),

@@ -7,7 +7,8 @@
 
 use privet_ring::{Bits, Modulus};
 
-use crate::{Error, Party, bit_product};
+use crate::product::{bit_product, in_blocks};
+use crate::{Error, Party};
 
 /// Shares in `to` of the signed `x` that is shared in `from`; `-2^(k-2) < x <= 2^(k-2)` for `k = from.bits()`.
 ///
@@ -20,10 +21,13 @@ pub fn extend(party: &mut Party<'_>, x: &[u64], from: Modulus, to: Modulus) -> R
     let (k, high) = (from.bits(), Modulus::new(to.bits() - from.bits()));
     // Of what only the server adds: the offset now, and later the 1 of 1 - (1 - m_C)(1 - m_S), times -2^k.
     let (offset, wrap) = if party.is_server() { ((1 << (k - 2)) - 1, 1 << k) } else { (0, 0) };
-    let shifted: Vec<u64> = x.iter().map(|x| from.reduce(x + offset)).collect();
-    let clear_tops: Vec<bool> = shifted.iter().map(|&x| from.sign(x) == 0).collect();
-    let products = bit_product(party, &Bits::from_bools(&clear_tops), high)?;
-    let widen =
-        |(x, product): (&u64, u64)| to.reduce(x.wrapping_sub(offset).wrapping_sub(wrap).wrapping_add(product << k));
-    Ok(shifted.iter().zip(products).map(widen).collect())
+    let tops = |x: &u64| from.sign(x.wrapping_add(offset)) ^ 1;
+    let mut values = bit_product(party, &Bits::from_lowest(x.iter().map(tops)), high)?;
+    in_blocks(&mut values, |block, values, _| {
+        for (value, x) in values.iter_mut().zip(&x[block]) {
+            let shifted = from.reduce(x.wrapping_add(offset));
+            *value = to.reduce(shifted.wrapping_sub(offset).wrapping_sub(wrap).wrapping_add(*value << k));
+        }
+    });
+    Ok(values)
 }

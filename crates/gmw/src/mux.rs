@@ -6,9 +6,9 @@
 //! (bit `c` and element `rho` with shares of `c rho`), and both are opened in one exchange, where the usual pair of
 //! correlated OTs takes two flights.
 
-use privet_ring::{Bits, Modulus};
+use privet_ring::{Bits, Modulus, select};
 
-use crate::{Error, Party};
+use crate::{Error, Party, product};
 
 /// Shares of `b * x` in Z_2^k; `bits`, `x`: this party's shares, `[n]` each.
 ///
@@ -31,45 +31,34 @@ pub fn mux_all(party: &mut Party<'_>, bits: &Bits, values: &[(&[u64], Modulus)])
     for &(x, ring) in values {
         assert_eq!(x.len(), n, "one bit for each value");
         let (sent, received) = (party.stock.take_products_sent(n)?, party.stock.take_products_received(n)?);
-        let masked: Vec<u64> = (x.iter().zip(bits.iter()).zip(&sent.rho))
-            .map(|((&x, bit), rho)| signed_by(bit, x).wrapping_sub(*rho))
-            .collect();
-        message.extend_from_slice(&bits.xor(&received.choice).to_bytes());
-        message.extend_from_slice(&ring.pack(&masked));
-        pending.push((sent, received));
+        let my_flips = bits.xor(&received.choice);
+        message.extend_from_slice(&my_flips.to_bytes());
+        product::mask(&mut message, &sent.rho, ring, |block, out| {
+            select::signed(out, &bits.words()[block.start / 64..block.end.div_ceil(64)], &x[block]);
+        });
+        pending.push((sent, received.share, my_flips));
     }
     let reply = party.channel.exchange(&message)?;
 
-    let mut at = 0;
-    let mut take = |len: usize| {
-        at += len;
-        &reply[at - len..at]
-    };
+    let mut rest = reply.as_slice();
+    let mut take = |len: usize| rest.split_off(..len).expect("the reply is as long as the message");
     let mut results = Vec::with_capacity(values.len());
-    for (&(x, ring), (sent, received)) in values.iter().zip(&pending) {
+    for (&(x, ring), (sent, mut shares, my_flips)) in values.iter().zip(pending) {
         let flips = Bits::from_bytes(take(n.div_ceil(8)), n)?;
-        let theirs = ring.unpack(take(ring.packed_bytes(n)), n)?;
-        let result = (0..n).map(|i| {
-            let (bit, flip) = (bits.get(i), flips.get(i));
-            let own = masked_by(bit, x[i]);
+        let theirs = take(ring.packed_bytes(n));
+        product::in_blocks(&mut shares, |block, shares, [sum, other]| {
+            let words = block.start / 64..block.end.div_ceil(64);
+            let (bits, flips, my_flips) =
+                (&bits.words()[words.clone()], &flips.words()[words.clone()], &my_flips.words()[words]);
             // Their bit, my element: c = flip ^ c', so c delta = flip rho + (1 - 2 flip) c' rho + c e, and they add c e.
-            let as_sender = masked_by(flip, sent.rho[i]).wrapping_add(signed_by(flip, sent.share[i]));
-            let my_flip = bit != received.choice.get(i);
-            let as_receiver = masked_by(bit, theirs[i]).wrapping_add(signed_by(my_flip, received.share[i]));
-            ring.reduce(own.wrapping_add(as_sender).wrapping_add(as_receiver))
+            select::add_products(sum, flips, &sent.rho[block.clone()], flips, &sent.share[block.clone()]);
+            // My bit, their element; and my bit times my own.
+            ring.unpack_into(other, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
+            other.iter_mut().zip(&x[block]).for_each(|(other, x)| *other = other.wrapping_add(*x));
+            select::add_products(sum, bits, other, my_flips, shares);
+            shares.iter_mut().zip(sum).for_each(|(share, sum)| *share = ring.reduce(*sum));
         });
-        results.push(result.collect());
+        results.push(shares);
     }
     Ok(results)
-}
-
-/// `(1 - 2 bit) value`, without a branch.
-fn signed_by(bit: bool, value: u64) -> u64 {
-    let mask = u64::from(bit).wrapping_neg();
-    (value ^ mask).wrapping_sub(mask)
-}
-
-/// `bit * value`, without a branch.
-fn masked_by(bit: bool, value: u64) -> u64 {
-    value & u64::from(bit).wrapping_neg()
 }

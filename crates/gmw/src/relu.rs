@@ -1,8 +1,9 @@
 //! Sign and ReLU (SecONNds, Algorithm 2).
 
-use privet_ring::{Bits, Modulus};
+use privet_ring::{Bits, Modulus, planes};
 
-use crate::{Error, Party, carry, mux};
+use crate::compare::carry_out;
+use crate::{Error, Party, mux};
 
 /// Shares of `[x >= 0]`; `x`: this party's share in Z_2^k, `[n]`.
 ///
@@ -11,11 +12,10 @@ use crate::{Error, Party, carry, mux};
 /// # Errors
 /// If the link fails or the stock lacks [`crate::cost::is_non_negative`]'s correlations.
 pub fn is_non_negative(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Bits, Error> {
-    let low = Modulus::new(ring.bits() - 1);
-    let summands: Vec<u64> = x.iter().map(|&x| low.reduce(x)).collect();
-    let mut bits = carry(party, &summands, low.bits())?;
-    let tops: Vec<bool> = x.iter().map(|&x| ring.sign(x) == 1).collect();
-    bits.xor_assign(&Bits::from_bools(&tops));
+    let mut planes = planes::from_values(x, ring.bits());
+    let tops = planes.pop().expect("a ring has at least one bit");
+    let mut bits = carry_out(party, planes)?;
+    bits.xor_assign(&tops);
     Ok(if party.is_server() { bits.not() } else { bits })
 }
 

@@ -47,11 +47,22 @@ impl Bits {
 
     /// Packs one bit per entry.
     pub fn from_bools(values: &[bool]) -> Self {
-        let mut bits = Self::zeros(values.len());
-        for (i, &value) in values.iter().enumerate() {
-            bits.words[i / 64] |= u64::from(value) << (i % 64);
+        Self::from_lowest(values.iter().map(|&value| u64::from(value)))
+    }
+
+    /// Packs the lowest bit of every value.
+    pub fn from_lowest(values: impl ExactSizeIterator<Item = u64>) -> Self {
+        let len = values.len();
+        let mut words = Vec::with_capacity(len.div_ceil(64));
+        let mut word = 0;
+        for (i, value) in values.enumerate() {
+            word |= (value & 1) << (i % 64);
+            if i % 64 == 63 || i + 1 == len {
+                words.push(word);
+                word = 0;
+            }
         }
-        bits
+        Self { words, len }
     }
 
     /// Reads `len` bits from their wire form, `len / 8` bytes rounded up.

@@ -3,14 +3,14 @@
 //! A ring element sits in a `u64`; [`Modulus`] reduces it. A vector of bits is packed 64 to a word ([`Bits`]), and
 //! [`planes`] turns `n` values of `k` bits into `k` vectors of `n` bits, which is how Boolean protocols see them.
 
-#![forbid(unsafe_code)]
-
+mod arch;
 mod bits;
 pub mod layout;
 pub mod linear;
 mod modulus;
 pub mod planes;
+pub mod select;
 pub mod window;
 
 pub use bits::{Bits, WrongLength};
-pub use modulus::Modulus;
+pub use modulus::{BLOCK, BLOCKS_PER_JOB, Modulus};

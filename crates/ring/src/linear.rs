@@ -1,10 +1,11 @@
-//! Plaintext linear algebra modulo 2^64 between ring values and signed weights: what the server computes online.
+//! Plaintext linear algebra between ring values and signed weights: what the server computes online.
 //!
-//! A ring Z_2^l embeds in Z_2^64, so callers reduce the results. The loops are compiled for the widest vector unit
-//! found at run time (`pulp`).
+//! Convolutions modulo 2^52 and less use the processor's 52-bit multiplier where it has one.
 
-use pulp::Arch;
 use rayon::prelude::*;
+
+use crate::Modulus;
+use crate::arch::{LANES, Row, kernels};
 
 /// Shape of a convolution; weights are `[out_channels, in_channels / groups, kernel[0], kernel[1]]`.
 #[derive(Clone, Copy, Debug)]
@@ -29,53 +30,79 @@ pub struct Conv2d {
     pub groups: usize,
 }
 
+/// Elements of the inner dimension that are multiplied at once, so that their panel stays in the first cache.
+const DEPTH: usize = 128;
+
 impl Conv2d {
-    /// Convolves `batch` images `x` of shape `[batch, in_channels, image]` with `weights`.
-    pub fn apply(&self, x: &[u64], weights: &[i64], batch: usize) -> Vec<u64> {
+    /// Convolves `batch` images `x` of shape `[batch, in_channels, image]` with `weights`, modulo `ring`.
+    ///
+    /// A task takes [`LANES`] neighbouring positions of one group: it gathers what each tap reads there and multiplies
+    /// by the weights of all the group's output channels.
+    pub fn apply(&self, x: &[u64], weights: &[i64], batch: usize, ring: Modulus) -> Vec<u64> {
         let plane = self.positions[0] * self.positions[1];
         let in_len = self.in_channels * self.image[0] * self.image[1];
         assert_eq!(x.len(), batch * in_len, "input of a convolution");
+        let (per_in, per_out) = (self.in_channels / self.groups, self.out_channels / self.groups);
+        let taps = per_in * self.kernel[0] * self.kernel[1];
+        assert_eq!(weights.len(), self.out_channels * taps, "weights of a convolution");
+        let multiply = if ring.bits() <= 52 { kernels().multiply_52 } else { kernels().multiply };
+        let tiles = plane.div_ceil(LANES);
+        let compute = |index: usize| {
+            let (member, tile) = (index / tiles, index % tiles);
+            let (image, group) = (member / self.groups, member % self.groups);
+            let x = &x[image * in_len..][..in_len];
+            let mut sums = vec![Row([0; LANES]); per_out];
+            let mut panel = Vec::with_capacity(DEPTH.min(taps));
+            for first in (0..taps).step_by(DEPTH) {
+                panel.clear();
+                panel.resize(DEPTH.min(taps - first), Row([0; LANES]));
+                self.gather(&mut panel, x, group * per_in, first, tile * LANES);
+                multiply(&mut sums, &weights[group * per_out * taps + first..], taps, &panel);
+            }
+            sums
+        };
+        let sums: Vec<Vec<Row>> = (0..batch * self.groups * tiles).into_par_iter().map(compute).collect();
         let mut out = vec![0; batch * self.out_channels * plane];
         out.par_chunks_mut(plane.max(1)).enumerate().for_each(|(index, out)| {
-            let (image, channel) = (index / self.out_channels, index % self.out_channels);
-            let x = &x[image * in_len..][..in_len];
-            Arch::new().dispatch(
-                #[inline(always)]
-                || self.channel(x, weights, channel, out),
-            );
+            let (member, channel) = (index / per_out, index % per_out);
+            for (tile, out) in out.chunks_mut(LANES).enumerate() {
+                let row = &sums[member * tiles + tile][channel].0;
+                out.iter_mut().zip(row).for_each(|(out, &sum)| *out = ring.reduce(sum));
+            }
         });
         out
     }
 
-    /// One output channel of one image.
-    #[inline(always)]
-    fn channel(&self, x: &[u64], weights: &[i64], channel: usize, out: &mut [u64]) {
-        let per_group = self.in_channels / self.groups;
-        let first = channel / (self.out_channels / self.groups) * per_group;
-        let [height, width] = self.image;
-        let [kernel_height, kernel_width] = self.kernel;
-        let taps = per_group * kernel_height * kernel_width;
-        let weights = &weights[channel * taps..][..taps];
-        for (tap, &weight) in weights.iter().enumerate() {
-            let input = tap / (kernel_height * kernel_width);
+    /// What taps `first_tap ..` read of the channels from `channel` on for the positions from `first` on; zero where a
+    /// tap is off the image. `panel` is zero before.
+    fn gather(&self, panel: &mut [Row], x: &[u64], channel: usize, first_tap: usize, first: usize) {
+        let ([height, width], [kernel_height, kernel_width]) = (self.image, self.kernel);
+        let columns = self.positions[1];
+        let last = (first + LANES).min(self.positions[0] * columns);
+        for (t, panel) in panel.iter_mut().enumerate() {
+            let tap = first_tap + t;
             let (ky, kx) = (tap / kernel_width % kernel_height, tap % kernel_width);
-            let plane = &x[(first + input) * height * width..][..height * width];
-            let columns = self.valid(1, kx);
-            if columns.is_empty() {
-                continue;
-            }
-            let left = columns.start * self.stride[1] + kx * self.dilation[1] - self.origin[1];
-            for row in self.valid(0, ky) {
+            let plane = &x[(channel + tap / (kernel_height * kernel_width)) * height * width..][..height * width];
+            let (rows, valid) = (self.valid(0, ky), self.valid(1, kx));
+            for row in first / columns..=(last - 1) / columns {
+                let start = first.max(row * columns + valid.start);
+                let end = last.min(row * columns + valid.end);
+                if start >= end || !rows.contains(&row) {
+                    continue;
+                }
                 let y = row * self.stride[0] + ky * self.dilation[0] - self.origin[0];
-                let source = &plane[y * width..][..width];
-                let target = &mut out[row * self.positions[1]..][columns.clone()];
-                accumulate(target, &source[left..], self.stride[1], weight as u64);
+                let left = (start - row * columns) * self.stride[1] + kx * self.dilation[1] - self.origin[1];
+                let (source, target) = (&plane[y * width + left..], &mut panel.0[start - first..end - first]);
+                if self.stride[1] == 1 {
+                    target.copy_from_slice(&source[..target.len()]);
+                } else {
+                    target.iter_mut().zip(source.iter().step_by(self.stride[1])).for_each(|(t, &s)| *t = s);
+                }
             }
         }
     }
 
     /// Output positions along `axis` at which kernel element `k` lies on the image.
-    #[inline(always)]
     fn valid(&self, axis: usize, k: usize) -> std::ops::Range<usize> {
         let (offset, stride) = (k * self.dilation[axis], self.stride[axis]);
         let start = self.origin[axis].saturating_sub(offset).div_ceil(stride);
@@ -84,21 +111,7 @@ impl Conv2d {
     }
 }
 
-/// `target[i] += source[i * stride] * weight`.
-#[inline(always)]
-fn accumulate(target: &mut [u64], source: &[u64], stride: usize, weight: u64) {
-    if stride == 1 {
-        for (t, s) in target.iter_mut().zip(source) {
-            *t = t.wrapping_add(s.wrapping_mul(weight));
-        }
-    } else {
-        for (t, s) in target.iter_mut().zip(source.iter().step_by(stride)) {
-            *t = t.wrapping_add(s.wrapping_mul(weight));
-        }
-    }
-}
-
-/// `x` of shape `[rows, inner]` times `weights` of shape `[inner, columns]`.
+/// `x` of shape `[rows, inner]` times `weights` of shape `[inner, columns]`, modulo 2^64.
 pub fn matmul(x: &[u64], weights: &[i64], rows: usize, inner: usize, columns: usize) -> Vec<u64> {
     /// Columns that one task takes, so that its part of the output stays in the first cache.
     const WIDTH: usize = 256;
@@ -109,20 +122,12 @@ pub fn matmul(x: &[u64], weights: &[i64], rows: usize, inner: usize, columns: us
             let first = block * WIDTH;
             let width = WIDTH.min(columns - first);
             let mut out = vec![0u64; rows * width];
-            Arch::new().dispatch(
-                #[inline(always)]
-                || {
-                    for k in 0..inner {
-                        let weights = &weights[k * columns + first..][..width];
-                        for (row, out) in out.chunks_mut(width).enumerate() {
-                            let value = x[row * inner + k];
-                            for (o, &w) in out.iter_mut().zip(weights) {
-                                *o = o.wrapping_add(value.wrapping_mul(w as u64));
-                            }
-                        }
-                    }
-                },
-            );
+            for k in 0..inner {
+                let weights = &weights[k * columns + first..][..width];
+                for (row, out) in out.chunks_mut(width).enumerate() {
+                    (kernels().accumulate)(out, weights, x[row * inner + k]);
+                }
+            }
             (first, out)
         })
         .collect();
@@ -173,7 +178,7 @@ mod tests {
         fn convolution_is_its_definition(
             image in [1usize..8, 1usize..8], kernel in [1usize..4, 1usize..4], stride in [1usize..4, 1usize..4],
             padding in [0usize..3, 0usize..3, 0usize..3, 0usize..3], dilation in [1usize..3, 1usize..3],
-            groups in 1usize..3, channels in [1usize..3, 1usize..3], batch in 1usize..3, seed: u64,
+            groups in 1usize..3, channels in [1usize..3, 1usize..9], batch in 1usize..3, bits in 1u32..=64, seed: u64,
         ) {
             let span = |axis: usize| {
                 (image[axis] + padding[axis] + padding[axis + 2]).checked_sub((kernel[axis] - 1) * dilation[axis] + 1)
@@ -189,7 +194,24 @@ mod tests {
             let x: Vec<u64> = (0..batch * shape.in_channels * image[0] * image[1]).map(|_| next()).collect();
             let taps = shape.out_channels * channels[0] * kernel[0] * kernel[1];
             let weights: Vec<i64> = (0..taps).map(|_| next() as i64 >> 40).collect();
-            prop_assert_eq!(shape.apply(&x, &weights, batch), slow(&shape, &x, &weights, batch));
+            let ring = Modulus::new(bits);
+            let mut expected = slow(&shape, &x, &weights, batch);
+            ring.reduce_all(&mut expected);
+            prop_assert_eq!(shape.apply(&x, &weights, batch, ring), expected);
+        }
+
+        #[test]
+        fn convolutions_of_many_channels_are_their_definition(channels in 1usize..40, bits in 1u32..=64, seed: u64) {
+            let shape = Conv2d {
+                in_channels: channels, image: [3, 12], out_channels: channels, positions: [3, 12], kernel: [3, 3],
+                stride: [1, 1], origin: [1, 1], dilation: [1, 1], groups: 1,
+            };
+            let x: Vec<u64> = (0..36 * channels as u64).map(|i| seed.wrapping_mul(2 * i + 1)).collect();
+            let weights: Vec<i64> = (0..9 * channels * channels).map(|i| (seed as i64 / 100).wrapping_add(i as i64 * 77)).collect();
+            let ring = Modulus::new(bits);
+            let mut expected = slow(&shape, &x, &weights, 1);
+            ring.reduce_all(&mut expected);
+            prop_assert_eq!(shape.apply(&x, &weights, 1, ring), expected);
         }
 
         #[test]

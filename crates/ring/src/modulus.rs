@@ -1,5 +1,15 @@
 //! Arithmetic modulo 2^l on `u64`.
 
+use rayon::prelude::*;
+
+use crate::arch::kernels;
+
+/// Values packed at once: a multiple of 64, so that a block ends with a whole word in any ring.
+pub const BLOCK: usize = 1024;
+
+/// Blocks that a thread takes at once.
+pub const BLOCKS_PER_JOB: usize = 32;
+
 /// The ring Z_2^l for `1 <= l <= 64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modulus {
@@ -62,22 +72,25 @@ impl Modulus {
         (count * self.bits as usize).div_ceil(8)
     }
 
-    /// Packs reduced values to l bits each, the wire form of a ring vector.
+    /// Packs values, modulo 2^l, to l bits each, the wire form of a ring vector.
     pub fn pack(self, values: &[u64]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.packed_bytes(values.len()) + 16);
-        let (mut pending, mut held) = (0u128, 0u32);
-        for &value in values {
-            pending |= u128::from(self.reduce(value)) << held;
-            held += self.bits;
-            while held >= 64 {
-                bytes.extend_from_slice(&(pending as u64).to_le_bytes());
-                pending >>= 64;
-                held -= 64;
-            }
-        }
-        bytes.extend_from_slice(&(pending as u64).to_le_bytes());
-        bytes.truncate(self.packed_bytes(values.len()));
+        let mut bytes = vec![0; self.packed_bytes(values.len())];
+        let blocks = bytes.par_chunks_mut(self.packed_bytes(BLOCK)).zip(values.par_chunks(BLOCK));
+        blocks.with_min_len(BLOCKS_PER_JOB).for_each_init(Vec::new, |reduced: &mut Vec<u64>, (bytes, values)| {
+            reduced.clear();
+            reduced.extend(values.iter().map(|&value| self.reduce(value)));
+            self.pack_into(bytes, reduced);
+        });
         bytes
+    }
+
+    /// Packs reduced values to l bits each in `out`.
+    ///
+    /// # Panics
+    /// Unless `out` has [`Modulus::packed_bytes`].
+    pub fn pack_into(self, out: &mut [u8], values: &[u64]) {
+        assert_eq!(out.len(), self.packed_bytes(values.len()), "space for {} packed values", values.len());
+        (kernels().pack)(out, values, self.bits);
     }
 
     /// Reads `count` packed values.
@@ -85,27 +98,29 @@ impl Modulus {
     /// # Errors
     /// [`crate::WrongLength`] if `bytes` is not exactly [`Modulus::packed_bytes`] long.
     pub fn unpack(self, bytes: &[u8], count: usize) -> Result<Vec<u64>, crate::WrongLength> {
-        let expected = self.packed_bytes(count);
-        if bytes.len() != expected {
-            return Err(crate::WrongLength { expected, actual: bytes.len() });
-        }
-        let mut values = Vec::with_capacity(count);
-        let (mut pending, mut held) = (0u128, 0u32);
-        let mut chunks = bytes.chunks(8);
-        for _ in 0..count {
-            while held < self.bits {
-                let mut word = [0; 8];
-                if let Some(chunk) = chunks.next() {
-                    word[..chunk.len()].copy_from_slice(chunk);
-                }
-                pending |= u128::from(u64::from_le_bytes(word)) << held;
-                held += 64;
-            }
-            values.push(self.reduce(pending as u64));
-            pending >>= self.bits;
-            held -= self.bits;
-        }
+        self.check_packed(bytes, count)?;
+        let mut values = vec![0; count];
+        let blocks = values.par_chunks_mut(BLOCK).zip(bytes.par_chunks(self.packed_bytes(BLOCK)));
+        blocks.with_min_len(BLOCKS_PER_JOB).for_each(|(values, bytes)| self.unpack_into(values, bytes));
         Ok(values)
+    }
+
+    /// Reads packed values to `out`.
+    ///
+    /// # Panics
+    /// Unless `bytes` has [`Modulus::packed_bytes`]; see [`Modulus::check_packed`].
+    pub fn unpack_into(self, out: &mut [u64], bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.packed_bytes(out.len()), "bytes of {} packed values", out.len());
+        (kernels().unpack)(out, bytes, self.bits);
+    }
+
+    /// Whether `bytes` can hold `count` packed values.
+    ///
+    /// # Errors
+    /// [`crate::WrongLength`] if not.
+    pub fn check_packed(self, bytes: &[u8], count: usize) -> Result<(), crate::WrongLength> {
+        let (expected, actual) = (self.packed_bytes(count), bytes.len());
+        if actual == expected { Ok(()) } else { Err(crate::WrongLength { expected, actual }) }
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn linear(program: &Program, operation: &Operation, opened: &[u64], w
     }
 }
 
-/// `W x` modulo 2^64 for a linear operation with these weights, without its bias.
+/// `W x` modulo the program's ring or a larger one for a linear operation with these weights, without its bias.
 pub(super) fn product(program: &Program, operation: &Operation, x: &[u64], weights: &[i64]) -> Vec<u64> {
     let input = &program.value(operation.inputs[0]).shape;
     let output = &program.value(operation.output).shape;
@@ -52,7 +52,7 @@ pub(super) fn product(program: &Program, operation: &Operation, x: &[u64], weigh
                 dilation: *dilation,
                 groups: *groups,
             };
-            shape.apply(x, weights, input[0])
+            shape.apply(x, weights, input[0], Modulus::new(program.ring_bits()))
         }
         Operator::Dense { weight_shape: [inner, columns], .. } => {
             linear::matmul(x, weights, input[0], *inner, *columns)

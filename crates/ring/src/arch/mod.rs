@@ -1,0 +1,153 @@
+//! The choice between accelerated and portable code, made once.
+
+use std::sync::LazyLock;
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+/// Columns that a product computes side by side.
+pub(crate) const LANES: usize = 32;
+
+/// One row of a panel: the same element of the inner dimension for several columns.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Row(pub(crate) [u64; LANES]);
+
+/// Arguments: `out`, `bits`, `x`, `flips`, `shares`.
+type AddProducts = fn(&mut [u64], &[u64], &[u64], &[u64], &[u64]);
+
+/// The kernels of one level of acceleration. Their arguments are checked by the modules that call them.
+#[derive(Clone, Copy)]
+pub(crate) struct Kernels {
+    /// Which level this is.
+    #[cfg_attr(not(test), expect(dead_code, reason = "names the level where a test fails"))]
+    pub(crate) name: &'static str,
+    /// `sums[r] += sum over t of weights[r * stride + t] * panel[t]`, modulo 2^52 at least: higher bits mean nothing.
+    pub(crate) multiply_52: fn(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]),
+    /// As `multiply_52`, modulo 2^64.
+    pub(crate) multiply: fn(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]),
+    /// `target[i] += factor * source[i]`.
+    pub(crate) accumulate: fn(target: &mut [u64], source: &[i64], factor: u64),
+    /// See [`crate::select::signed`].
+    pub(crate) signed: fn(out: &mut [u64], bits: &[u64], x: &[u64]),
+    /// See [`crate::select::add_products`].
+    pub(crate) add_products: AddProducts,
+    /// Packs to `bits` bits each; `out` is exactly as long as that takes.
+    pub(crate) pack: fn(out: &mut [u8], values: &[u64], bits: u32),
+    /// The inverse of `pack`.
+    pub(crate) unpack: fn(out: &mut [u64], bytes: &[u8], bits: u32),
+}
+
+static KERNELS: LazyLock<Kernels> = LazyLock::new(|| {
+    let every = every_kernels();
+    let forced = std::env::var_os("PRIVET_PORTABLE").is_some_and(|value| value == "1");
+    *(if forced { every.first() } else { every.last() }).unwrap_or(&portable::KERNELS)
+});
+
+/// The fastest kernels of this machine, or the portable ones under `PRIVET_PORTABLE=1`.
+pub(crate) fn kernels() -> &'static Kernels {
+    &KERNELS
+}
+
+/// The kernels that this machine can run, the portable ones first and the fastest last.
+pub(crate) fn every_kernels() -> Vec<Kernels> {
+    let mut every = vec![portable::KERNELS];
+    #[cfg(target_arch = "x86_64")]
+    every.extend(x86::kernels());
+    every
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Words that depend on a seed and their place.
+    fn words(count: usize, seed: u64) -> Vec<u64> {
+        let word = |i: usize| {
+            let x = (seed ^ i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (x ^ x >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ seed.rotate_left(i as u32)
+        };
+        (0..count).map(word).collect()
+    }
+
+    #[test]
+    fn packing_is_the_same_everywhere_at_every_width_and_length() {
+        for bits in 1..=64 {
+            let ring = crate::Modulus::new(bits);
+            for count in (0..40).chain([63, 64, 65, 1000]) {
+                let values: Vec<u64> = words(count, u64::from(bits)).into_iter().map(|x| ring.reduce(x)).collect();
+                // The definition: bit `b` of value `i` is bit `i * bits + b` of the whole.
+                let mut expected = vec![0; ring.packed_bytes(count)];
+                for (i, value) in values.iter().enumerate() {
+                    for b in 0..bits as usize {
+                        let at = i * bits as usize + b;
+                        expected[at / 8] |= ((value >> b & 1) as u8) << (at % 8);
+                    }
+                }
+                for kernels in every_kernels() {
+                    let mut packed = vec![0xff; expected.len()];
+                    (kernels.pack)(&mut packed, &values, bits);
+                    assert!(packed == expected, "{} packs {count} values of {bits} bits", kernels.name);
+                    let mut unpacked = vec![u64::MAX; count];
+                    (kernels.unpack)(&mut unpacked, &packed, bits);
+                    assert!(unpacked == values, "{} unpacks {count} values of {bits} bits", kernels.name);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn products_are_the_same_everywhere(rows in 0usize..15, inner in 0usize..40, extra in 0usize..3, seed: u64) {
+            let stride = inner + extra;
+            let weights: Vec<i64> = words(rows * stride, seed).into_iter().map(|w| w as i64 >> (seed % 60)).collect();
+            let panel: Vec<Row> =
+                (0..inner).map(|t| Row(std::array::from_fn(|lane| words(1, seed ^ (t * 64 + lane) as u64)[0]))).collect();
+            let start = Row(std::array::from_fn(|lane| lane as u64));
+            let sum = |r: usize, lane: usize| (0..inner).fold(start.0[lane], |sum, t| {
+                sum.wrapping_add(panel[t].0[lane].wrapping_mul(weights[r * stride + t] as u64))
+            });
+            for kernels in every_kernels() {
+                for (multiply, mask) in [(kernels.multiply_52, (1 << 52) - 1), (kernels.multiply, u64::MAX)] {
+                    let mut sums = vec![start; rows];
+                    multiply(&mut sums, &weights, stride, &panel);
+                    for (r, row) in sums.iter().enumerate() {
+                        for (lane, value) in row.0.iter().enumerate() {
+                            prop_assert_eq!(value & mask, sum(r, lane) & mask, "{}", kernels.name);
+                        }
+                    }
+                }
+                let mut target = words(stride, !seed);
+                let source: Vec<i64> = words(stride, seed).into_iter().map(|w| w as i64).collect();
+                (kernels.accumulate)(&mut target, &source, seed);
+                for (i, value) in target.iter().enumerate() {
+                    let expected = words(stride, !seed)[i].wrapping_add(seed.wrapping_mul(source[i] as u64));
+                    prop_assert_eq!(*value, expected, "{}", kernels.name);
+                }
+            }
+        }
+
+        #[test]
+        fn selections_are_the_same_everywhere(count in 0usize..200, seed: u64) {
+            let (x, shares) = (words(count, seed), words(count, !seed));
+            let (bits, flips) = (words(count.div_ceil(64), seed ^ 1), words(count.div_ceil(64), seed ^ 2));
+            let bit = |words: &[u64], i: usize| words[i / 64] >> (i % 64) & 1 == 1;
+            let sign = |flip: bool, x: u64| if flip { x.wrapping_neg() } else { x };
+            for kernels in every_kernels() {
+                let mut out = vec![7; count];
+                (kernels.signed)(&mut out, &bits, &x);
+                let expected: Vec<u64> = (0..count).map(|i| sign(bit(&bits, i), x[i])).collect();
+                prop_assert_eq!(&out, &expected, "{}", kernels.name);
+                (kernels.add_products)(&mut out, &bits, &x, &flips, &shares);
+                let product = |i: usize| if bit(&bits, i) { x[i] } else { 0 };
+                let expected: Vec<u64> = (0..count)
+                    .map(|i| expected[i].wrapping_add(product(i)).wrapping_add(sign(bit(&flips, i), shares[i])))
+                    .collect();
+                prop_assert_eq!(&out, &expected, "{}", kernels.name);
+            }
+        }
+    }
+}

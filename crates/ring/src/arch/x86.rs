@@ -1,0 +1,252 @@
+//! Code for the vector instructions of x86-64.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::{Kernels, LANES, Row, portable};
+
+/// What this processor can run, slowest first.
+pub(super) fn kernels() -> Vec<Kernels> {
+    let avx2 = is_x86_feature_detected!("avx2").then_some(AVX2);
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512ifma")
+        && is_x86_feature_detected!("avx512vbmi");
+    avx2.into_iter().chain(avx512.then_some(AVX512)).collect()
+}
+
+// SAFETY of every block in these two tables: `kernels` hands them out only where the processor has what they enable.
+const AVX2: Kernels = Kernels {
+    name: "avx2",
+    // SAFETY: see above.
+    multiply_52: |sums, weights, stride, panel| unsafe { multiply_256(sums, weights, stride, panel) },
+    // SAFETY: see above.
+    multiply: |sums, weights, stride, panel| unsafe { multiply_256(sums, weights, stride, panel) },
+    // SAFETY: see above.
+    accumulate: |target, source, factor| unsafe { accumulate_256(target, source, factor) },
+    // SAFETY: see above.
+    signed: |out, bits, x| unsafe { signed_256(out, bits, x) },
+    // SAFETY: see above.
+    add_products: |out, bits, x, flips, shares| unsafe { add_products_256(out, bits, x, flips, shares) },
+    pack: |out, values, bits| portable::pack(out, values, bits),
+    unpack: |out, bytes, bits| portable::unpack(out, bytes, bits),
+};
+
+const AVX512: Kernels = Kernels {
+    name: "avx512",
+    // SAFETY: see above.
+    multiply_52: |sums, weights, stride, panel| unsafe { multiply_ifma(sums, weights, stride, panel) },
+    // SAFETY: see above.
+    multiply: |sums, weights, stride, panel| unsafe { multiply_512(sums, weights, stride, panel) },
+    // SAFETY: see above.
+    accumulate: |target, source, factor| unsafe { accumulate_512(target, source, factor) },
+    // SAFETY: see above.
+    signed: |out, bits, x| unsafe { signed_512(out, bits, x) },
+    // SAFETY: see above.
+    add_products: |out, bits, x, flips, shares| unsafe { add_products_512(out, bits, x, flips, shares) },
+    // SAFETY: see above.
+    pack: |out, values, bits| unsafe { pack_512(out, values, bits) },
+    // SAFETY: see above.
+    unpack: |out, bytes, bits| unsafe { unpack_512(out, bytes, bits) },
+};
+
+#[target_feature(enable = "avx2")]
+fn multiply_256(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {
+    portable::multiply(sums, weights, stride, panel);
+}
+
+#[target_feature(enable = "avx2")]
+fn accumulate_256(target: &mut [u64], source: &[i64], factor: u64) {
+    portable::accumulate(target, source, factor);
+}
+
+#[target_feature(enable = "avx2")]
+fn signed_256(out: &mut [u64], bits: &[u64], x: &[u64]) {
+    portable::signed(out, bits, x);
+}
+
+#[target_feature(enable = "avx2")]
+fn add_products_256(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u64], shares: &[u64]) {
+    portable::add_products(out, bits, x, flips, shares);
+}
+
+#[target_feature(enable = "avx512f,avx512dq")]
+fn multiply_512(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {
+    portable::multiply(sums, weights, stride, panel);
+}
+
+#[target_feature(enable = "avx512f,avx512dq")]
+fn accumulate_512(target: &mut [u64], source: &[i64], factor: u64) {
+    portable::accumulate(target, source, factor);
+}
+
+/// The processor's masked operations take eight bits of `bits` for eight lanes.
+#[target_feature(enable = "avx512f,avx512bw")]
+fn signed_512(out: &mut [u64], bits: &[u64], x: &[u64]) {
+    let (wide, rest) = out.as_chunks_mut::<64>();
+    let (wide_x, rest_x) = x.as_chunks::<64>();
+    for ((out, x), &word) in wide.iter_mut().zip(wide_x).zip(bits) {
+        for i in 0..8 {
+            let value = load(eight(x, i));
+            let value = _mm512_mask_sub_epi64(value, (word >> (8 * i)) as u8, _mm512_setzero_si512(), value);
+            store(eight_mut(out, i), value);
+        }
+    }
+    portable::signed(rest, bits.get(wide.len()..).unwrap_or_default(), rest_x);
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn add_products_512(out: &mut [u64], bits: &[u64], x: &[u64], flips: &[u64], shares: &[u64]) {
+    let (wide, rest) = out.as_chunks_mut::<64>();
+    let ((wide_x, rest_x), (wide_shares, rest_shares)) = (x.as_chunks::<64>(), shares.as_chunks::<64>());
+    for (at, out) in wide.iter_mut().enumerate() {
+        let (x, shares, bits, flips) = (&wide_x[at], &wide_shares[at], bits[at], flips[at]);
+        for i in 0..8 {
+            let (bits, flips) = ((bits >> (8 * i)) as u8, (flips >> (8 * i)) as u8);
+            let (share, sum) = (load(eight(shares, i)), load(eight(out, i)));
+            let sum = _mm512_mask_add_epi64(sum, !flips, sum, share);
+            let sum = _mm512_mask_sub_epi64(sum, flips, sum, share);
+            store(eight_mut(out, i), _mm512_mask_add_epi64(sum, bits, sum, load(eight(x, i))));
+        }
+    }
+    let done = wide.len();
+    let (bits, flips) = (bits.get(done..).unwrap_or_default(), flips.get(done..).unwrap_or_default());
+    portable::add_products(rest, bits, rest_x, flips, rest_shares);
+}
+
+/// Rows of `sums` that stay in registers: with four vectors to a row, 24 of the 32 registers.
+const ROWS: usize = 6;
+
+/// One instruction multiplies 52-bit numbers and adds the low 52 bits of the product.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn multiply_ifma(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {
+    let mut blocks = sums.chunks_exact_mut(ROWS);
+    let mut first = 0;
+    for block in &mut blocks {
+        multiply_rows::<ROWS>(block, &weights[first..], stride, panel);
+        first += ROWS * stride;
+    }
+    for row in blocks.into_remainder().chunks_mut(1) {
+        multiply_rows::<1>(row, &weights[first..], stride, panel);
+        first += stride;
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn multiply_rows<const N: usize>(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]) {
+    const VECTORS: usize = LANES / 8;
+    let weights: [&[i64]; N] = std::array::from_fn(|r| &weights[r * stride..][..panel.len()]);
+    let mut held = [[_mm512_setzero_si512(); VECTORS]; N];
+    for (held, sum) in held.iter_mut().zip(sums.iter()) {
+        for (v, held) in held.iter_mut().enumerate() {
+            *held = load(eight(&sum.0, v));
+        }
+    }
+    for (t, row) in panel.iter().enumerate() {
+        let mut x = [_mm512_setzero_si512(); VECTORS];
+        for (v, x) in x.iter_mut().enumerate() {
+            *x = load(eight(&row.0, v));
+        }
+        for (held, weights) in held.iter_mut().zip(&weights) {
+            let weight = _mm512_set1_epi64(weights[t]);
+            for (held, x) in held.iter_mut().zip(x) {
+                *held = _mm512_madd52lo_epu64(*held, x, weight);
+            }
+        }
+    }
+    for (held, sum) in held.into_iter().zip(sums) {
+        for (v, held) in held.into_iter().enumerate() {
+            store(eight_mut(&mut sum.0, v), held);
+        }
+    }
+}
+
+/// The widest values whose bits, shifted to the start of a byte, stay within a 64-bit lane.
+const WIDEST: u32 = 57;
+
+/// Eight values fill whole bytes: each is shifted to its place in its first byte, and the bytes moved to theirs. Only
+/// neighbours share a byte, so even and odd lanes are moved apart.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn pack_512(out: &mut [u8], values: &[u64], bits: u32) {
+    if !(8..=WIDEST).contains(&bits) {
+        return portable::pack(out, values, bits);
+    }
+    let (shifts, _) = places(bits);
+    let (mut sources, mut kept) = ([[0u8; 64]; 2], [0u64; 2]);
+    for lane in 0..8 {
+        let (first, last) = (lane * bits as usize / 8, ((lane + 1) * bits as usize - 1) / 8);
+        for (i, source) in sources[lane % 2][first..=last].iter_mut().enumerate() {
+            *source = (8 * lane + i) as u8;
+            kept[lane % 2] |= 1 << (first + i);
+        }
+    }
+    let sources = [load_bytes(&sources[0]), load_bytes(&sources[1])];
+    let (groups, rest) = values.as_chunks::<8>();
+    for (group, out) in groups.iter().zip(out.chunks_exact_mut(bits as usize)) {
+        let placed = _mm512_sllv_epi64(load(group), shifts);
+        let even = _mm512_maskz_permutexvar_epi8(kept[0], sources[0], placed);
+        let odd = _mm512_maskz_permutexvar_epi8(kept[1], sources[1], placed);
+        let packed = _mm512_or_si512(even, odd);
+        // SAFETY: the mask admits the `bits` bytes that `out` has.
+        unsafe { _mm512_mask_storeu_epi8(out.as_mut_ptr().cast(), (1 << bits) - 1, packed) };
+    }
+    portable::pack(&mut out[groups.len() * bits as usize..], rest, bits);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn unpack_512(out: &mut [u64], bytes: &[u8], bits: u32) {
+    if bits > WIDEST {
+        return portable::unpack(out, bytes, bits);
+    }
+    let (shifts, sources) = places(bits);
+    let mask = _mm512_set1_epi64((u64::MAX >> (64 - bits)) as i64);
+    let (groups, rest) = out.as_chunks_mut::<8>();
+    for (group, bytes) in groups.iter_mut().zip(bytes.chunks_exact(bits as usize)) {
+        // SAFETY: the mask admits the `bits` bytes that `bytes` has.
+        let packed = unsafe { _mm512_maskz_loadu_epi8((1 << bits) - 1, bytes.as_ptr().cast()) };
+        let spread = _mm512_permutexvar_epi8(sources, packed);
+        store(group, _mm512_and_si512(_mm512_srlv_epi64(spread, shifts), mask));
+    }
+    portable::unpack(rest, &bytes[groups.len() * bits as usize..], bits);
+}
+
+/// Of eight packed values: by how many bits each is off the start of a byte, and the eight bytes from that one on.
+#[target_feature(enable = "avx512f")]
+fn places(bits: u32) -> (__m512i, __m512i) {
+    let starts: [u64; 8] = std::array::from_fn(|lane| lane as u64 * u64::from(bits));
+    let bytes: [u8; 64] = std::array::from_fn(|byte| (starts[byte / 8] / 8) as u8 + (byte % 8) as u8);
+    (load(&starts.map(|start| start % 8)), load_bytes(&bytes))
+}
+
+/// Group `i` of eight words.
+fn eight<const N: usize>(words: &[u64; N], i: usize) -> &[u64; 8] {
+    &words.as_chunks().0[i]
+}
+
+/// As [`eight`].
+fn eight_mut<const N: usize>(words: &mut [u64; N], i: usize) -> &mut [u64; 8] {
+    &mut words.as_chunks_mut().0[i]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(words: &[u64; 8]) -> __m512i {
+    // SAFETY: eight words are 64 bytes, and the load asks for no alignment.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_bytes(bytes: &[u8; 64]) -> __m512i {
+    // SAFETY: 64 bytes, and the load asks for no alignment.
+    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(words: &mut [u64; 8], value: __m512i) {
+    // SAFETY: eight words are 64 bytes, and the store asks for no alignment.
+    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), value) }
+}
