@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from privet.compile import Compiled, compile, load
 
 if TYPE_CHECKING:
-    from privet.serve import Client, Credentials, Link, Result, Run, Server, run
+    from privet.serve import Client, Credentials, Dealer, Link, Result, Run, Server, run
 
 __version__ = "0.1.0"
 
@@ -21,6 +21,7 @@ __all__ = [
     "Client",
     "Compiled",
     "Credentials",
+    "Dealer",
     "Link",
     "Result",
     "Run",

@@ -1,8 +1,8 @@
 """A private certificate authority and one certificate per party, for a first try of Privet.
 
-The two parties speak TLS 1.3 and each shows a certificate of the same small authority. `make`
-issues them: ECDSA on P-256, X.509 version 3, valid for 90 days. The authority's key signs two
-certificates and is then forgotten, so that nobody can issue a third; `keep_ca_key` writes it for
+The parties speak TLS 1.3 and each shows a certificate of the same small authority. `make`
+issues them: ECDSA on P-256, X.509 version 3, valid for 90 days. The authority's key signs these
+certificates and is then forgotten, so that nobody can issue another; `keep_ca_key` writes it for
 those who want more clients, and then it belongs on another machine. For a lasting service use
 the certificate authority you already run: Privet asks only for the key usages set here.
 """
@@ -28,6 +28,9 @@ from privet.errors import Misuse
 ALWAYS_NAMED = ("localhost", "127.0.0.1", "::1")
 """Names every server certificate carries: this machine."""
 
+DEALER_NAME = "privet-dealer"
+"""The only name in a dealer's certificate, so that no server can pass for the dealer."""
+
 VALIDITY_DAYS = 90
 CLOCK_SKEW = timedelta(minutes=5)
 _HOST = re.compile(
@@ -40,7 +43,8 @@ class KeyPaths:
     """Files that `make` writes. All are PEM; the keys are PKCS#8 with mode 0600.
 
     The server host needs `ca`, `server_certificate` and `server_key`; the client host `ca`,
-    `client_certificate` and `client_key`. `ca_key` is None unless it was asked for.
+    `client_certificate` and `client_key`; a dealer, where there is one, `ca`,
+    `dealer_certificate` and `dealer_key`. `ca_key` is None unless it was asked for.
     """
 
     ca: Path
@@ -48,6 +52,8 @@ class KeyPaths:
     server_key: Path
     client_certificate: Path
     client_key: Path
+    dealer_certificate: Path
+    dealer_key: Path
     ca_key: Path | None = None
 
     @classmethod
@@ -59,6 +65,8 @@ class KeyPaths:
             server_key=directory / "server.key",
             client_certificate=directory / "client.pem",
             client_key=directory / "client.key",
+            dealer_certificate=directory / "dealer.pem",
+            dealer_key=directory / "dealer.key",
             ca_key=directory / "ca.key" if ca_key else None,
         )
 
@@ -66,6 +74,7 @@ class KeyPaths:
         """Every path, in the order in which the files are written."""
         paths = [self.ca, self.server_certificate, self.server_key]
         paths += [self.client_certificate, self.client_key]
+        paths += [self.dealer_certificate, self.dealer_key]
         return [*paths, self.ca_key] if self.ca_key else paths
 
 
@@ -85,7 +94,7 @@ def make(
     keep_ca_key: bool = False,
     force: bool = False,
 ) -> KeyPaths:
-    """Writes a new authority and a certificate for the server and for the client.
+    """Writes a new authority and a certificate for the server, the client and a dealer.
 
     `names` are host names or IP addresses under which clients reach the server, besides
     `ALWAYS_NAMED`. `directory` is created with mode 0700 if it is missing. With `force`, files of
@@ -108,8 +117,11 @@ def make(
         )
 
     authority = _authority(days)
-    server = _issue(authority, "privet server", ExtendedKeyUsageOID.SERVER_AUTH, subjects)
-    client = _issue(authority, "privet client", ExtendedKeyUsageOID.CLIENT_AUTH, [])
+    serves, asks = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+    # A server asks a dealer under the certificate that its clients know it by.
+    server = _issue(authority, "privet server", [serves, asks], subjects)
+    client = _issue(authority, "privet client", [asks], [])
+    dealer = _issue(authority, "privet dealer", [serves], [x509.DNSName(DEALER_NAME)])
 
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in before:
@@ -119,6 +131,8 @@ def make(
     _write(paths.server_key, _key_pem(server), 0o600)
     _write(paths.client_certificate, _certificate_pem(client), 0o644)
     _write(paths.client_key, _key_pem(client), 0o600)
+    _write(paths.dealer_certificate, _certificate_pem(dealer), 0o644)
+    _write(paths.dealer_key, _key_pem(dealer), 0o600)
     if paths.ca_key:
         _write(paths.ca_key, _key_pem(authority), 0o600)
     return paths
@@ -176,10 +190,10 @@ def _authority(days: int) -> _Identity:
 def _issue(
     authority: _Identity,
     common_name: str,
-    purpose: x509.ObjectIdentifier,
+    purposes: Sequence[x509.ObjectIdentifier],
     subjects: Sequence[x509.GeneralName],
 ) -> _Identity:
-    """An end certificate for one `purpose`, valid exactly as long as its authority."""
+    """An end certificate for these `purposes`, valid exactly as long as its authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = authority.certificate
     builder = (
@@ -192,7 +206,7 @@ def _issue(
         .not_valid_after(issuer.not_valid_after_utc)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()),

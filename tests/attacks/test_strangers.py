@@ -14,8 +14,7 @@ from tests.attacks.scene import INPUT, SOON, Scene
 
 from privet import _native, keys
 from privet.errors import LinkError, PeerError, PeerMisbehaved
-from privet.serve import Credentials
-from privet.serve import server as server_module
+from privet.serve import Credentials, acceptor
 
 PATIENCE = 1.0
 """The server's patience in these tests, in seconds."""
@@ -23,7 +22,7 @@ PATIENCE = 1.0
 
 @pytest.fixture(autouse=True)
 def short_handshakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "HANDSHAKE_SECONDS", PATIENCE)
+    monkeypatch.setattr(acceptor, "HANDSHAKE_SECONDS", PATIENCE)
 
 
 @contextmanager
@@ -70,7 +69,7 @@ def test_a_silent_client_holds_nobody_up(scene: Scene) -> None:
 
 def test_a_client_that_goes_at_once_is_forgotten(scene: Scene) -> None:
     with scene.server() as server:
-        for _ in range(2 * server_module.MAX_SESSIONS):
+        for _ in range(2 * acceptor.MAX_SESSIONS):
             with dialled(server.address[1]):
                 pass
         scene.assert_serves(server.address[1])
@@ -79,7 +78,7 @@ def test_a_client_that_goes_at_once_is_forgotten(scene: Scene) -> None:
 def test_as_many_silent_clients_as_there_are_places_leave_in_time(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "MAX_SESSIONS", 3)
+    monkeypatch.setattr(acceptor, "MAX_SESSIONS", 3)
     with (
         scene.server() as server,
         dialled(server.address[1]),

@@ -56,6 +56,7 @@ def test_run_prints_what_programs_need() -> None:
     assert result["max_fixed_point_error"] >= 0
     for phase in ("offline", "online"):
         cost = result[phase]
+        assert cost.pop("bytes_dealer") == 0
         assert set(cost) == {"seconds", "bytes_client", "bytes_server", "rounds", "peak_rss_mb"}
         assert min(cost.values()) > 0
     assert result["layers"]

@@ -14,5 +14,5 @@ pub mod session;
 mod store;
 
 pub use error::{Error, PeerMisbehaved};
-pub use report::{LayerCost, Observer, Phase, PhaseCost, Report, Silent};
+pub use report::{Counterpart, LayerCost, Observer, Phase, PhaseCost, Report, Silent};
 pub use store::{MaterialId, Metadata, Store, StoreError};

@@ -17,6 +17,16 @@ pub enum Phase {
     Online,
 }
 
+/// At the other end of the link that a job's traffic went over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counterpart {
+    /// The other party.
+    Party,
+    /// A dealer.
+    Dealer,
+}
+
 /// Hears of progress; a job calls it from its own thread.
 pub trait Observer {
     /// `done` of `total` steps of `phase` are finished; `next` names the step that starts.
@@ -69,6 +79,8 @@ pub struct LayerCost {
 pub struct Report {
     /// Which job.
     pub phase: Phase,
+    /// Whom it exchanged messages with.
+    pub counterpart: Counterpart,
     /// The whole.
     pub total: PhaseCost,
     /// The parts.
@@ -78,6 +90,7 @@ pub struct Report {
 /// Takes a job's measurements as it goes.
 pub(crate) struct Recorder {
     phase: Phase,
+    counterpart: Counterpart,
     started: Instant,
     start_cost: privet_channel::Cost,
     layers: Vec<LayerCost>,
@@ -85,8 +98,12 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn start(phase: Phase, channel: &Channel) -> Self {
+        Self::start_with(Counterpart::Party, phase, channel)
+    }
+
+    pub(crate) fn start_with(counterpart: Counterpart, phase: Phase, channel: &Channel) -> Self {
         memory::reset_peak();
-        Self { phase, started: Instant::now(), start_cost: channel.cost(), layers: Vec::new() }
+        Self { phase, counterpart, started: Instant::now(), start_cost: channel.cost(), layers: Vec::new() }
     }
 
     /// Runs `work` on `channel` and books what it costs under `name`.
@@ -121,6 +138,6 @@ impl Recorder {
             rounds: cost.rounds,
             peak_rss_mb: memory::peak_mb(),
         };
-        Report { phase: self.phase, total, layers: self.layers }
+        Report { phase: self.phase, counterpart: self.counterpart, total, layers: self.layers }
     }
 }

@@ -42,6 +42,9 @@ impl Dialer {
     }
 }
 
+/// What a deal was, for Python.
+type Deal = (String, String, u64, u64, f64, f64);
+
 /// Deals material to pairs of parties.
 #[pyclass(frozen)]
 pub(crate) struct Dealer(session::Dealer);
@@ -54,11 +57,14 @@ impl Dealer {
         Self(session::Dealer::new(most_bytes, Duration::from_secs_f64(patience)))
     }
 
-    /// Serves one party's deal: model, piece and bytes to client and server if this call dealt, `None` if that of the
-    /// other party did.
-    fn serve(&self, py: Python<'_>, connection: &Connection) -> Result<Option<(String, String, u64, u64)>, Failure> {
+    /// Serves one party's deal: model, piece, bytes to client and to server, seconds and peak memory in MB if this call
+    /// dealt, `None` if that of the other party did.
+    fn serve(&self, py: Python<'_>, connection: &Connection) -> Result<Option<Deal>, Failure> {
         let channel = connection.take()?;
         let dealt = py.detach(|| self.0.serve(channel))?;
-        Ok(dealt.map(|dealt| (dealt.model, dealt.material.into(), dealt.bytes[0], dealt.bytes[1])))
+        Ok(dealt.map(|dealt| {
+            let session::Dealt { model, material, bytes: [to_client, to_server], seconds, peak_rss_mb } = dealt;
+            (model, material.into(), to_client, to_server, seconds, peak_rss_mb)
+        }))
     }
 }

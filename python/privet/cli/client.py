@@ -13,9 +13,9 @@ from rich.console import Console
 
 from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
-from privet.cli.server import parse_address
 from privet.errors import Misuse
 from privet.serve import Client, Credentials, Result
+from privet.serve.address import split_address
 
 
 def client(
@@ -37,6 +37,8 @@ def client(
     suite: options.Suite = "gmw",
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
+    correlations: options.Correlations = "parties",
+    dealer: options.Dealer = None,
     link: options.Link = None,
     server_name: Annotated[
         str | None, typer.Option(help="Name in the server's certificate, if it is not the host's.")
@@ -49,7 +51,7 @@ def client(
     """Get a private prediction, or make material for later ones; the input stays on this host."""
     if input is None and not prepare:
         raise Misuse("give --input for a prediction, or --prepare N to make material for later")
-    host, port = parse_address(address)
+    host, port = split_address(address)
     console = show.make_console()
     names = read_labels(labels, None)
     with (
@@ -63,6 +65,8 @@ def client(
             suite=suite,
             rounds=rounds,
             truncation=truncation,
+            correlations=correlations,
+            dealer=dealer,
             link=link,
             server_name=server_name,
             timeout=timeout,
@@ -87,6 +91,7 @@ def client(
             show.layers(console, result.layers)
     depth = show.rounds(session.rounds, session.link, rounds == "auto")
     console.print(f"Suite {session.suite}, {depth}, program {session.program_hash[:16]}.")
+    show.trust(console, session.trust)
     console.print(f"Material for {ready} more inferences is ready in {state}.")
 
 
@@ -97,6 +102,8 @@ def _as_object(
         "model": session.program.model,
         "suite": session.suite,
         "rounds": session.rounds,
+        "correlations": session.correlations,
+        "trust": session.trust,
         "link": show.link_fields(session.link),
         "program_hash": session.program_hash,
         "server": session.server_fingerprint,

@@ -35,7 +35,7 @@ def keys(
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """Make a private certificate authority, and a certificate for the server and the client."""
+    """Make a private certificate authority, and a certificate for each party."""
     paths = make(directory, server_name or (), days=days, keep_ca_key=keep_ca_key, force=force)
     if as_json:
         typer.echo(json.dumps(_as_object(paths)))
@@ -56,6 +56,7 @@ def _as_object(paths: KeyPaths) -> dict[str, object]:
         "ca_key": str(paths.ca_key) if paths.ca_key else None,
         "server": party(paths.server_certificate, paths.server_key),
         "client": party(paths.client_certificate, paths.client_key),
+        "dealer": party(paths.dealer_certificate, paths.dealer_key),
     }
 
 
@@ -64,9 +65,11 @@ def _show(paths: KeyPaths) -> None:
     for party, certificate, key in (
         ("server", paths.server_certificate, paths.server_key),
         ("client", paths.client_certificate, paths.client_key),
+        ("dealer", paths.dealer_certificate, paths.dealer_key),
     ):
         files = " ".join(escape(str(path)) for path in (paths.ca, certificate, key))
-        console.print(f"The [bold]{party}[/] needs {files}")
+        who = "A dealer, if you use one," if party == "dealer" else f"The [bold]{party}[/]"
+        console.print(f"{who} needs {files}")
         console.print(f"  certificate's SHA-256 {fingerprint(certificate)}", style="dim")
     if paths.ca_key:
         warning = f"{paths.ca_key} can issue certificates that both parties trust: move it away."

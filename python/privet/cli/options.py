@@ -35,6 +35,16 @@ Truncation = Annotated[
         "costs a comparison, and keeps a client that repeats an input from learning by the errors."
     ),
 ]
+Correlations = Annotated[
+    str,
+    typer.Option(
+        help="Who makes material: the two `parties`, or a `dealer` that must collude with neither."
+    ),
+]
+Dealer = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Where the dealer listens, for dealt material."),
+]
 Calibration = Annotated[
     Path | None,
     typer.Option(

@@ -29,6 +29,7 @@ def run(
     scale: options.Scale = 12,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
+    correlations: options.Correlations = "parties",
     link: options.Link = None,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
@@ -52,6 +53,7 @@ def run(
             scale=scale,
             rounds=rounds,
             truncation=truncation,
+            correlations=correlations,
             link=link,
             calibration=samples,
             input_range=input_range,
@@ -71,6 +73,8 @@ def run(
     show.prediction(console, result.outputs, names, probabilities=result.probabilities)
     _verdict(console, result, chosen=rounds == "auto")
     show.costs(console, result.offline, result.online)
+    if result.dealer is not None:
+        show.dealer(console, result.dealer)
     if layers:
         show.layers(console, result.layers)
 
@@ -83,6 +87,8 @@ def as_object(result: Run) -> dict[str, Any]:
         "suite": result.suite,
         "rounds": result.rounds,
         "truncation": result.truncation,
+        "correlations": result.correlations,
+        "trust": result.trust,
         "program_hash": result.program_hash,
         "link": show.link_fields(result.link),
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
@@ -90,6 +96,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "max_abs_error": result.max_abs_error,
         "max_fixed_point_error": result.max_fixed_point_error,
         "offline": asdict(result.offline),
+        "dealer": asdict(result.dealer) if result.dealer else None,
         "online": asdict(result.online),
         "layers": [asdict(layer) for layer in result.layers],
     }
@@ -110,5 +117,7 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
     rounds = show.rounds(result.rounds, result.link, chosen)
     console.print(
         f"Suite {result.suite}, {rounds}, {result.truncation} truncation, program "
-        f"{result.program_hash[:16]}; two processes over TLS on this machine."
+        f"{result.program_hash[:16]}; {'two' if result.dealer is None else 'three'} processes over "
+        "TLS on this machine."
     )
+    show.trust(console, result.trust)

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from privet.cli import options, show
 from privet.cli.inputs import read_samples
-from privet.errors import Misuse
 from privet.serve import Credentials, Finished, Server
+from privet.serve.address import split_address
 from privet.serve.catalog import compile_once
 
 
@@ -25,6 +25,7 @@ def server(
         str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
     ] = "127.0.0.1:7400",
     state: options.State = Path("privet-state"),
+    dealer: options.Dealer = None,
     bits: options.Bits = 37,
     scale: options.Scale = 12,
     calibration: options.Calibration = None,
@@ -36,7 +37,7 @@ def server(
     as_json: options.AsJson = False,
 ) -> None:
     """Serve a model: clients learn predictions, the server learns nothing of their inputs."""
-    host, port = parse_address(listen)
+    host, port = split_address(listen)
     samples = read_samples(calibration) if calibration else None
     program, weights = compile_once(
         model,
@@ -57,6 +58,7 @@ def server(
     with Server(
         Credentials.from_directory(keys, "server"),
         state=state,
+        dealer=dealer,
         host=host,
         port=port,
         timeout=timeout,
@@ -73,14 +75,6 @@ def server(
             serving.serve_forever()
         except KeyboardInterrupt:
             console.print("Stopped.") if not as_json else _say(event="stopped")
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`; an IPv6 host is written in brackets."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise Misuse(f"{text!r} is not HOST:PORT, such as localhost:7400 or [::1]:7400")
-    return host.strip("[]"), int(port)
 
 
 def _tell(console: Console, finished: Finished, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from privet.serve import LayerCost, Link, PhaseCost
+from privet.serve import DealerCost, LayerCost, Link, PhaseCost
 from privet.serve.client import Progress as Listener
 
 Array = npt.NDArray[np.generic]
@@ -107,6 +107,20 @@ def rounds(depth: str, link: Link | None, chosen: bool) -> str:
     """The depth of comparisons, whether it was chosen here, and the shaped link if there is one."""
     text = f"{depth} rounds" + (" (chosen)" if chosen else "")
     return text if link is None else f"{text} over a link of {_link(link)}"
+
+
+def dealer(console: Console, cost: DealerCost) -> None:
+    """What a dealer did for one piece, beside the parties' own costs."""
+    console.print(
+        f"The dealer sent {size(cost.bytes_client)} to the client and {size(cost.bytes_server)} to "
+        f"the server in {cost.seconds:.3f} s; its memory peaked at {cost.peak_rss_mb:.0f} MB."
+    )
+
+
+def trust(console: Console, caution: str | None) -> None:
+    """What a result rests on beyond the two parties, if anything."""
+    if caution is not None:
+        console.print(f"[bold yellow]Weaker trust:[/] {caution}.")
 
 
 def _link(link: Link) -> str:

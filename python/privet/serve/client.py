@@ -19,6 +19,7 @@ from privet.executor.codec import Inputs
 from privet.program import Program
 from privet.serve.costs import LayerCost, PhaseCost, read_report
 from privet.serve.credentials import Credentials
+from privet.serve.dealer import TRUST, dialer
 from privet.suites import check_suite, gmw
 
 Link = _native.Link
@@ -58,6 +59,9 @@ class Client:
     `link`, `auto` prefers a depth that material is ready for, then goes by the network's measured
     round trip; on one machine it is `linear`. The attribute `rounds` tells the choice.
 
+    `correlations="dealer"` has material made by the dealer at `dealer` (`HOST:PORT`), whom the
+    server must use as well: cheaper, but the dealer must collude with neither party.
+
     Nothing that the server sends can make the client reveal its input: a wrong program gives wrong
     predictions, so pin the hash if you rely on them.
 
@@ -78,25 +82,31 @@ class Client:
         suite: str = "gmw",
         rounds: str = gmw.AUTO,
         truncation: str = "one-bit",
+        correlations: str = "parties",
+        dealer: str | None = None,
         link: Link | str | None = None,
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
         check_suite(suite)
+        if correlations == "dealer" and dealer is None:
+            raise Misuse("dealt material needs a dealer: say where it listens, HOST:PORT")
         native = credentials.native
         self.link = Link(link) if isinstance(link, str) else link
         connection = _native.Connection.connect(
             host, port, native, server_name or host, timeout, self.link
         )
         connection.set_timeout(timeout)
-        self._session = _native.Client(connection, str(Path(state) / "client"))
+        way = dialer(dealer, credentials, timeout, self.link)
+        self._session = _native.Client(connection, str(Path(state) / "client"), way)
         self.suite = suite
+        self.correlations = correlations
         self.server_fingerprint = connection.peer
         self._costs: dict[str, tuple[PhaseCost, tuple[LayerCost, ...]]] = {}
         try:
             public = self._session.describe(model)
             self.program = Program.from_public_bytes(public)
-            plans = gmw.plans(public, rounds, truncation)
+            plans = gmw.plans(public, rounds, truncation, correlations)
             self.rounds = self._choose(plans, connection.rtt)
             self._plan = plans[self.rounds]
             if program_hash is not None and program_hash != self._plan.program_hash:
@@ -114,6 +124,11 @@ class Client:
             return gmw.quickest(plans, self.link)
         stocked = {depth: plan for depth, plan in plans.items() if self._session.ready(plan)}
         return gmw.quickest(stocked or plans, _network(rtt))
+
+    @property
+    def trust(self) -> str | None:
+        """What results rest on beyond the two parties; None where they need nobody else."""
+        return TRUST if self.correlations == "dealer" else None
 
     @property
     def program_hash(self) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 class PhaseCost:
     """Cost of the offline or the online phase.
 
-    `bytes_client` and `bytes_server` are what each party sent, frame headers included and TLS not;
+    `bytes_client` and `bytes_server` are what each party sent, frame headers included and TLS not,
+    `bytes_dealer` what a dealer sent to the party that measured;
     `rounds` how often a party turned to waiting; `peak_rss_mb` the largest resident memory of a
     party's process in MB, 0 where the system does not tell.
     """
@@ -21,6 +22,7 @@ class PhaseCost:
     bytes_server: int
     rounds: int
     peak_rss_mb: float
+    bytes_dealer: int = 0
 
     def __add__(self, other: PhaseCost) -> PhaseCost:
         return PhaseCost(
@@ -29,7 +31,18 @@ class PhaseCost:
             self.bytes_server + other.bytes_server,
             self.rounds + other.rounds,
             max(self.peak_rss_mb, other.peak_rss_mb),
+            self.bytes_dealer + other.bytes_dealer,
         )
+
+
+@dataclass(frozen=True)
+class DealerCost:
+    """Cost of one deal as the dealer saw it; bytes are what it sent to each party."""
+
+    bytes_client: int
+    bytes_server: int
+    seconds: float
+    peak_rss_mb: float
 
 
 @dataclass(frozen=True)
@@ -43,14 +56,15 @@ class LayerCost:
     bytes_client: int
     bytes_server: int
     rounds: int
+    bytes_dealer: int = 0
 
 
 def read_report(text: str, *, by_server: bool = False) -> tuple[PhaseCost, tuple[LayerCost, ...]]:
     """A native report, which tells sent from received, as costs that tell client from server."""
     report = json.loads(text)
-    total = report["total"]
+    total, dealt = report["total"], report["counterpart"] == "dealer"
     phase = PhaseCost(
-        **_traffic(total, by_server),
+        **_traffic(total, by_server, dealt),
         seconds=total["seconds"],
         rounds=total["rounds"],
         peak_rss_mb=round(total["peak_rss_mb"], 1),
@@ -62,15 +76,16 @@ def read_report(text: str, *, by_server: bool = False) -> tuple[PhaseCost, tuple
             phase=layer["phase"],
             seconds=layer["seconds"],
             rounds=layer["rounds"],
-            **_traffic(layer, by_server),
+            **_traffic(layer, by_server, dealt),
         )
         for layer in report["layers"]
     )
     return phase, layers
 
 
-def _traffic(cost: dict[str, Any], by_server: bool) -> dict[str, int]:
+def _traffic(cost: dict[str, Any], by_server: bool, dealt: bool) -> dict[str, int]:
     sent, received = cost["bytes_sent"], cost["bytes_received"]
+    received, dealer = (0, received) if dealt else (received, 0)
     if by_server:
-        return {"bytes_client": received, "bytes_server": sent}
-    return {"bytes_client": sent, "bytes_server": received}
+        return {"bytes_client": received, "bytes_server": sent, "bytes_dealer": dealer}
+    return {"bytes_client": sent, "bytes_server": received, "bytes_dealer": dealer}

@@ -24,7 +24,7 @@ class Credentials:
 
     @classmethod
     def from_directory(
-        cls, directory: str | os.PathLike[str], role: Literal["client", "server"]
+        cls, directory: str | os.PathLike[str], role: Literal["client", "server", "dealer"]
     ) -> Credentials:
         """The files that `privet keys` wrote into `directory`."""
         folder = Path(directory)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -25,7 +25,7 @@ from privet.executor.ranges import Calibration
 from privet.executor.reference import random_inputs, run_plaintext
 from privet.graph import ModelSource
 from privet.serve.client import Link, Progress
-from privet.serve.costs import LayerCost, PhaseCost
+from privet.serve.costs import DealerCost, LayerCost, PhaseCost
 from privet.suites import check_suite, gmw
 
 Array = npt.NDArray[np.generic]
@@ -36,7 +36,8 @@ class Run:
     """A private inference beside its two references.
 
     `rounds` is the depth of comparisons, as it was given or chosen; `link` what the connection was
-    shaped to.
+    shaped to. `correlations` tells who made the material; if a dealer did, `dealer` is its cost and
+    `trust` what the result rests on beyond the two parties.
 
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
@@ -48,6 +49,8 @@ class Run:
     suite: str
     rounds: str
     truncation: str
+    correlations: str
+    trust: str | None
     link: Link | None
     program_hash: str
     outputs: dict[str, Array]
@@ -58,6 +61,7 @@ class Run:
     max_fixed_point_error: int
     offline: PhaseCost
     online: PhaseCost
+    dealer: DealerCost | None
     layers: tuple[LayerCost, ...]
 
 
@@ -70,6 +74,7 @@ def run(
     scale: int = 12,
     rounds: str = gmw.AUTO,
     truncation: str = "one-bit",
+    correlations: str = "parties",
     link: Link | str | None = None,
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
@@ -83,7 +88,8 @@ def run(
     works on the model at hand; a real server has only its own calibration inputs.
 
     `link` delays both directions and limits their bandwidth for real, as `Client` says; with
-    `rounds="auto"` the depth of comparisons follows from it.
+    `rounds="auto"` the depth of comparisons follows from it. `correlations="dealer"` has a third
+    process deal the material.
 
     # Errors
     Those of `privet.compile`; `InputError`; `PeerError` if a party fails.
@@ -105,8 +111,14 @@ def run(
         )
     )
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
-        options = {"suite": suite, "rounds": rounds, "truncation": truncation, "link": link}
-        integers, found = _two_processes(Path(folder), compiled, named, options, timeout, progress)
+        options = {
+            "suite": suite,
+            "rounds": rounds,
+            "truncation": truncation,
+            "correlations": correlations,
+            "link": link,
+        }
+        integers, found = _processes(Path(folder), compiled, named, options, timeout, progress)
     return _compare(compiled, named, integers, {**options, **found})
 
 
@@ -173,7 +185,7 @@ def _compare(
     )
 
 
-def _two_processes(
+def _processes(
     folder: Path,
     compiled: Compiled,
     inputs: Mapping[str, Array],
@@ -185,14 +197,18 @@ def _two_processes(
     compiled.save(folder / "program")
     keys.make(folder / "keys", ())
     np.savez(folder / "inputs.npz", *inputs.values())
-    common = {"keys": str(folder / "keys"), "timeout": timeout}
+    common: dict[str, Any] = {"keys": str(folder / "keys"), "timeout": timeout}
     files = {
         "program": str(folder / "program" / "program.json"),
         "weights": str(folder / "program" / "weights.safetensors"),
     }
-    with _party(
-        folder, {"role": "server", "state": str(folder / "s"), **files, **common}
-    ) as server:
+    with ExitStack() as running:
+        dealer = None
+        if options["correlations"] == "dealer":
+            dealer = running.enter_context(_party(folder, {"role": "dealer", **common}))
+            common["dealer"] = f"127.0.0.1:{_await(dealer, 'listening')['port']}"
+        job = {"role": "server", "state": str(folder / "s"), **files, **common}
+        server = running.enter_context(_party(folder, job))
         listening = _await(server, "listening")
         job = {
             "role": "client",
@@ -204,9 +220,10 @@ def _two_processes(
             "link": str(options["link"]) if options["link"] else None,
             **common,
         }
-        with _party(folder, job) as client:
-            result = _await(client, "result", progress)
+        client = running.enter_context(_party(folder, job))
+        result = _await(client, "result", progress)
         theirs = [_await(server, kind)["cost"] for kind in ("prepared", "inferred")]
+        dealt = DealerCost(**_await(dealer, "dealt")["cost"]) if dealer else None
     with np.load(folder / "result.npz") as revealed:
         integers = [revealed[name] for name in revealed.files]
     phases = [
@@ -214,8 +231,8 @@ def _two_processes(
         for phase, cost in zip(("offline", "online"), theirs, strict=True)
     ]
     layers = tuple(LayerCost(**layer) for layer in result["layers"])
-    found = {"rounds": result["rounds"], "offline": phases[0], "online": phases[1]}
-    return integers, {**found, "layers": layers}
+    found = {"rounds": result["rounds"], "trust": result["trust"], "dealer": dealt}
+    return integers, {**found, "offline": phases[0], "online": phases[1], "layers": layers}
 
 
 def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:

@@ -18,6 +18,7 @@ from privet.errors import PrivetError
 from privet.program import Program, Weights
 from privet.serve.client import Client
 from privet.serve.credentials import Credentials
+from privet.serve.dealer import Dealer, Dealt
 from privet.serve.server import Finished, Server
 
 
@@ -38,7 +39,11 @@ def serve(job: dict[str, Any]) -> None:
     program = Program.from_public_bytes(Path(job["program"]).read_bytes())
     credentials = Credentials.from_directory(job["keys"], "server")
     with Server(
-        credentials, state=job["state"], timeout=job["timeout"], on_finished=on_finished
+        credentials,
+        state=job["state"],
+        dealer=job.get("dealer"),
+        timeout=job["timeout"],
+        on_finished=on_finished,
     ) as server:
         server.add(program, Weights.load(job["weights"]))
         server.start()
@@ -62,6 +67,8 @@ def query(job: dict[str, Any]) -> None:
             suite=job["suite"],
             rounds=job["rounds"],
             truncation=job["truncation"],
+            correlations=job["correlations"],
+            dealer=job.get("dealer"),
             link=job["link"],
             timeout=job["timeout"],
         ) as client,
@@ -72,17 +79,34 @@ def query(job: dict[str, Any]) -> None:
     _say(
         "result",
         rounds=client.rounds,
+        trust=client.trust,
         offline=asdict(result.offline) if result.offline else None,
         online=asdict(result.online),
         layers=[asdict(layer) for layer in result.layers],
     )
 
 
+def deal(job: dict[str, Any]) -> None:
+    """Deals until standard input closes."""
+
+    def on_dealt(dealt: Dealt) -> None:
+        if dealt.error is not None:
+            _say("failed", type=type(dealt.error).__name__, message=str(dealt.error))
+        elif dealt.cost is not None:
+            _say("dealt", cost=asdict(dealt.cost))
+
+    credentials = Credentials.from_directory(job["keys"], "dealer")
+    with Dealer(credentials, timeout=job["timeout"], on_dealt=on_dealt) as dealer:
+        dealer.start()
+        _say("listening", port=dealer.address[1])
+        sys.stdin.read()
+
+
 def main() -> int:
     """Runs the job named on the command line."""
     job = json.loads(Path(sys.argv[1]).read_text())
     try:
-        {"server": serve, "client": query}[job["role"]](job)
+        {"server": serve, "client": query, "dealer": deal}[job["role"]](job)
     except PrivetError as error:
         _say("failed", type=type(error).__name__, message=str(error))
         return 1

@@ -20,6 +20,10 @@ Truncation = Literal["one-bit", "exact"]
 """What becomes of the carry that a truncation drops: lost for free, or computed."""
 
 
+Correlations = Literal["parties", "dealer"]
+"""Who makes material: the two parties, or a dealer that must collude with neither."""
+
+
 @dataclass(frozen=True)
 class LinearForecast:
     """The offline half of one linear layer: ciphertexts and bytes each way."""
@@ -42,6 +46,8 @@ class Forecast:
     correlations: dict[str, int]
     offline_bytes_client: int
     offline_bytes_server: int
+    dealer_bytes_client: int
+    dealer_bytes_server: int
     online_bytes_client: int
     online_bytes_server: int
     online_rounds: int
@@ -49,7 +55,9 @@ class Forecast:
     material_bytes_server: int
 
 
-def plan(public: bytes, rounds: str, truncation: str = "one-bit") -> Plan:
+def plan(
+    public: bytes, rounds: str, truncation: str = "one-bit", correlations: str = "parties"
+) -> Plan:
     """Plans a program's public half.
 
     # Errors
@@ -62,17 +70,24 @@ def plan(public: bytes, rounds: str, truncation: str = "one-bit") -> Plan:
         raise Misuse(
             f"truncation is {truncation!r}; {' or '.join(get_args(Truncation))} is possible"
         )
-    return Plan(public, rounds, truncation)
+    if correlations not in get_args(Correlations):
+        raise Misuse(
+            f"correlations come from {correlations!r}; {' or '.join(get_args(Correlations))} is "
+            "possible"
+        )
+    return Plan(public, rounds, truncation, correlations)
 
 
-def plans(public: bytes, rounds: str, truncation: str = "one-bit") -> dict[str, Plan]:
+def plans(
+    public: bytes, rounds: str, truncation: str = "one-bit", correlations: str = "parties"
+) -> dict[str, Plan]:
     """The plans that `rounds` leaves to choose from, by their depth: one, or with `auto` all.
 
     # Errors
     As `plan`.
     """
     depths = get_args(Rounds) if rounds == AUTO else (rounds,)
-    return {depth: plan(public, depth, truncation) for depth in depths}
+    return {depth: plan(public, depth, truncation, correlations) for depth in depths}
 
 
 def quickest(plans: Mapping[str, Plan], link: Link | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from privet.keys import KeyPaths, fingerprint, make
+from privet.keys import DEALER_NAME, KeyPaths, fingerprint, make
 
 GREETING = b"hello from the server"
 
@@ -131,7 +131,32 @@ def test_a_client_cannot_pose_as_the_server(keys: KeyPaths) -> None:
         shake(posing, client_side(keys), "localhost")
 
 
-def test_a_server_cannot_pose_as_a_client(keys: KeyPaths) -> None:
-    posing = context(ssl.Purpose.SERVER_AUTH, keys.ca, (keys.server_certificate, keys.server_key))
+def dealer_side(keys: KeyPaths) -> ssl.SSLContext:
+    pair = (keys.dealer_certificate, keys.dealer_key)
+    return context(ssl.Purpose.CLIENT_AUTH, keys.ca, pair)
+
+
+@pytest.mark.parametrize("party", ["client", "server"])
+def test_both_parties_reach_the_dealer_under_their_own_certificates(
+    keys: KeyPaths, party: str
+) -> None:
+    certificate, key = getattr(keys, f"{party}_certificate"), getattr(keys, f"{party}_key")
+    asking = context(ssl.Purpose.SERVER_AUTH, keys.ca, (certificate, key))
+    seen = shake(dealer_side(keys), asking, DEALER_NAME)
+    assert seen.client_fingerprint == fingerprint(certificate)
+
+
+def test_a_server_cannot_pose_as_the_dealer(keys: KeyPaths) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
+        shake(server_side(keys), client_side(keys), DEALER_NAME)
+
+
+def test_the_dealer_cannot_pose_as_the_server(keys: KeyPaths) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError, match=r"mismatch|not valid for"):
+        shake(dealer_side(keys), client_side(keys), "localhost")
+
+
+def test_the_dealer_cannot_pose_as_a_client(keys: KeyPaths) -> None:
+    posing = context(ssl.Purpose.SERVER_AUTH, keys.ca, (keys.dealer_certificate, keys.dealer_key))
     with pytest.raises((ssl.SSLError, OSError)):
         shake(server_side(keys), posing, "localhost")

@@ -28,13 +28,15 @@ def names(path: Path) -> list[str]:
     return [str(name.value) for name in extension]
 
 
-def test_writes_exactly_the_five_files(tmp_path: Path) -> None:
+def test_writes_exactly_the_seven_files(tmp_path: Path) -> None:
     paths = make(tmp_path / "keys")
     assert paths.ca_key is None
     assert sorted(path.name for path in (tmp_path / "keys").iterdir()) == [
         "ca.pem",
         "client.key",
         "client.pem",
+        "dealer.key",
+        "dealer.pem",
         "server.key",
         "server.pem",
     ]
@@ -43,7 +45,7 @@ def test_writes_exactly_the_five_files(tmp_path: Path) -> None:
 def test_only_the_owner_reads_keys_whatever_the_umask(tmp_path: Path, lax_umask: None) -> None:
     paths = make(tmp_path / "deep" / "keys", keep_ca_key=True)
     assert paths.ca_key is not None
-    for key in (paths.server_key, paths.client_key, paths.ca_key):
+    for key in (paths.server_key, paths.client_key, paths.dealer_key, paths.ca_key):
         assert mode(key) == 0o600
     assert mode(paths.ca) == 0o644
     assert mode(tmp_path / "deep" / "keys") == 0o700
@@ -56,13 +58,14 @@ def test_each_key_belongs_to_its_certificate_alone(tmp_path: Path) -> None:
         (paths.ca, paths.ca_key),
         (paths.server_certificate, paths.server_key),
         (paths.client_certificate, paths.client_key),
+        (paths.dealer_certificate, paths.dealer_key),
     ]
     fingerprints = set()
     for certificate, key in pairs:
         private = load_pem_private_key(key.read_bytes(), password=None)
         assert private.public_key() == load(certificate).public_key()
         fingerprints.add(fingerprint(certificate))
-    assert len(fingerprints) == 3
+    assert len(fingerprints) == 4
 
 
 def test_both_parties_are_signed_by_the_authority(tmp_path: Path) -> None:
@@ -71,14 +74,16 @@ def test_both_parties_are_signed_by_the_authority(tmp_path: Path) -> None:
         load(certificate).verify_directly_issued_by(load(paths.ca))
 
 
-def test_certificates_are_for_one_purpose_only(tmp_path: Path) -> None:
+def test_certificates_are_for_their_purposes_only(tmp_path: Path) -> None:
     paths = make(tmp_path)
-    for certificate, purpose in (
-        (paths.server_certificate, ExtendedKeyUsageOID.SERVER_AUTH),
-        (paths.client_certificate, ExtendedKeyUsageOID.CLIENT_AUTH),
+    serves, asks = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+    for certificate, purposes in (
+        (paths.server_certificate, [serves, asks]),
+        (paths.client_certificate, [asks]),
+        (paths.dealer_certificate, [serves]),
     ):
         extensions = load(certificate).extensions
-        assert list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [purpose]
+        assert list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == purposes
         assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
         assert not extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
     authority = load(paths.ca).extensions.get_extension_for_class(x509.BasicConstraints).value

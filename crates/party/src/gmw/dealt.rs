@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::plan::LinearLayer;
 use super::prepare::uniform;
 use super::{ClientMaterial, Plan, ServerMaterial, evaluate};
-use crate::report::Recorder;
+use crate::report::{Counterpart, Recorder};
 use crate::{Error, MaterialId, Observer, Phase, Report};
 
 /// Bytes of a seed's message.
@@ -107,7 +107,7 @@ pub fn prepare_client(
     weights: &mut dyn MaskedWeights,
     observer: &mut dyn Observer,
 ) -> Result<(ClientMaterial, Report), Error> {
-    let mut recorder = Recorder::start(Phase::Offline, dealer);
+    let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
     let total = plan.linear().len() + 1;
     observer.progress(Phase::Offline, 0, total, "correlations");
     let seed = recorder.layer("correlations", "deal", dealer, receive_seed)?;
@@ -136,7 +136,7 @@ pub fn prepare_server(
     mask: &WeightMask,
     observer: &mut dyn Observer,
 ) -> Result<(ServerMaterial, Report), Error> {
-    let mut recorder = Recorder::start(Phase::Offline, dealer);
+    let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
     let total = plan.linear().len() + 1;
     let (demand, ring) = (plan.online_cost().demand, ring(plan));
     observer.progress(Phase::Offline, 0, total, "correlations");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::messages;
 use crate::gmw::{self, Correlations, Options, Plan};
-use crate::{Error, MaterialId, PeerMisbehaved};
+use crate::{Error, MaterialId, PeerMisbehaved, memory};
 
 /// Opens a link to the dealer; a party calls it for each deal.
 pub type Connect = Arc<dyn Fn() -> Result<Channel, Error> + Send + Sync>;
@@ -83,7 +83,7 @@ impl Party {
 }
 
 /// What a dealer made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Dealt {
     /// The model's name.
     pub model: String,
@@ -91,6 +91,10 @@ pub struct Dealt {
     pub material: MaterialId,
     /// Bytes sent to the client and to the server.
     pub bytes: [u64; 2],
+    /// How long it took, from the second party's arrival to the last byte.
+    pub seconds: f64,
+    /// Largest resident memory of the dealer's process meanwhile, in MB; 0 where the system does not tell.
+    pub peak_rss_mb: f64,
 }
 
 /// A dealer: makes the two halves of material for parties that trust it not to collude with the other one.
@@ -187,6 +191,8 @@ impl Dealer {
             Half::Client => (first, second),
             Half::Server => (second, first),
         };
+        let started = Instant::now();
+        memory::reset_peak();
         let request = |problem: String| Error::from(PeerMisbehaved::Request(problem));
         let program = Program::parse(&server.public.take().unwrap_or_default())?;
         if program.hash().to_string() != client.ask.program {
@@ -203,7 +209,13 @@ impl Dealer {
             return Err(request(text));
         }
         gmw::deal(&mut client.channel, &mut server.channel, &plan)?;
-        Ok(Dealt { model: plan.program().model().to_owned(), material: client.ask.material.clone(), bytes })
+        Ok(Dealt {
+            model: plan.program().model().to_owned(),
+            material: client.ask.material.clone(),
+            bytes,
+            seconds: started.elapsed().as_secs_f64(),
+            peak_rss_mb: memory::peak_mb(),
+        })
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<MaterialId, Party>> {

@@ -7,9 +7,11 @@ use std::collections::HashSet;
 
 use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
-use privet_party::Silent;
-use privet_party::gmw::{self, ClientMaterial, Model, Options, Plan, Rounds, ServerMaterial};
+use privet_party::gmw::{
+    self, ClientMaterial, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, WeightMask,
+};
 use privet_party::session::Client;
+use privet_party::{Error, Silent};
 use privet_prg::{Prg, Seed};
 use privet_ring::Modulus;
 
@@ -193,12 +195,38 @@ fn prepared(plan: &Plan, model: &Model) -> Halves {
     )
 }
 
-#[test]
-fn masks_and_shares_of_products_are_uniform() {
-    let plan = RESIDUAL.plan(Rounds::Log);
-    let ring = Modulus::new(plan.program().ring_bits());
-    let (ours, theirs) = prepared(&plan, &RESIDUAL.model(&plan));
-    for vector in ours.masks.iter().chain(&ours.shares).chain(&theirs.shares) {
+fn random_mask() -> WeightMask {
+    WeightMask::from_seed(Prg::from_os().expect("entropy").seed())
+}
+
+/// Hidden weights in memory.
+struct Layers(Vec<Vec<u64>>);
+
+impl MaskedWeights for Layers {
+    fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error> {
+        Ok(self.0[index].clone())
+    }
+}
+
+/// As [`prepared`], by a dealer; the server hides its weights by `mask`.
+fn dealt(plan: &Plan, model: &Model, mask: &WeightMask) -> Halves {
+    let ((mut near, mut dealer_near), (mut far, mut dealer_far)) = (pair(), pair());
+    let mut hidden = Layers(mask.hide(plan, model.weights()).collect());
+    let (halves, dealt) = both(
+        || {
+            both(
+                || gmw::prepare_client_dealt(&mut near, plan, &mut hidden, &mut Silent).expect("material").0,
+                || gmw::prepare_server_dealt(&mut far, plan, mask, &mut Silent).expect("material").0,
+            )
+        },
+        || gmw::deal(&mut dealer_near, &mut dealer_far, plan),
+    );
+    dealt.expect("a deal");
+    halves
+}
+
+fn assert_uniform<'a>(ring: Modulus, vectors: impl IntoIterator<Item = &'a Vec<u64>>) {
+    for vector in vectors {
         let ones = vector.iter().map(|word| u64::from(word.count_ones())).sum();
         assert!(is_balanced(ones, (vector.len() * ring.bits() as usize) as u64));
         assert!(vector.iter().all(|&word| word == ring.reduce(word)));
@@ -206,19 +234,59 @@ fn masks_and_shares_of_products_are_uniform() {
 }
 
 #[test]
+fn masks_and_shares_of_products_are_uniform() {
+    let plan = RESIDUAL.plan(Rounds::Log);
+    let (ring, model) = (Modulus::new(plan.program().ring_bits()), RESIDUAL.model(&plan));
+    for (ours, theirs) in [prepared(&plan, &model), dealt(&plan, &model, &random_mask())] {
+        assert_uniform(ring, ours.masks.iter().chain(&ours.shares).chain(&theirs.shares));
+    }
+}
+
+#[test]
+fn hidden_weights_are_uniform_and_others_under_another_mask() {
+    let plan = RESIDUAL.plan(Rounds::Log);
+    let (ring, model) = (Modulus::new(plan.program().ring_bits()), RESIDUAL.model(&plan));
+    let hidden = || random_mask().hide(&plan, model.weights()).collect::<Vec<_>>();
+    let (one, other) = (hidden(), hidden());
+    assert_uniform(ring, one.iter().chain(&other));
+    let differences: Vec<_> = one.iter().zip(&other).map(|(one, other)| ring.sub(one, other)).collect();
+    assert_uniform(ring, &differences);
+}
+
+#[test]
+fn what_a_dealer_gives_the_server_does_not_tell_the_clients_masks() {
+    let plan = CHOICE.plan(Rounds::Log);
+    let (ring, model, mask) = (Modulus::new(plan.program().ring_bits()), CHOICE.model(&plan), random_mask());
+    let [layer] = plan.linear() else { panic!("one dense layer") };
+    let hidden = mask.hide(&plan, model.weights()).next().expect("a layer");
+    let weights: Vec<u64> = model.weights().tensor(&layer.weight).iter().map(|&weight| weight as u64).collect();
+    let secret = ring.sub(&weights, &hidden);
+    let (ours, theirs) = dealt(&plan, &model, &mask);
+    let columns = theirs.shares[0].len();
+    let product = |column: usize| {
+        let terms = ours.masks[0].iter().zip(secret[column..].iter().step_by(columns));
+        ring.reduce(terms.fold(0u64, |sum, (r, a)| sum.wrapping_add(r.wrapping_mul(*a))))
+    };
+    // The server knows A. Were its share A r, it could solve for r.
+    assert!((0..columns).all(|column| theirs.shares[0][column] != product(column)));
+}
+
+#[test]
 fn no_mask_and_no_share_comes_twice() {
     let plan = RESIDUAL.plan(Rounds::Log);
     let model = RESIDUAL.model(&plan);
-    let preparations = [(); 2].map(|()| prepared(&plan, &model));
-    let assert_distinct = |what: &str, vectors: &dyn Fn(&Halves) -> Vec<Vec<u64>>| {
-        let words = preparations.iter().flat_map(vectors).flatten().collect::<Vec<_>>();
-        let distinct: HashSet<_> = words.iter().collect();
-        // Elements of 37 bits: a few of some thousands may agree by chance, not a vector.
-        assert!(distinct.len() + 4 > words.len(), "{what}: {} of {} are distinct", distinct.len(), words.len());
-    };
-    assert_distinct("masks", &|(ours, _)| ours.masks.clone());
-    assert_distinct("the client's shares", &|(ours, _)| ours.shares.clone());
-    assert_distinct("the server's shares", &|(_, theirs)| theirs.shares.clone());
+    let mask = random_mask();
+    for preparations in [[(); 2].map(|()| prepared(&plan, &model)), [(); 2].map(|()| dealt(&plan, &model, &mask))] {
+        let assert_distinct = |what: &str, vectors: &dyn Fn(&Halves) -> Vec<Vec<u64>>| {
+            let words = preparations.iter().flat_map(vectors).flatten().collect::<Vec<_>>();
+            let distinct: HashSet<_> = words.iter().collect();
+            // Elements of 37 bits: a few of some thousands may agree by chance, not a vector.
+            assert!(distinct.len() + 4 > words.len(), "{what}: {} of {} are distinct", distinct.len(), words.len());
+        };
+        assert_distinct("masks", &|(ours, _)| ours.masks.clone());
+        assert_distinct("the client's shares", &|(ours, _)| ours.shares.clone());
+        assert_distinct("the server's shares", &|(_, theirs)| theirs.shares.clone());
+    }
 }
 
 /// What an inference on given material puts on the wire.

@@ -1,0 +1,78 @@
+"""`privet dealer`: make material for pairs of parties."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from privet.cli import options, show
+from privet.serve import Credentials, Dealer, Dealt
+from privet.serve.address import split_address
+from privet.serve.dealer import MOST_BYTES, PATIENCE_SECONDS
+
+
+def dealer(
+    keys: options.Keys,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
+    ] = "127.0.0.1:7401",
+    most_bytes: Annotated[
+        int, typer.Option(min=1, help="Refuse pieces that take more bytes than this.")
+    ] = MOST_BYTES,
+    patience: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that a party waits for the other one.")
+    ] = PATIENCE_SECONDS,
+    timeout: options.Timeout = 120.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Deal material to clients and servers; run it where neither of them has a say."""
+    host, port = split_address(listen)
+    lock = threading.Lock()
+    console = show.make_console()
+
+    def on_dealt(dealt: Dealt) -> None:
+        with lock:
+            _tell(console, dealt, as_json)
+
+    with Dealer(
+        Credentials.from_directory(keys, "dealer"),
+        host=host,
+        port=port,
+        timeout=timeout,
+        most_bytes=most_bytes,
+        patience=patience,
+        on_dealt=on_dealt,
+    ) as dealing:
+        address = "{}:{}".format(*dealing.address)
+        if as_json:
+            typer.echo(json.dumps({"event": "listening", "address": address}))
+        else:
+            console.print(f"Dealing at {address}; stop with Ctrl-C.")
+        try:
+            dealing.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo(json.dumps({"event": "stopped"}) if as_json else "Stopped.")
+
+
+def _tell(console: Console, dealt: Dealt, as_json: bool) -> None:
+    if as_json:
+        fields: dict[str, Any] = {"event": "failed" if dealt.error else "dealt", "peer": dealt.peer}
+        if dealt.error is not None:
+            fields["error"] = {"type": type(dealt.error).__name__, "message": str(dealt.error)}
+        if dealt.cost is not None:
+            fields |= {"model": dealt.model, "material": dealt.material, "cost": asdict(dealt.cost)}
+        typer.echo(json.dumps(fields))
+    elif dealt.error is not None:
+        console.print(f"party {dealt.peer[:16]}: [red]{dealt.error}[/]", soft_wrap=True)
+    elif dealt.cost is not None:
+        cost = dealt.cost
+        console.print(
+            f"dealt {dealt.model} {dealt.material} in {cost.seconds:.3f} s: "
+            f"{show.size(cost.bytes_client)} to the client, {show.size(cost.bytes_server)} to the "
+            "server"
+        )

@@ -1,0 +1,168 @@
+"""Dealt material as three hosts would use it: real processes, real sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.e2e.test_commands import DIGITS, PRIVET, SEVEN, privet
+
+from privet import keys as key_files
+
+TRUST = "needs a dealer that colludes with neither party"
+
+
+@pytest.fixture(scope="module")
+def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys") / "made"
+    privet("keys", folder)
+    return folder
+
+
+class Listening:
+    """A command that listens; `address` is where, and `next` its next line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.address: str = self.next()["address"]
+
+    def next(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return line
+
+
+@contextmanager
+def listening(*words: object) -> Iterator[Listening]:
+    command = [*PRIVET, *map(str, words), "--listen", "127.0.0.1:0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Listening(process)
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def hosts(
+    key_folder: Path, folder: Path, dealer_keys: Path | None = None, *options: object
+) -> Iterator[tuple[Listening, Listening]]:
+    """A dealer and a server that uses it."""
+    with ExitStack() as running:
+        dealer = running.enter_context(
+            listening("dealer", "--keys", dealer_keys or key_folder, *options)
+        )
+        server = running.enter_context(
+            listening(
+                *("server", DIGITS, "--keys", key_folder, "--state", folder / "server"),
+                *("--input-range", 0, 1, "--dealer", dealer.address),
+            )
+        )
+        yield dealer, server
+
+
+def ask(server: Listening, dealer: Listening, key_folder: Path, folder: Path) -> list[object]:
+    """A client's command line for a dealt prediction."""
+    words = ["client", server.address, "--keys", key_folder, "--state", folder / "client"]
+    return [*words, "--input", SEVEN, "--correlations", "dealer", "--dealer", dealer.address]
+
+
+def test_three_hosts(key_folder: Path, tmp_path: Path) -> None:
+    with hosts(key_folder, tmp_path) as (dealer, server):
+        command = ask(server, dealer, key_folder, tmp_path)
+        result = privet(*command)
+        assert int(np.argmax(result["output"])) == 7
+        assert result["trust"] == TRUST
+        dealt = dealer.next()
+        assert dealt["event"] == "dealt"
+        assert dealt["model"] == "digits-cnn"
+        assert dealt["material"] == result["material"]
+        assert result["offline"]["bytes_dealer"] == dealt["cost"]["bytes_client"]
+        prepared = server.next() if (line := server.next())["event"] != "prepared" else line
+        assert prepared["cost"]["bytes_dealer"] == dealt["cost"]["bytes_server"]
+        # The hidden weights are kept, so a second prediction needs no more than the first.
+        assert int(np.argmax(privet(*command)["output"])) == 7
+
+
+def test_a_piece_is_used_once_on_either_side(key_folder: Path, tmp_path: Path) -> None:
+    with hosts(key_folder, tmp_path) as (dealer, server):
+        words = ask(server, dealer, key_folder, tmp_path)
+        first = privet(*words)["material"]
+        for side in ("client", "server"):
+            spent = tmp_path / side / side / "spent"
+            assert [path.name for path in spent.iterdir()] == [first]
+
+
+def test_dealt_and_made_material_are_not_mixed(key_folder: Path, tmp_path: Path) -> None:
+    with hosts(key_folder, tmp_path) as (dealer, server):
+        words = ask(server, dealer, key_folder, tmp_path)
+        words[words.index("--input") : words.index("--input") + 2] = ["--prepare", 2]
+        assert privet(*words)["ready"] == 2
+        made = ["client", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
+        result = privet(*made, "--input", SEVEN)
+        assert result["trust"] is None
+        assert result["offline"]["bytes_dealer"] == 0 < result["offline"]["bytes_client"]
+
+
+def test_a_dealer_of_another_authority_is_refused(key_folder: Path, tmp_path: Path) -> None:
+    stranger = tmp_path / "stranger"
+    key_files.make(stranger)
+    with hosts(key_folder, tmp_path, stranger) as (dealer, server):
+        failure = privet(*ask(server, dealer, key_folder, tmp_path), code=4)
+        assert "certificate" in failure["error"]["message"]
+    # Nothing was kept of a piece that came to nothing.
+    for side in ("client", "server"):
+        assert not list((tmp_path / side / side / "ready").iterdir())
+
+
+def test_a_server_posing_as_the_dealer_is_refused(key_folder: Path, tmp_path: Path) -> None:
+    posing = tmp_path / "posing"
+    posing.mkdir()
+    for name, source in {"ca.pem": "ca", "dealer.pem": "server", "dealer.key": "server"}.items():
+        suffix = name.rsplit(".", 1)[1]
+        os.link(key_folder / f"{source}.{suffix}", posing / name)
+    with hosts(key_folder, tmp_path, posing) as (dealer, server):
+        failure = privet(*ask(server, dealer, key_folder, tmp_path), code=4)
+        assert "privet-dealer" in failure["error"]["message"]
+
+
+def test_a_dealer_refuses_pieces_beyond_its_limit(key_folder: Path, tmp_path: Path) -> None:
+    with hosts(key_folder, tmp_path, None, "--most-bytes", 1000) as (dealer, server):
+        failure = privet(*ask(server, dealer, key_folder, tmp_path), code=4)
+        assert "this dealer's limit is 1000" in failure["error"]["message"]
+        assert dealer.next()["event"] == "failed"
+
+
+def test_a_dealer_that_is_not_there_is_named(key_folder: Path, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
+        with listening(
+            *("server", DIGITS, "--keys", key_folder, "--state", tmp_path / "server"),
+            *("--input-range", 0, 1, "--dealer", nowhere),
+        ) as server:
+            words = ["client", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
+            dealt = ["--correlations", "dealer"]
+            failure = privet(*words, "--input", SEVEN, *dealt, "--dealer", nowhere, code=4)
+            assert nowhere in failure["error"]["message"]
+            failure = privet(*words, "--input", SEVEN, *dealt, code=2)
+            assert "HOST:PORT" in failure["error"]["message"]
+
+
+def test_run_with_a_dealer_shows_the_weaker_trust() -> None:
+    result = privet("run", DIGITS, "--input", SEVEN, "--correlations", "dealer", "--rounds", "log")
+    assert int(np.argmax(result["output"])) == 7
+    assert result["trust"] == TRUST
+    assert result["dealer"]["bytes_server"] > result["dealer"]["bytes_client"] > 0
+    made = privet("run", DIGITS, "--input", SEVEN, "--rounds", "log")
+    assert made["dealer"] is None
+    assert made["trust"] is None
+    for kind in ("bytes_client", "bytes_server", "rounds"):
+        assert result["online"][kind] == made["online"][kind]
