@@ -43,16 +43,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         origin: [0, 0],
         dilation: [1, 1],
     };
-    let elements = windows.elements();
-    let groups: Vec<Vec<usize>> = (0..96)
-        .flat_map(|image| elements.iter().map(move |group| group.iter().map(|at| image * 55 * 55 + at).collect()))
-        .collect();
-    let pool = random(96 * 55 * 55, &mut prg);
-    let pool: Vec<u64> = pool.into_iter().map(|x| RING.reduce(x)).collect();
-    let needed = cost::max_pool(groups.iter().map(Vec::len), 25, Rounds::Log);
-    both("max pooling 3x3/2 of 55x55x96", needed, Rounds::Log, |party| {
-        privet_gmw::max_pool(party, &pool, &groups, RING).map(drop)
-    });
+    let mut pool = random(96 * 55 * 55, &mut prg);
+    RING.reduce_all(&mut pool);
+    let single = [windows.elements()];
+    for (name, stages) in [("window by window", single.as_slice()), ("by axes", &windows.maxima())] {
+        let on_planes = |(groups, plane): (&Vec<Vec<usize>>, usize)| -> Vec<Vec<usize>> {
+            let shifted = |at: usize| groups.iter().map(move |group| group.iter().map(|x| at * plane + x).collect());
+            (0..96).flat_map(shifted).collect()
+        };
+        let planes = std::iter::once(55 * 55).chain(stages.iter().map(Vec::len));
+        let stages: Vec<Vec<Vec<usize>>> = stages.iter().zip(planes).map(on_planes).collect();
+        let needed = stages
+            .iter()
+            .map(|groups| cost::max_pool(groups.iter().map(Vec::len), 25, Rounds::Log))
+            .sum::<cost::Cost>();
+        both(&format!("max pooling 3x3/2 of 55x55x96, {name}"), needed, Rounds::Log, |party| {
+            let mut values = pool.clone();
+            for groups in &stages {
+                values = privet_gmw::max_pool(party, &values, groups, RING)?;
+            }
+            Ok(())
+        });
+    }
 
     let conv = linear::Conv2d {
         in_channels: 64,

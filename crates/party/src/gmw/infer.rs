@@ -1,12 +1,14 @@
 //! The online job: the steps of a plan on one input.
 
+use std::borrow::Cow;
+
 use privet_channel::Channel;
 use privet_gmw::{Party, Ties, Truncation};
 use privet_ot::{Role, Stock};
 use privet_program::{Operation, Operator};
 use privet_ring::Modulus;
 
-use super::plan::window_groups;
+use super::plan::pooling_stages;
 use super::{ClientMaterial, Model, Plan, ServerMaterial, Step, evaluate};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
@@ -185,7 +187,11 @@ impl<'a> State<'a> {
             },
             Operator::Relu => privet_gmw::relu(party, x, ring)?,
             Operator::MaxPool2d { window } => {
-                privet_gmw::max_pool(party, x, &window_groups(program, operation, window), ring)?
+                let mut values = Cow::Borrowed(x);
+                for groups in pooling_stages(program, operation, window) {
+                    values = Cow::Owned(privet_gmw::max_pool(party, &values, &groups, ring)?);
+                }
+                values.into_owned()
             }
             Operator::Argmax { axis, select_last, .. } => {
                 let ties = if *select_last { Ties::Last } else { Ties::First };

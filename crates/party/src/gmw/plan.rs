@@ -186,7 +186,8 @@ impl<'a> Planner<'a> {
             }
             Operator::Relu => cost::relu(len, width, rounds),
             Operator::MaxPool2d { window } => {
-                cost::max_pool(window_sizes(self.program, operation, window), width, rounds)
+                let stages = pooling_stages(self.program, operation, window);
+                stages.iter().map(|groups| cost::max_pool(groups.iter().map(Vec::len), width, rounds)).sum()
             }
             Operator::Argmax { .. } => cost::argmax(out, len / out, width, self.program.ring_bits(), rounds),
             _ => cost::Cost::default(),
@@ -295,19 +296,25 @@ fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows
     }
 }
 
-/// Number of elements that each output of a pooling reads.
-fn window_sizes(program: &Program, operation: &Operation, window: &Window) -> impl Iterator<Item = usize> {
-    let planes = program.value(operation.output).shape[..2].iter().product();
-    let sizes: Vec<usize> = windows(program, operation, window).elements().iter().map(Vec::len).collect();
-    std::iter::repeat_n(sizes, planes).flatten()
-}
-
 /// Indices into a pooling's input that each of its outputs reads.
 pub(crate) fn window_groups(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<usize>> {
     let input = &program.value(operation.inputs[0]).shape;
-    let plane = input[2] * input[3];
-    let elements = windows(program, operation, window).elements();
-    (0..input[0] * input[1])
-        .flat_map(|image| elements.iter().map(move |group| group.iter().map(|&at| image * plane + at).collect()))
-        .collect()
+    on_every_plane(&windows(program, operation, window).elements(), input[0] * input[1], input[2] * input[3])
+}
+
+/// How a max pooling is computed: indices into its input, and into what each stage leaves to the next
+/// ([`Windows::maxima`]).
+pub(crate) fn pooling_stages(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<Vec<usize>>> {
+    let input = &program.value(operation.inputs[0]).shape;
+    let mut plane = input[2] * input[3];
+    let on_planes = |groups: Vec<Vec<usize>>| {
+        on_every_plane(&groups, input[0] * input[1], std::mem::replace(&mut plane, groups.len()))
+    };
+    windows(program, operation, window).maxima().into_iter().map(on_planes).collect()
+}
+
+/// Groups of indices into one plane, for `planes` planes of `len` elements that follow one another.
+fn on_every_plane(groups: &[Vec<usize>], planes: usize, len: usize) -> Vec<Vec<usize>> {
+    let on_plane = |plane| groups.iter().map(move |group| group.iter().map(|&at| plane * len + at).collect());
+    (0..planes).flat_map(on_plane).collect()
 }
