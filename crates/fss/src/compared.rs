@@ -1,0 +1,234 @@
+//! Gates that open their input behind a mask, compare it with the mask, and open the result behind a bit.
+//!
+//! With `x^ = x + r` and `e` the comparison's shared bit `[s(r) <= p(x^)]`, the parties open `o = e ^ u` and each makes its
+//! share of the gate's value from `x^`, `o` and its shares of a few secrets that depend on `r` and `u` alone. Gates differ
+//! in the two functions `p` and `s` and in the secrets; everything else is here.
+//!
+//! Both parts of `r` and `u` come from the parties' seeds. Of each secret the client's share comes from its seed, and the
+//! server's is what the dealer sends: the corrections.
+
+use std::io::Write;
+
+use privet_prg::{Block, Seed};
+use privet_ring::{Bits, Modulus};
+use zeroize::Zeroizing;
+
+use crate::point::{self, Table};
+use crate::streams::Streams;
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source};
+
+/// Keys that are made or read at once: some megabytes of words.
+const CHUNK: usize = 2048;
+
+/// What makes one of these gates.
+pub trait Compared: Copy {
+    /// The input's ring.
+    fn input(&self) -> Modulus;
+    /// Width of the comparison.
+    fn compared_bits(&self) -> u32;
+    /// What of the opened input is compared.
+    fn public_point(&self, opened: u64) -> u64;
+    /// What of the mask it is compared with.
+    fn secret_point(&self, mask: u64) -> u64;
+    /// The rings of the secrets.
+    fn secret_rings(&self) -> Vec<Modulus>;
+    /// The secrets: from both parts of the mask and from the flip `u`.
+    fn secrets(&self, masks: [u64; 2], flip: bool, out: &mut [u64]);
+    /// This party's share of the result: from its part of the mask, `x^`, `o` and its shares of the secrets.
+    fn choose(&self, role: Role, mask: u64, opened: u64, bit: bool, secrets: &[u64]) -> u64;
+    /// The ring of the result.
+    fn output(&self) -> Modulus;
+}
+
+/// Bytes of corrections: every secret of a batch, packed.
+pub(crate) fn corrections_bytes(rings: &[Modulus], count: usize) -> usize {
+    rings.iter().map(|ring| ring.packed_bytes(count)).sum()
+}
+
+/// The server's shares of secrets, packed; `secrets(i, out)` gives those of element `i`.
+pub(crate) fn correct(
+    rings: &[Modulus],
+    count: usize,
+    client: &mut Streams,
+    mut secrets: impl FnMut(usize, &mut [u64]),
+) -> Vec<u8> {
+    let mut columns = Zeroizing::new(vec![vec![0; count]; rings.len()]);
+    let (mut values, mut theirs) = (Zeroizing::new(vec![0; rings.len()]), Zeroizing::new(vec![0; rings.len()]));
+    for i in 0..count {
+        secrets(i, &mut values);
+        client.shares(&mut theirs);
+        for (column, (value, theirs)) in columns.iter_mut().zip(values.iter().zip(theirs.iter())) {
+            column[i] = value.wrapping_sub(*theirs);
+        }
+    }
+    rings.iter().zip(columns.iter()).flat_map(|(ring, column)| ring.pack(column)).collect()
+}
+
+/// One party's shares of secrets, reduced, element by element.
+pub(crate) fn shares(
+    rings: &[Modulus],
+    count: usize,
+    role: Role,
+    streams: &mut Streams,
+    body: &mut dyn Source,
+) -> Result<Vec<u64>, Error> {
+    let mut values = vec![0; rings.len() * count];
+    match role {
+        Role::Client => {
+            streams.shares(&mut values);
+            for values in values.chunks_exact_mut(rings.len()) {
+                values.iter_mut().zip(rings).for_each(|(value, ring)| *value = ring.reduce(*value));
+            }
+        }
+        Role::Server => {
+            for (at, ring) in rings.iter().enumerate() {
+                let column = ring.unpack(body.pull(ring.packed_bytes(count))?, count)?;
+                values.chunks_exact_mut(rings.len()).zip(column).for_each(|(values, value)| values[at] = value);
+            }
+        }
+    }
+    Ok(values)
+}
+
+/// Makes the words of comparisons with `points`, chunk by chunk.
+pub(crate) fn deal_comparisons(
+    bits: u32,
+    points: &[u64],
+    streams: [&mut Streams; 2],
+    words: &mut dyn Write,
+) -> Result<(), Error> {
+    let [client, server] = streams;
+    for points in points.chunks(CHUNK) {
+        let mut roots = Zeroizing::new([vec![0; points.len()], vec![0; points.len()]]);
+        client.roots(&mut roots[0]);
+        server.roots(&mut roots[1]);
+        let planted = point::plant(Table::Step, bits, [&roots[0], &roots[1]], points);
+        words.write_all(planted.as_flattened())?;
+    }
+    Ok(())
+}
+
+/// This party's bits of comparisons at `points`, chunk by chunk.
+pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &mut dyn Source) -> Result<Bits, Error> {
+    let levels = point::words(bits);
+    let mut packed = Vec::with_capacity(points.len().div_ceil(64));
+    let (mut nodes, mut bit) = (Zeroizing::new(vec![0 as Block; CHUNK]), vec![0; CHUNK]);
+    for points in points.chunks(CHUNK) {
+        let (nodes, bit) = (&mut nodes[..points.len()], &mut bit[..points.len()]);
+        streams.roots(nodes);
+        let (words, _) = body.pull(points.len() * levels * 16)?.as_chunks();
+        point::at_most(bits, nodes, points, words, bit);
+        packed.extend(bit.chunks(64).map(|bits| bits.iter().enumerate().fold(0, |word, (i, bit)| word | bit << i)));
+    }
+    Ok(Bits::from_words(packed, points.len())?)
+}
+
+/// A batch whose masked input is on its way; made by [`Opening::start`].
+pub struct Opening<G> {
+    pub(crate) gate: G,
+    pub(crate) role: Role,
+    pub(crate) streams: Streams,
+    pub(crate) masks: Zeroizing<Vec<u64>>,
+    own: Vec<u64>,
+}
+
+impl<G: Compared> Opening<G> {
+    /// Masks this party's shares `x` of the inputs, `[n]` in the gate's input ring. Returns the message for the other.
+    pub fn start(gate: G, role: Role, seed: &Seed, x: &[u64]) -> (Self, Vec<u8>) {
+        let mut streams = Streams::new(role, seed);
+        let masks = Zeroizing::new(streams.masks(x.len(), gate.input()));
+        let own = gate.input().add(x, &masks);
+        let message = gate.input().pack(&own);
+        (Self { gate, role, streams, masks, own }, message)
+    }
+
+    /// The opened inputs.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if the message has another length.
+    pub(crate) fn open(&self, theirs: &[u8]) -> Result<Vec<u64>, Error> {
+        let ring = self.gate.input();
+        Ok(ring.add(&self.own, &ring.unpack(theirs, self.own.len())?))
+    }
+
+    /// Compares, given the other party's message; reads the words from `body`. Returns the next message.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
+    pub fn compare(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<(Choosing<G>, Vec<u8>), Error> {
+        let opened = self.open(theirs)?;
+        let points: Vec<u64> = opened.iter().map(|x| self.gate.public_point(*x)).collect();
+        let mut own = compare(self.gate.compared_bits(), &points, &mut self.streams, body)?;
+        own.xor_assign(&self.streams.flips(opened.len()));
+        let message = own.to_bytes();
+        let Self { gate, role, streams, masks, .. } = self;
+        Ok((Choosing { gate, role, streams, masks, opened, own }, message))
+    }
+}
+
+/// A batch whose comparison is on its way.
+pub struct Choosing<G> {
+    gate: G,
+    role: Role,
+    streams: Streams,
+    masks: Zeroizing<Vec<u64>>,
+    opened: Vec<u64>,
+    own: Bits,
+}
+
+impl<G: Compared> Choosing<G> {
+    /// This party's shares of the results, `[n]` in the gate's output ring; the server reads its corrections from `body`.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
+    pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
+        let count = self.opened.len();
+        let bits = self.own.xor(&Bits::from_bytes(theirs, count)?);
+        let rings = self.gate.secret_rings();
+        let secrets = Zeroizing::new(shares(&rings, count, self.role, &mut self.streams, body)?);
+        let inputs = self.masks.iter().zip(&self.opened).zip(bits.iter());
+        let output = self.gate.output();
+        Ok((inputs.zip(secrets.chunks_exact(rings.len())))
+            .map(|(((mask, opened), bit), secrets)| {
+                output.reduce(self.gate.choose(self.role, *mask, *opened, bit, secrets))
+            })
+            .collect())
+    }
+}
+
+/// Both steps over a channel: two rounds.
+pub(crate) fn evaluate<G: Compared>(
+    gate: G,
+    party: &mut Party<'_>,
+    seed: &Seed,
+    body: &mut dyn Source,
+    x: &[u64],
+) -> Result<Vec<u64>, Error> {
+    let (opening, message) = Opening::start(gate, party.role, seed, x);
+    let (choosing, message) = opening.compare(&party.channel.exchange(&message)?, body)?;
+    choosing.finish(&party.channel.exchange(&message)?, body)
+}
+
+impl<G: Compared> Gate for G {
+    fn key_bytes(&self, count: usize) -> KeyBytes {
+        let words = 16 * count * point::words(self.compared_bits());
+        KeyBytes { words, corrections: corrections_bytes(&self.secret_rings(), count) }
+    }
+
+    fn message_bytes(&self, count: usize) -> Vec<usize> {
+        vec![self.input().packed_bytes(count), count.div_ceil(8)]
+    }
+
+    fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
+        let mut client = Streams::new(Role::Client, &seeds.client);
+        let mut server = Streams::new(Role::Server, &seeds.server);
+        let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, self.input())));
+        let sum = |i: usize| self.input().reduce(masks[0][i].wrapping_add(masks[1][i]));
+        let points = Zeroizing::new((0..count).map(|i| self.secret_point(sum(i))).collect::<Vec<_>>());
+        deal_comparisons(self.compared_bits(), &points, [&mut client, &mut server], words)?;
+        let flips = client.flips(count).xor(&server.flips(count));
+        Ok(correct(&self.secret_rings(), count, &mut client, |i, out| {
+            self.secrets([masks[0][i], masks[1][i]], flips.get(i), out);
+        }))
+    }
+}

@@ -1,0 +1,172 @@
+//! Point functions and comparisons: words that turn two parties' roots into shares of a function's table.
+//!
+//! A key for the point `a` of a `bits`-bit domain is a half-tree ([`privet_prg::paths`]) over all bits but the last seven,
+//! and a leaf of 128 bits below: `words(bits) = max(bits - 7, 0) + 1` correction words of 16 bytes, the same for both
+//! parties, and a root for each that is random but for its lowest bit (0 for the client, 1 for the server). Below the
+//! path's end the two parties' leaves differ by a block of the dealer's choice; anywhere else they are equal.
+//!
+//! - A *point function* has the leaf `1 << (a % 128)`: the parties' bits at `x` differ if and only if `x = a`.
+//! - A *comparison* has ones from position `a % 128` on. A party adds up its lowest bits of the left siblings along the
+//!   path to `x`, and the leaf's bit at `x % 128`; the two sums differ if and only if `a <= x`. (Left siblings cover all
+//!   that is smaller than `x`'s leaf, and at most one of them is an ancestor of `a`.) This is the prefix parity of Grotto
+//!   (CCS 2023) and SIGMA's comparison.
+//!
+//! Words lie in groups of 32 keys, level by level, as [`privet_prg::paths`] has them, so that a batch is read in one
+//! stream. One comparison takes `words(bits)` AES calls for each party, and twice as many for the dealer.
+
+use privet_prg::Block;
+use privet_prg::paths::{self, GROUP};
+use rayon::prelude::*;
+
+/// Bits of the domain that a leaf covers.
+pub const LEAF_BITS: u32 = 7;
+
+/// Correction words of one key over `bits` bits, 16 bytes each.
+pub const fn words(bits: u32) -> usize {
+    bits.saturating_sub(LEAF_BITS) as usize + 1
+}
+
+/// What differs between the two parties' leaves at the end of the path to `point`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// One at the point, zero elsewhere.
+    Point,
+    /// One from the point on, zero below.
+    Step,
+}
+
+impl Table {
+    fn leaf(self, point: u64) -> Block {
+        match self {
+            Self::Point => 1 << (point & 127),
+            Self::Step => Block::MAX << (point & 127),
+        }
+    }
+}
+
+/// Makes the words of `points.len()` keys.
+///
+/// `roots`: the client's and the server's, `[n]` each, of which the lowest bits differ. `points`: below `2^bits`, `[n]`.
+/// Returns `n * words(bits)` words in groups.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn plant(table: Table, bits: u32, roots: [&[Block]; 2], points: &[u64]) -> Vec<[u8; 16]> {
+    let levels = words(bits);
+    assert!(roots.iter().all(|roots| roots.len() == points.len()), "a root of each party for each point");
+    let mut planted = vec![[0; 16]; points.len() * levels];
+    planted.par_chunks_mut(GROUP * levels).zip(points.par_chunks(GROUP)).enumerate().for_each(
+        |(group, (out, points))| {
+            let here = group * GROUP..group * GROUP + points.len();
+            plant_group(table, [&roots[0][here.clone()], &roots[1][here]], points, out);
+        },
+    );
+    planted
+}
+
+fn plant_group(table: Table, roots: [&[Block]; 2], points: &[u64], out: &mut [[u8; 16]]) {
+    let count = points.len();
+    let (turns, leaves) = out.split_at_mut(out.len() - count);
+    let mut nodes = [[0; GROUP]; 2];
+    let mut differences = [0; GROUP];
+    let mut path = [0; GROUP];
+    for i in 0..count {
+        nodes[0][i] = roots[0][i];
+        differences[i] = roots[0][i] ^ roots[1][i];
+        path[i] = points[i] >> LEAF_BITS;
+    }
+    paths::plant(&mut nodes[0][..count], &differences[..count], &path[..count], turns.len() / count, turns);
+    for i in 0..count {
+        nodes[1][i] = nodes[0][i] ^ differences[i];
+    }
+    paths::hash(nodes.as_flattened_mut());
+    for (i, leaf) in leaves.iter_mut().enumerate() {
+        *leaf = (nodes[0][i] ^ nodes[1][i] ^ table.leaf(points[i])).to_le_bytes();
+    }
+}
+
+/// One party's bits of `n` comparisons: for each key, its share of whether its point is at most `x`.
+///
+/// `nodes`: this party's roots, used up, `[n]`. `x`: public, below `2^bits`, `[n]`. `words`: `n * words(bits)`. `out`: one
+/// bit in each word, `[n]`.
+///
+/// # Panics
+/// If the lengths do not fit.
+pub fn at_most(bits: u32, nodes: &mut [Block], x: &[u64], words: &[[u8; 16]], out: &mut [u64]) {
+    walk(bits, nodes, x, words, |x, leaf, left| ((leaf >> (x & 127)) ^ left) as u64 & 1, out);
+}
+
+/// One party's bits of `n` point functions: for each key, its share of whether its point is `x`. Arguments as for
+/// [`at_most`].
+///
+/// # Panics
+/// If the lengths do not fit.
+pub fn equal(bits: u32, nodes: &mut [Block], x: &[u64], words: &[[u8; 16]], out: &mut [u64]) {
+    walk(bits, nodes, x, words, |x, leaf, _| (leaf >> (x & 127)) as u64 & 1, out);
+}
+
+/// Walks to the leaves of `x`, group by group, and lets `read` make a word of `x`, its leaf and the sum of left siblings.
+fn walk(
+    bits: u32,
+    nodes: &mut [Block],
+    x: &[u64],
+    words: &[[u8; 16]],
+    read: impl Fn(u64, Block, Block) -> u64 + Sync,
+    out: &mut [u64],
+) {
+    let levels = self::words(bits);
+    assert_eq!(out.len(), nodes.len(), "a bit for each key");
+    assert_eq!(x.len(), nodes.len(), "an input for each key");
+    assert_eq!(words.len(), nodes.len() * levels, "the words of each key");
+    // Enough work for a thread: some ten thousand AES calls.
+    let keys = 16 * GROUP;
+    let parts = nodes.par_chunks_mut(keys).zip(x.par_chunks(keys)).zip(words.par_chunks(keys * levels));
+    parts.zip(out.par_chunks_mut(keys)).for_each(|(((nodes, x), words), out)| {
+        let groups = nodes.chunks_mut(GROUP).zip(x.chunks(GROUP)).zip(words.chunks(GROUP * levels));
+        for (((nodes, x), words), out) in groups.zip(out.chunks_mut(GROUP)) {
+            let (mut path, mut left) = ([0; GROUP], [0; GROUP]);
+            let (path, left) = (&mut path[..nodes.len()], &mut left[..nodes.len()]);
+            // The leaf is one more left turn.
+            path.iter_mut().zip(x).for_each(|(path, x)| *path = x >> LEAF_BITS << 1);
+            paths::walk(nodes, path, levels, words, left);
+            for i in 0..nodes.len() {
+                out[i] = read(x[i], nodes[i], left[i]);
+            }
+        }
+    });
+}
+
+/// One party's leaves of one key over the whole domain: `2^max(bits - 7, 0)` blocks, in order.
+///
+/// `words`: those of this key alone, level by level.
+///
+/// # Panics
+/// If `words` is not `words(bits)` long.
+pub fn everywhere(bits: u32, root: Block, words: &[[u8; 16]]) -> Vec<Block> {
+    assert_eq!(words.len(), self::words(bits), "the words of one key");
+    let mut nodes = vec![root];
+    let (leaf, turns) = words.split_last().expect("a leaf");
+    for word in turns {
+        let word = Block::from_le_bytes(*word);
+        let mut left = nodes.clone();
+        paths::hash(&mut left);
+        nodes = nodes
+            .iter()
+            .zip(&left)
+            .flat_map(|(node, left)| {
+                let left = left ^ word & marked(*node);
+                [left, left ^ node]
+            })
+            .collect();
+    }
+    let word = Block::from_le_bytes(*leaf);
+    let marks: Vec<Block> = nodes.iter().map(|node| word & marked(*node)).collect();
+    paths::hash(&mut nodes);
+    nodes.iter_mut().zip(marks).for_each(|(node, mark)| *node ^= mark);
+    nodes
+}
+
+/// All ones if the lowest bit is set.
+fn marked(node: Block) -> Block {
+    (node & 1).wrapping_neg()
+}

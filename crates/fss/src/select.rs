@@ -1,0 +1,111 @@
+//! Multiplexer: a shared bit times a shared ring element, in one round.
+//!
+//! The parties open `b^ = b ^ u` and `x^ = x + r`. With `h = u x = u x^ - u r`, `b x` is `h` if `b^ = 0` and `x - h` if not:
+//! linear in shares of `u` and `u r`.
+
+use std::io::Write;
+
+use privet_prg::Seed;
+use privet_ring::{Bits, Modulus};
+use zeroize::Zeroizing;
+
+use crate::streams::Streams;
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, compared};
+
+/// `b x` in Z_2^n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Select {
+    ring: Modulus,
+}
+
+impl Select {
+    /// In the ring of `bits` bits.
+    ///
+    /// # Panics
+    /// Unless `1 <= bits <= 64`.
+    pub fn new(bits: u32) -> Self {
+        Self { ring: Modulus::new(bits) }
+    }
+
+    /// Shares of `b x`; `bits`, `x`: this party's shares, `[n]` each. One round.
+    ///
+    /// # Errors
+    /// If the link or the key fails.
+    pub fn evaluate(
+        self,
+        party: &mut Party<'_>,
+        seed: &Seed,
+        body: &mut dyn Source,
+        bits: &Bits,
+        x: &[u64],
+    ) -> Result<Vec<u64>, Error> {
+        let (selecting, message) = self.start(party.role, seed, bits, x);
+        selecting.finish(&party.channel.exchange(&message)?, body)
+    }
+
+    /// This party's first step. Returns the message for the other.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn start(self, role: Role, seed: &Seed, bits: &Bits, x: &[u64]) -> (Selecting, Vec<u8>) {
+        assert_eq!(bits.len(), x.len(), "one bit for each value");
+        let mut streams = Streams::new(role, seed);
+        let own = self.ring.add(x, &Zeroizing::new(streams.masks(x.len(), self.ring)));
+        let own_bits = bits.xor(&streams.flips(x.len()));
+        let mut message = own_bits.to_bytes();
+        message.extend(self.ring.pack(&own));
+        (Selecting { gate: self, role, streams, x: Zeroizing::new(x.to_vec()), own, own_bits }, message)
+    }
+}
+
+/// A batch of [`Select`] whose masked input is on its way.
+pub struct Selecting {
+    gate: Select,
+    role: Role,
+    streams: Streams,
+    x: Zeroizing<Vec<u64>>,
+    own: Vec<u64>,
+    own_bits: Bits,
+}
+
+impl Selecting {
+    /// This party's shares of the results, `[n]`; the server reads its corrections from `body`.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
+    pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
+        let (ring, count) = (self.gate.ring, self.x.len());
+        let (bits, values) = theirs.split_at(theirs.len().min(count.div_ceil(8)));
+        let bits = self.own_bits.xor(&Bits::from_bytes(bits, count)?);
+        let opened = ring.add(&self.own, &ring.unpack(values, count)?);
+        let secrets = compared::shares(&[ring; 2], count, self.role, &mut self.streams, body)?;
+        let inputs = bits.iter().zip(opened).zip(self.x.iter()).zip(secrets.as_chunks::<2>().0);
+        Ok(inputs
+            .map(|(((bit, opened), x), [flip, product])| {
+                let hidden = flip.wrapping_mul(opened).wrapping_sub(*product);
+                ring.reduce(if bit { x.wrapping_sub(hidden) } else { hidden })
+            })
+            .collect())
+    }
+}
+
+impl Gate for Select {
+    fn key_bytes(&self, count: usize) -> KeyBytes {
+        KeyBytes { words: 0, corrections: compared::corrections_bytes(&[self.ring; 2], count) }
+    }
+
+    fn message_bytes(&self, count: usize) -> Vec<usize> {
+        vec![count.div_ceil(8) + self.ring.packed_bytes(count)]
+    }
+
+    fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
+        let mut client = Streams::new(Role::Client, &seeds.client);
+        let mut server = Streams::new(Role::Server, &seeds.server);
+        let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, self.ring)));
+        let flips = client.flips(count).xor(&server.flips(count));
+        Ok(compared::correct(&[self.ring; 2], count, &mut client, |i, out| {
+            let flip = u64::from(flips.get(i));
+            out.copy_from_slice(&[flip, flip.wrapping_mul(masks[0][i].wrapping_add(masks[1][i]))]);
+        }))
+    }
+}

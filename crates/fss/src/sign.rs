@@ -1,0 +1,98 @@
+//! Shares of the bit `x >= 0` (DReLU), in one round. See [`crate::Relu`] for the formula.
+
+use std::io::Write;
+
+use privet_prg::Seed;
+use privet_ring::{Bits, Modulus};
+use zeroize::Zeroizing;
+
+use crate::streams::Streams;
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, compared, point};
+
+/// `x >= 0` for signed `x` in Z_2^n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sign {
+    ring: Modulus,
+}
+
+impl Sign {
+    /// In the ring of `bits` bits.
+    ///
+    /// # Panics
+    /// Unless `1 <= bits <= 64`.
+    pub fn new(bits: u32) -> Self {
+        Self { ring: Modulus::new(bits) }
+    }
+
+    /// Shares of the bits `x >= 0`; `x`: this party's shares. One round.
+    ///
+    /// # Errors
+    /// If the link or the key fails.
+    pub fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Bits, Error> {
+        let (signing, message) = self.start(party.role, seed, x);
+        signing.finish(&party.channel.exchange(&message)?, body)
+    }
+
+    /// This party's first step. Returns the message for the other.
+    pub fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Signing, Vec<u8>) {
+        let mut streams = Streams::new(role, seed);
+        let own = self.ring.add(x, &Zeroizing::new(streams.masks(x.len(), self.ring)));
+        let message = self.ring.pack(&own);
+        (Signing { gate: self, role, streams, own }, message)
+    }
+
+    fn low(self, value: u64) -> u64 {
+        value & (self.ring.mask() >> 1)
+    }
+}
+
+/// A batch of [`Sign`] whose masked input is on its way.
+pub struct Signing {
+    gate: Sign,
+    role: Role,
+    streams: Streams,
+    own: Vec<u64>,
+}
+
+impl Signing {
+    /// This party's shares of the bits, `[n]`; reads the words, and for the server its corrections, from `body`.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
+    pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Bits, Error> {
+        let (ring, count) = (self.gate.ring, self.own.len());
+        let opened = ring.add(&self.own, &ring.unpack(theirs, count)?);
+        let points: Vec<u64> = opened.iter().map(|x| self.gate.low(*x)).collect();
+        let mut bits = compared::compare(ring.bits() - 1, &points, &mut self.streams, body)?;
+        match self.role {
+            Role::Client => bits.xor_assign(&self.streams.flips(count)),
+            Role::Server => {
+                bits.xor_assign(&Bits::from_bytes(body.pull(count.div_ceil(8))?, count)?);
+                let tops: Vec<bool> = opened.iter().map(|x| ring.sign(*x) == 1).collect();
+                bits.xor_assign(&Bits::from_bools(&tops));
+            }
+        }
+        Ok(bits)
+    }
+}
+
+impl Gate for Sign {
+    fn key_bytes(&self, count: usize) -> KeyBytes {
+        KeyBytes { words: 16 * count * point::words(self.ring.bits() - 1), corrections: count.div_ceil(8) }
+    }
+
+    fn message_bytes(&self, count: usize) -> Vec<usize> {
+        vec![self.ring.packed_bytes(count)]
+    }
+
+    fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
+        let mut client = Streams::new(Role::Client, &seeds.client);
+        let mut server = Streams::new(Role::Server, &seeds.server);
+        let masks = [&mut client, &mut server].map(|streams| Zeroizing::new(streams.masks(count, self.ring)));
+        let masks = Zeroizing::new(self.ring.add(&masks[0], &masks[1]));
+        let points = Zeroizing::new(masks.iter().map(|mask| self.low(*mask)).collect::<Vec<_>>());
+        compared::deal_comparisons(self.ring.bits() - 1, &points, [&mut client, &mut server], words)?;
+        let tops: Vec<bool> = masks.iter().map(|mask| self.ring.sign(*mask) == 1).collect();
+        Ok(Bits::from_bools(&tops).xor(&client.flips(count)).to_bytes())
+    }
+}

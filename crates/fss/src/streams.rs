@@ -1,0 +1,51 @@
+//! What a party's seed expands to: one stream for each purpose, so that each step of a gate reads its own in order.
+
+use privet_prg::{Block, Prg, Seed};
+use privet_ring::{Bits, Modulus};
+
+use crate::Role;
+
+/// The streams of one party and one batch.
+pub(crate) struct Streams {
+    role: Role,
+    masks: Prg,
+    roots: Prg,
+    flips: Prg,
+    shares: Prg,
+}
+
+impl Streams {
+    /// Those of `role` with `seed`.
+    pub(crate) fn new(role: Role, seed: &Seed) -> Self {
+        let mut prg = Prg::from_seed(seed);
+        let mut stream = || Prg::from_seed(&prg.seed());
+        Self { role, masks: stream(), roots: stream(), flips: stream(), shares: stream() }
+    }
+
+    /// This party's parts of the next `count` masks in `ring`.
+    pub(crate) fn masks(&mut self, count: usize, ring: Modulus) -> Vec<u64> {
+        let mut masks = vec![0; count];
+        self.masks.fill_words(&mut masks);
+        ring.reduce_all(&mut masks);
+        masks
+    }
+
+    /// This party's next roots: the lowest bit says whose they are, all others are random.
+    pub(crate) fn roots(&mut self, roots: &mut [Block]) {
+        self.roots.fill_blocks(roots);
+        let mark = Block::from(self.role == Role::Server);
+        roots.iter_mut().for_each(|root| *root = *root & !1 | mark);
+    }
+
+    /// This party's parts of the next `count` bits that hide a comparison's result. Called once for a batch.
+    pub(crate) fn flips(&mut self, count: usize) -> Bits {
+        let mut words = vec![0; count.div_ceil(64)];
+        self.flips.fill_words(&mut words);
+        Bits::from_words(words, count).expect("as many words as bits ask for")
+    }
+
+    /// The client's shares of the next `out.len()` secrets, to be reduced by whoever uses them.
+    pub(crate) fn shares(&mut self, out: &mut [u64]) {
+        self.shares.fill_words(out);
+    }
+}

@@ -1,0 +1,217 @@
+//! Gates over a channel: every value under every mask on small rings, and laws on wide ones.
+
+mod support;
+
+use privet_fss::{Extend, ExtendBounded, Relu, Select, Sign, Truncate, matches, max_pool};
+use privet_prg::Seed;
+use privet_ring::{Bits, Modulus};
+use proptest::prelude::*;
+
+use support::{both, deal, prg, run_gate, share};
+
+/// Every value of the ring many times over, so that random masks take every value beside it.
+fn everything(bits: u32) -> Vec<u64> {
+    let times = (20_000 >> bits).max(20);
+    (0..times).flat_map(|_| 0..1 << bits).collect()
+}
+
+fn check_relu(bits: u32, wide: u32, values: &[u64], seed: u64) {
+    let (ring, gate) = (Modulus::new(bits), Relu::new(bits, wide));
+    let [client, server] =
+        run_gate(&gate, values, ring, &mut prg(seed), |party, seed, body, x| gate.evaluate(party, seed, body, x));
+    let expected: Vec<u64> = values.iter().map(|x| ring.signed(*x).max(0) as u64).collect();
+    assert_eq!(Modulus::new(wide).add(&client, &server), expected, "{bits} bits into {wide}");
+}
+
+fn check_sign(bits: u32, values: &[u64], seed: u64) {
+    let (ring, gate) = (Modulus::new(bits), Sign::new(bits));
+    let [client, server] =
+        run_gate(&gate, values, ring, &mut prg(seed), |party, seed, body, x| gate.evaluate(party, seed, body, x));
+    let expected: Vec<bool> = values.iter().map(|x| ring.signed(*x) >= 0).collect();
+    assert_eq!(client.xor(&server), Bits::from_bools(&expected), "{bits} bits");
+}
+
+fn check_truncate(bits: u32, dropped: u32, values: &[u64], seed: u64) {
+    let (ring, gate) = (Modulus::new(bits), Truncate::new(bits, dropped));
+    let [client, server] =
+        run_gate(&gate, values, ring, &mut prg(seed), |party, seed, body, x| gate.evaluate(party, seed, body, x));
+    let expected: Vec<u64> = values.iter().map(|x| x >> dropped).collect();
+    assert_eq!(Modulus::new(bits - dropped).add(&client, &server), expected, "{dropped} of {bits} bits");
+}
+
+fn check_extend(bits: u32, wide: u32, values: &[u64], seed: u64) {
+    let (ring, output) = (Modulus::new(bits), Modulus::new(wide));
+    let gate = Extend::new(bits, wide);
+    let [client, server] =
+        run_gate(&gate, values, ring, &mut prg(seed), |party, seed, body, x| gate.evaluate(party, seed, body, x));
+    let expected: Vec<u64> = values.iter().map(|x| output.reduce(ring.signed(*x) as u64)).collect();
+    assert_eq!(output.add(&client, &server), expected, "{bits} bits into {wide}");
+}
+
+/// Values are made to fit the bounds.
+fn check_extend_bounded(bits: u32, wide: u32, values: &[u64], seed: u64) {
+    let (ring, output) = (Modulus::new(bits), Modulus::new(wide));
+    let mut gates = vec![(ExtendBounded::non_negative(bits, wide), 0)];
+    if bits >= 2 {
+        gates.push((ExtendBounded::signed(bits, wide), -(1 << (bits - 2))));
+    }
+    for (gate, lowest) in gates {
+        let signed: Vec<i64> = values.iter().map(|x| lowest + (x & (ring.mask() >> 1)) as i64).collect();
+        let values: Vec<u64> = signed.iter().map(|x| ring.reduce(*x as u64)).collect();
+        let [client, server] =
+            run_gate(&gate, &values, ring, &mut prg(seed), |party, seed, body, x| gate.evaluate(party, seed, body, x));
+        let expected: Vec<u64> = signed.iter().map(|x| output.reduce(*x as u64)).collect();
+        assert_eq!(output.add(&client, &server), expected, "{bits} bits into {wide}");
+    }
+}
+
+fn check_select(bits: u32, values: &[u64], seed: u64) {
+    let (ring, gate) = (Modulus::new(bits), Select::new(bits));
+    let mut prg = prg(seed);
+    let chosen: Vec<bool> = values.iter().map(|_| prg.word() & 1 == 1).collect();
+    let own: Vec<bool> = values.iter().map(|_| prg.word() & 1 == 1).collect();
+    let own = Bits::from_bools(&own);
+    let shares = [own.clone(), own.xor(&Bits::from_bools(&chosen))];
+    let [client, server] = run_gate(&gate, values, ring, &mut prg, |party, seed, body, x| {
+        gate.evaluate(party, seed, body, &shares[party.role as usize], x)
+    });
+    let expected: Vec<u64> = values.iter().zip(chosen).map(|(x, bit)| if bit { *x } else { 0 }).collect();
+    assert_eq!(ring.add(&client, &server), expected, "{bits} bits");
+}
+
+#[test]
+fn relu_is_right_for_every_value_of_small_rings() {
+    for bits in 1..=10 {
+        for wide in [bits, bits + 1, 37, 64] {
+            check_relu(bits, wide, &everything(bits), u64::from(bits));
+        }
+    }
+}
+
+#[test]
+fn signs_are_right_for_every_value_of_small_rings() {
+    (1..=10).for_each(|bits| check_sign(bits, &everything(bits), u64::from(bits)));
+}
+
+#[test]
+fn truncation_is_exact_for_every_value_of_small_rings() {
+    for bits in 2..=10 {
+        (1..bits).for_each(|dropped| check_truncate(bits, dropped, &everything(bits), u64::from(bits)));
+    }
+}
+
+#[test]
+fn extension_is_exact_for_every_value_of_small_rings() {
+    for bits in 1..=10 {
+        for wide in [bits + 1, 37, 64] {
+            check_extend(bits, wide, &everything(bits), u64::from(bits));
+            check_extend_bounded(bits, wide, &everything(bits), u64::from(bits));
+        }
+    }
+}
+
+#[test]
+fn the_multiplexer_is_right_for_every_value_of_small_rings() {
+    (1..=10).for_each(|bits| check_select(bits, &everything(bits), u64::from(bits)));
+}
+
+#[test]
+fn an_empty_batch_gives_nothing() {
+    check_relu(25, 37, &[], 1);
+    check_sign(25, &[], 1);
+    check_select(25, &[], 1);
+    check_extend_bounded(25, 37, &[], 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn gates_are_right_on_any_ring(
+        bits in 2_u32..=64, more in 0_u32..=40, cut in any::<prop::sample::Index>(), words in prop::collection::vec(any::<u64>(), 1..150),
+        seed: u64,
+    ) {
+        let ring = Modulus::new(bits);
+        // Small values and edges are as frequent as large ones.
+        let edges = [0, 1, ring.mask(), ring.mask() >> 1, (ring.mask() >> 1) + 1];
+        let values: Vec<u64> = words.iter().enumerate().map(|(i, word)| match i % 3 {
+            0 => ring.reduce(*word),
+            1 => edges[*word as usize % edges.len()],
+            _ => ring.reduce(((*word as i64) >> (word % 64)) as u64),
+        }).collect();
+        let wide = (bits + more).min(64);
+        check_relu(bits, wide, &values, seed);
+        check_sign(bits, &values, seed);
+        check_select(bits, &values, seed);
+        check_truncate(bits, 1 + cut.index(bits as usize - 1) as u32, &values, seed);
+        if wide > bits {
+            check_extend(bits, wide, &values, seed);
+            check_extend_bounded(bits, wide, &values, seed);
+        }
+    }
+
+    #[test]
+    fn maxima_are_those_of_their_groups(
+        bits in 2_u32..=64, words in prop::collection::vec(any::<u64>(), 1..60), sizes in prop::collection::vec(1_usize..10, 1..12),
+        seed: u64,
+    ) {
+        let ring = Modulus::new(bits);
+        // Differences must fit the ring.
+        let signed: Vec<i64> = words.iter().map(|word| ring.signed(ring.reduce(*word)) >> 1).collect();
+        let values: Vec<u64> = signed.iter().map(|x| ring.reduce(*x as u64)).collect();
+        let mut prg = prg(seed);
+        let groups: Vec<Vec<usize>> =
+            sizes.iter().map(|size| (0..*size).map(|_| prg.below(words.len() as u64) as usize).collect()).collect();
+
+        let levels = matches(sizes.iter().copied());
+        prop_assert_eq!(levels.iter().sum::<usize>(), sizes.iter().map(|size| size - 1).sum::<usize>());
+        let (mut bodies, masters) = ([Vec::new(), Vec::new()], [1, 2].map(Seed::from_block));
+        let mut streams = masters.each_ref().map(privet_prg::Prg::from_seed);
+        for count in &levels {
+            let seeds = privet_fss::Seeds { client: streams[0].seed(), server: streams[1].seed() };
+            let mut dealt = Vec::new();
+            let corrections = privet_fss::Gate::deal(&Relu::new(bits, bits), *count, &seeds, &mut dealt).expect("dealt");
+            bodies[0].extend(&dealt);
+            bodies[1].extend(dealt);
+            bodies[1].extend(corrections);
+        }
+        let [client, server] = share(&values, ring, &mut prg);
+        let results = both([(&masters[0], &bodies[0], client), (&masters[1], &bodies[1], server)], |party, (seed, body, x)| {
+            max_pool(party, bits, &mut privet_prg::Prg::from_seed(seed), &mut &body[..], &x, &groups)
+        });
+        prop_assert_eq!(results[0].1.rounds as usize, 2 * levels.len());
+        let expected: Vec<u64> = groups
+            .iter()
+            .map(|group| ring.reduce(group.iter().map(|i| signed[*i]).max().expect("a member") as u64))
+            .collect();
+        prop_assert_eq!(ring.add(&results[0].0, &results[1].0), expected);
+    }
+}
+
+#[test]
+fn a_key_behind_a_reader_does_as_well() {
+    let (ring, gate, mut prg) = (Modulus::new(25), Relu::new(25, 37), prg(1));
+    let values: Vec<u64> = (0..5000).map(|_| ring.reduce(prg.word())).collect();
+    let key = deal(&gate, values.len(), &mut prg);
+    let [client, server] = share(&values, ring, &mut prg);
+    let inputs = [(&key.seeds.client, &key.bodies[0], client), (&key.seeds.server, &key.bodies[1], server)];
+    let results =
+        both(inputs, |party, (seed, body, x)| gate.evaluate(party, seed, &mut privet_fss::Stream::new(&body[..]), &x));
+    let expected: Vec<u64> = values.iter().map(|x| ring.signed(*x).max(0) as u64).collect();
+    assert_eq!(Modulus::new(37).add(&results[0].0, &results[1].0), expected);
+}
+
+#[test]
+fn a_key_for_fewer_elements_is_refused() {
+    let (gate, mut prg) = (Relu::new(25, 37), prg(1));
+    let key = deal(&gate, 63, &mut prg);
+    for (role, seed, body) in [
+        (privet_fss::Role::Client, &key.seeds.client, &key.bodies[0]),
+        (privet_fss::Role::Server, &key.seeds.server, &key.bodies[1]),
+    ] {
+        let (opening, message) = gate.start(role, seed, &[0; 64]);
+        let mut body = &body[..];
+        let result = opening.compare(&message, &mut body).and_then(|(last, bits)| last.finish(&bits, &mut body));
+        assert!(matches!(result, Err(privet_fss::Error::KeyTooShort { .. })), "{role:?}");
+    }
+}
