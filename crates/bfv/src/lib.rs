@@ -15,6 +15,7 @@
 mod encode;
 mod error;
 mod keys;
+mod memory;
 mod noise;
 mod ntt;
 mod parameters;

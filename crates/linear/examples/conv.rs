@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use privet_channel::pair;
-use privet_linear::{ClientKeys, Conv2d, Error, Layer, MatMul, Plan, TransformedWeights};
+use privet_linear::{ClientKeys, Conv2d, Error, Keep, Layer, MatMul, Plan, TransformedWeights, Workspace};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 use privet_prg::Prg;
 
@@ -51,6 +51,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (up, down) = (plan.cost().bytes_sent as f64 / 1e3, plan.cost().bytes_received as f64 / 1e3);
         println!("{name:28} {weights:8.1} {encrypt:8.1} {evaluate:8.1} {decrypt:8.1} {total:8.1} {up:9.1} {down:9.1}");
         println!("    {plan}");
+        let threads = rayon::current_num_threads();
+        let (server, client) = (plan.server_memory(Workspace::standard(&plan), threads), plan.client_memory(threads));
+        let least = plan.server_memory(Workspace { keep: Keep::Plain, sections: 1 }, threads);
+        let [kept, evaluating, least_kept, least_evaluating, encrypting, decrypting] =
+            [server.weights, server.evaluating, least.weights, least.evaluating, client.encrypting, client.decrypting]
+                .map(|bytes| bytes as f64 / 1e6);
+        println!(
+            "    server keeps {kept:.1} MB, works in {evaluating:.1} MB (at least {least_kept:.1} MB, {least_evaluating:.1} MB); \
+             client encrypts in {encrypting:.1} MB, decrypts in {decrypting:.1} MB"
+        );
     }
     Ok(())
 }
@@ -66,7 +76,7 @@ fn time(plan: &Plan) -> Result<[Duration; 4], Box<dyn std::error::Error>> {
     keys.send_public_key(&mut to_server, &mut prg)?;
     to_server.flush()?;
     let key = receive_public_key(&mut to_client, plan.parameters())?;
-    let (weights, transforming) = timed(|| TransformedWeights::new(plan, &w))?;
+    let (weights, transforming) = timed(|| TransformedWeights::new(plan, &w, Workspace::standard(plan)))?;
     let (_, encrypting) = timed(|| {
         encrypt(&mut to_server, plan, &keys, &r, &mut prg)?;
         Ok(to_server.flush()?)

@@ -7,7 +7,8 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Misuse};
-use crate::plan::{Plan, messages};
+use crate::mail::messages;
+use crate::plan::Plan;
 
 /// The client's keys for all layers under the same parameters. Made for one session and never stored.
 pub struct ClientKeys {
@@ -102,7 +103,7 @@ pub fn decrypt(channel: &mut Channel, plan: &Plan, keys: &ClientKeys) -> Result<
         let opened: Vec<(Vec<usize>, Vec<u64>)> = replies
             .into_par_iter()
             .map(|(index, reply)| {
-                let (positions, places): (Vec<_>, Vec<_>) = plan.packing().results(index).unzip();
+                let (positions, places) = plan.packing().results(index);
                 Ok::<_, Error>((places, keys.secret.open(reply, &positions)?))
             })
             .collect::<Result<_, _>>()?;

@@ -58,9 +58,14 @@ impl Packing {
         self.correlation.images * self.counts.tiles[0] * self.counts.tiles[1]
     }
 
-    /// Input polynomials, ordered by tile, block of groups, block of channels.
+    /// Tiles times blocks of groups: what can be worked on alone.
+    pub(crate) fn sections(&self) -> usize {
+        self.tiles() * self.counts.groups
+    }
+
+    /// Input polynomials, ordered by section (tile, block of groups) and block of channels.
     pub(crate) fn inputs(&self) -> usize {
-        self.tiles() * self.counts.groups * self.counts.channels
+        self.sections() * self.counts.channels
     }
 
     /// Weight polynomials, ordered by block of groups, block of outputs, block of channels.
@@ -68,9 +73,9 @@ impl Packing {
         self.counts.groups * self.counts.outputs * self.counts.channels
     }
 
-    /// Output polynomials, ordered by block of groups, block of outputs, tile.
+    /// Output polynomials, ordered by section and block of outputs.
     pub(crate) fn outputs(&self) -> usize {
-        self.counts.groups * self.counts.outputs * self.tiles()
+        self.sections() * self.counts.outputs
     }
 
     /// The image of a tile and where its results start.
@@ -131,20 +136,20 @@ impl Packing {
     }
 
     fn block(&self, index: usize) -> Block {
-        let tiles = self.tiles();
-        let block = index / tiles;
-        Block { tile: index % tiles, groups: block / self.counts.outputs, outputs: block % self.counts.outputs }
+        let section = index / self.counts.outputs;
+        let (tile, groups) = (section / self.counts.groups, section % self.counts.groups);
+        Block { tile, groups, outputs: index % self.counts.outputs }
     }
 
     /// The input polynomial with a block of channels that output polynomial `index` sums.
     pub(crate) fn input(&self, index: usize, channels: usize) -> usize {
-        let block = self.block(index);
-        (block.tile * self.counts.groups + block.groups) * self.counts.channels + channels
+        index / self.counts.outputs * self.counts.channels + channels
     }
 
     /// The weight polynomial that it is multiplied with: the same for all tiles.
     pub(crate) fn weight(&self, index: usize, channels: usize) -> usize {
-        index / self.tiles() * self.counts.channels + channels
+        let Block { groups, outputs, .. } = self.block(index);
+        (groups * self.counts.outputs + outputs) * self.counts.channels + channels
     }
 
     /// Results in output polynomial `index`.
@@ -159,21 +164,25 @@ impl Packing {
         [0, 1].map(|axis| self.tiling.tile[axis].min(self.correlation.axes[axis].outputs - start[axis]))
     }
 
-    /// The results in output polynomial `index`, by rising coefficient: coefficient and place in the flat output.
-    pub(crate) fn results(&self, index: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+    /// The results in output polynomial `index`, by rising coefficient: coefficients, and places in the flat output.
+    pub(crate) fn results(&self, index: usize) -> (Vec<usize>, Vec<usize>) {
+        let used = self.used(index);
+        let (mut positions, mut places) = (Vec::with_capacity(used), Vec::with_capacity(used));
         let Block { tile, groups, outputs } = self.block(index);
         let (image, start) = self.tile(tile);
         let [rows, columns] = self.extent(start);
-        self.groups(groups).flat_map(move |(group, first)| {
-            self.channels_out(outputs).flat_map(move |(m, output)| {
+        for (group, first) in self.groups(groups) {
+            for (m, output) in self.channels_out(outputs) {
                 let base = 2 * first + m * self.tiling.channels * self.area + self.origin;
-                (0..rows).flat_map(move |row| {
-                    (0..columns).map(move |column| {
+                for row in 0..rows {
+                    for column in 0..columns {
                         let at = [start[0] + row, start[1] + column];
-                        (base + row * self.width + column, self.correlation.result(image, group, output, at))
-                    })
-                })
-            })
-        })
+                        positions.push(base + row * self.width + column);
+                        places.push(self.correlation.result(image, group, output, at));
+                    }
+                }
+            }
+        }
+        (positions, places)
     }
 }

@@ -1,7 +1,6 @@
 //! What both parties derive from a layer's public shape: parameters, tiling, costs.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use privet_bfv::Parameters;
@@ -10,10 +9,8 @@ use privet_channel::Cost;
 use crate::correlation::Correlation;
 use crate::error::{Error, Misuse};
 use crate::layer::Layer;
+use crate::mail::PER_MESSAGE;
 use crate::packing::Packing;
-
-/// Ciphertexts and replies travel this many to a message: half a megabyte or so.
-const PER_MESSAGE: usize = 16;
 
 /// Bytes that a channel adds to every message.
 const HEADER_BYTES: usize = 5;
@@ -160,11 +157,6 @@ impl Plan {
     fn correlation(&self) -> &Correlation {
         &self.packing().correlation
     }
-}
-
-/// The ciphertexts of each message.
-pub(crate) fn messages(ciphertexts: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..ciphertexts).step_by(PER_MESSAGE).map(move |start| start..ciphertexts.min(start + PER_MESSAGE))
 }
 
 impl fmt::Display for Plan {

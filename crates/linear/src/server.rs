@@ -1,79 +1,25 @@
-//! The server: weights transformed once, products and replies.
+//! The server: products and replies, some sections of a layer at a time.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use privet_bfv::{Ciphertext, PublicKey, Sum, Weights};
+use privet_bfv::{Ciphertext, PublicKey, Sum};
 use privet_channel::Channel;
 use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
 
 use crate::error::{Error, Misuse};
-use crate::plan::{Plan, messages};
-
-/// Transformed weights of a layer are kept if they take this much memory at most; otherwise they are transformed again at
-/// each evaluation.
-const KEPT_BYTES: usize = 64 << 20;
+use crate::mail::{Inbox, Outbox};
+use crate::plan::Plan;
+use crate::weights::TransformedWeights;
 
 /// Sums that a task holds at once: tiles that meet the same weights.
-const TILES_PER_TASK: usize = 8;
+pub(crate) const TILES_PER_TASK: usize = 8;
 
 /// Input channel blocks of a sum that are multiplied before the next sum of the task: their weights take 1 MiB.
-const CHANNELS_AT_ONCE: usize = 16;
+pub(crate) const CHANNELS_AT_ONCE: usize = 16;
 
 /// Tasks between two messages, per thread.
-const TASKS_PER_THREAD: usize = 4;
-
-/// A layer's weights, made once and used in any number of sessions.
-pub struct TransformedWeights {
-    plan: Plan,
-    form: Form,
-}
-
-enum Form {
-    Transformed(Vec<Weights>),
-    Plain(Vec<i32>),
-}
-
-impl TransformedWeights {
-    /// Takes the weights of the plan's layer, in the layer's own order.
-    ///
-    /// # Errors
-    /// [`Misuse::WrongLength`]; [`Misuse::WeightTooLarge`] for a weight that the plan's noise bound does not cover.
-    pub fn new(plan: &Plan, weights: &[i64]) -> Result<Self, Error> {
-        let (expected, actual) = (plan.weights_len(), weights.len());
-        if actual != expected {
-            return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
-        }
-        let weight_bits = plan.weight_bits();
-        if let Some(index) = weights.iter().position(|w| w.unsigned_abs() >> weight_bits != 0) {
-            return Err(Misuse::WeightTooLarge { index, weight_bits }.into());
-        }
-        // At most 31 bits and a sign, as just checked.
-        let weights: Vec<i32> = weights.iter().map(|&w| w as i32).collect();
-        let form = if 16 * plan.parameters().degree() * plan.weight_polynomials() <= KEPT_BYTES {
-            let transformed =
-                (0..plan.weight_polynomials()).into_par_iter().map(|index| transform(plan, index, &weights));
-            Form::Transformed(transformed.collect::<Result<_, _>>()?)
-        } else {
-            Form::Plain(weights)
-        };
-        Ok(Self { plan: plan.clone(), form })
-    }
-
-    fn polynomial(&self, index: usize) -> Result<Cow<'_, Weights>, Error> {
-        match &self.form {
-            Form::Transformed(polynomials) => Ok(Cow::Borrowed(&polynomials[index])),
-            Form::Plain(weights) => Ok(Cow::Owned(transform(&self.plan, index, weights)?)),
-        }
-    }
-}
-
-fn transform(plan: &Plan, index: usize, weights: &[i32]) -> Result<Weights, Error> {
-    let mut polynomial = vec![0; plan.parameters().degree()];
-    plan.packing().fill_weights(index, weights, &mut polynomial);
-    Ok(Weights::new(plan.parameters(), &polynomial)?)
-}
+pub(crate) const TASKS_PER_THREAD: usize = 4;
 
 /// Receives a layer's input, replies with the client's share and returns the server's share of `W r`,
 /// `[plan.output_len()]` elements of Z_2^l, row-major.
@@ -88,54 +34,36 @@ pub fn evaluate(
     weights: &TransformedWeights,
     prg: &mut Prg,
 ) -> Result<Vec<u64>, Error> {
-    if !plan.agrees_with(&weights.plan) {
+    if !plan.agrees_with(weights.plan()) {
         return Err(Misuse::PlansDiffer { what: "weights" }.into());
     }
     if !plan.parameters().agrees_with(key.parameters()) {
         return Err(Misuse::PlansDiffer { what: "keys" }.into());
     }
-    let inputs = receive(channel, plan)?;
+    let (channels, at_once) = (plan.packing().counts.channels, weights.sections());
     let mut output = vec![0; plan.output_len()];
-    let mut outbox =
-        Outbox { channel, due: messages(plan.output_ciphertexts()), pending: Vec::new(), waiting: 0, size: 0 };
-    let tasks = tasks(plan);
-    for batch in tasks.chunks(TASKS_PER_THREAD * rayon::current_num_threads()) {
-        let work: Vec<(Range<usize>, Vec<Seed>)> =
-            batch.iter().map(|task| (task.clone(), task.clone().map(|_| prg.seed()).collect())).collect();
-        let done: Vec<Vec<Reply>> = work
-            .into_par_iter()
-            .map(|(task, seeds)| run(plan, &inputs, weights, key, task, &seeds))
-            .collect::<Result<_, _>>()?;
-        for reply in done.into_iter().flatten() {
-            outbox.send(&reply.bytes)?;
+    let (mut inbox, mut outbox) = (Inbox::new(plan, at_once * channels), Outbox::new(plan));
+    for start in (0..plan.sections()).step_by(at_once) {
+        let sections = start..plan.sections().min(start + at_once);
+        let inputs = inbox.read(channel, sections.len() * channels)?;
+        let deliver = |reply: Reply| {
+            outbox.send(channel, &reply.bytes)?;
             reply.places.into_iter().zip(reply.shares).for_each(|(place, share)| output[place] = share);
-        }
+            Ok(())
+        };
+        Chunk { plan, weights, key, inputs, sections: sections.clone() }.evaluate(prg, deliver)?;
+        inbox.forget(sections.len() * channels);
     }
     Ok(output)
 }
 
-fn receive(channel: &mut Channel, plan: &Plan) -> Result<Vec<Ciphertext>, Error> {
-    let each = plan.parameters().ciphertext_bytes();
-    let mut inputs = Vec::with_capacity(plan.input_ciphertexts());
-    for message in messages(plan.input_ciphertexts()) {
-        let bytes = channel.recv(message.len() * each)?;
-        let read = bytes.par_chunks(each).map(|chunk| Ciphertext::from_bytes(plan.parameters(), chunk));
-        inputs.extend(read.collect::<Result<Vec<_>, _>>()?);
-    }
-    Ok(inputs)
-}
-
-/// Runs of output polynomials that use the same weights, short enough to keep all threads busy.
-fn tasks(plan: &Plan) -> Vec<Range<usize>> {
-    let tiles = plan.packing().tiles();
-    let blocks = plan.output_ciphertexts() / tiles;
-    let wanted = (TASKS_PER_THREAD * rayon::current_num_threads()).div_ceil(blocks);
-    let run = tiles.div_ceil(wanted).min(TILES_PER_TASK);
-    let of_block = |block: usize| {
-        let end = (block + 1) * tiles;
-        (block * tiles..end).step_by(run).map(move |start| start..end.min(start + run))
-    };
-    (0..blocks).flat_map(of_block).collect()
+/// Sections that are worked on at once, with their ciphertexts.
+struct Chunk<'a> {
+    plan: &'a Plan,
+    weights: &'a TransformedWeights,
+    key: &'a PublicKey,
+    inputs: &'a [Ciphertext],
+    sections: Range<usize>,
 }
 
 /// One output polynomial, finished.
@@ -145,58 +73,68 @@ struct Reply {
     shares: Vec<u64>,
 }
 
-fn run(
-    plan: &Plan,
-    inputs: &[Ciphertext],
-    weights: &TransformedWeights,
-    key: &PublicKey,
-    task: Range<usize>,
-    seeds: &[Seed],
-) -> Result<Vec<Reply>, Error> {
-    let packing = plan.packing();
-    let mut sums = vec![Sum::new(plan.parameters()); task.len()];
-    let channels: Vec<usize> = (0..packing.counts.channels).collect();
-    for channels in channels.chunks(CHANNELS_AT_ONCE) {
-        // All sums of a task meet the same weights.
-        let polynomials = channels.iter().map(|&channel| weights.polynomial(packing.weight(task.start, channel)));
-        let polynomials = polynomials.collect::<Result<Vec<_>, _>>()?;
-        for (sum, index) in sums.iter_mut().zip(task.clone()) {
-            let inputs = channels.iter().map(|&channel| &inputs[packing.input(index, channel)]);
-            let terms: Vec<_> = inputs.zip(polynomials.iter().map(|weights| &**weights)).collect();
-            sum.multiply_add(&terms)?;
-        }
-    }
-    let finish = |((sum, index), seed): ((Sum, usize), &Seed)| {
-        let (positions, places): (Vec<_>, Vec<_>) = plan.packing().results(index).unzip();
-        let mut bytes = Vec::with_capacity(plan.reply_bytes(index));
-        let shares = sum.reply(key, &positions, &mut Prg::from_seed(seed), &mut bytes)?;
-        Ok(Reply { bytes, places, shares })
-    };
-    sums.into_iter().zip(task).zip(seeds).map(finish).collect()
-}
-
-/// Gathers replies into messages.
-struct Outbox<'a, I> {
-    channel: &'a mut Channel,
-    due: I,
-    pending: Vec<u8>,
-    /// Replies gathered, and replies of the message they are for.
-    waiting: usize,
-    size: usize,
-}
-
-impl<I: Iterator<Item = Range<usize>>> Outbox<'_, I> {
-    fn send(&mut self, reply: &[u8]) -> Result<(), Error> {
-        if self.waiting == 0 {
-            self.size = self.due.next().map_or(1, |message| message.len());
-        }
-        self.pending.extend_from_slice(reply);
-        self.waiting += 1;
-        if self.waiting == self.size {
-            self.channel.send(&self.pending)?;
-            self.pending.clear();
-            self.waiting = 0;
+impl Chunk<'_> {
+    /// Gives the replies in the order in which they travel.
+    fn evaluate(&self, prg: &mut Prg, mut deliver: impl FnMut(Reply) -> Result<(), Error>) -> Result<(), Error> {
+        let outputs = self.plan.packing().counts.outputs;
+        let first = self.sections.start * outputs;
+        let mut replies: Vec<Option<Reply>> = Vec::new();
+        replies.resize_with(self.sections.len() * outputs, || None);
+        let mut delivered = 0;
+        let tasks = self.tasks();
+        for batch in tasks.chunks(TASKS_PER_THREAD * rayon::current_num_threads()) {
+            let work: Vec<(&[usize], Vec<Seed>)> =
+                batch.iter().map(|task| (task.as_slice(), task.iter().map(|_| prg.seed()).collect())).collect();
+            let done: Vec<Vec<Reply>> =
+                work.into_par_iter().map(|(task, seeds)| self.run(task, &seeds)).collect::<Result<_, _>>()?;
+            for (index, reply) in batch.iter().flatten().zip(done.into_iter().flatten()) {
+                replies[index - first] = Some(reply);
+            }
+            while let Some(reply) = replies.get_mut(delivered).and_then(Option::take) {
+                deliver(reply)?;
+                delivered += 1;
+            }
         }
         Ok(())
+    }
+
+    /// Output polynomials that use the same weights, few enough to keep all threads busy.
+    fn tasks(&self) -> Vec<Vec<usize>> {
+        let counts = self.plan.packing().counts;
+        let groups = counts.groups.min(self.sections.len());
+        let wanted = (TASKS_PER_THREAD * rayon::current_num_threads()).div_ceil(groups * counts.outputs);
+        let run = self.sections.len().div_ceil(groups).div_ceil(wanted).min(TILES_PER_TASK);
+        let of_block = |(group, output): (usize, usize)| {
+            let tiles: Vec<usize> = self.sections.clone().skip(group).step_by(counts.groups).collect();
+            let runs =
+                tiles.chunks(run).map(|run| run.iter().map(|section| section * counts.outputs + output).collect());
+            runs.collect::<Vec<Vec<usize>>>()
+        };
+        let blocks = (0..groups).flat_map(|group| (0..counts.outputs).map(move |output| (group, output)));
+        blocks.flat_map(of_block).collect()
+    }
+
+    fn run(&self, task: &[usize], seeds: &[Seed]) -> Result<Vec<Reply>, Error> {
+        let packing = self.plan.packing();
+        let before = self.sections.start * packing.counts.channels;
+        let mut sums = vec![Sum::new(self.plan.parameters()); task.len()];
+        let channels: Vec<usize> = (0..packing.counts.channels).collect();
+        for channels in channels.chunks(CHANNELS_AT_ONCE) {
+            // All sums of a task meet the same weights.
+            let polynomials = channels.iter().map(|&channel| self.weights.polynomial(packing.weight(task[0], channel)));
+            let polynomials = polynomials.collect::<Result<Vec<_>, _>>()?;
+            for (sum, &index) in sums.iter_mut().zip(task) {
+                let inputs = channels.iter().map(|&channel| &self.inputs[packing.input(index, channel) - before]);
+                let terms: Vec<_> = inputs.zip(polynomials.iter().map(|weights| &**weights)).collect();
+                sum.multiply_add(&terms)?;
+            }
+        }
+        let finish = |((sum, &index), seed): ((Sum, &usize), &Seed)| {
+            let (positions, places) = packing.results(index);
+            let mut bytes = Vec::with_capacity(self.plan.reply_bytes(index));
+            let shares = sum.reply(self.key, &positions, &mut Prg::from_seed(seed), &mut bytes)?;
+            Ok(Reply { bytes, places, shares })
+        };
+        sums.into_iter().zip(task).zip(seeds).map(finish).collect()
     }
 }

@@ -5,7 +5,7 @@ mod support;
 use privet_bfv::Misuse as BfvMisuse;
 use privet_channel::{AbortReason, Io, PeerMisbehaved as Link};
 use privet_linear::{ClientKeys, Conv2d, Diagonal, Error, Layer, MatMul, Misuse, PeerMisbehaved, Plan, PublicKey};
-use privet_linear::{TransformedWeights, decrypt, encrypt, evaluate, receive_public_key};
+use privet_linear::{TransformedWeights, Workspace, decrypt, encrypt, evaluate, receive_public_key};
 use support::{against, prg};
 
 fn plan() -> Plan {
@@ -21,9 +21,13 @@ fn public(plan: &Plan) -> PublicKey {
     against(receive, |peer| keys(plan).send_public_key(peer, &mut prg(2)).unwrap()).unwrap()
 }
 
+fn ones(plan: &Plan) -> TransformedWeights {
+    TransformedWeights::new(plan, &vec![1; plan.weights_len()], Workspace::standard(plan)).unwrap()
+}
+
 /// Runs the server against a client that sends these bytes as its first message.
 fn serve(plan: &Plan, message: &[u8]) -> Error {
-    let (key, weights) = (public(plan), TransformedWeights::new(plan, &vec![1; plan.weights_len()]).unwrap());
+    let (key, weights) = (public(plan), ones(plan));
     let evaluate = |channel: &mut _| evaluate(channel, plan, &key, &weights, &mut prg(3));
     against(evaluate, |peer| peer.send(message).unwrap()).unwrap_err()
 }
@@ -60,7 +64,7 @@ fn the_server_names_residues_that_are_not_reduced() {
 #[test]
 fn the_server_reports_a_client_that_leaves_or_aborts() {
     let plan = plan();
-    let (key, weights) = (public(&plan), TransformedWeights::new(&plan, &vec![1; plan.weights_len()]).unwrap());
+    let (key, weights) = (public(&plan), ones(&plan));
     let evaluate = |channel: &mut _| evaluate(channel, &plan, &key, &weights, &mut prg(3));
     assert_eq!(against(evaluate, |_| ()).unwrap_err(), Error::Io(Io::Disconnected));
     let aborted = against(evaluate, |peer| peer.abort(AbortReason::Busy)).unwrap_err();
@@ -110,17 +114,18 @@ fn vectors_of_the_wrong_length_and_weights_too_large_are_refused() {
     let (mut channel, _peer) = privet_channel::pair();
     let wrong = refused(encrypt(&mut channel, &plan, &keys(&plan), &[0; 99], &mut prg(1)));
     assert_eq!(wrong, Misuse::WrongLength { what: "r", expected: 100, actual: 99 });
-    let wrong = refused(TransformedWeights::new(&plan, &[0; 5999]));
+    let workspace = Workspace::standard(&plan);
+    let wrong = refused(TransformedWeights::new(&plan, &[0; 5999], workspace));
     assert_eq!(wrong, Misuse::WrongLength { what: "weights", expected: 6000, actual: 5999 });
     for weight in [1 << 16, -(1 << 16), i64::MAX, i64::MIN] {
         let mut weights = vec![0; 6000];
         weights[17] = weight;
         assert_eq!(
-            refused(TransformedWeights::new(&plan, &weights)),
+            refused(TransformedWeights::new(&plan, &weights, workspace)),
             Misuse::WeightTooLarge { index: 17, weight_bits: 16 }
         );
         weights[17] = weight.signum() * ((1 << 16) - 1);
-        assert!(TransformedWeights::new(&plan, &weights).is_ok());
+        assert!(TransformedWeights::new(&plan, &weights, workspace).is_ok());
     }
 }
 
@@ -131,7 +136,7 @@ fn keys_and_weights_of_another_plan_are_refused() {
     let differ = |what| Misuse::PlansDiffer { what };
     assert_eq!(refused(encrypt(&mut channel, &ours, &keys(&theirs), &[0; 100], &mut prg(1))), differ("keys"));
     assert_eq!(refused(decrypt(&mut channel, &ours, &keys(&theirs))), differ("keys"));
-    let weights = TransformedWeights::new(&ours, &vec![0; 6000]).unwrap();
+    let weights = TransformedWeights::new(&ours, &vec![0; 6000], Workspace::standard(&ours)).unwrap();
     assert_eq!(refused(evaluate(&mut channel, &ours, &public(&theirs), &weights, &mut prg(1))), differ("keys"));
     assert_eq!(refused(evaluate(&mut channel, &theirs, &public(&theirs), &weights, &mut prg(1))), differ("weights"));
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
+use privet_linear::{Conv2d, Diagonal, Keep, Layer, MatMul, Workspace};
 use proptest::prelude::*;
 use support::check;
 
@@ -64,9 +64,9 @@ fn elementwise_products() {
 
 #[test]
 fn weights_too_many_to_keep_transformed() {
-    // 2048 polynomials of 64 KiB are above what is kept.
     let plan = check(&Layer::MatMul(MatMul { rows: 1, inner: 4096, columns: 2000 }), 37, 8, 6);
-    assert!(plan.weight_polynomials() * 65_536 > 64 << 20);
+    assert!(plan.kept_bytes(Keep::Transformed) > 64 << 20);
+    assert_eq!(Workspace::standard(&plan).keep, Keep::Plain);
 }
 
 #[test]

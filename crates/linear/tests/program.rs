@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::thread;
 
 use privet_channel::{Cost, pair};
-use privet_linear::{ClientKeys, Conv2d, Diagonal, Layer, MatMul, Plan, TransformedWeights};
+use privet_linear::{ClientKeys, Conv2d, Diagonal, Layer, MatMul, Plan, TransformedWeights, Workspace};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 use support::{apply, elements, prg, run, weights};
 
@@ -45,7 +45,7 @@ fn all_layers_take_one_round_under_one_key() {
         let server = scope.spawn(move || {
             let key = receive_public_key(&mut to_client, plans[0].parameters()).unwrap();
             let shares = plans.iter().zip(private).map(|(plan, w)| {
-                let w = TransformedWeights::new(plan, w).unwrap();
+                let w = TransformedWeights::new(plan, w, Workspace::standard(plan)).unwrap();
                 evaluate(&mut to_client, plan, &key, &w, &mut prg(2)).unwrap()
             });
             shares.collect::<Vec<_>>()
@@ -103,7 +103,7 @@ fn messages(plan: &Plan, r: &[u64], w: &[i64], seed: u8) -> Vec<Vec<u8>> {
     }
     proxy.flush().unwrap();
     let key = receive_public_key(&mut server, plan.parameters()).unwrap();
-    let w = TransformedWeights::new(plan, w).unwrap();
+    let w = TransformedWeights::new(plan, w, Workspace::standard(plan)).unwrap();
     evaluate(&mut server, plan, &key, &w, &mut random).unwrap();
     server.flush().unwrap();
     seen.extend((0..cost.messages_received).map(|_| proxy.recv_at_most(1 << 24).unwrap()));

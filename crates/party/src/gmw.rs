@@ -27,7 +27,7 @@ pub use plan::{Plan, Step};
 pub use prepare::{prepare_client, prepare_server};
 pub use privet_gmw::{Rounds, Truncation};
 
-use privet_linear::TransformedWeights;
+use privet_linear::{TransformedWeights, Workspace};
 use privet_program::Weights;
 
 use crate::Error;
@@ -44,7 +44,9 @@ impl Model {
     /// # Errors
     /// [`Error::Linear`] if a layer does not fit its plan.
     pub fn new(plan: &Plan, weights: Weights) -> Result<Self, Error> {
-        let transform = |layer: &plan::LinearLayer| TransformedWeights::new(&layer.plan, weights.tensor(&layer.weight));
+        let transform = |layer: &plan::LinearLayer| {
+            TransformedWeights::new(&layer.plan, weights.tensor(&layer.weight), Workspace::standard(&layer.plan))
+        };
         let transformed = plan.linear().iter().map(transform).collect::<Result<_, privet_linear::Error>>()?;
         Ok(Self { weights, transformed })
     }

@@ -4,7 +4,7 @@
 use std::thread;
 
 use privet_channel::{Channel, Cost, pair};
-use privet_linear::{ClientKeys, Conv2d, Diagonal, Error, Layer, MatMul, Plan, TransformedWeights};
+use privet_linear::{ClientKeys, Conv2d, Diagonal, Error, Layer, MatMul, Plan, TransformedWeights, Workspace};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 use privet_prg::{Prg, Seed};
 
@@ -31,11 +31,16 @@ pub struct Outcome {
 
 /// Runs a layer over a channel in memory. The costs leave out the public key.
 pub fn run(plan: &Plan, r: &[u64], w: &[i64], seed: u8) -> Outcome {
+    run_in(plan, r, w, Workspace::standard(plan), seed)
+}
+
+/// The same, with the server's memory chosen.
+pub fn run_in(plan: &Plan, r: &[u64], w: &[i64], workspace: Workspace, seed: u8) -> Outcome {
     let (mut to_server, mut to_client) = pair();
     thread::scope(|scope| {
         let server = scope.spawn(move || {
             let key = receive_public_key(&mut to_client, plan.parameters()).unwrap();
-            let weights = TransformedWeights::new(plan, w).unwrap();
+            let weights = TransformedWeights::new(plan, w, workspace).unwrap();
             let before = to_client.cost();
             let share = evaluate(&mut to_client, plan, &key, &weights, &mut prg(seed ^ 0x80)).unwrap();
             to_client.flush().unwrap();

@@ -1,0 +1,52 @@
+//! Bytes that objects and steps take in memory: upper bounds, for planning. What the allocator adds is not in them.
+
+use crate::parameters::Parameters;
+use crate::product::{Ciphertext, Sum, Weights};
+
+impl Parameters {
+    /// Of a [`Ciphertext`].
+    pub fn ciphertext_memory(&self) -> u64 {
+        2 * self.polynomial_memory() + size_of::<Ciphertext>() as u64
+    }
+
+    /// Of a polynomial of [`Weights`].
+    pub fn weights_memory(&self) -> u64 {
+        self.polynomial_memory() + size_of::<Weights>() as u64
+    }
+
+    /// Of a [`Sum`].
+    pub fn sum_memory(&self) -> u64 {
+        2 * self.polynomial_memory() + size_of::<Sum>() as u64
+    }
+
+    /// That [`Ciphertext::from_bytes`] needs beyond its bytes and its result: words for one prime's residues.
+    pub fn read_memory(&self) -> u64 {
+        self.words(1)
+    }
+
+    /// That [`crate::SecretKey::encrypt`] needs, the message included, beyond the bytes it appends: message, words, and two
+    /// polynomials.
+    pub fn encrypt_memory(&self) -> u64 {
+        self.words(2) + 2 * self.polynomial_memory()
+    }
+
+    /// That [`Sum::reply`] needs, the positions included, beyond the sum, the share and the bytes it appends: positions,
+    /// errors (of 32 bits), their words, and one polynomial.
+    pub fn reply_memory(&self) -> u64 {
+        self.words(3) + self.polynomial_memory()
+    }
+
+    /// That [`crate::SecretKey::open`] needs, the positions included, beyond the reply and the share: positions, both parts
+    /// of the reply, phases, and two polynomials.
+    pub fn open_memory(&self) -> u64 {
+        self.words(4) + 2 * self.polynomial_memory()
+    }
+
+    fn polynomial_memory(&self) -> u64 {
+        self.words(self.primes().len())
+    }
+
+    fn words(&self, vectors: usize) -> u64 {
+        (8 * vectors * self.degree()) as u64
+    }
+}
