@@ -10,6 +10,9 @@ use crate::paths::GROUP;
 /// Vectors of four nodes in a group.
 const VECTORS: usize = GROUP / 4;
 
+/// Levels whose words are asked for ahead. A level takes too long for the processor to see far enough by itself.
+const LEVELS_AHEAD: usize = 16;
+
 impl Vaes128 {
     /// One group; `words` holds as many words for each level as there are nodes.
     pub(crate) fn walk_group(&self, nodes: &mut [Block], paths: &[u64], words: &[[u8; 16]], sums: &mut [Block]) {
@@ -116,6 +119,7 @@ fn walk(round_keys: &[Block; 11], work: &mut Walk, words: &[[[u8; 16]; GROUP]]) 
         }
         encrypt(&keys, &mut outer);
         for i in 0..VECTORS {
+            prefetch(words, i);
             let hashed = _mm512_xor_si512(outer[i], mix(states[i]));
             let left = _mm512_mask_xor_epi64(hashed, is_marked(states[i]), hashed, load_bytes(words, i));
             let right_turn = _mm512_test_epi64_mask(paths[i], turn);
@@ -192,6 +196,14 @@ fn is_marked(nodes: __m512i) -> __mmask8 {
 fn doubled(paths: &[u64; GROUP], vector: usize) -> __m512i {
     let [a, b, c, d] = paths.as_chunks::<4>().0[vector].map(u64::cast_signed);
     _mm512_setr_epi64(a, a, b, b, c, c, d, d)
+}
+
+/// Asks for the words that are [`LEVELS_AHEAD`], in this group or the next one in memory.
+#[inline]
+fn prefetch(words: &[[u8; 16]; GROUP], vector: usize) {
+    let ahead = words.as_ptr().wrapping_add(LEVELS_AHEAD * GROUP + 4 * vector);
+    // SAFETY: a prefetch reads nothing, and may be given any address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead.cast()) };
 }
 
 #[inline]
