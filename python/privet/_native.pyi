@@ -56,7 +56,12 @@ class Dealer:
 
 class Plan:
     def __new__(
-        cls, public: bytes, rounds: str, truncation: str, correlations: str = "parties"
+        cls,
+        public: bytes,
+        rounds: str,
+        truncation: str,
+        correlations: str = "parties",
+        link: Link | None = None,
     ) -> Plan: ...
     @property
     def program_hash(self) -> str: ...

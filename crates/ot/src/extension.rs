@@ -63,6 +63,24 @@ impl Extension {
         }
     }
 
+    /// Its name in control messages and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SoftSpoken(FieldBits::One) => "softspoken-1",
+            Self::SoftSpoken(FieldBits::Two) => "softspoken-2",
+            Self::SoftSpoken(FieldBits::Four) => "softspoken-4",
+            Self::SoftSpoken(FieldBits::Eight) => "softspoken-8",
+            Self::Silent(Size::Small) => "silent-small",
+            Self::Silent(Size::Medium) => "silent-medium",
+            Self::Silent(Size::Large) => "silent-large",
+        }
+    }
+
+    /// The extension with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|extension| extension.name() == name)
+    }
+
     /// The field of the SoftSpokenOT in it.
     pub(crate) fn field(self) -> FieldBits {
         match self {

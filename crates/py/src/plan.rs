@@ -5,6 +5,7 @@ use privet_program::Program;
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
+use crate::link::Link;
 
 /// A planned program.
 #[pyclass(frozen)]
@@ -36,11 +37,22 @@ fn misuse(problem: String) -> Failure {
 #[pymethods]
 impl Plan {
     /// `public`: the public half's bytes; `rounds`: `linear` or `log`; `truncation`: `one-bit` or `exact`;
-    /// `correlations`: from the `parties` themselves or a `dealer`.
+    /// `correlations`: from the `parties` themselves or a `dealer`; `link`: what material is made over, else a local
+    /// network.
     #[new]
-    #[pyo3(signature = (public, rounds, truncation, correlations="parties"))]
-    fn new(public: &[u8], rounds: &str, truncation: &str, correlations: &str) -> Result<Self, Failure> {
-        Ok(Self(gmw::Plan::new(Program::parse(public)?, options(rounds, truncation, correlations)?)?))
+    #[pyo3(signature = (public, rounds, truncation, correlations="parties", link=None))]
+    fn new(
+        public: &[u8],
+        rounds: &str,
+        truncation: &str,
+        correlations: &str,
+        link: Option<&Link>,
+    ) -> Result<Self, Failure> {
+        let plan = gmw::Plan::new(Program::parse(public)?, options(rounds, truncation, correlations)?)?;
+        Ok(Self(match link {
+            Some(link) => plan.over(link.0),
+            None => plan,
+        }))
     }
 
     /// The program's name: SHA-256 of the public half, in hexadecimal.

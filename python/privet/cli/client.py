@@ -102,6 +102,7 @@ def _as_object(
         "model": session.program.model,
         "suite": session.suite,
         "rounds": session.rounds,
+        "extension": session.extension,
         "correlations": session.correlations,
         "trust": session.trust,
         "link": show.link_fields(session.link),

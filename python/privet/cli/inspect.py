@@ -25,6 +25,7 @@ def inspect(
     scale: options.Scale = 12,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
+    correlations: options.Correlations = "parties",
     link: options.Link = None,
     input_range: options.InputRange = None,
     linear: Annotated[
@@ -40,7 +41,9 @@ def inspect(
     ]
     try:
         compiled = compile(model, bits=bits, scale=scale, input_range=input_range)
-        plans = gmw.plans(compiled.program.to_public_bytes(), rounds, truncation)
+        plans = gmw.plans(
+            compiled.program.to_public_bytes(), rounds, truncation, correlations, shaped
+        )
     except ModelError as error:
         _refused(nodes, error, as_json)
         raise typer.Exit(exit_code(error)) from error
@@ -137,12 +140,17 @@ def _show(console: Console, compiled: Compiled, forecast: gmw.Forecast, linear: 
     traffic = Table(box=None, pad_edge=False)
     for title in ("", "client", "server"):
         traffic.add_column(title, justify="right" if title else "left")
-    for title, field in (
+    rows = [
         ("sends offline", "offline_bytes"),
+        ("gets from the dealer", "dealer_bytes"),
         ("sends online", "online_bytes"),
         ("stores", "material_bytes"),
-    ):
+    ]
+    for title, field in rows:
+        if field == "dealer_bytes" and forecast.extension is not None:
+            continue
         client, server = (getattr(forecast, f"{field}_{party}") for party in ("client", "server"))
         traffic.add_row(title, show.size(client), show.size(server))
     console.print(traffic)
-    console.print(f"{forecast.online_rounds} online rounds.")
+    made = f"by OT ({forecast.extension})" if forecast.extension else "by a dealer"
+    console.print(f"{forecast.online_rounds} online rounds; correlations are made {made}.")

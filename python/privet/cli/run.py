@@ -87,6 +87,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "suite": result.suite,
         "rounds": result.rounds,
         "truncation": result.truncation,
+        "extension": result.extension,
         "correlations": result.correlations,
         "trust": result.trust,
         "program_hash": result.program_hash,
@@ -116,7 +117,8 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
     )
     rounds = show.rounds(result.rounds, result.link, chosen)
     console.print(
-        f"Suite {result.suite}, {rounds}, {result.truncation} truncation, program "
+        f"Suite {result.suite}, {rounds}, {result.truncation} truncation, correlations by "
+        f"{result.extension or 'a dealer'}, program "
         f"{result.program_hash[:16]}; {'two' if result.dealer is None else 'three'} processes over "
         "TLS on this machine."
     )

@@ -57,7 +57,8 @@ class Client:
     connection that slow in both directions, for real. `rounds` is the depth of comparisons:
     `linear` or `log`, or `auto` for the one that is quicker over the link by formula. Without
     `link`, `auto` prefers a depth that material is ready for, then goes by the network's measured
-    round trip; on one machine it is `linear`. The attribute `rounds` tells the choice.
+    round trip; on one machine it is `linear`. The attribute `rounds` tells the choice, `extension`
+    which OT extension suits the same link for making material (None with a dealer).
 
     `correlations="dealer"` has material made by the dealer at `dealer` (`HOST:PORT`), whom the
     server must use as well: cheaper, but the dealer must collude with neither party.
@@ -106,9 +107,11 @@ class Client:
         try:
             public = self._session.describe(model)
             self.program = Program.from_public_bytes(public)
-            plans = gmw.plans(public, rounds, truncation, correlations)
-            self.rounds = self._choose(plans, connection.rtt)
+            network = self.link or _network(connection.rtt)
+            plans = gmw.plans(public, rounds, truncation, correlations, network)
+            self.rounds = self._choose(plans, network)
             self._plan = plans[self.rounds]
+            self.extension = gmw.forecast(self._plan).extension
             if program_hash is not None and program_hash != self._plan.program_hash:
                 raise PeerMisbehaved(
                     f"the server offers program {self._plan.program_hash}, not {program_hash}: ask "
@@ -118,12 +121,12 @@ class Client:
             self._leave()
             raise
 
-    def _choose(self, plans: dict[str, _native.Plan], rtt: float | None) -> str:
+    def _choose(self, plans: dict[str, _native.Plan], network: Link | None) -> str:
         """The depth to use: by the shaped link, else by what is ready, else by the network."""
         if self.link is not None:
             return gmw.quickest(plans, self.link)
         stocked = {depth: plan for depth, plan in plans.items() if self._session.ready(plan)}
-        return gmw.quickest(stocked or plans, _network(rtt))
+        return gmw.quickest(stocked or plans, network)
 
     @property
     def trust(self) -> str | None:

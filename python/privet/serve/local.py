@@ -35,7 +35,8 @@ Array = npt.NDArray[np.generic]
 class Run:
     """A private inference beside its two references.
 
-    `rounds` is the depth of comparisons, as it was given or chosen; `link` what the connection was
+    `rounds` is the depth of comparisons, as it was given or chosen, `extension` the OT extension
+    that suited the link (None with a dealer); `link` what the connection was
     shaped to. `correlations` tells who made the material; if a dealer did, `dealer` is its cost and
     `trust` what the result rests on beyond the two parties.
 
@@ -48,6 +49,7 @@ class Run:
     model: str
     suite: str
     rounds: str
+    extension: str | None
     truncation: str
     correlations: str
     trust: str | None
@@ -231,7 +233,7 @@ def _processes(
         for phase, cost in zip(("offline", "online"), theirs, strict=True)
     ]
     layers = tuple(LayerCost(**layer) for layer in result["layers"])
-    found = {"rounds": result["rounds"], "trust": result["trust"], "dealer": dealt}
+    found = {key: result[key] for key in ("rounds", "extension", "trust")} | {"dealer": dealt}
     return integers, {**found, "offline": phases[0], "online": phases[1], "layers": layers}
 
 

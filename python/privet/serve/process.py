@@ -79,6 +79,7 @@ def query(job: dict[str, Any]) -> None:
     _say(
         "result",
         rounds=client.rounds,
+        extension=client.extension,
         trust=client.trust,
         offline=asdict(result.offline) if result.offline else None,
         online=asdict(result.online),

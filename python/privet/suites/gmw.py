@@ -39,10 +39,12 @@ class LinearForecast:
 class Forecast:
     """What one inference takes, by formula: correlations to make, bytes each way, rounds.
 
+    `extension` is the OT extension that makes the correlations (None if a dealer does),
     `correlations` counts each kind; `online_rounds` are those of the party that waits more often.
     """
 
     linear: tuple[LinearForecast, ...]
+    extension: str | None
     correlations: dict[str, int]
     offline_bytes_client: int
     offline_bytes_server: int
@@ -56,9 +58,13 @@ class Forecast:
 
 
 def plan(
-    public: bytes, rounds: str, truncation: str = "one-bit", correlations: str = "parties"
+    public: bytes,
+    rounds: str,
+    truncation: str = "one-bit",
+    correlations: str = "parties",
+    link: Link | None = None,
 ) -> Plan:
-    """Plans a program's public half.
+    """Plans a program's public half, and how its material is made over `link`.
 
     # Errors
     `Misuse` if an option is unknown or a layer does not fit BFV's secure parameters;
@@ -75,11 +81,15 @@ def plan(
             f"correlations come from {correlations!r}; {' or '.join(get_args(Correlations))} is "
             "possible"
         )
-    return Plan(public, rounds, truncation, correlations)
+    return Plan(public, rounds, truncation, correlations, link)
 
 
 def plans(
-    public: bytes, rounds: str, truncation: str = "one-bit", correlations: str = "parties"
+    public: bytes,
+    rounds: str,
+    truncation: str = "one-bit",
+    correlations: str = "parties",
+    link: Link | None = None,
 ) -> dict[str, Plan]:
     """The plans that `rounds` leaves to choose from, by their depth: one, or with `auto` all.
 
@@ -87,7 +97,7 @@ def plans(
     As `plan`.
     """
     depths = get_args(Rounds) if rounds == AUTO else (rounds,)
-    return {depth: plan(public, depth, truncation, correlations) for depth in depths}
+    return {depth: plan(public, depth, truncation, correlations, link) for depth in depths}
 
 
 def quickest(plans: Mapping[str, Plan], link: Link | None) -> str:

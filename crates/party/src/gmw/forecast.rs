@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use privet_channel::Link;
 use privet_ot::{Demand, Extension, Role, cost as ot_cost};
 use privet_ring::Modulus;
 use serde::Serialize;
@@ -29,6 +28,8 @@ pub struct LinearForecast {
 pub struct Forecast {
     /// Linear layers in order.
     pub linear: Vec<LinearForecast>,
+    /// The OT extension that makes the correlations; none if a dealer does.
+    pub extension: Option<&'static str>,
     /// Correlations by kind.
     pub correlations: BTreeMap<&'static str, usize>,
     /// Bytes that the client sends while preparing.
@@ -52,9 +53,9 @@ pub struct Forecast {
 }
 
 impl Plan {
-    /// The OT extension that makes the correlations: the one that suits their number on a local network.
+    /// The OT extension that makes the correlations: the one that suits their number and the plan's link.
     pub fn extension(&self) -> Extension {
-        Extension::for_demand(&self.online_cost().demand, &Link::LAN)
+        Extension::for_demand(&self.online_cost().demand, &self.link())
     }
 
     /// Whether a dealer makes the material.
@@ -103,6 +104,7 @@ impl Plan {
         let masks = packed(&mut self.masks().iter().copied());
         let shares = packed(&mut self.linear().iter().map(|layer| layer.plan.output_len()));
         Forecast {
+            extension: (!self.is_dealt()).then(|| self.extension().name()),
             offline_bytes_client: offline_client,
             offline_bytes_server: offline_server,
             dealer_bytes_client: dealer_client,

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use privet_channel::Link;
 use privet_gmw::{Truncation, cost};
 use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use privet_program::{Operation, Operator, Program, Window};
@@ -55,6 +56,7 @@ pub struct LinearLayer {
 pub struct Plan {
     program: Program,
     options: Options,
+    link: Link,
     steps: Vec<Step>,
     /// Ring width of each value when it is written, in bits; operations that need the wide ring extend it first.
     written: Vec<u32>,
@@ -88,7 +90,18 @@ impl Plan {
         };
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear = linear.into_iter().zip(plans).map(place).collect();
-        Ok(Self { options, steps, written, masks, linear, cost, program })
+        Ok(Self { options, link: Link::LAN, steps, written, masks, linear, cost, program })
+    }
+
+    /// The same plan for material that is made over `link` instead of a local network. The steps do not change.
+    #[must_use]
+    pub fn over(self, link: Link) -> Self {
+        Self { link, ..self }
+    }
+
+    /// The link that material is made over.
+    pub fn link(&self) -> Link {
+        self.link
     }
 
     /// The program.

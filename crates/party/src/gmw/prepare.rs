@@ -5,7 +5,7 @@
 
 use privet_channel::Channel;
 use privet_linear::ClientKeys;
-use privet_ot::{OtParty, Role, Stock};
+use privet_ot::{Extension, OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 
@@ -29,7 +29,8 @@ pub fn prepare_client(
     let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| uniform(&mut prg, len, ring)).collect();
 
     observer.progress(Phase::Offline, 0, total, "correlations");
-    let stock = recorder.layer("correlations", "ot", channel, |channel| correlations(channel, Role::Client, plan))?;
+    let stock = recorder
+        .layer("correlations", "ot", channel, |channel| correlations(channel, Role::Client, plan, plan.extension()))?;
     let keys = match plan.linear() {
         [] => None,
         [first, ..] => {
@@ -62,13 +63,14 @@ pub fn prepare_client(
     Ok((ClientMaterial { masks, shares, stock }, recorder.finish(channel)))
 }
 
-/// The server's side.
+/// The server's side, with the OT extension that the client chose.
 ///
 /// # Errors
 /// If the link fails or the peer misbehaves; nothing made so far may then be used.
 pub fn prepare_server(
     channel: &mut Channel,
     plan: &Plan,
+    extension: Extension,
     model: &Model,
     observer: &mut dyn Observer,
 ) -> Result<(ServerMaterial, Report), Error> {
@@ -77,7 +79,8 @@ pub fn prepare_server(
     let mut prg = Prg::from_os()?;
 
     observer.progress(Phase::Offline, 0, total, "correlations");
-    let stock = recorder.layer("correlations", "ot", channel, |channel| correlations(channel, Role::Server, plan))?;
+    let stock = recorder
+        .layer("correlations", "ot", channel, |channel| correlations(channel, Role::Server, plan, extension))?;
     let key = match plan.linear() {
         [] => None,
         [first, ..] => Some(recorder.layer("keys", "bfv", channel, |channel| {
@@ -98,8 +101,8 @@ pub fn prepare_server(
     Ok((ServerMaterial { shares, stock }, recorder.finish(channel)))
 }
 
-fn correlations(channel: &mut Channel, role: Role, plan: &Plan) -> Result<Stock, Error> {
-    let mut party = OtParty::setup(channel, role, plan.extension())?;
+fn correlations(channel: &mut Channel, role: Role, plan: &Plan, extension: Extension) -> Result<Stock, Error> {
+    let mut party = OtParty::setup(channel, role, extension)?;
     Ok(Stock::generate(&mut party, channel, &plan.online_cost().demand)?)
 }
 

@@ -67,7 +67,8 @@ impl Client {
             let mut nonce = [0; 16];
             Prg::from_os()?.fill(&mut nonce);
             let (program, suite) = (plan.program().hash().to_string(), plan.options().suite());
-            let request = Request::Prepare { program: program.clone(), suite: suite.clone(), nonce };
+            let extension = plan.extension().name().to_owned();
+            let request = Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce };
             messages::send(&mut client.channel, &request)?;
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 

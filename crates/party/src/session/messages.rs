@@ -22,8 +22,8 @@ pub(super) const MAX_PROGRAM: usize = 64 << 20;
 pub(super) enum Request {
     /// The public half of a model, by name, or of the only one served.
     Describe { model: Option<String> },
-    /// To make material for one inference of a program.
-    Prepare { program: String, suite: String, nonce: [u8; 16] },
+    /// To make material for one inference of a program; `extension` is the OT extension that suits the client's link.
+    Prepare { program: String, suite: String, extension: String, nonce: [u8; 16] },
     /// The name of the mask that hides the weights of a program, and the hidden weights unless the client has them.
     HiddenWeights { program: String, known: Option<String> },
     /// To use up material.

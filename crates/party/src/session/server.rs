@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use privet_channel::{AbortReason, Channel};
+use privet_ot::Extension;
 use privet_prg::Prg;
 use privet_program::{Program, Weights};
 
@@ -182,8 +183,8 @@ impl Session<'_> {
         loop {
             match messages::receive(self.channel)? {
                 Request::Describe { model } => on_event(self.describe(model.as_deref())?),
-                Request::Prepare { program, suite, nonce } => {
-                    on_event(self.prepare(&program, &suite, &nonce, observer)?);
+                Request::Prepare { program, suite, extension, nonce } => {
+                    on_event(self.prepare(&program, &suite, &extension, &nonce, observer)?);
                 }
                 Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
                 Request::Infer { program, material } => on_event(self.infer(&program, material, observer)?),
@@ -207,12 +208,16 @@ impl Session<'_> {
         &mut self,
         program: &str,
         suite: &str,
+        extension: &str,
         client_nonce: &[u8; 16],
         observer: &mut dyn Observer,
     ) -> Result<Event, Refusal> {
         let served = self.served(program)?;
         let plan = served.plan(suite)?.ok_or_else(|| {
             Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"))
+        })?;
+        let extension = Extension::from_name(extension).ok_or_else(|| {
+            Refusal::new(AbortReason::BadRequest, format!("this server has no OT extension {extension:?}"))
         })?;
         let dealer = match plan.options().correlations {
             Correlations::Made => None,
@@ -224,7 +229,7 @@ impl Session<'_> {
 
         let id = messages::material_id(client_nonce, &nonce);
         let (material, report) = match dealer {
-            None => gmw::prepare_server(self.channel, &plan, &served.model, observer)?,
+            None => gmw::prepare_server(self.channel, &plan, extension, &served.model, observer)?,
             Some(connect) => {
                 let (mut dealer, mask) = (connect()?, self.weight_mask(program)?);
                 dealer::ask_as_server(&mut dealer, &plan, &id, self.peer(), &served.public)?;

@@ -1,8 +1,10 @@
 //! Bytes, rounds and sizes of material are exactly those that the plan forecasts.
 
-use privet_channel::pair;
+use std::time::Duration;
+
+use privet_channel::{Link, pair};
 use privet_ot::{Demand, Role, Stock, cost as ot_cost};
-use privet_party::gmw::{self, Options, Plan};
+use privet_party::gmw::{self, Options, Plan, Rounds};
 use privet_party::session::Event;
 use privet_party::{Report, Silent};
 use privet_prg::Prg;
@@ -58,6 +60,18 @@ fn bytes_and_rounds_are_those_of_the_forecast() {
 }
 
 #[test]
+fn the_link_chooses_the_extension_and_the_server_takes_it() {
+    let slow = Link::new(Duration::from_millis(1), 1e6).expect("a link");
+    let here = RESIDUAL.plan(Rounds::Log);
+    let there = RESIDUAL.plan(Rounds::Log).over(slow);
+    assert_ne!(here.extension(), there.extension());
+    let [offline, _] = reports(&RESIDUAL, &there);
+    let forecast = there.forecast();
+    assert_eq!(traffic(&offline), (forecast.offline_bytes_client, forecast.offline_bytes_server));
+    assert!(forecast.offline_bytes_client < here.forecast().offline_bytes_client);
+}
+
+#[test]
 fn the_parts_of_a_report_add_up_to_the_whole() {
     for (fixture, plan) in plans() {
         for report in reports(fixture, &plan).iter().flatten() {
@@ -80,7 +94,7 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
         near.set_timeout(PATIENCE);
         let (ours, theirs) = both(
             || gmw::prepare_client(&mut near, &plan, &mut Silent).expect("material").0,
-            || gmw::prepare_server(&mut far, &plan, &model, &mut Silent).expect("material").0,
+            || gmw::prepare_server(&mut far, &plan, plan.extension(), &model, &mut Silent).expect("material").0,
         );
         for stock in [&ours.stock, &theirs.stock] {
             assert_eq!(stock.left(), plan.online_cost().demand);

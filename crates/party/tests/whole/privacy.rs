@@ -191,7 +191,7 @@ fn prepared(plan: &Plan, model: &Model) -> Halves {
     let (mut near, mut far) = pair();
     both(
         || gmw::prepare_client(&mut near, plan, &mut Silent).expect("material").0,
-        || gmw::prepare_server(&mut far, plan, model, &mut Silent).expect("material").0,
+        || gmw::prepare_server(&mut far, plan, plan.extension(), model, &mut Silent).expect("material").0,
     )
 }
 

@@ -97,7 +97,9 @@ fn control_messages_that_are_no_requests_are_refused() {
     let mut prg = Prg::from_seed(&Seed::from_bytes([3; 16]));
     let mut garbage: Vec<Vec<u8>> = [1, 2, 16, 100, 4096].map(|length| vec![0; length]).to_vec();
     garbage.iter_mut().for_each(|bytes| prg.fill(bytes));
-    let prepare = json!({"request": "prepare", "program": hash, "suite": "gmw log one-bit", "nonce": vec![0; 16]});
+    let prepare = json!({
+        "request": "prepare", "program": hash, "suite": "gmw log one-bit", "extension": "silent-large", "nonce": vec![0; 16],
+    });
     let with = |key: &str, value: serde_json::Value| {
         let mut request = prepare.clone();
         request[key] = value;
@@ -118,6 +120,7 @@ fn control_messages_that_are_no_requests_are_refused() {
         with("nonce", json!(vec![0; 17])),
         with("nonce", json!(vec![256; 16])),
         with("suite", json!(null)),
+        with("extension", json!(1)),
         with("program", json!([hash])),
         prepare.to_string() + "}",
     ];
@@ -139,7 +142,12 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
     let shelf = Shelf::new();
     let server = server(&shelf);
     let hash = CHOICE.program().hash().to_string();
-    let prepare = |program: &str, suite: &str| json!({"request": "prepare", "program": program, "suite": suite, "nonce": vec![0; 16]});
+    let with = |program: &str, suite: &str, extension: &str| {
+        json!({
+            "request": "prepare", "program": program, "suite": suite, "extension": extension, "nonce": vec![0; 16],
+        })
+    };
+    let prepare = |program: &str, suite: &str| with(program, suite, "softspoken-2");
     let infer = |program: &str| json!({"request": "infer", "program": program, "material": "0".repeat(32)});
     let describe = |model: Option<&str>| json!({"request": "describe", "model": model});
     let unknown = "this server does not serve the program with that hash; ask it to describe the model again";
@@ -151,6 +159,8 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
         (describe(None), AbortReason::UnknownProgram, "no model was named; served here: "),
         (prepare(&"0".repeat(64), "gmw log one-bit"), AbortReason::UnknownProgram, unknown),
         (prepare("/etc/passwd", "gmw"), AbortReason::UnknownProgram, unknown),
+        (with(&hash, "gmw log one-bit", "ot"), AbortReason::BadRequest, "this server has no OT extension \"ot\""),
+        (prepare(&hash, "gmw log one-bit dealt"), AbortReason::BadRequest, "this server has no dealer"),
         (prepare(&hash, "mpc9"), AbortReason::BadRequest, "this server does not run suite \"mpc9\""),
         (infer(&"0".repeat(64)), AbortReason::UnknownProgram, unknown),
     ];
