@@ -138,7 +138,7 @@ def test_wrong_inputs_are_named(tmp_path: Path) -> None:
 
 def test_a_link_slows_a_run_down_and_decides_on_its_rounds() -> None:
     link = {"rtt_ms": 10.0, "bits_per_second": 100_000_000}
-    for given, rounds in (((), "log"), (("--rounds", "linear"), "linear")):
+    for given, rounds in (((), "blocks"), (("--rounds", "linear"), "linear")):
         words = ["--link", "10ms,100Mbit", *given]
         expected = privet("inspect", DIGITS, *words)
         result = privet("run", DIGITS, "--input", SEVEN, *words)
@@ -162,10 +162,10 @@ def test_a_client_shapes_its_link_and_uses_what_is_ready(
     base: list[str | Path] = ["client", server["address"], "--keys", key_folder]
     base += ["--state", tmp_path / "client"]
     prepared = privet(*base, "--prepare", "1", "--link", "10ms,100Mbit")
-    assert (prepared["rounds"], prepared["ready"]) == ("log", 1)
+    assert (prepared["rounds"], prepared["ready"]) == ("blocks", 1)
     # Over loopback it would be linear, but a piece for the other depth is ready.
     used = privet(*base, "--input", SEVEN)
-    assert (used["rounds"], used["offline"], used["ready"]) == ("log", None, 0)
+    assert (used["rounds"], used["offline"], used["ready"]) == ("blocks", None, 0)
     plain = privet(*base, "--prepare", "1")
     assert (plain["rounds"], plain["link"]) == ("linear", None)
 

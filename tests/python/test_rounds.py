@@ -22,13 +22,19 @@ def public() -> bytes:
 
 @pytest.mark.parametrize(
     ("link", "rounds"),
-    [(None, "linear"), ("0ms,1Mbit", "linear"), ("1ms,100kbit", "linear"), ("wan", "log")],
+    [
+        (None, "linear"),
+        ("0ms,1Mbit", "linear"),
+        ("1ms,100kbit", "linear"),
+        ("10ms,1Mbit", "log"),
+        ("wan", "blocks"),
+    ],
 )
 def test_the_link_decides_between_bytes_and_rounds(
     public: bytes, link: str | None, rounds: str
 ) -> None:
     plans = gmw.plans(public, "auto")
-    assert list(plans) == ["linear", "log"]
+    assert list(plans) == ["linear", "log", "blocks"]
     assert gmw.quickest(plans, Link(link) if link else None) == rounds
     given = gmw.plans(public, "linear")
     assert gmw.quickest(given, Link("wan")) == "linear"
@@ -43,7 +49,7 @@ def test_the_delay_is_that_of_the_formula(public: bytes) -> None:
 
 
 def test_an_unknown_depth_is_refused(public: bytes) -> None:
-    with pytest.raises(Misuse, match="auto, linear, log"):
+    with pytest.raises(Misuse, match="auto, linear, log, blocks"):
         gmw.plans(public, "few")
 
 

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut x = random(count, &mut prg);
     RING.reduce_all(&mut x);
 
-    for rounds in [Rounds::Linear, Rounds::Log] {
+    for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
         both(&format!("ReLU of {count} values, {rounds:?}"), cost::relu(count, 25, rounds), rounds, |party| {
             privet_gmw::relu(party, &x, RING).map(drop)
         });

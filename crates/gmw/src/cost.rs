@@ -7,6 +7,7 @@ use privet_ot::Demand;
 use privet_ring::Modulus;
 
 use crate::Rounds;
+use crate::compare::BLOCK_BITS;
 
 /// Bytes of a frame's header on a channel.
 const FRAME_BYTES: usize = 5;
@@ -71,15 +72,23 @@ pub fn private_and(n: usize) -> Cost {
 
 /// [`crate::carry`] of `n` sums of `bits` bits.
 pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
-    let leaves = private_and(n * bits as usize);
-    let nodes: Cost = match rounds {
-        Rounds::Linear => (1..bits).map(|_| and(n)).sum(),
-        Rounds::Log => {
-            let widths = std::iter::successors(Some(bits as usize), |&width| (width > 2).then_some(width.div_ceil(2)));
-            widths.filter(|&width| width > 1).map(|width| and_with_pairs(n, n * (width / 2 - 1))).sum()
-        }
+    let bits = bits as usize;
+    let tree = |spans: usize| -> Cost {
+        let widths = std::iter::successors(Some(spans), |&width| (width > 2).then_some(width.div_ceil(2)));
+        widths.filter(|&width| width > 1).map(|width| and_with_pairs(n, n * (width / 2 - 1))).sum()
     };
-    leaves + nodes
+    match rounds {
+        Rounds::Linear => private_and(n * bits) + (1..bits).map(|_| and(n)).sum(),
+        Rounds::Log => private_and(n * bits) + tree(bits),
+        Rounds::Blocks => {
+            let starts = (0..bits).step_by(BLOCK_BITS);
+            let sets = |start: usize| (1 << BLOCK_BITS.min(bits - start)) - 1;
+            // A generate bit for each block, a propagate bit for all but the lowest.
+            let leaves: usize =
+                starts.clone().map(|start| if start == 0 { sets(0) } else { 2 * sets(start) - 1 }).sum();
+            private_and(n * leaves) + tree(starts.len())
+        }
+    }
 }
 
 /// [`crate::mux`] of `n` values of `bits` bits.

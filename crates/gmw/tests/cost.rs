@@ -18,6 +18,8 @@ fn check(expected: cost::Cost, rounds: Rounds, protocol: impl Fn(&mut Party<'_>)
     assert_eq!(client.rounds.max(server.rounds), expected.rounds);
 }
 
+const ROUNDS: [Rounds; 3] = [Rounds::Linear, Rounds::Log, Rounds::Blocks];
+
 #[test]
 fn formulas_hold_on_the_wire() {
     for n in [1, 7, 64, 100, 1000] {
@@ -33,7 +35,7 @@ fn formulas_hold_on_the_wire() {
         check(cost::private_and(n), Rounds::Linear, |party| {
             privet_gmw::private_and(party, half(&bits, party)).map(drop)
         });
-        for (width, rounds) in [(25, Rounds::Linear), (25, Rounds::Log), (37, Rounds::Linear), (37, Rounds::Log)] {
+        for (width, rounds) in [25, 37, 26, 18].into_iter().flat_map(|width| ROUNDS.map(|rounds| (width, rounds))) {
             let ring = Modulus::new(width);
             let x = share(&vec![-3; n], ring, prg);
             check(cost::carry(n, width - 1, rounds), rounds, |party| {
@@ -75,11 +77,14 @@ fn formulas_hold_on_the_wire() {
 #[test]
 fn a_relu_of_25_bits_costs_what_the_page_says() {
     // docs/protocols/gmw.md: 24 private ANDs, 23 triples in linear depth, 5 and 18 pairs in logarithmic depth, 25 or 7
-    // rounds.
+    // rounds; with blocks 98 private ANDs, 3 triples and 4 pairs in 5 rounds.
     let linear = cost::relu(1 << 16, 25, Rounds::Linear);
     let log = cost::relu(1 << 16, 25, Rounds::Log);
     assert_eq!((linear.demand.private_ands >> 16, linear.demand.triples >> 16, linear.rounds), (24, 23, 25));
     assert_eq!((log.demand.triples >> 16, log.demand.paired_triples >> 16, log.rounds), (5, 18, 7));
+    let blocks = cost::relu(1 << 16, 25, Rounds::Blocks);
+    assert_eq!((blocks.demand.private_ands >> 16, blocks.demand.triples >> 16, blocks.rounds), (98, 3, 5));
+    assert_eq!(blocks.demand.paired_triples >> 16, 4);
     // docs/protocols/relu.md
-    assert_eq!((linear.client_bytes, log.client_bytes), (786_557, 933_923));
+    assert_eq!((linear.client_bytes, log.client_bytes, blocks.client_bytes), (786_557, 933_923, 1_163_289));
 }

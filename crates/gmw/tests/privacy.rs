@@ -104,7 +104,7 @@ fn mux_is_masked() {
 
 #[test]
 fn relu_is_masked_in_both_depths() {
-    for rounds in [Rounds::Linear, Rounds::Log] {
+    for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
         check(cost::relu(N, 25, rounds), rounds, |party, secret| {
             privet_gmw::relu(party, &values(secret, RING), RING).map(drop)
         });

@@ -8,7 +8,7 @@ use privet_ring::{Bits, Modulus};
 use proptest::prelude::*;
 
 fn rounds() -> impl Strategy<Value = Rounds> {
-    prop_oneof![Just(Rounds::Linear), Just(Rounds::Log)]
+    prop_oneof![Just(Rounds::Linear), Just(Rounds::Log), Just(Rounds::Blocks)]
 }
 
 /// Signed values that leave two bits of room in a ring of `bits` bits, extremes among them.
@@ -162,6 +162,23 @@ proptest! {
             found.map(|index| index as i64)
         };
         prop_assert_eq!(join(&out, index_ring).into_iter().map(Some).collect::<Vec<_>>(), groups.iter().map(expected).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn carries_of_all_small_summands() {
+    for bits in 1..=5 {
+        let pairs: Vec<(u64, u64)> = (0..1 << bits).flat_map(|x| (0..1 << bits).map(move |y| (x, y))).collect();
+        let expected: Vec<bool> = pairs.iter().map(|&(x, y)| (x + y) >> bits == 1).collect();
+        let (x, y): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
+        let mine = [x, y];
+        for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
+            let demand = cost::carry(mine[0].len(), bits, rounds).demand;
+            let [a, b] = run(&demand, rounds, &mut prg(u64::from(bits)), |party| {
+                privet_gmw::carry(party, own(&mine, party), bits)
+            });
+            assert_eq!(a.xor(&b), Bits::from_bools(&expected), "{rounds:?} on {bits} bits");
+        }
     }
 }
 

@@ -15,7 +15,8 @@ fn options(rounds: &str, truncation: &str, correlations: &str) -> Result<gmw::Op
     let rounds = match rounds {
         "linear" => gmw::Rounds::Linear,
         "log" => gmw::Rounds::Log,
-        other => return Err(misuse(format!("rounds are \"linear\" or \"log\", not {other:?}"))),
+        "blocks" => gmw::Rounds::Blocks,
+        other => return Err(misuse(format!("rounds are \"linear\", \"log\" or \"blocks\", not {other:?}"))),
     };
     let truncation = match truncation {
         "one-bit" => gmw::Truncation::OneBit,
@@ -36,7 +37,7 @@ fn misuse(problem: String) -> Failure {
 
 #[pymethods]
 impl Plan {
-    /// `public`: the public half's bytes; `rounds`: `linear` or `log`; `truncation`: `one-bit` or `exact`;
+    /// `public`: the public half's bytes; `rounds`: `linear`, `log` or `blocks`; `truncation`: `one-bit` or `exact`;
     /// `correlations`: from the `parties` themselves or a `dealer`; `link`: what material is made over, else a local
     /// network.
     #[new]

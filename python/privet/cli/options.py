@@ -16,8 +16,8 @@ Scale = Annotated[int, typer.Option(help="Fractional bits of inputs and weights,
 Rounds = Annotated[
     str,
     typer.Option(
-        help="Comparisons: `linear` sends the fewest bytes, `log` takes the fewest rounds; `auto` "
-        "takes the one that suits the link."
+        help="Comparisons: `linear` sends the fewest bytes, `blocks` takes the fewest rounds, "
+        "`log` lies between; `auto` takes the one that suits the link."
     ),
 ]
 Link = Annotated[

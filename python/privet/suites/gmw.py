@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 from privet._native import Link, Plan
 from privet.errors import Misuse
 
-Rounds = Literal["linear", "log"]
-"""Depth of comparisons: `linear` sends the fewest bytes, `log` takes the fewest rounds."""
+Rounds = Literal["linear", "log", "blocks"]
+"""Depth of comparisons: `linear` sends the fewest bytes, `blocks` takes the fewest rounds."""
 
 AUTO = "auto"
 """In place of a depth: the one that a link makes quickest."""

@@ -27,7 +27,8 @@ impl Options {
     /// Every choice without a dealer.
     pub fn all() -> impl Iterator<Item = Self> {
         [Truncation::OneBit, Truncation::Exact].into_iter().flat_map(|truncation| {
-            [Rounds::Linear, Rounds::Log].map(|rounds| Self { rounds, truncation, correlations: Correlations::Made })
+            let depths = [Rounds::Linear, Rounds::Log, Rounds::Blocks];
+            depths.map(|rounds| Self { rounds, truncation, correlations: Correlations::Made })
         })
     }
 
@@ -42,6 +43,7 @@ impl Options {
         let rounds = match self.rounds {
             Rounds::Linear => "linear",
             Rounds::Log => "log",
+            Rounds::Blocks => "blocks",
         };
         let truncation = match self.truncation {
             Truncation::OneBit => "one-bit",
