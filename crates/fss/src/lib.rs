@@ -6,8 +6,9 @@
 //! others (EUROCRYPT 2023).
 //!
 //! - [`point`]: distributed point functions and comparisons, evaluated over batches.
+//! - [`dcf`]: comparison functions with values in a [`group`].
 //! - [`Gate`]: what a dealer needs of every gate; [`Relu`], [`Sign`], [`Truncate`], [`Extend`], [`ExtendBounded`],
-//!   [`Select`] are the gates.
+//!   [`Select`], [`Lookup`], [`Spline`] are the gates, and [`max_pool`] is made of ReLUs.
 //!
 //! A key for one party is a 16-byte seed and a body that is read once, front to back, so it may come from a file or a
 //! link. The client's body is the *words* of the gate, which both parties have; the server's has *corrections* behind
@@ -19,9 +20,12 @@
 #![forbid(unsafe_code)]
 
 mod compared;
+pub mod dcf;
 mod error;
 mod extend;
 mod gate;
+pub mod group;
+mod lookup;
 mod max;
 mod party;
 pub mod point;
@@ -29,17 +33,20 @@ mod relu;
 mod select;
 mod sign;
 mod source;
+mod spline;
 mod streams;
 mod truncate;
 
 pub use compared::{Choosing, Opening};
 pub use error::Error;
-pub use extend::{Extend, ExtendBounded};
+pub use extend::{Extend, ExtendBounded, Extending};
 pub use gate::{Gate, KeyBytes, Seeds};
+pub use lookup::{Looking, Lookup, Reading};
 pub use max::{matches, max_pool};
 pub use party::{Party, Role};
 pub use relu::Relu;
-pub use select::Select;
-pub use sign::Sign;
+pub use select::{Select, Selecting};
+pub use sign::{Sign, Signing};
 pub use source::{Source, Stream};
+pub use spline::{Piece, Spline, Splining};
 pub use truncate::Truncate;

@@ -170,3 +170,15 @@ pub fn everywhere(bits: u32, root: Block, words: &[[u8; 16]]) -> Vec<Block> {
 fn marked(node: Block) -> Block {
     (node & 1).wrapping_neg()
 }
+
+/// The words of key `i` of a batch of `keys`, level by level, out of its group.
+///
+/// # Panics
+/// If `i` is none of the batch or `words` is not `keys * words(bits)` long.
+pub fn words_of(i: usize, keys: usize, bits: u32, words: &[[u8; 16]]) -> Vec<[u8; 16]> {
+    let levels = self::words(bits);
+    assert!(i < keys && words.len() == keys * levels, "a key of the batch");
+    let first = i / GROUP * GROUP;
+    let width = GROUP.min(keys - first);
+    (0..levels).map(|level| words[first * levels + level * width + i - first]).collect()
+}
