@@ -4,11 +4,11 @@
 
 use std::time::Instant;
 
-use privet_bfv::{Ciphertext, Error, Parameters, PublicKey, SecretKey, Sum, Weights};
+use privet_bfv::{Ciphertext, Error, Parameters, PublicKey, Resharing, SecretKey, Sum, Weights};
 use privet_prg::Prg;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let parameters = Parameters::choose(37, 16, 4608)?;
+    let parameters = Parameters::choose(37, 16, 4608, Resharing::Approximate)?;
     let mut prg = Prg::from_os()?;
     let secret = SecretKey::generate(&parameters, &mut prg);
     let public = PublicKey::from_bytes(&parameters, &secret.public_key(&mut prg))?;

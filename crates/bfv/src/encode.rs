@@ -62,9 +62,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::parameters::Resharing;
 
     fn parameters(ring_bits: u32) -> Parameters {
-        Parameters::choose(ring_bits, 16, 1 << 10).unwrap()
+        Parameters::choose(ring_bits, 16, 1 << 10, Resharing::Approximate).unwrap()
     }
 
     fn modulus(parameters: &Parameters) -> i128 {

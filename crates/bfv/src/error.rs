@@ -75,6 +75,14 @@ pub enum Misuse {
         /// The width that was asked for.
         ring_bits: u32,
     },
+    /// The plaintext ring is too large for exact resharing.
+    #[error("exact resharing of a ring of {ring_bits} bits is not supported: {limit} bits at most")]
+    ExactRingWidth {
+        /// The width that was asked for.
+        ring_bits: u32,
+        /// The widest.
+        limit: u32,
+    },
     /// Weights of this size would drown the result in noise.
     #[error(
         "noise of up to 2^{noise_bits:.1} does not fit a {ring_bits}-bit ring under a modulus of {modulus_bits:.1} bits"

@@ -3,7 +3,7 @@
 //!
 //! The client encrypts ring elements as coefficients of a polynomial ([`SecretKey::encrypt`]); the server multiplies by
 //! polynomials of its weights and adds up ([`Sum`]), and replies with shares: the client's ([`SecretKey::open`]) and its own
-//! ([`Sum::reply`]) sum to the product modulo `2^l`, up to one unit in the last place.
+//! ([`Sum::reply`]) sum to the product modulo `2^l`, exactly or up to one unit in the last place ([`Resharing`]).
 //!
 //! Threat model: both parties follow the protocol and try to learn more. The server sees ciphertexts under the client's
 //! key. The client sees replies that are fresh ring-LWE samples under a secret of the server, plus uniform noise:
@@ -14,6 +14,7 @@
 
 mod encode;
 mod error;
+mod flood;
 mod keys;
 mod memory;
 mod noise;
@@ -30,5 +31,5 @@ mod tests;
 
 pub use error::{Error, Misuse, PeerMisbehaved};
 pub use keys::{PublicKey, SecretKey};
-pub use parameters::Parameters;
+pub use parameters::{Parameters, Resharing};
 pub use product::{Ciphertext, Sum, Weights};

@@ -6,8 +6,13 @@
 //! coefficients of `s` are independent, uniform in {-1, 0, 1} and so sub-Gaussian with variance factor 2/3. One
 //! coefficient of `r1 s` therefore exceeds `T` with probability at most `2 exp(-T^2 / (2 N (2/3) rounding^2))`.
 //! If the total stays below `2^(k-l)`, the two shares sum to `m` up to one unit.
+//!
+//! An exact reply carries a flood of [`flood`] besides. There the total stays below half of `2^(k-l)` always: the rounding
+//! errors are bounded by `(N + 1)` [`rounding`], and the modulus is chosen such that the rest fits.
 
 use crate::error::{Error, Misuse};
+use crate::flood::Range;
+use crate::parameters::Resharing;
 use crate::sample::ERROR_BOUND;
 
 /// A coefficient fails with probability below 2^-64, so 2^24 of them do below 2^-40.
@@ -17,6 +22,17 @@ const FAILURE_BITS: f64 = 64.0;
 const PRODUCT_ALLOWANCE: u64 = 1;
 
 const RING_BITS: std::ops::RangeInclusive<u32> = 8..=50;
+
+/// Rings up to this width can be reshared exactly: the rounding to `2^k` is done in 64 bits, with `k` up to 60.
+const EXACT_RING_BITS: u32 = 45;
+
+/// Bits by which the flood of an exact reply is wider than what it hides.
+const FLOOD_BITS: i32 = 40;
+
+/// The flood of an exact reply: `2^40` times the error in the server's sum, its share's half unit included.
+pub(crate) fn flood(degree: usize, weight_sum: u64) -> Range {
+    Range::at_least((product_bound(degree, weight_sum) + 0.5) * 2_f64.powi(FLOOD_BITS))
+}
 
 /// Bound on the error in the server's sum: weights times fresh errors (and the half unit of their encoding), and the
 /// encryption of zero, `e u + e1 s` with ternary `u` and `s`.
@@ -39,31 +55,66 @@ pub(crate) fn failure_bits(degree: usize, ring_bits: u32, reply_bits: u32) -> f6
     range * range / (2.0 * variance) * std::f64::consts::LOG2_E - 1.0
 }
 
-/// The smallest reply width whose guard bits make failure improbable enough.
-pub(crate) fn reply_bits(degree: usize, ring_bits: u32) -> Result<u32, Error> {
+/// The smallest reply width whose guard bits make failure improbable enough, or impossible.
+pub(crate) fn reply_bits(degree: usize, ring_bits: u32, resharing: Resharing) -> Result<u32, Error> {
     if !RING_BITS.contains(&ring_bits) {
         return Err(Misuse::RingWidth { ring_bits }.into());
     }
-    let enough = (ring_bits + 1..=60).find(|&k| failure_bits(degree, ring_bits, k) >= FAILURE_BITS);
-    enough.ok_or(Misuse::RingWidth { ring_bits }.into())
+    let enough = |&k: &u32| match resharing {
+        Resharing::Approximate => failure_bits(degree, ring_bits, k) >= FAILURE_BITS,
+        // Less would leave so little for the flood that the modulus grows by more than the reply shrinks.
+        Resharing::Exact => allowance(degree, ring_bits, k, resharing) >= (degree / 4) as u64,
+    };
+    let refusal = match resharing {
+        Resharing::Approximate => Misuse::RingWidth { ring_bits },
+        Resharing::Exact => Misuse::ExactRingWidth { ring_bits, limit: EXACT_RING_BITS },
+    };
+    let within = resharing == Resharing::Approximate || ring_bits <= EXACT_RING_BITS;
+    (ring_bits + 1..=60).find(enough).filter(|_| within).ok_or(refusal.into())
+}
+
+/// What the scaled error in the server's sum, and the flood if there is one, may take of the guard range, in units of `2^k`.
+fn allowance(degree: usize, ring_bits: u32, reply_bits: u32, resharing: Resharing) -> u64 {
+    match resharing {
+        Resharing::Approximate => PRODUCT_ALLOWANCE,
+        Resharing::Exact => {
+            let rounded = ((degree + 1) as f64 * rounding(reply_bits)).ceil() as u64;
+            // Strictly below half of the range.
+            (1_u64 << (reply_bits - ring_bits - 1)).saturating_sub(rounded + 1)
+        }
+    }
+}
+
+/// Bound on what the phase carries beside the message before the switch.
+fn error_bound(degree: usize, weight_sum: u64, resharing: Resharing) -> f64 {
+    let product = product_bound(degree, weight_sum);
+    match resharing {
+        Resharing::Approximate => product,
+        Resharing::Exact => product + 0.5 + flood(degree, weight_sum).half() as f64,
+    }
 }
 
 /// The bits that a modulus needs for this noise, rounded down.
-pub(crate) fn modulus_bits(degree: usize, ring_bits: u32, weight_sum: u64) -> Result<u32, Error> {
-    let reply_bits = reply_bits(degree, ring_bits)?;
-    Ok(reply_bits + product_bound(degree, weight_sum).log2() as u32)
+pub(crate) fn modulus_bits(degree: usize, ring_bits: u32, weight_sum: u64, resharing: Resharing) -> Result<u32, Error> {
+    let reply_bits = reply_bits(degree, ring_bits, resharing)?;
+    let allowance = allowance(degree, ring_bits, reply_bits, resharing) as f64;
+    Ok((f64::from(reply_bits) + error_bound(degree, weight_sum, resharing).log2() - allowance.log2()) as u32)
 }
 
-/// Checks that the scaled error of the product stays within its allowance.
+/// Checks that the scaled error of the sum, and the flood if there is one, stay within their allowance.
 pub(crate) fn check(
     degree: usize,
     ring_bits: u32,
     reply_bits: u32,
     weight_sum: u64,
     modulus: u128,
+    resharing: Resharing,
 ) -> Result<(), Error> {
-    let bound = product_bound(degree, weight_sum);
-    if bound.ceil() as u128 > (modulus >> reply_bits) * u128::from(PRODUCT_ALLOWANCE) {
+    let bound = error_bound(degree, weight_sum, resharing);
+    // A unit in 2^50 for the rounding of floating-point numbers.
+    let needed = (bound * (1.0 + 2_f64.powi(-50))).ceil() as u128;
+    let allowance = allowance(degree, ring_bits, reply_bits, resharing);
+    if needed > (modulus >> reply_bits) * u128::from(allowance) {
         let modulus_bits = (modulus as f64).log2();
         return Err(Misuse::NoiseTooLarge { noise_bits: bound.log2(), ring_bits, modulus_bits }.into());
     }

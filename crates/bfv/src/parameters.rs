@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Misuse};
+use crate::flood::Range;
 use crate::noise;
 use crate::ntt::Ntt;
 use crate::wire::packed_bytes;
@@ -16,6 +17,17 @@ const SECURITY_TABLE: [(usize, u32); 4] = [(1024, 27), (2048, 54), (4096, 109), 
 const WIDEST_PRIME_BITS: u32 = 60;
 const NARROWEST_PRIME_BITS: u32 = 20;
 
+/// How a result leaves the server as two shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Resharing {
+    /// Under a uniform mask over message and noise alike. Shares are off by one unit in the last place now and then.
+    #[default]
+    Approximate,
+    /// The server's share encoded exactly, and the noise under a flood `2^40` times as wide. Shares are exact, always; the
+    /// modulus is about 30 bits larger.
+    Exact,
+}
+
 /// Everything both parties must agree on: derived from public widths alone. Cheap to clone.
 ///
 /// The modulus is `q = p0 p1` with two primes, the plaintext ring is Z_2^l. A result leaves the server modulo
@@ -27,6 +39,7 @@ pub struct Parameters(Arc<Inner>);
 struct Inner {
     degree: usize,
     ring_bits: u32,
+    resharing: Resharing,
     reply_bits: u32,
     weight_sum: u64,
     ntts: [Ntt; 2],
@@ -44,7 +57,7 @@ impl Parameters {
     ///
     /// # Errors
     /// [`Misuse::RingWidth`] unless `8 <= ring_bits <= 50`; [`Misuse::NoiseTooLarge`] if no secure modulus holds the noise.
-    pub fn choose(ring_bits: u32, weight_bits: u32, inner: usize) -> Result<Self, Error> {
+    pub fn choose(ring_bits: u32, weight_bits: u32, inner: usize, resharing: Resharing) -> Result<Self, Error> {
         let refusal = |noise_bits| Misuse::NoiseTooLarge {
             noise_bits,
             ring_bits,
@@ -53,11 +66,11 @@ impl Parameters {
         let sum = 1_u64.checked_shl(weight_bits).and_then(|weight| weight.checked_mul(inner.max(1) as u64));
         let weight_sum = sum.ok_or(refusal(f64::from(weight_bits) + (inner as f64).log2()))?;
         for (degree, limit) in SECURITY_TABLE.into_iter().filter(|(degree, _)| [4096, 8192].contains(degree)) {
-            let needed = noise::modulus_bits(degree, ring_bits, weight_sum)?;
+            let needed = noise::modulus_bits(degree, ring_bits, weight_sum, resharing)?;
             let most = limit.min(2 * WIDEST_PRIME_BITS);
             // The primes lie below the powers of two, so a modulus of just the needed bits can fall short.
             for bits in needed.max(2 * NARROWEST_PRIME_BITS)..=most {
-                match Self::new(degree, [bits.div_ceil(2), bits / 2], ring_bits, weight_sum) {
+                match Self::new(degree, [bits.div_ceil(2), bits / 2], ring_bits, weight_sum, resharing) {
                     Err(Error::Misuse(Misuse::NoiseTooLarge { .. } | Misuse::NoPrime { .. })) => {}
                     decided => return decided,
                 }
@@ -73,7 +86,13 @@ impl Parameters {
     /// # Errors
     /// [`Misuse::UnknownDegree`], [`Misuse::Insecure`], [`Misuse::NoPrime`], [`Misuse::RingWidth`] or
     /// [`Misuse::NoiseTooLarge`], whichever applies first.
-    pub fn new(degree: usize, prime_bits: [u32; 2], ring_bits: u32, weight_sum: u64) -> Result<Self, Error> {
+    pub fn new(
+        degree: usize,
+        prime_bits: [u32; 2],
+        ring_bits: u32,
+        weight_sum: u64,
+        resharing: Resharing,
+    ) -> Result<Self, Error> {
         let (_, limit) =
             SECURITY_TABLE.into_iter().find(|row| row.0 == degree).ok_or(Misuse::UnknownDegree { degree })?;
         let [wide, narrow] = prime_bits;
@@ -86,16 +105,17 @@ impl Parameters {
         if wide < narrow || !widths.contains(&wide) || !widths.contains(&narrow) {
             return Err(no_prime.into());
         }
-        let reply_bits = noise::reply_bits(degree, ring_bits)?;
+        let reply_bits = noise::reply_bits(degree, ring_bits, resharing)?;
         let first = Ntt::find(degree, wide, u64::MAX).ok_or_else(|| no_prime.clone())?;
         let second = Ntt::find(degree, narrow, first.prime().value()).ok_or(no_prime)?;
         let (p0, p1) = (*first.prime(), *second.prime());
         let modulus = u128::from(p0.value()) * u128::from(p1.value());
-        noise::check(degree, ring_bits, reply_bits, weight_sum, modulus)?;
+        noise::check(degree, ring_bits, reply_bits, weight_sum, modulus, resharing)?;
         let inverse_scale = [p0, p1].map(|p| p.factor(p.invert(p.reduce(1 << ring_bits))));
         Ok(Self(Arc::new(Inner {
             degree,
             ring_bits,
+            resharing,
             reply_bits,
             weight_sum,
             modulus_low: modulus as u64,
@@ -151,14 +171,31 @@ impl Parameters {
     }
 
     /// How far the two shares of a result may be from the exact product, in units of the last place: 1, but for a
-    /// failure of probability [`Parameters::failure_bits`].
+    /// failure of probability [`Parameters::failure_bits`]; 0 if resharing is exact.
     pub fn error_bound(&self) -> u64 {
-        1
+        match self.resharing() {
+            Resharing::Approximate => 1,
+            Resharing::Exact => 0,
+        }
     }
 
-    /// A share is further off than [`Parameters::error_bound`] with probability below `2^-failure_bits` each.
+    /// A share is further off than [`Parameters::error_bound`] with probability below `2^-failure_bits` each; infinity if
+    /// resharing is exact.
     pub fn failure_bits(&self) -> f64 {
-        noise::failure_bits(self.degree(), self.ring_bits(), self.reply_bits())
+        match self.resharing() {
+            Resharing::Approximate => noise::failure_bits(self.degree(), self.ring_bits(), self.reply_bits()),
+            Resharing::Exact => f64::INFINITY,
+        }
+    }
+
+    /// How results leave the server.
+    pub fn resharing(&self) -> Resharing {
+        self.0.resharing
+    }
+
+    /// What hides the noise of an exact reply.
+    pub(crate) fn flood(&self) -> Range {
+        noise::flood(self.degree(), self.weight_sum())
     }
 
     /// Whether both describe the same scheme: objects of one work with the other.
@@ -166,6 +203,7 @@ impl Parameters {
         Arc::ptr_eq(&self.0, &other.0)
             || (self.degree() == other.degree()
                 && self.ring_bits() == other.ring_bits()
+                && self.resharing() == other.resharing()
                 && self.primes() == other.primes())
     }
 

@@ -3,10 +3,11 @@
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
-use crate::encode::{decode, switch};
+use crate::encode::{decode, encode, switch};
 use crate::error::{Error, Misuse};
+use crate::flood::flood;
 use crate::keys::{PublicKey, check_positions, read_seeded};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Resharing};
 use crate::polynomial::Polynomial;
 use crate::sample;
 use crate::wire::pack;
@@ -104,7 +105,8 @@ impl Sum {
     /// server's share of the coefficients at `positions`, in their order.
     ///
     /// The reply is the sum plus a fresh encryption of zero, switched to `2^reply_bits`: all of its part `c1`, and its
-    /// part `c0` plus a uniform mask at the used positions. The share is minus the rounded mask.
+    /// part `c0` plus a uniform mask at the used positions. The share is minus the rounded mask. If resharing is exact,
+    /// the share is uniform, is taken off `c0` before the switch, and a flood is added.
     ///
     /// # Errors
     /// [`Misuse::ParametersDiffer`] for a key of other parameters, [`Misuse::Position`] unless the positions rise and
@@ -121,8 +123,14 @@ impl Sum {
         if !parameters.agrees_with(key.parameters()) {
             return Err(Misuse::ParametersDiffer.into());
         }
-        let (c0, c1) = self.randomise(key, prg);
+        let (mut c0, c1) = self.randomise(key, prg);
         let mut masks = Zeroizing::new(vec![0; positions.len()]);
+        if parameters.resharing() == Resharing::Exact {
+            let shares = share(&parameters, &mut c0, positions, prg);
+            hide(&parameters, &mut c0, positions, prg);
+            write_reply(&parameters, &c0, &c1, positions, &masks, out);
+            return Ok(shares);
+        }
         prg.fill_words(&mut masks);
         masks.iter_mut().for_each(|mask| *mask &= parameters.reply_mask());
         Ok(write_reply(&parameters, &c0, &c1, positions, &masks, out))
@@ -130,7 +138,7 @@ impl Sum {
 
     /// Adds an encryption of zero `(b u, a u + e)` with fresh ternary `u` and error `e`; gives coefficients.
     ///
-    /// The first part carries no error of its own: it leaves under a uniform mask, which hides whatever it is.
+    /// The first part carries no error of its own: it leaves under a uniform mask or a flood, which hides whatever it is.
     pub(crate) fn randomise(mut self, key: &PublicKey, prg: &mut Prg) -> (Polynomial, Polynomial) {
         let parameters = &self.parameters;
         let u = Polynomial::from_signed(parameters, &sample::ternary(parameters.degree(), prg));
@@ -140,6 +148,29 @@ impl Sum {
         let mut c1 = self.c1.inverse(parameters);
         c1.add_signed(parameters, &sample::errors(parameters.degree(), prg));
         (self.c0.inverse(parameters), c1)
+    }
+}
+
+/// Takes uniform shares off the message at the positions, encoded exactly; returns them.
+pub(crate) fn share(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], prg: &mut Prg) -> Vec<u64> {
+    let mut shares = vec![0; positions.len()];
+    prg.fill_words(&mut shares);
+    shares.iter_mut().for_each(|share| *share &= parameters.ring_mask());
+    let opposite = shares.iter().map(|share| share.wrapping_neg() & parameters.ring_mask());
+    let encoded = Zeroizing::new(encode(parameters, &Zeroizing::new(opposite.collect::<Vec<_>>())));
+    add_at(parameters, c0, positions, &encoded.0);
+    shares
+}
+
+/// Floods the noise at the positions.
+pub(crate) fn hide(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], prg: &mut Prg) {
+    add_at(parameters, c0, positions, &flood(parameters, parameters.flood(), positions.len(), prg));
+}
+
+/// Adds the first of these residues to the coefficients at the positions.
+fn add_at(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], residues: &[Vec<u64>; 2]) {
+    for ((sum, residues), ntt) in c0.0.iter_mut().zip(residues).zip(parameters.ntts()) {
+        positions.iter().zip(residues).for_each(|(&at, &x)| sum[at] = ntt.prime().add(sum[at], x));
     }
 }
 

@@ -1,11 +1,11 @@
-//! Times both parties of three layers, one after the other in one process.
+//! Times both parties of five layers, one after the other in one process, with both ways of resharing.
 //!
 //! `cargo run --release -p privet-linear --example conv`
 
 use std::time::{Duration, Instant};
 
 use privet_channel::pair;
-use privet_linear::{ClientKeys, Conv2d, Error, Keep, Layer, MatMul, Plan, TransformedWeights, Workspace};
+use privet_linear::{ClientKeys, Conv2d, Error, Keep, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 use privet_prg::Prg;
 
@@ -41,28 +41,37 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "layer", "weights", "encrypt", "evaluate", "decrypt", "total", "KB up", "KB down"
     );
     for (name, layer) in layers {
-        let plan = Plan::new(&layer, RING_BITS, WEIGHT_BITS)?;
-        let mut best = [Duration::MAX; 4];
-        for _ in 0..RUNS {
-            best.iter_mut().zip(time(&plan)?).for_each(|(best, time)| *best = time.min(*best));
+        let mut both = Vec::new();
+        for resharing in [Resharing::Approximate, Resharing::Exact] {
+            both.push(show(name, &Plan::new(&layer, RING_BITS, WEIGHT_BITS, resharing)?)?);
         }
-        let [weights, encrypt, evaluate, decrypt] = best.map(|time| time.as_secs_f64() * 1e3);
-        let total = encrypt + evaluate + decrypt;
-        let (up, down) = (plan.cost().bytes_sent as f64 / 1e3, plan.cost().bytes_received as f64 / 1e3);
-        println!("{name:28} {weights:8.1} {encrypt:8.1} {evaluate:8.1} {decrypt:8.1} {total:8.1} {up:9.1} {down:9.1}");
-        println!("    {plan}");
-        let threads = rayon::current_num_threads();
-        let (server, client) = (plan.server_memory(Workspace::standard(&plan), threads), plan.client_memory(threads));
-        let least = plan.server_memory(Workspace { keep: Keep::Plain, sections: 1 }, threads);
-        let [kept, evaluating, least_kept, least_evaluating, encrypting, decrypting] =
-            [server.weights, server.evaluating, least.weights, least.evaluating, client.encrypting, client.decrypting]
-                .map(|bytes| bytes as f64 / 1e6);
-        println!(
-            "    server keeps {kept:.1} MB, works in {evaluating:.1} MB (at least {least_kept:.1} MB, {least_evaluating:.1} MB); \
-             client encrypts in {encrypting:.1} MB, decrypts in {decrypting:.1} MB"
-        );
+        println!("    exact : approximate  time {:.2}, bytes {:.2}", both[1].0 / both[0].0, both[1].1 / both[0].1);
     }
     Ok(())
+}
+
+/// Times and prints a layer; gives milliseconds and kilobytes in all.
+fn show(name: &str, plan: &Plan) -> Result<(f64, f64), Box<dyn std::error::Error>> {
+    let mut best = [Duration::MAX; 4];
+    for _ in 0..RUNS {
+        best.iter_mut().zip(time(plan)?).for_each(|(best, time)| *best = time.min(*best));
+    }
+    let [weights, encrypt, evaluate, decrypt] = best.map(|time| time.as_secs_f64() * 1e3);
+    let total = encrypt + evaluate + decrypt;
+    let (up, down) = (plan.cost().bytes_sent as f64 / 1e3, plan.cost().bytes_received as f64 / 1e3);
+    println!("{name:28} {weights:8.1} {encrypt:8.1} {evaluate:8.1} {decrypt:8.1} {total:8.1} {up:9.1} {down:9.1}");
+    println!("    {:?}: {plan}", plan.parameters().resharing());
+    let threads = rayon::current_num_threads();
+    let (server, client) = (plan.server_memory(Workspace::standard(plan), threads), plan.client_memory(threads));
+    let least = plan.server_memory(Workspace { keep: Keep::Plain, sections: 1 }, threads);
+    let [kept, working, least_kept, least_working, encrypting, decrypting] =
+        [server.weights, server.evaluating, least.weights, least.evaluating, client.encrypting, client.decrypting]
+            .map(|bytes| bytes as f64 / 1e6);
+    println!(
+        "    server keeps {kept:.1} MB, works in {working:.1} MB (at least {least_kept:.1} MB, {least_working:.1} MB); \
+         client encrypts in {encrypting:.1} MB, decrypts in {decrypting:.1} MB"
+    );
+    Ok((total, up + down))
 }
 
 /// Transforming the weights, encrypting, evaluating, decrypting.

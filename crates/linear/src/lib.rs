@@ -9,7 +9,8 @@
 //! 3. Per layer the client sends its encrypted `r` ([`encrypt`]), the server replies ([`evaluate`]), the client opens
 //!    ([`decrypt`]). If the client encrypts all layers before it decrypts the first, all layers take one round.
 //!
-//! `client_share + server_share = W r mod 2^l`, off by [`Plan::error_bound`] units of the last place at most.
+//! `client_share + server_share = W r mod 2^l`, off by [`Plan::error_bound`] units of the last place at most: 1, or 0 with
+//! [`Resharing::Exact`].
 //!
 //! Threat model: both parties follow the protocol. The server learns nothing of `r` (ring-LWE); the client learns nothing
 //! of `W` but its shape and width. Bytes: [`Plan::cost`], checked against the wire by the tests.
@@ -34,6 +35,6 @@ pub use error::{Error, Misuse, PeerMisbehaved};
 pub use layer::{Conv2d, Diagonal, Layer, MatMul};
 pub use memory::{ClientMemory, Keep, ServerMemory, Workspace};
 pub use plan::Plan;
-pub use privet_bfv::{Parameters, PublicKey};
+pub use privet_bfv::{Parameters, PublicKey, Resharing};
 pub use server::evaluate;
 pub use weights::TransformedWeights;

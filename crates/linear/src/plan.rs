@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use privet_bfv::Parameters;
+use privet_bfv::{Parameters, Resharing};
 use privet_channel::Cost;
 
 use crate::correlation::Correlation;
@@ -36,21 +36,28 @@ impl Plan {
     ///
     /// # Errors
     /// [`Misuse`] for an impossible shape, or if no secure parameters hold the noise.
-    pub fn new(layer: &Layer, ring_bits: u32, weight_bits: u32) -> Result<Self, Error> {
-        Self::for_program(std::slice::from_ref(layer), ring_bits, weight_bits)?.pop().ok_or(Misuse::NoLayers.into())
+    pub fn new(layer: &Layer, ring_bits: u32, weight_bits: u32, resharing: Resharing) -> Result<Self, Error> {
+        Self::for_program(std::slice::from_ref(layer), ring_bits, weight_bits, resharing)?
+            .pop()
+            .ok_or(Misuse::NoLayers.into())
     }
 
     /// The plans of all linear layers of a program, under the same parameters: those that its heaviest layer needs.
     ///
     /// # Errors
     /// As [`Plan::new`]; [`Misuse::NoLayers`] if there is none.
-    pub fn for_program(layers: &[Layer], ring_bits: u32, weight_bits: u32) -> Result<Vec<Self>, Error> {
+    pub fn for_program(
+        layers: &[Layer],
+        ring_bits: u32,
+        weight_bits: u32,
+        resharing: Resharing,
+    ) -> Result<Vec<Self>, Error> {
         if !(1..=31).contains(&weight_bits) {
             return Err(Misuse::WeightWidth { weight_bits }.into());
         }
         let correlations = layers.iter().map(Correlation::new).collect::<Result<Vec<_>, _>>()?;
         let inner = correlations.iter().map(|correlation| correlation.inner).max().ok_or(Misuse::NoLayers)?;
-        let parameters = Parameters::choose(ring_bits, weight_bits, inner)?;
+        let parameters = Parameters::choose(ring_bits, weight_bits, inner, resharing)?;
         let plan = |(correlation, layer): (Correlation, &Layer)| {
             if correlation.output_len > MOST_RESULTS {
                 return Err(Misuse::TooManyResults { outputs: correlation.output_len }.into());

@@ -4,12 +4,14 @@ mod support;
 
 use privet_bfv::Misuse as BfvMisuse;
 use privet_channel::{AbortReason, Io, PeerMisbehaved as Link};
-use privet_linear::{ClientKeys, Conv2d, Diagonal, Error, Layer, MatMul, Misuse, PeerMisbehaved, Plan, PublicKey};
+use privet_linear::{
+    ClientKeys, Conv2d, Diagonal, Error, Layer, MatMul, Misuse, PeerMisbehaved, Plan, PublicKey, Resharing,
+};
 use privet_linear::{TransformedWeights, Workspace, decrypt, encrypt, evaluate, receive_public_key};
 use support::{against, prg};
 
 fn plan() -> Plan {
-    Plan::new(&Layer::MatMul(MatMul { rows: 1, inner: 100, columns: 60 }), 37, 16).unwrap()
+    Plan::new(&Layer::MatMul(MatMul { rows: 1, inner: 100, columns: 60 }), 37, 16, Resharing::Approximate).unwrap()
 }
 
 fn keys(plan: &Plan) -> ClientKeys {
@@ -131,7 +133,8 @@ fn vectors_of_the_wrong_length_and_weights_too_large_are_refused() {
 
 #[test]
 fn keys_and_weights_of_another_plan_are_refused() {
-    let (ours, theirs) = (plan(), Plan::new(&Layer::Diagonal(Diagonal { len: 9 }), 30, 8).unwrap());
+    let (ours, theirs) =
+        (plan(), Plan::new(&Layer::Diagonal(Diagonal { len: 9 }), 30, 8, Resharing::Approximate).unwrap());
     let (mut channel, _peer) = privet_channel::pair();
     let differ = |what| Misuse::PlansDiffer { what };
     assert_eq!(refused(encrypt(&mut channel, &ours, &keys(&theirs), &[0; 100], &mut prg(1))), differ("keys"));
@@ -155,7 +158,7 @@ fn impossible_layers_are_refused() {
         dilation: [1, 1],
         groups: 1,
     };
-    let refusal = |conv: Conv2d| refused(Plan::new(&Layer::Conv2d(conv), 37, 16));
+    let refusal = |conv: Conv2d| refused(Plan::new(&Layer::Conv2d(conv), 37, 16, Resharing::Approximate));
     for zero in [
         Conv2d { batch: 0, ..conv.clone() },
         Conv2d { in_channels: 0, ..conv.clone() },
@@ -176,17 +179,29 @@ fn impossible_layers_are_refused() {
     assert_eq!(refusal(wide), Misuse::KernelTooLarge { elements: 8100, degree: 4096 });
     let many = Conv2d { batch: 1 << 20, ..conv };
     assert!(matches!(refusal(many), Misuse::TooManyResults { .. }));
-    assert_eq!(refused(Plan::new(&Layer::Diagonal(Diagonal { len: 0 }), 37, 16)), Misuse::Zero { what: "the length" });
-    assert_eq!(refused(Plan::for_program(&[], 37, 16)), Misuse::NoLayers);
+    assert_eq!(
+        refused(Plan::new(&Layer::Diagonal(Diagonal { len: 0 }), 37, 16, Resharing::Approximate)),
+        Misuse::Zero { what: "the length" }
+    );
+    assert_eq!(refused(Plan::for_program(&[], 37, 16, Resharing::Approximate)), Misuse::NoLayers);
 }
 
 #[test]
 fn impossible_widths_are_refused() {
     let layer = Layer::MatMul(MatMul { rows: 1, inner: 1 << 20, columns: 1 });
     for weight_bits in [0, 32, u32::MAX] {
-        assert_eq!(refused(Plan::new(&layer, 37, weight_bits)), Misuse::WeightWidth { weight_bits });
+        assert_eq!(
+            refused(Plan::new(&layer, 37, weight_bits, Resharing::Approximate)),
+            Misuse::WeightWidth { weight_bits }
+        );
     }
-    assert_eq!(refused(Plan::new(&layer, 64, 16)), Misuse::Bfv(BfvMisuse::RingWidth { ring_bits: 64 }));
+    assert_eq!(
+        refused(Plan::new(&layer, 64, 16, Resharing::Approximate)),
+        Misuse::Bfv(BfvMisuse::RingWidth { ring_bits: 64 })
+    );
     let noisy = Layer::MatMul(MatMul { rows: 1, inner: 1 << 40, columns: 1 });
-    assert!(matches!(refused(Plan::new(&noisy, 50, 31)), Misuse::Bfv(BfvMisuse::NoiseTooLarge { .. })));
+    assert!(matches!(
+        refused(Plan::new(&noisy, 50, 31, Resharing::Approximate)),
+        Misuse::Bfv(BfvMisuse::NoiseTooLarge { .. })
+    ));
 }

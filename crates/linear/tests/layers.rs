@@ -2,9 +2,9 @@
 
 mod support;
 
-use privet_linear::{Conv2d, Diagonal, Keep, Layer, MatMul, Workspace};
+use privet_linear::{Conv2d, Diagonal, Keep, Layer, MatMul, Resharing, Workspace};
 use proptest::prelude::*;
-use support::check;
+use support::{check, check_with};
 
 fn square(channels: usize, size: usize, outputs: usize, kernel: usize) -> Conv2d {
     Conv2d {
@@ -67,6 +67,17 @@ fn weights_too_many_to_keep_transformed() {
     let plan = check(&Layer::MatMul(MatMul { rows: 1, inner: 4096, columns: 2000 }), 37, 8, 6);
     assert!(plan.kept_bytes(Keep::Transformed) > 64 << 20);
     assert_eq!(Workspace::standard(&plan).keep, Keep::Plain);
+}
+
+#[test]
+fn exact_resharing() {
+    for layer in [square(3, 32, 16, 3), square(64, 7, 32, 1), Conv2d { groups: 24, ..square(24, 10, 24, 3) }] {
+        let plan = check_with(&Layer::Conv2d(layer), 37, 16, Resharing::Exact, 9);
+        assert_eq!((plan.error_bound(), plan.parameters().degree()), (0, 4096));
+    }
+    let large = Layer::MatMul(MatMul { rows: 1, inner: 5000, columns: 3 });
+    assert_eq!(check_with(&large, 37, 16, Resharing::Exact, 9).parameters().degree(), 8192);
+    check_with(&Layer::MatMul(MatMul { rows: 2, inner: 20, columns: 20 }), 45, 10, Resharing::Exact, 9);
 }
 
 #[test]

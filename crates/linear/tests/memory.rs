@@ -7,7 +7,9 @@ mod support;
 
 use peak_alloc::PeakAlloc;
 use privet_channel::{Channel, pair};
-use privet_linear::{ClientKeys, Conv2d, Diagonal, Keep, Layer, MatMul, Plan, TransformedWeights, Workspace};
+use privet_linear::{
+    ClientKeys, Conv2d, Diagonal, Keep, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace,
+};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 use support::{elements, prg, weights};
 
@@ -69,7 +71,7 @@ fn figures_cover_what_is_allocated() {
     let threads = rayon::current_num_threads();
     rayon::join(|| (), || ());
     for layer in layers() {
-        let plan = Plan::new(&layer, 37, 16).unwrap();
+        let plan = Plan::new(&layer, 37, 16, Resharing::Approximate).unwrap();
         let r = elements(plan.input_len(), 37, &mut prg(3));
         let w = weights(plan.weights_len(), 16, &mut prg(4));
         let (up, down) = (plan.cost().bytes_sent, plan.cost().bytes_received);

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::thread;
 
 use privet_channel::{Cost, pair};
-use privet_linear::{ClientKeys, Conv2d, Diagonal, Layer, MatMul, Plan, TransformedWeights, Workspace};
+use privet_linear::{ClientKeys, Conv2d, Diagonal, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 use support::{apply, elements, prg, run, weights};
 
@@ -33,7 +33,7 @@ fn program() -> Vec<Layer> {
 #[test]
 fn all_layers_take_one_round_under_one_key() {
     let layers = program();
-    let plans = Plan::for_program(&layers, 37, 16).unwrap();
+    let plans = Plan::for_program(&layers, 37, 16, Resharing::Approximate).unwrap();
     assert!(plans.iter().all(|plan| plan.parameters().agrees_with(plans[0].parameters())));
     let mut random = prg(1);
     let inputs: Vec<_> = plans.iter().map(|plan| elements(plan.input_len(), 37, &mut random)).collect();
@@ -72,7 +72,7 @@ fn all_layers_take_one_round_under_one_key() {
 #[test]
 fn costs_mirror_and_do_not_depend_on_values() {
     let layer = &program()[0];
-    let plan = Plan::new(layer, 37, 16).unwrap();
+    let plan = Plan::new(layer, 37, 16, Resharing::Approximate).unwrap();
     let mut random = prg(3);
     let zeros = run(&plan, &vec![0; plan.input_len()], &vec![0; plan.weights_len()], 1);
     let r = elements(plan.input_len(), 37, &mut random);
@@ -114,7 +114,7 @@ fn messages(plan: &Plan, r: &[u64], w: &[i64], seed: u8) -> Vec<Vec<u8>> {
 fn two_runs_on_the_same_values_share_no_message_nor_any_part_of_one() {
     let several = Layer::MatMul(MatMul { rows: 1, inner: 10_000, columns: 2 });
     for layer in [&program()[0], &several] {
-        let plan = Plan::new(layer, 37, 16).unwrap();
+        let plan = Plan::new(layer, 37, 16, Resharing::Approximate).unwrap();
         assert_eq!(plan.input_ciphertexts() > 1, layer == &several);
         let mut random = prg(4);
         let r = elements(plan.input_len(), 37, &mut random);
@@ -134,7 +134,8 @@ fn two_runs_on_the_same_values_share_no_message_nor_any_part_of_one() {
 
 #[test]
 fn masks_repeat_neither_within_a_run_nor_between_runs() {
-    let plan = Plan::new(&Layer::MatMul(MatMul { rows: 1, inner: 300, columns: 400 }), 50, 8).unwrap();
+    let plan =
+        Plan::new(&Layer::MatMul(MatMul { rows: 1, inner: 300, columns: 400 }), 50, 8, Resharing::Approximate).unwrap();
     assert!(plan.output_ciphertexts() > 1);
     let (r, w) = (vec![0; 300], vec![0; 300 * 400]);
     let shares: Vec<u64> = [1, 2].into_iter().flat_map(|seed| run(&plan, &r, &w, seed).server).collect();

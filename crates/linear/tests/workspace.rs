@@ -2,7 +2,7 @@
 
 mod support;
 
-use privet_linear::{Conv2d, Diagonal, Keep, Layer, MatMul, Plan, Workspace};
+use privet_linear::{Conv2d, Diagonal, Keep, Layer, MatMul, Plan, Resharing, Workspace};
 use support::{elements, prg, run_in, weights};
 
 fn layers() -> Vec<Layer> {
@@ -30,7 +30,7 @@ fn layers() -> Vec<Layer> {
 #[test]
 fn any_workspace_gives_the_product_in_the_same_messages() {
     for (seed, layer) in layers().iter().enumerate() {
-        let plan = Plan::new(layer, 37, 12).unwrap();
+        let plan = Plan::new(layer, 37, 12, Resharing::Approximate).unwrap();
         let mut prg = prg(seed as u8);
         let r = elements(plan.input_len(), 37, &mut prg);
         let w = weights(plan.weights_len(), 12, &mut prg);
@@ -51,7 +51,8 @@ fn any_workspace_gives_the_product_in_the_same_messages() {
 
 #[test]
 fn layers_of_several_sections_are_tested() {
-    let sections: Vec<usize> = layers().iter().map(|layer| Plan::new(layer, 37, 12).unwrap().sections()).collect();
+    let sections: Vec<usize> =
+        layers().iter().map(|layer| Plan::new(layer, 37, 12, Resharing::Approximate).unwrap().sections()).collect();
     assert!(sections[..4].iter().all(|&sections| sections >= 3), "{sections:?}");
 }
 
@@ -69,7 +70,7 @@ fn memory_falls_with_the_sections_and_a_limit_is_kept() {
         dilation: [1, 1],
         groups: 1,
     };
-    let plan = Plan::new(&Layer::Conv2d(large), 37, 16).unwrap();
+    let plan = Plan::new(&Layer::Conv2d(large), 37, 16, Resharing::Approximate).unwrap();
     let memory = |sections| plan.server_memory(Workspace { keep: Keep::Plain, sections }, 2).evaluating;
     let all: Vec<u64> = (1..=plan.sections()).map(memory).collect();
     assert!(all.is_sorted(), "{all:?}");

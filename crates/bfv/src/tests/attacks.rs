@@ -3,6 +3,7 @@
 //! Each attack runs first against a control that lacks the protection, where it must succeed.
 
 use super::Session;
+use crate::Resharing;
 use crate::encode::{encode, switch};
 use crate::polynomial::Polynomial;
 use crate::product::write_reply;
@@ -16,40 +17,43 @@ use privet_prg::Seed;
 const TAPS: [usize; 9] = [0, 1, 2, 58, 59, 60, 116, 117, 118];
 
 /// A client with its own ciphertext, and the server's sum over it.
-struct Scene {
-    session: Session,
+pub(super) struct Scene {
+    pub(super) session: Session,
     weights: Vec<i32>,
     /// The uniform part of the client's ciphertext, transformed.
     uniform: Polynomial,
     /// The exact error of the client's ciphertext, which it can compute from its key.
-    error: Vec<f64>,
+    pub(super) error: Vec<f64>,
     sum: Sum,
 }
 
 fn scene(seed: u8) -> Scene {
-    let parameters = Parameters::choose(37, 16, 576).unwrap();
-    let mut session = Session::new(&parameters, seed);
+    scene_with(&Parameters::choose(37, 16, 576, Resharing::Approximate).unwrap(), seed)
+}
+
+pub(super) fn scene_with(parameters: &Parameters, seed: u8) -> Scene {
+    let mut session = Session::new(parameters, seed);
     let mut weights = vec![0; parameters.degree()];
     let drawn = session.weights(TAPS.len(), 16);
     TAPS.iter().zip(drawn).for_each(|(&at, w)| weights[at] = w);
     let message = session.message();
     let bytes = session.encrypt(&message);
-    let ciphertext = Ciphertext::from_bytes(&parameters, &bytes).unwrap();
-    let mut sum = Sum::new(&parameters);
-    sum.multiply_add(&[(&ciphertext, &Weights::new(&parameters, &weights).unwrap())]).unwrap();
+    let ciphertext = Ciphertext::from_bytes(parameters, &bytes).unwrap();
+    let mut sum = Sum::new(parameters);
+    sum.multiply_add(&[(&ciphertext, &Weights::new(parameters, &weights).unwrap())]).unwrap();
     let seed = Seed::from_bytes(bytes[..16].try_into().unwrap());
     let uniform = Polynomial(sample::uniform(&seed, parameters.ntts(), parameters.degree()));
-    let error = noise(&parameters, &phase(&session.secret, ciphertext.c0.clone(), &ciphertext.c1));
+    let error = noise(parameters, &phase(&session.secret, ciphertext.c0.clone(), &ciphertext.c1));
     Scene { session, weights, uniform, error, sum }
 }
 
 impl Scene {
     /// The sum with an encryption of zero, in coefficients, as [`Sum::reply`] makes it.
-    fn randomised(&mut self) -> (Polynomial, Polynomial) {
+    pub(super) fn randomised(&mut self) -> (Polynomial, Polynomial) {
         self.sum.clone().randomise(&self.session.public, &mut self.session.prg)
     }
 
-    fn reply(&mut self, positions: &[usize]) -> Vec<u8> {
+    pub(super) fn reply(&mut self, positions: &[usize]) -> Vec<u8> {
         let mut reply = Vec::new();
         self.sum.clone().reply(&self.session.public, positions, &mut self.session.prg, &mut reply).unwrap();
         reply
@@ -76,7 +80,7 @@ pub(super) fn noise(parameters: &Parameters, phase: &Polynomial) -> Vec<f64> {
     let distance = |(&x0, &x1): (&u64, &u64)| {
         let digit = p0.multiply(p0.sub(x0, p0.reduce(x1)), inverse);
         let x = u128::from(x1) + u128::from(p1.value()) * u128::from(digit);
-        let scaled = (x << parameters.ring_bits()) % modulus;
+        let scaled = (0..parameters.ring_bits()).fold(x, |x, _| 2 * x % modulus);
         let signed = if scaled > modulus / 2 { -((modulus - scaled) as f64) } else { scaled as f64 };
         signed / (parameters.ring_bits() as f64).exp2()
     };
@@ -155,7 +159,7 @@ fn searching_for_a_weight_in_the_reply_succeeds_only_without_an_encryption_of_ze
 
 /// The second attack: the noise of the phase is the weights times the error of the client's ciphertext, plus little.
 /// Least squares over all coefficients.
-fn regress(error: &[f64], noise: &[f64]) -> Vec<f64> {
+pub(super) fn regress(error: &[f64], noise: &[f64]) -> Vec<f64> {
     let n = error.len();
     let shifted = |i: usize, tap: usize| if i >= tap { error[i - tap] } else { -error[n + i - tap] };
     let mut system: Vec<Vec<f64>> = TAPS
@@ -177,12 +181,12 @@ fn regress(error: &[f64], noise: &[f64]) -> Vec<f64> {
 }
 
 /// The worst error of recovered weights.
-fn worst(scene: &Scene, recovered: &[f64]) -> f64 {
+pub(super) fn worst(scene: &Scene, recovered: &[f64]) -> f64 {
     TAPS.iter().zip(recovered).map(|(&at, w)| (w - f64::from(scene.weights[at])).abs()).fold(0.0, f64::max)
 }
 
 /// The best of them.
-fn best(scene: &Scene, recovered: &[f64]) -> f64 {
+pub(super) fn best(scene: &Scene, recovered: &[f64]) -> f64 {
     TAPS.iter().zip(recovered).map(|(&at, w)| (w - f64::from(scene.weights[at])).abs()).fold(f64::MAX, f64::min)
 }
 
@@ -225,7 +229,7 @@ fn add(parameters: &Parameters, sum: &mut Polynomial, other: &Polynomial) {
 }
 
 /// Chi-square of numbers below 16 against equal frequencies: 15 degrees of freedom, above 56 once in a million.
-fn chi_square(bins: impl Iterator<Item = usize>) -> f64 {
+pub(super) fn chi_square(bins: impl Iterator<Item = usize>) -> f64 {
     let mut seen = [0_f64; 16];
     bins.for_each(|bin| seen[bin.min(15)] += 1.0);
     let expected = seen.iter().sum::<f64>() / 16.0;

@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 
 use super::Session;
+use crate::Resharing;
 use crate::{Ciphertext, Error, Parameters, PeerMisbehaved, PublicKey, Sum};
 
 fn parameters() -> Parameters {
-    Parameters::choose(37, 16, 64).unwrap()
+    Parameters::choose(37, 16, 64, Resharing::Approximate).unwrap()
 }
 
 fn blamed<T>(result: Result<T, Error>) -> PeerMisbehaved {

@@ -1,6 +1,7 @@
 //! What is insecure, too noisy or ill-formed is refused with its own error.
 
 use super::{Session, prg};
+use crate::Resharing;
 use crate::{Ciphertext, Error, Misuse, Parameters, SecretKey, Sum, Weights};
 
 fn refused<T>(result: Result<T, Error>) -> Misuse {
@@ -16,24 +17,27 @@ fn moduli_beyond_the_security_table() {
         [(1024, 27, [20, 20]), (2048, 54, [28, 27]), (4096, 109, [55, 55]), (4096, 109, [60, 50])]
     {
         let modulus_bits = bits[0] + bits[1];
-        let refusal = refused(Parameters::new(degree, bits, 16, 1));
+        let refusal = refused(Parameters::new(degree, bits, 16, 1, Resharing::Approximate));
         assert_eq!(refusal, Misuse::Insecure { degree, modulus_bits, limit });
     }
-    assert!(Parameters::new(4096, [55, 54], 37, 1 << 26).is_ok());
-    assert!(Parameters::new(8192, [60, 60], 37, 1 << 26).is_ok());
+    assert!(Parameters::new(4096, [55, 54], 37, 1 << 26, Resharing::Approximate).is_ok());
+    assert!(Parameters::new(8192, [60, 60], 37, 1 << 26, Resharing::Approximate).is_ok());
 }
 
 #[test]
 fn degrees_outside_the_table() {
     for degree in [0, 512, 4095, 16_384, 1 << 20] {
-        assert_eq!(refused(Parameters::new(degree, [50, 50], 37, 1)), Misuse::UnknownDegree { degree });
+        assert_eq!(
+            refused(Parameters::new(degree, [50, 50], 37, 1, Resharing::Approximate)),
+            Misuse::UnknownDegree { degree }
+        );
     }
 }
 
 #[test]
 fn widths_without_primes() {
     for bits in [[50, 51], [61, 30], [40, 19], [0, 0], [u32::MAX, u32::MAX]] {
-        let refusal = refused(Parameters::new(8192, bits, 37, 1));
+        let refusal = refused(Parameters::new(8192, bits, 37, 1, Resharing::Approximate));
         assert!(matches!(refusal, Misuse::NoPrime { .. } | Misuse::Insecure { .. }), "{refusal}");
     }
 }
@@ -41,15 +45,24 @@ fn widths_without_primes() {
 #[test]
 fn rings_that_are_too_small_or_large() {
     for ring_bits in [0, 7, 51, 64, 1000] {
-        assert_eq!(refused(Parameters::choose(ring_bits, 16, 64)), Misuse::RingWidth { ring_bits });
+        assert_eq!(
+            refused(Parameters::choose(ring_bits, 16, 64, Resharing::Approximate)),
+            Misuse::RingWidth { ring_bits }
+        );
     }
 }
 
 #[test]
 fn weights_that_would_drown_the_result() {
-    assert!(matches!(refused(Parameters::new(4096, [40, 39], 37, 1 << 32)), Misuse::NoiseTooLarge { .. }));
+    assert!(matches!(
+        refused(Parameters::new(4096, [40, 39], 37, 1 << 32, Resharing::Approximate)),
+        Misuse::NoiseTooLarge { .. }
+    ));
     for (weight_bits, inner) in [(60, 1), (40, 1 << 20), (64, 1), (63, usize::MAX), (u32::MAX, 1)] {
-        assert!(matches!(refused(Parameters::choose(50, weight_bits, inner)), Misuse::NoiseTooLarge { .. }));
+        assert!(matches!(
+            refused(Parameters::choose(50, weight_bits, inner, Resharing::Approximate)),
+            Misuse::NoiseTooLarge { .. }
+        ));
     }
 }
 
@@ -58,7 +71,7 @@ fn whatever_is_chosen_is_in_the_table_and_holds_the_noise() {
     for ring_bits in 8..=50 {
         for weight_bits in [1, 8, 16, 24, 30] {
             for inner in [1, 576, 4608, 25_088] {
-                let Ok(parameters) = Parameters::choose(ring_bits, weight_bits, inner) else {
+                let Ok(parameters) = Parameters::choose(ring_bits, weight_bits, inner, Resharing::Approximate) else {
                     assert!(ring_bits + weight_bits > 60, "{ring_bits}-bit ring, {weight_bits}-bit weights");
                     continue;
                 };
@@ -73,7 +86,7 @@ fn whatever_is_chosen_is_in_the_table_and_holds_the_noise() {
 
 #[test]
 fn positions_that_do_not_rise_or_stay_inside() {
-    let parameters = Parameters::choose(37, 16, 64).unwrap();
+    let parameters = Parameters::choose(37, 16, 64, Resharing::Approximate).unwrap();
     let mut session = Session::new(&parameters, 1);
     for (positions, position) in
         [(vec![3, 3], 3), (vec![5, 4], 4), (vec![4096], 4096), (vec![0, usize::MAX], usize::MAX)]
@@ -87,8 +100,8 @@ fn positions_that_do_not_rise_or_stay_inside() {
 
 #[test]
 fn lengths_and_parameters_that_do_not_match() {
-    let parameters = Parameters::choose(37, 16, 64).unwrap();
-    let other = Parameters::choose(38, 16, 64).unwrap();
+    let parameters = Parameters::choose(37, 16, 64, Resharing::Approximate).unwrap();
+    let other = Parameters::choose(38, 16, 64, Resharing::Approximate).unwrap();
     let (mut ours, mut theirs) = (Session::new(&parameters, 1), Session::new(&other, 2));
     let long = Misuse::WrongLength { what: "message", expected: 4096, actual: 4097 };
     assert_eq!(refused(ours.secret.encrypt(&[0; 4097], &mut prg(1), &mut Vec::new())), long);
@@ -103,7 +116,10 @@ fn lengths_and_parameters_that_do_not_match() {
 
 #[test]
 fn equal_choices_agree() {
-    let (a, b) = (Parameters::choose(37, 16, 64).unwrap(), Parameters::choose(37, 16, 64).unwrap());
+    let (a, b) = (
+        Parameters::choose(37, 16, 64, Resharing::Approximate).unwrap(),
+        Parameters::choose(37, 16, 64, Resharing::Approximate).unwrap(),
+    );
     assert!(a.agrees_with(&b));
     let secret = SecretKey::generate(&a, &mut prg(1));
     assert!(secret.parameters().agrees_with(&b));

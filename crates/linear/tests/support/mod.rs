@@ -4,7 +4,9 @@
 use std::thread;
 
 use privet_channel::{Channel, Cost, pair};
-use privet_linear::{ClientKeys, Conv2d, Diagonal, Error, Layer, MatMul, Plan, TransformedWeights, Workspace};
+use privet_linear::{
+    ClientKeys, Conv2d, Diagonal, Error, Layer, MatMul, Plan, Resharing, TransformedWeights, Workspace,
+};
 use privet_linear::{decrypt, encrypt, evaluate, receive_public_key};
 use privet_prg::{Prg, Seed};
 
@@ -60,7 +62,12 @@ pub fn run_in(plan: &Plan, r: &[u64], w: &[i64], workspace: Workspace, seed: u8)
 
 /// Runs a layer on random values and checks the sum of the shares against the slow result.
 pub fn check(layer: &Layer, ring_bits: u32, weight_bits: u32, seed: u8) -> Plan {
-    let plan = Plan::new(layer, ring_bits, weight_bits).unwrap();
+    check_with(layer, ring_bits, weight_bits, Resharing::Approximate, seed)
+}
+
+/// The same, with the way of resharing chosen.
+pub fn check_with(layer: &Layer, ring_bits: u32, weight_bits: u32, resharing: Resharing, seed: u8) -> Plan {
+    let plan = Plan::new(layer, ring_bits, weight_bits, resharing).unwrap();
     let mut prg = prg(seed);
     let r = elements(plan.input_len(), ring_bits, &mut prg);
     let w = weights(plan.weights_len(), weight_bits, &mut prg);

@@ -86,7 +86,12 @@ impl Plan {
         let cost = cost::Cost { rounds: turns.rounds(), ..cost };
         let plans = match layers.is_empty() {
             true => Vec::new(),
-            false => privet_linear::Plan::for_program(&layers, program.ring_bits(), program.weight_bits())?,
+            false => privet_linear::Plan::for_program(
+                &layers,
+                program.ring_bits(),
+                program.weight_bits(),
+                privet_linear::Resharing::Approximate,
+            )?,
         };
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear = linear.into_iter().zip(plans).map(place).collect();
