@@ -1,12 +1,13 @@
-//! Comparisons a second on one core, beside what AES and memory allow in the same run.
+//! Comparisons a second on one core, beside what AES and memory allow in the same run, and ReLUs of two parties.
 //!
 //! `cargo run --release -p privet-fss --example rate [keys]`; with `PRIVET_PORTABLE=1` for the portable code.
 
 use std::hint::black_box;
 use std::time::Instant;
 
+use privet_channel::pair;
 use privet_fss::point::{self, Table};
-use privet_fss::{Gate, Relu, Seeds};
+use privet_fss::{Gate, Party, Relu, Role, Seeds};
 use privet_prg::{Block, Prg, paths};
 
 /// Each figure is the best of as many runs: other processes only ever slow one down.
@@ -60,12 +61,33 @@ fn report(keys: usize) {
             black_box(gate.deal(keys, &seeds, &mut std::io::sink()).expect("a sink takes everything"));
         });
         println!(
-            "ReLU {bits} to {wide} bits: {:.2} + {:.2} bytes of key, {:.2} million/s dealt",
+            "ReLU {bits} to {wide} bits: {:.2} + {:.2} bytes of key, {:.2} million/s dealt, {:.2} million/s online",
             bytes.words as f64 / keys as f64,
             bytes.corrections as f64 / keys as f64,
             1e-6 * keys as f64 / deal,
+            1e-6 * keys as f64 / online(gate, keys, &seeds),
         );
     }
+}
+
+/// Seconds of both parties, each on a core of its own, over a channel in memory.
+fn online(gate: Relu, keys: usize, seeds: &Seeds) -> f64 {
+    let mut words = Vec::new();
+    let corrections = gate.deal(keys, seeds, &mut words).expect("a vector takes everything");
+    let bodies = [words.clone(), [words, corrections].concat()];
+    let x = vec![0; keys];
+    best(|| {
+        let (mut client, mut server) = pair();
+        let run = |role, channel, seed, mut body: &[u8]| {
+            let one_core = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");
+            let party = &mut Party { role, channel };
+            one_core.install(|| gate.evaluate(party, seed, &mut body, &x)).expect("an honest run");
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| run(Role::Server, &mut server, &seeds.server, &bodies[1]));
+            run(Role::Client, &mut client, &seeds.client, &bodies[0]);
+        });
+    })
 }
 
 /// Seconds of the fastest run.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use privet_fss::{Lookup, Piece, Spline};
+use privet_fss::{Gate, Lookup, Piece, Spline};
 use privet_ring::Modulus;
 use proptest::prelude::*;
 
@@ -26,6 +26,15 @@ fn check_spline(bits: u32, pieces: &[Piece], values: &[u64], seed: u64) {
         ring.reduce(c0.wrapping_add(c1.wrapping_mul(*x)).wrapping_add(c2.wrapping_mul(x.wrapping_mul(*x))))
     };
     assert_eq!(ring.add(&client, &server), values.iter().map(value).collect::<Vec<_>>());
+}
+
+#[test]
+fn keys_have_the_bytes_of_their_formulas() {
+    let table = Lookup::new(37, vec![0; 4096]).key_bytes(64);
+    assert_eq!([table.words, table.corrections], [64 * 6 * 16, 8 * 2 * 37]);
+    let pieces = vec![Piece { start: 0, coefficients: [0; 3] }];
+    let spline = Spline::new(37, pieces).key_bytes(64);
+    assert_eq!([spline.words, spline.corrections], [64 * 37 * (16 + 3 * 5), 8 * 2 * 37]);
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 mod support;
 
-use privet_fss::{Extend, ExtendBounded, Relu, Select, Sign, Truncate, matches, max_pool};
-use privet_prg::Seed;
+use privet_fss::{
+    Error, Extend, ExtendBounded, Gate, KeyBytes, Relu, Role, Seeds, Select, Sign, Stream, Truncate, matches, max_pool,
+};
+use privet_prg::{Prg, Seed};
 use privet_ring::{Bits, Modulus};
 use proptest::prelude::*;
 
@@ -116,6 +118,26 @@ fn the_multiplexer_is_right_for_every_value_of_small_rings() {
 }
 
 #[test]
+fn keys_have_the_bytes_of_their_formulas() {
+    let bytes = |gate: &dyn Gate| {
+        let KeyBytes { words, corrections } = gate.key_bytes(64);
+        [words, corrections]
+    };
+    // Sixteen bytes for each level; of the corrections eight bytes for each bit of one element's secrets.
+    assert_eq!(bytes(&Relu::new(25, 37)), [64 * 18 * 16, 8 * (2 * 37 + 3 * 12)]);
+    assert_eq!(bytes(&Relu::new(37, 37)), [64 * 30 * 16, 8 * 2 * 37]);
+    assert_eq!(bytes(&Relu::new(64, 64)), [64 * 57 * 16, 8 * 2 * 64]);
+    assert_eq!(bytes(&Sign::new(37)), [64 * 30 * 16, 8]);
+    assert_eq!(bytes(&Select::new(37)), [0, 8 * 2 * 37]);
+    assert_eq!(bytes(&Truncate::new(37, 12)), [64 * 6 * 16, 8 * 2 * 25]);
+    assert_eq!(bytes(&Extend::new(25, 37)), [64 * 19 * 16, 8 * 2 * 12]);
+    assert_eq!(bytes(&ExtendBounded::signed(25, 37)), [0, 8 * 2 * 12]);
+    // SIGMA's 556 bytes for a ReLU of 37 bits and 991 for one of 64, of the party that gets more.
+    assert!(Relu::new(37, 37).key_bytes(1).of(Role::Server) <= 556);
+    assert!(Relu::new(64, 64).key_bytes(1).of(Role::Server) <= 991);
+}
+
+#[test]
 fn an_empty_batch_gives_nothing() {
     check_relu(25, 37, &[], 1);
     check_sign(25, &[], 1);
@@ -166,18 +188,18 @@ proptest! {
         let levels = matches(sizes.iter().copied());
         prop_assert_eq!(levels.iter().sum::<usize>(), sizes.iter().map(|size| size - 1).sum::<usize>());
         let (mut bodies, masters) = ([Vec::new(), Vec::new()], [1, 2].map(Seed::from_block));
-        let mut streams = masters.each_ref().map(privet_prg::Prg::from_seed);
+        let mut streams = masters.each_ref().map(Prg::from_seed);
         for count in &levels {
-            let seeds = privet_fss::Seeds { client: streams[0].seed(), server: streams[1].seed() };
+            let seeds = Seeds { client: streams[0].seed(), server: streams[1].seed() };
             let mut dealt = Vec::new();
-            let corrections = privet_fss::Gate::deal(&Relu::new(bits, bits), *count, &seeds, &mut dealt).expect("dealt");
+            let corrections = Relu::new(bits, bits).deal(*count, &seeds, &mut dealt).expect("dealt");
             bodies[0].extend(&dealt);
             bodies[1].extend(dealt);
             bodies[1].extend(corrections);
         }
         let [client, server] = share(&values, ring, &mut prg);
         let results = both([(&masters[0], &bodies[0], client), (&masters[1], &bodies[1], server)], |party, (seed, body, x)| {
-            max_pool(party, bits, &mut privet_prg::Prg::from_seed(seed), &mut &body[..], &x, &groups)
+            max_pool(party, bits, &mut Prg::from_seed(seed), &mut &body[..], &x, &groups)
         });
         prop_assert_eq!(results[0].1.rounds as usize, 2 * levels.len());
         let expected: Vec<u64> = groups
@@ -195,8 +217,7 @@ fn a_key_behind_a_reader_does_as_well() {
     let key = deal(&gate, values.len(), &mut prg);
     let [client, server] = share(&values, ring, &mut prg);
     let inputs = [(&key.seeds.client, &key.bodies[0], client), (&key.seeds.server, &key.bodies[1], server)];
-    let results =
-        both(inputs, |party, (seed, body, x)| gate.evaluate(party, seed, &mut privet_fss::Stream::new(&body[..]), &x));
+    let results = both(inputs, |party, (seed, body, x)| gate.evaluate(party, seed, &mut Stream::new(&body[..]), &x));
     let expected: Vec<u64> = values.iter().map(|x| ring.signed(*x).max(0) as u64).collect();
     assert_eq!(Modulus::new(37).add(&results[0].0, &results[1].0), expected);
 }
@@ -205,13 +226,12 @@ fn a_key_behind_a_reader_does_as_well() {
 fn a_key_for_fewer_elements_is_refused() {
     let (gate, mut prg) = (Relu::new(25, 37), prg(1));
     let key = deal(&gate, 63, &mut prg);
-    for (role, seed, body) in [
-        (privet_fss::Role::Client, &key.seeds.client, &key.bodies[0]),
-        (privet_fss::Role::Server, &key.seeds.server, &key.bodies[1]),
-    ] {
+    for (role, seed, body) in
+        [(Role::Client, &key.seeds.client, &key.bodies[0]), (Role::Server, &key.seeds.server, &key.bodies[1])]
+    {
         let (opening, message) = gate.start(role, seed, &[0; 64]);
         let mut body = &body[..];
         let result = opening.compare(&message, &mut body).and_then(|(last, bits)| last.finish(&bits, &mut body));
-        assert!(matches!(result, Err(privet_fss::Error::KeyTooShort { .. })), "{role:?}");
+        assert!(matches!(result, Err(Error::KeyTooShort { .. })), "{role:?}");
     }
 }
