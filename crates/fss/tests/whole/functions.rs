@@ -1,12 +1,10 @@
 //! Tables and splines over a channel.
 
-mod support;
-
 use privet_fss::{Gate, Lookup, Piece, Spline};
 use privet_ring::Modulus;
 use proptest::prelude::*;
 
-use support::{prg, run_gate};
+use crate::support::{prg, run_gate};
 
 fn check_lookup(wide: u32, table: &[u64], values: &[u64], seed: u64) {
     let gate = Lookup::new(wide, table.to_vec());

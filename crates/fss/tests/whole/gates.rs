@@ -1,7 +1,5 @@
 //! Gates over a channel: every value under every mask on small rings, and laws on wide ones.
 
-mod support;
-
 use privet_fss::{
     Error, Extend, ExtendBounded, Gate, KeyBytes, Relu, Role, Seeds, Select, Sign, Stream, Truncate, matches, max_pool,
 };
@@ -9,7 +7,7 @@ use privet_prg::{Prg, Seed};
 use privet_ring::{Bits, Modulus};
 use proptest::prelude::*;
 
-use support::{both, deal, prg, run_gate, share};
+use crate::support::{both, deal, prg, run_gate, share};
 
 /// Every value of the ring many times over, so that random masks take every value beside it.
 fn everything(bits: u32) -> Vec<u64> {

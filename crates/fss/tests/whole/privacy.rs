@@ -1,0 +1,165 @@
+//! What parties send, are dealt and get out is uniform, whatever the input.
+//!
+//! Each gate runs on one value over and over under fresh seeds. Of every message, of the sum of both parties' messages,
+//! of the server's corrections and of either party's result, each bit must be one half of the time.
+
+use std::thread;
+
+use privet_channel::record::{self, Direction};
+use privet_fss::{
+    Error, Extend, ExtendBounded, Gate, Lookup, Party, Piece, Relu, Role, Select, Sign, Source, Spline, Truncate,
+};
+use privet_prg::Seed;
+use privet_ring::{Bits, Modulus};
+
+use crate::support::{deal, prg};
+
+/// Elements of a batch: a multiple of 64, so that packed values of one column start on a byte.
+const COUNT: usize = 4096;
+
+/// Whether every bit of `ring` is one about half of the time in `values`.
+fn is_balanced(values: &[u64], ring: Modulus) -> bool {
+    let half = values.len() as f64 / 2.0;
+    (0..ring.bits()).all(|bit| {
+        let ones = values.iter().filter(|value| *value >> bit & 1 == 1).count() as f64;
+        // Six standard deviations, on some thousand bits in all and with fixed seeds.
+        (ones - half).abs() < 3.0 * (values.len() as f64).sqrt()
+    })
+}
+
+/// The columns of a message or of corrections: all values of the first ring, then of the second, and so on.
+fn columns(bytes: &[u8], rings: &[Modulus]) -> Vec<Vec<u64>> {
+    let mut rest = bytes;
+    let columns = rings.iter().map(|ring| {
+        let (column, later) = rest.split_at(ring.packed_bytes(COUNT));
+        rest = later;
+        ring.unpack(column, COUNT).expect("a column")
+    });
+    let columns = columns.collect();
+    assert!(rest.is_empty());
+    columns
+}
+
+fn assert_uniform(what: &str, columns: &[Vec<u64>], rings: &[Modulus]) {
+    for (i, (column, ring)) in columns.iter().zip(rings).enumerate() {
+        assert!(is_balanced(column, *ring), "{what}, column {i}");
+    }
+}
+
+type Evaluate<'a> = &'a (dyn Fn(&mut Party<'_>, &Seed, &mut dyn Source, &[u64]) -> Result<Vec<u64>, Error> + Sync);
+
+/// `sent`: the rings of all messages' columns; `secrets`: those of the corrections.
+fn check(gate: &dyn Gate, sent: &[Modulus], secrets: &[Modulus], output: Modulus, evaluate: Evaluate<'_>) {
+    for value in [0, 1, u64::MAX, 0x5555_5555_5555_5555] {
+        let key = deal(gate, COUNT, &mut prg(value));
+        let corrections = &key.bodies[1][gate.key_bytes(COUNT).words..];
+        assert_uniform("corrections", &columns(corrections, secrets), secrets);
+
+        let (mut client, mut server, transcript) = record::pair();
+        let run = |role, channel, seed, mut body: &[u8], x: &[u64]| {
+            evaluate(&mut Party { role, channel }, seed, &mut body, x).expect("an honest run")
+        };
+        // Shares that are the same for all elements: what hides them is the gate's own.
+        let shares = [vec![3; COUNT], vec![value.wrapping_sub(3); COUNT]];
+        let results = thread::scope(|scope| {
+            let other = scope.spawn(|| run(Role::Server, &mut server, &key.seeds.server, &key.bodies[1], &shares[1]));
+            let own = run(Role::Client, &mut client, &key.seeds.client, &key.bodies[0], &shares[0]);
+            [own, other.join().expect("no panic")]
+        });
+        for result in results {
+            assert_uniform("a result", &[result], &[output]);
+        }
+        let transcript = transcript.lock().expect("no panic");
+        let [forth, back] = [Direction::FirstToSecond, Direction::SecondToFirst]
+            .map(|direction| columns(&transcript.bytes(direction), sent));
+        assert_uniform("the client's messages", &forth, sent);
+        assert_uniform("the server's messages", &back, sent);
+        let opened: Vec<Vec<u64>> =
+            forth.iter().zip(&back).zip(sent).map(|((forth, back), ring)| ring.add(forth, back)).collect();
+        assert_uniform("what is opened", &opened, sent);
+    }
+}
+
+const BIT: Modulus = Modulus::new(1);
+
+/// Inputs of a ring from shares of 64 bits.
+fn reduced(x: &[u64], bits: u32) -> Vec<u64> {
+    x.iter().map(|x| Modulus::new(bits).reduce(*x)).collect()
+}
+
+#[test]
+fn the_check_sees_a_value_that_is_not_masked() {
+    let ring = Modulus::new(25);
+    assert!(!is_balanced(&[3; COUNT], ring));
+    let mut masked = vec![0; COUNT];
+    prg(1).fill_words(&mut masked);
+    assert!(is_balanced(&masked, ring));
+    // One bit that is set too often is enough.
+    masked.iter_mut().step_by(4).for_each(|value| *value |= 1 << 24);
+    assert!(!is_balanced(&masked, ring));
+}
+
+#[test]
+fn a_relu_shows_nothing() {
+    let (input, output, above) = (Modulus::new(25), Modulus::new(37), Modulus::new(12));
+    let gate = Relu::new(25, 37);
+    let secrets = [output, output, above, above, above];
+    check(&gate, &[input, BIT], &secrets, output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 25))
+    });
+}
+
+#[test]
+fn a_sign_shows_nothing() {
+    let gate = Sign::new(37);
+    check(&gate, &[Modulus::new(37)], &[BIT], BIT, &|party, seed, body, x| {
+        Ok(gate.evaluate(party, seed, body, &reduced(x, 37))?.iter().map(u64::from).collect())
+    });
+}
+
+#[test]
+fn a_multiplexer_shows_nothing() {
+    let (ring, gate) = (Modulus::new(37), Select::new(37));
+    for bit in [false, true] {
+        check(&gate, &[BIT, ring], &[ring; 2], ring, &|party, seed, body, x| {
+            let bits = Bits::from_bools(&vec![bit && party.role == Role::Server; x.len()]);
+            gate.evaluate(party, seed, body, &bits, &reduced(x, 37))
+        });
+    }
+}
+
+#[test]
+fn a_truncation_shows_nothing() {
+    let (input, output) = (Modulus::new(37), Modulus::new(25));
+    let gate = Truncate::new(37, 12);
+    check(&gate, &[input, BIT], &[output; 2], output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 37))
+    });
+}
+
+#[test]
+fn an_extension_shows_nothing() {
+    let (input, output, above) = (Modulus::new(25), Modulus::new(37), Modulus::new(12));
+    let gate = Extend::new(25, 37);
+    check(&gate, &[input, BIT], &[above; 2], output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 25))
+    });
+    let gate = ExtendBounded::signed(25, 37);
+    check(&gate, &[input], &[above; 2], output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 25))
+    });
+}
+
+#[test]
+fn a_table_and_a_spline_show_nothing() {
+    let (input, output) = (Modulus::new(9), Modulus::new(37));
+    let gate = Lookup::new(37, (0..512).map(|x| x / 3).collect());
+    check(&gate, &[input, output], &[output; 2], output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 9))
+    });
+    let pieces = vec![Piece { start: 0, coefficients: [5, 0, 0] }, Piece { start: 1 << 36, coefficients: [0, 3, 1] }];
+    let gate = Spline::new(37, pieces);
+    check(&gate, &[output], &[output; 2], output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 37))
+    });
+}
