@@ -65,3 +65,19 @@ pub trait Gate {
     /// [`Error::Io`] if `words` fails.
     fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_differ() {
+        let mut prg = Prg::from_seed(&Seed::from_block(1));
+        let seeds = [Seeds::draw(&mut prg), Seeds::draw(&mut prg)];
+        let mut bytes: Vec<_> =
+            seeds.iter().flat_map(|seeds| [seeds.client.as_bytes(), seeds.server.as_bytes()]).collect();
+        bytes.sort_unstable();
+        bytes.dedup();
+        assert_eq!(bytes.len(), 4);
+    }
+}

@@ -49,3 +49,41 @@ impl Streams {
         self.shares.fill_words(out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_streams_agree() {
+        let seeds = [1, 2].map(Seed::from_block);
+        let mut streams = seeds.each_ref().map(|seed| Streams::new(Role::Client, seed));
+        let firsts: HashSet<u64> = (streams.iter_mut())
+            .flat_map(|streams| {
+                let mut root = [0];
+                streams.roots(&mut root);
+                let mut share = [0];
+                streams.shares(&mut share);
+                // The lowest bit of a root is no part of the stream.
+                [streams.masks(1, Modulus::new(64))[0], root[0] as u64, streams.flips(64).words()[0], share[0]]
+                    .map(|word| word & !1)
+            })
+            .collect();
+        assert_eq!(firsts.len(), 8);
+    }
+
+    #[test]
+    fn no_two_roots_agree() {
+        let seeds = [1, 2].map(Seed::from_block);
+        let mut roots = [[0; 100]; 2];
+        Streams::new(Role::Client, &seeds[0]).roots(&mut roots[0]);
+        Streams::new(Role::Server, &seeds[1]).roots(&mut roots[1]);
+        let distinct: HashSet<Block> = roots.as_flattened().iter().map(|root| root >> 1).collect();
+        assert_eq!(distinct.len(), 200);
+        let differences: HashSet<Block> = roots[0].iter().zip(roots[1]).map(|(a, b)| a ^ b).collect();
+        assert_eq!(differences.len(), 100);
+        assert!(differences.iter().all(|difference| difference & 1 == 1));
+    }
+}
