@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::point::{self, Table};
 use crate::streams::Streams;
-use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source};
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
 /// Keys that are made or read at once: some megabytes of words.
 const CHUNK: usize = 2048;
@@ -38,56 +38,6 @@ pub trait Compared: Copy {
     fn choose(&self, role: Role, mask: u64, opened: u64, bit: bool, secrets: &[u64]) -> u64;
     /// The ring of the result.
     fn output(&self) -> Modulus;
-}
-
-/// Bytes of corrections: every secret of a batch, packed.
-pub(crate) fn corrections_bytes(rings: &[Modulus], count: usize) -> usize {
-    rings.iter().map(|ring| ring.packed_bytes(count)).sum()
-}
-
-/// The server's shares of secrets, packed; `secrets(i, out)` gives those of element `i`.
-pub(crate) fn correct(
-    rings: &[Modulus],
-    count: usize,
-    client: &mut Streams,
-    mut secrets: impl FnMut(usize, &mut [u64]),
-) -> Vec<u8> {
-    let mut columns = Zeroizing::new(vec![vec![0; count]; rings.len()]);
-    let (mut values, mut theirs) = (Zeroizing::new(vec![0; rings.len()]), Zeroizing::new(vec![0; rings.len()]));
-    for i in 0..count {
-        secrets(i, &mut values);
-        client.shares(&mut theirs);
-        for (column, (value, theirs)) in columns.iter_mut().zip(values.iter().zip(theirs.iter())) {
-            column[i] = value.wrapping_sub(*theirs);
-        }
-    }
-    rings.iter().zip(columns.iter()).flat_map(|(ring, column)| ring.pack(column)).collect()
-}
-
-/// One party's shares of secrets, reduced, element by element.
-pub(crate) fn shares(
-    rings: &[Modulus],
-    count: usize,
-    role: Role,
-    streams: &mut Streams,
-    body: &mut dyn Source,
-) -> Result<Vec<u64>, Error> {
-    let mut values = vec![0; rings.len() * count];
-    match role {
-        Role::Client => {
-            streams.shares(&mut values);
-            for values in values.chunks_exact_mut(rings.len()) {
-                values.iter_mut().zip(rings).for_each(|(value, ring)| *value = ring.reduce(*value));
-            }
-        }
-        Role::Server => {
-            for (at, ring) in rings.iter().enumerate() {
-                let column = ring.unpack(body.pull(ring.packed_bytes(count))?, count)?;
-                values.chunks_exact_mut(rings.len()).zip(column).for_each(|(values, value)| values[at] = value);
-            }
-        }
-    }
-    Ok(values)
 }
 
 /// Makes the words of comparisons with `points`, chunk by chunk.
@@ -184,15 +134,11 @@ impl<G: Compared> Choosing<G> {
     pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
         let count = self.opened.len();
         let bits = self.own.xor(&Bits::from_bytes(theirs, count)?);
-        let rings = self.gate.secret_rings();
-        let secrets = Zeroizing::new(shares(&rings, count, self.role, &mut self.streams, body)?);
-        let inputs = self.masks.iter().zip(&self.opened).zip(bits.iter());
-        let output = self.gate.output();
-        Ok((inputs.zip(secrets.chunks_exact(rings.len())))
-            .map(|(((mask, opened), bit), secrets)| {
-                output.reduce(self.gate.choose(self.role, *mask, *opened, bit, secrets))
-            })
-            .collect())
+        let Self { gate, role, streams, masks, opened, .. } = &mut self;
+        let output = gate.output();
+        secrets::fold(&gate.secret_rings(), count, *role, streams, body, |i, secrets| {
+            output.reduce(gate.choose(*role, masks[i], opened[i], bits.get(i), secrets))
+        })
     }
 }
 
@@ -212,7 +158,7 @@ pub(crate) fn evaluate<G: Compared>(
 impl<G: Compared> Gate for G {
     fn key_bytes(&self, count: usize) -> KeyBytes {
         let words = 16 * count * point::words(self.compared_bits());
-        KeyBytes { words, corrections: corrections_bytes(&self.secret_rings(), count) }
+        KeyBytes { words, corrections: secrets::bytes(&self.secret_rings(), count) }
     }
 
     fn message_bytes(&self, count: usize) -> Vec<usize> {
@@ -227,7 +173,7 @@ impl<G: Compared> Gate for G {
         let points = Zeroizing::new((0..count).map(|i| self.secret_point(sum(i))).collect::<Vec<_>>());
         deal_comparisons(self.compared_bits(), &points, [&mut client, &mut server], words)?;
         let flips = client.flips(count).xor(&server.flips(count));
-        Ok(correct(&self.secret_rings(), count, &mut client, |i, out| {
+        Ok(secrets::correct(&self.secret_rings(), count, &mut client, |i, out| {
             self.secrets([masks[0][i], masks[1][i]], flips.get(i), out);
         }))
     }

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::compared::{self, Compared};
 use crate::streams::Streams;
-use crate::{Error, Gate, KeyBytes, Opening, Party, Role, Seeds, Source};
+use crate::{Error, Gate, KeyBytes, Opening, Party, Role, Seeds, Source, secrets};
 
 /// Signed values from Z_2^n to Z_2^m, `m > n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,21 +169,18 @@ impl Extending {
     pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
         let ExtendBounded { input, output, offset } = self.gate;
         let opened = input.add(&self.own, &input.unpack(theirs, self.own.len())?);
-        let secrets = compared::shares(&self.gate.secret_rings(), opened.len(), self.role, &mut self.streams, body)?;
-        let wide = opened.iter().zip(self.masks.iter()).zip(secrets.as_chunks::<2>().0);
-        Ok(wide
-            .map(|((opened, mask), wraps)| {
-                let wraps = if input.sign(*opened) == 1 { wraps[0] } else { wraps[1] };
-                let public = self.role.public(opened.wrapping_sub(offset));
-                output.reduce(public.wrapping_sub(*mask).wrapping_add(wraps << input.bits()))
-            })
-            .collect())
+        let Self { gate, role, streams, masks, .. } = &mut self;
+        secrets::fold(&gate.secret_rings(), opened.len(), *role, streams, body, |i, wraps| {
+            let wraps = if input.sign(opened[i]) == 1 { wraps[0] } else { wraps[1] };
+            let public = role.public(opened[i].wrapping_sub(offset));
+            output.reduce(public.wrapping_sub(masks[i]).wrapping_add(wraps << input.bits()))
+        })
     }
 }
 
 impl Gate for ExtendBounded {
     fn key_bytes(&self, count: usize) -> KeyBytes {
-        KeyBytes { words: 0, corrections: compared::corrections_bytes(&self.secret_rings(), count) }
+        KeyBytes { words: 0, corrections: secrets::bytes(&self.secret_rings(), count) }
     }
 
     fn message_bytes(&self, count: usize) -> Vec<usize> {
@@ -194,7 +191,7 @@ impl Gate for ExtendBounded {
         let mut client = Streams::new(Role::Client, &seeds.client);
         let mut server = Streams::new(Role::Server, &seeds.server);
         let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, self.input)));
-        Ok(compared::correct(&self.secret_rings(), count, &mut client, |i, out| {
+        Ok(secrets::correct(&self.secret_rings(), count, &mut client, |i, out| {
             let sum = masks[0][i] + masks[1][i];
             let wrap = sum >> self.input.bits();
             out.copy_from_slice(&[wrap, wrap + self.input.sign(sum)]);

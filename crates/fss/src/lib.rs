@@ -30,6 +30,7 @@ mod max;
 mod party;
 pub mod point;
 mod relu;
+mod secrets;
 mod select;
 mod sign;
 mod source;

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::point::{self, Table};
 use crate::streams::Streams;
-use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, compared};
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
 /// Keys that are made or read at once.
 const CHUNK: usize = 2048;
@@ -134,9 +134,9 @@ impl Reading<'_> {
     pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
         let ring = self.gate.output;
         let opened = ring.add(&self.own, &ring.unpack(theirs, self.own.len())?);
-        let secrets = compared::shares(&[ring; 2], opened.len(), self.role, &mut self.streams, body)?;
-        let entries = opened.iter().zip(secrets.as_chunks::<2>().0);
-        Ok(entries.map(|(opened, [sign, mask])| ring.reduce(sign.wrapping_mul(*opened).wrapping_sub(*mask))).collect())
+        secrets::fold(&[ring; 2], opened.len(), self.role, &mut self.streams, body, |i, secrets| {
+            ring.reduce(secrets[0].wrapping_mul(opened[i]).wrapping_sub(secrets[1]))
+        })
     }
 }
 
@@ -144,7 +144,7 @@ impl Gate for Lookup {
     fn key_bytes(&self, count: usize) -> KeyBytes {
         KeyBytes {
             words: 16 * count * point::words(self.input.bits()),
-            corrections: compared::corrections_bytes(&[self.output; 2], count),
+            corrections: secrets::bytes(&[self.output; 2], count),
         }
     }
 
@@ -168,7 +168,7 @@ impl Gate for Lookup {
             words.write_all(planted.as_flattened())?;
         }
         let hidden = [&mut client, &mut server].map(|streams| Zeroizing::new(streams.masks(count, self.output)));
-        Ok(compared::correct(&[self.output; 2], count, &mut client, |i, out| {
+        Ok(secrets::correct(&[self.output; 2], count, &mut client, |i, out| {
             // 1 if the client has the bit at the point, else -1.
             let sign = at_point[i].wrapping_mul(2).wrapping_sub(1);
             let mask = hidden[0][i].wrapping_add(hidden[1][i]);

@@ -10,7 +10,7 @@ use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
 use crate::streams::Streams;
-use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, compared};
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
 /// `b x` in Z_2^n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,20 +78,17 @@ impl Selecting {
         let (bits, values) = theirs.split_at(theirs.len().min(count.div_ceil(8)));
         let bits = self.own_bits.xor(&Bits::from_bytes(bits, count)?);
         let opened = ring.add(&self.own, &ring.unpack(values, count)?);
-        let secrets = compared::shares(&[ring; 2], count, self.role, &mut self.streams, body)?;
-        let inputs = bits.iter().zip(opened).zip(self.x.iter()).zip(secrets.as_chunks::<2>().0);
-        Ok(inputs
-            .map(|(((bit, opened), x), [flip, product])| {
-                let hidden = flip.wrapping_mul(opened).wrapping_sub(*product);
-                ring.reduce(if bit { x.wrapping_sub(hidden) } else { hidden })
-            })
-            .collect())
+        let Self { role, streams, x, .. } = &mut self;
+        secrets::fold(&[ring; 2], count, *role, streams, body, |i, secrets| {
+            let hidden = secrets[0].wrapping_mul(opened[i]).wrapping_sub(secrets[1]);
+            ring.reduce(if bits.get(i) { x[i].wrapping_sub(hidden) } else { hidden })
+        })
     }
 }
 
 impl Gate for Select {
     fn key_bytes(&self, count: usize) -> KeyBytes {
-        KeyBytes { words: 0, corrections: compared::corrections_bytes(&[self.ring; 2], count) }
+        KeyBytes { words: 0, corrections: secrets::bytes(&[self.ring; 2], count) }
     }
 
     fn message_bytes(&self, count: usize) -> Vec<usize> {
@@ -103,7 +100,7 @@ impl Gate for Select {
         let mut server = Streams::new(Role::Server, &seeds.server);
         let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, self.ring)));
         let flips = client.flips(count).xor(&server.flips(count));
-        Ok(compared::correct(&[self.ring; 2], count, &mut client, |i, out| {
+        Ok(secrets::correct(&[self.ring; 2], count, &mut client, |i, out| {
             let flip = u64::from(flips.get(i));
             out.copy_from_slice(&[flip, flip.wrapping_mul(masks[0][i].wrapping_add(masks[1][i]))]);
         }))

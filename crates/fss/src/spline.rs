@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::group::{Vector, Words};
 use crate::streams::Streams;
-use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, compared, dcf};
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, dcf, secrets};
 
 /// Keys that are made or read at once.
 const CHUNK: usize = 512;
@@ -109,22 +109,20 @@ impl Splining<'_> {
                 }
             }
         }
-        let powers = compared::shares(&[*ring; 2], opened.len(), self.role, &mut self.streams, body)?;
-        let value = |(i, x): (usize, &u64)| {
-            let all = [self.role.public(1), powers[2 * i], powers[2 * i + 1]];
-            let mut sum = at(&pieces[pieces.len() - 1].coefficients, *x, &all);
+        let role = self.role;
+        secrets::fold(&[*ring; 2], opened.len(), role, &mut self.streams, body, |i, powers| {
+            let (x, all) = (opened[i], [role.public(1), powers[0], powers[1]]);
+            let mut sum = at(&pieces[knots].coefficients, x, &all);
             for knot in 0..knots {
-                let step: [u64; 3] = std::array::from_fn(|k| {
-                    pieces[knot].coefficients[k].wrapping_sub(pieces[knot + 1].coefficients[k])
-                });
-                let wrapped = u64::from(*x < pieces[knot + 1].start);
-                let shares =
-                    std::array::from_fn(|k| below[i * knots + knot].0[k].wrapping_add(wrapped.wrapping_mul(all[k])));
-                sum = sum.wrapping_add(at(&step, *x, &shares));
+                let [here, next] = [&pieces[knot], &pieces[knot + 1]];
+                let step: [u64; 3] = std::array::from_fn(|k| here.coefficients[k].wrapping_sub(next.coefficients[k]));
+                let wrapped = u64::from(x < next.start);
+                let below = below[i * knots + knot].0;
+                let shares = std::array::from_fn(|k| below[k].wrapping_add(wrapped.wrapping_mul(all[k])));
+                sum = sum.wrapping_add(at(&step, x, &shares));
             }
             ring.reduce(sum)
-        };
-        Ok(opened.iter().enumerate().map(value).collect())
+        })
     }
 }
 
@@ -141,7 +139,7 @@ impl Gate for Spline {
     fn key_bytes(&self, count: usize) -> KeyBytes {
         KeyBytes {
             words: count * dcf::key_bytes(self.ring.bits(), &self.group()),
-            corrections: compared::corrections_bytes(&[self.ring; 2], count),
+            corrections: secrets::bytes(&[self.ring; 2], count),
         }
     }
 
@@ -163,7 +161,7 @@ impl Gate for Spline {
             let keys = dcf::plant(&self.group(), self.ring.bits(), [&roots[0], &roots[1]], points, &values);
             words.write_all(&keys)?;
         }
-        Ok(compared::correct(&[self.ring; 2], count, &mut client, |i, out| {
+        Ok(secrets::correct(&[self.ring; 2], count, &mut client, |i, out| {
             out.copy_from_slice(&[masks[i], masks[i].wrapping_mul(masks[i])]);
         }))
     }

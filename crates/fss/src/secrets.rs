@@ -1,0 +1,83 @@
+//! Shares of what the dealer knows: the client's from its seed, the server's as corrections.
+
+use privet_ring::Modulus;
+use zeroize::Zeroizing;
+
+use crate::streams::Streams;
+use crate::{Error, Role, Source};
+
+/// Elements whose secrets are unpacked at once. A multiple of 64, so that each part of a packed column starts on a byte.
+const PART: usize = 1024;
+
+/// Bytes of corrections: each secret of a batch as a packed column.
+pub(crate) fn bytes(rings: &[Modulus], count: usize) -> usize {
+    rings.iter().map(|ring| ring.packed_bytes(count)).sum()
+}
+
+/// The server's shares of secrets, packed; `secrets(i, out)` gives those of element `i`.
+pub(crate) fn correct(
+    rings: &[Modulus],
+    count: usize,
+    client: &mut Streams,
+    mut secrets: impl FnMut(usize, &mut [u64]),
+) -> Vec<u8> {
+    let mut packed: Vec<Vec<u8>> = rings.iter().map(|ring| Vec::with_capacity(ring.packed_bytes(count))).collect();
+    let width = rings.len();
+    let (mut values, mut theirs) = (Zeroizing::new(vec![0; width]), Zeroizing::new(vec![0; width * PART]));
+    let mut columns = Zeroizing::new(vec![[0; PART]; width]);
+    for first in (0..count).step_by(PART) {
+        let part = PART.min(count - first);
+        client.shares(&mut theirs[..width * part]);
+        for (i, theirs) in theirs.chunks_exact(width).take(part).enumerate() {
+            secrets(first + i, &mut values);
+            for (column, (value, theirs)) in columns.iter_mut().zip(values.iter().zip(theirs)) {
+                column[i] = value.wrapping_sub(*theirs);
+            }
+        }
+        for ((packed, ring), column) in packed.iter_mut().zip(rings).zip(columns.iter()) {
+            packed.extend(ring.pack(&column[..part]));
+        }
+    }
+    packed.concat()
+}
+
+/// One value for each element from this party's shares of its secrets, which are reduced.
+pub(crate) fn fold(
+    rings: &[Modulus],
+    count: usize,
+    role: Role,
+    streams: &mut Streams,
+    body: &mut dyn Source,
+    mut value: impl FnMut(usize, &[u64]) -> u64,
+) -> Result<Vec<u64>, Error> {
+    let corrections = match role {
+        Role::Client => &[],
+        Role::Server => body.pull(bytes(rings, count))?,
+    };
+    let width = rings.len();
+    let mut shares = Zeroizing::new(vec![0; width * PART]);
+    let mut values = Vec::with_capacity(count);
+    for first in (0..count).step_by(PART) {
+        let part = PART.min(count - first);
+        let shares = &mut shares[..width * part];
+        match role {
+            Role::Client => {
+                streams.shares(shares);
+                for shares in shares.chunks_exact_mut(width) {
+                    shares.iter_mut().zip(rings).for_each(|(share, ring)| *share = ring.reduce(*share));
+                }
+            }
+            Role::Server => {
+                let mut column = 0;
+                for (at, ring) in rings.iter().enumerate() {
+                    let start = column + ring.packed_bytes(first);
+                    let unpacked = ring.unpack(&corrections[start..start + ring.packed_bytes(part)], part)?;
+                    shares.chunks_exact_mut(width).zip(unpacked).for_each(|(shares, share)| shares[at] = share);
+                    column += ring.packed_bytes(count);
+                }
+            }
+        }
+        values.extend(shares.chunks_exact(width).enumerate().map(|(i, shares)| value(first + i, shares)));
+    }
+    Ok(values)
+}
