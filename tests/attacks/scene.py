@@ -108,8 +108,8 @@ class Scene:
             "keys": str(self.keys),
             "state": str(self.folder / role),
             "timeout": SOON,
-            "program": str(self.folder / "program" / "program.json"),
-            "weights": str(self.folder / "program" / "weights.safetensors"),
+            "memory": None,
+            "program": str(self.folder / "program"),
         }
         path = self.folder / f"{role}.json"
         path.write_text(json.dumps({**common, **job}))

@@ -11,6 +11,7 @@ mod evaluate;
 mod forecast;
 mod infer;
 mod material;
+mod memory;
 mod options;
 mod plan;
 mod prepare;
@@ -22,6 +23,7 @@ pub use forecast::{Forecast, LinearForecast};
 pub(crate) use infer::check_inputs;
 pub use infer::{infer_client, infer_server};
 pub use material::{ClientMaterial, ServerMaterial};
+pub use memory::Memory;
 pub use options::{Correlations, Options};
 pub use plan::{Plan, Step};
 pub use prepare::{prepare_client, prepare_server};
@@ -44,10 +46,19 @@ impl Model {
     /// # Errors
     /// [`Error::Linear`] if a layer does not fit its plan.
     pub fn new(plan: &Plan, weights: Weights) -> Result<Self, Error> {
-        let transform = |layer: &plan::LinearLayer| {
-            TransformedWeights::new(&layer.plan, weights.tensor(&layer.weight), Workspace::standard(&layer.plan))
+        Self::with_workspaces(plan, weights, &plan.standard_workspaces())
+    }
+
+    /// As [`Model::new`], with what is to be kept and worked on at once for each linear layer.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn with_workspaces(plan: &Plan, weights: Weights, workspaces: &[Workspace]) -> Result<Self, Error> {
+        let transform = |(layer, &workspace): (&plan::LinearLayer, &Workspace)| {
+            TransformedWeights::new(&layer.plan, weights.tensor(&layer.weight), workspace)
         };
-        let transformed = plan.linear().iter().map(transform).collect::<Result<_, privet_linear::Error>>()?;
+        let layers = plan.linear().iter().zip(workspaces);
+        let transformed = layers.map(transform).collect::<Result<_, privet_linear::Error>>()?;
         Ok(Self { weights, transformed })
     }
 

@@ -14,5 +14,6 @@ pub mod session;
 mod store;
 
 pub use error::{Error, PeerMisbehaved};
+pub use memory::resident as resident_memory;
 pub use report::{Counterpart, LayerCost, Observer, Phase, PhaseCost, Report, Silent};
 pub use store::{MaterialId, Metadata, Store, StoreError};

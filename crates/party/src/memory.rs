@@ -1,4 +1,4 @@
-//! Peak resident memory of this process, where Linux's `/proc` tells it.
+//! Resident memory of this process, where Linux's `/proc` tells it.
 
 use std::fs;
 
@@ -8,12 +8,19 @@ pub(crate) fn reset_peak() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
+/// The resident memory now, in bytes; 0 if unknown.
+pub fn resident() -> u64 {
+    field("VmRSS:").unwrap_or(0)
+}
+
 /// The largest resident memory since the last reset, in MB (10^6 bytes); 0 if unknown.
 pub(crate) fn peak_mb() -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
-    kib.map_or(0.0, |kib| kib * 1024.0 / 1e6)
+    field("VmHWM:").map_or(0.0, |bytes| bytes as f64 / 1e6)
+}
+
+/// A field of the process's status, in bytes.
+fn field(name: &str) -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| 1024 * kib)
 }

@@ -5,12 +5,14 @@
 //! request ends the session: the side that finds the fault says why in an abort frame, and material that the failed job
 //! touched is already spent.
 
+mod budget;
 mod client;
 mod dealer;
 mod hidden;
 mod messages;
 mod server;
 
+pub use budget::Budget;
 pub use client::Client;
 pub use dealer::{Connect, Dealer, Dealt};
 pub use server::{Catalog, Event, Served, Server};

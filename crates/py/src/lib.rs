@@ -17,6 +17,12 @@ mod server;
 
 use pyo3::prelude::*;
 
+/// Resident memory of this process in bytes; 0 where the system does not tell.
+#[pyfunction]
+fn resident_memory() -> u64 {
+    privet_party::resident_memory()
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<connection::Credentials>()?;
@@ -29,6 +35,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<plan::Plan>()?;
     module.add_class::<client::Client>()?;
     module.add_class::<server::Server>()?;
+    module.add_function(wrap_pyfunction!(resident_memory, module)?)?;
     module.add("PROTOCOL_VERSION", privet_party::session::VERSION)?;
     Ok(())
 }

@@ -56,6 +56,12 @@ impl Plan {
         }))
     }
 
+    /// Refuses if the client takes more than `limit` bytes of resident memory, this process included as it is now.
+    fn check_client_memory(&self, limit: u64) -> Result<(), Failure> {
+        let left = limit.saturating_sub(privet_party::resident_memory());
+        Ok(self.0.check_client_memory(left, rayon::current_num_threads())?)
+    }
+
     /// The program's name: SHA-256 of the public half, in hexadecimal.
     #[getter]
     fn program_hash(&self) -> String {

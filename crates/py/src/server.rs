@@ -2,7 +2,7 @@
 
 use std::sync::RwLock;
 
-use privet_party::session::{self, Catalog, Connect, Event, Served};
+use privet_party::session::{self, Budget, Catalog, Connect, Event, Served};
 use privet_party::{Silent, Store};
 use pyo3::prelude::*;
 
@@ -17,21 +17,27 @@ pub(crate) struct Server {
     catalog: RwLock<Catalog>,
     store: Store,
     dealer: Option<Connect>,
+    budget: Option<Budget>,
 }
 
 #[pymethods]
 impl Server {
-    /// Material is kept in the directory `store`; `dealer` makes it for clients that want it dealt.
+    /// Material is kept in the directory `store`; `dealer` makes it for clients that want it dealt; `memory` limits this
+    /// process's resident bytes.
     #[new]
-    #[pyo3(signature = (store, dealer=None))]
-    fn new(store: &str, dealer: Option<&Dialer>) -> Result<Self, Failure> {
+    #[pyo3(signature = (store, dealer=None, memory=None))]
+    fn new(store: &str, dealer: Option<&Dialer>, memory: Option<u64>) -> Result<Self, Failure> {
         let dealer = dealer.map(|dialer| dialer.0.clone());
-        Ok(Self { catalog: RwLock::default(), store: Store::open(store)?, dealer })
+        let (store, budget) = (Store::open(store)?, memory.map(Budget::new));
+        Ok(Self { catalog: RwLock::default(), store, dealer, budget })
     }
 
     /// Offers a program, given both halves.
-    fn add(&self, py: Python<'_>, public: Vec<u8>, weights: Vec<u8>) -> Result<(), Failure> {
-        let served = py.detach(|| Served::new(public, &weights))?;
+    fn add(&self, py: Python<'_>, public: Vec<u8>, weights: &[u8]) -> Result<(), Failure> {
+        let served = py.detach(|| match &self.budget {
+            Some(budget) => Served::within(public, weights, budget),
+            None => Served::new(public, weights),
+        })?;
         if let Ok(mut catalog) = self.catalog.write() {
             catalog.add(served);
         }
@@ -46,6 +52,9 @@ impl Server {
         let mut server = session::Server::new(catalog, self.store.clone());
         if let Some(connect) = &self.dealer {
             server = server.with_dealer(connect.clone());
+        }
+        if let Some(budget) = &self.budget {
+            server = server.within(budget.clone());
         }
         let mut raised = None;
         let mut hear = |event: Event| {

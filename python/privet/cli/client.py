@@ -44,6 +44,7 @@ def client(
         str | None, typer.Option(help="Name in the server's certificate, if it is not the host's.")
     ] = None,
     labels: options.Labels = None,
+    memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
     as_json: options.AsJson = False,
@@ -69,6 +70,7 @@ def client(
             dealer=dealer,
             link=link,
             server_name=server_name,
+            memory=memory,
             timeout=timeout,
         ) as session,
         show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress,

@@ -145,6 +145,7 @@ def _show(console: Console, compiled: Compiled, forecast: gmw.Forecast, linear: 
         ("gets from the dealer", "dealer_bytes"),
         ("sends online", "online_bytes"),
         ("stores", "material_bytes"),
+        ("needs memory", "memory_bytes"),
     ]
     for title, field in rows:
         if field == "dealer_bytes" and forecast.extension is not None:

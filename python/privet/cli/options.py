@@ -45,6 +45,13 @@ Dealer = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Where the dealer listens, for dealt material."),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Most resident memory of a party, such as 2GB; a model that cannot fit is refused.",
+    ),
+]
 Calibration = Annotated[
     Path | None,
     typer.Option(

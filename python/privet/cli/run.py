@@ -34,6 +34,7 @@ def run(
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     labels: options.Labels = None,
+    memory: options.Memory = None,
     timeout: options.Timeout = 600.0,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
     as_json: options.AsJson = False,
@@ -57,6 +58,7 @@ def run(
             link=link,
             calibration=samples,
             input_range=input_range,
+            memory=memory,
             timeout=timeout,
             progress=progress,
         )
@@ -73,6 +75,7 @@ def run(
     show.prediction(console, result.outputs, names, probabilities=result.probabilities)
     _verdict(console, result, chosen=rounds == "auto")
     show.costs(console, result.offline, result.online)
+    show.memory(console, result.memory)
     if result.dealer is not None:
         show.dealer(console, result.dealer)
     if layers:
@@ -99,6 +102,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "offline": asdict(result.offline),
         "dealer": asdict(result.dealer) if result.dealer else None,
         "online": asdict(result.online),
+        "memory": {party: asdict(use) for party, use in result.memory.items()},
         "layers": [asdict(layer) for layer in result.layers],
     }
 

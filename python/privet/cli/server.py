@@ -33,13 +33,14 @@ def server(
     name: Annotated[
         str | None, typer.Option(help="Name that clients ask for; the model's own otherwise.")
     ] = None,
+    memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Serve a model: clients learn predictions, the server learns nothing of their inputs."""
     host, port = split_address(listen)
     samples = read_samples(calibration) if calibration else None
-    program, weights = compile_once(
+    compiled = compile_once(
         model,
         state / "server" / "programs",
         bits=bits,
@@ -61,16 +62,24 @@ def server(
         dealer=dealer,
         host=host,
         port=port,
+        memory=memory,
         timeout=timeout,
         on_finished=on_finished,
     ) as serving:
-        program_hash = serving.add(program, weights)
+        program = serving.add_saved(compiled)
         address = "{}:{}".format(*serving.address)
         if as_json:
-            _say(event="listening", address=address, model=program.model, program_hash=program_hash)
+            _say(
+                event="listening",
+                address=address,
+                model=program.model,
+                program_hash=program.program_hash,
+            )
         else:
             console.print(f"Serving [bold]{program.model}[/] at {address}; stop with Ctrl-C.")
-            console.print(f"Program {program_hash}: give this hash to clients that should pin it.")
+            console.print(
+                f"Program {program.program_hash}: give this hash to clients that should pin it."
+            )
         try:
             serving.serve_forever()
         except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from privet.serve import DealerCost, LayerCost, Link, PhaseCost
+from privet.serve import DealerCost, LayerCost, Link, MemoryUse, PhaseCost
 from privet.serve.client import Progress as Listener
 
 Array = npt.NDArray[np.generic]
@@ -107,6 +107,16 @@ def rounds(depth: str, link: Link | None, chosen: bool) -> str:
     """The depth of comparisons, whether it was chosen here, and the shaped link if there is one."""
     text = f"{depth} rounds" + (" (chosen)" if chosen else "")
     return text if link is None else f"{text} over a link of {_link(link)}"
+
+
+def memory(console: Console, uses: Mapping[str, MemoryUse]) -> None:
+    """Forecast and measured memory of each party."""
+    told = (
+        f"{party} {use.peak_mb:.0f} MB"
+        + (f" (forecast {use.forecast_mb:.0f} MB)" if use.forecast_mb else " (within its limit)")
+        for party, use in uses.items()
+    )
+    console.print(f"Peak memory: {', '.join(told)}.")
 
 
 def dealer(console: Console, cost: DealerCost) -> None:

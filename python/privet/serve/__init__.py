@@ -1,7 +1,7 @@
 """Serving and querying: a server that offers models, a client that asks it, both over TLS."""
 
 from privet.serve.client import Client, Link, Result
-from privet.serve.costs import DealerCost, LayerCost, PhaseCost
+from privet.serve.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.serve.credentials import Credentials
 from privet.serve.dealer import Dealer, Dealt
 from privet.serve.local import Run, run
@@ -16,6 +16,7 @@ __all__ = [
     "Finished",
     "LayerCost",
     "Link",
+    "MemoryUse",
     "PhaseCost",
     "Result",
     "Run",

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from privet.compile import compile, load
-from privet.program import Program, Weights
+from privet.compile import compile
 
 Array = npt.NDArray[np.generic]
 
@@ -30,11 +29,13 @@ def compile_once(
     calibration: Sequence[Array | Mapping[str, Array]] | None,
     input_range: tuple[float, float] | None,
     name: str | None,
-) -> tuple[Program, Weights]:
-    """The program that this file and these options compile to, from `folder` if it is there.
+) -> Path:
+    """A folder with the program that this file and these options compile to, below `folder`.
+
+    What was compiled before is not compiled again.
 
     # Errors
-    Those of `privet.compile`; `InvalidProgram` if the stored halves are damaged.
+    Those of `privet.compile`.
     """
     digest = hashlib.sha256(model.read_bytes())
     digest.update(json.dumps([bits, scale, input_range, name]).encode())
@@ -56,4 +57,4 @@ def compile_once(
         compiled.save(partial)
         partial.chmod(0o700)
         partial.rename(target)
-    return load(target)
+    return target

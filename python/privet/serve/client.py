@@ -20,6 +20,7 @@ from privet.program import Program
 from privet.serve.costs import LayerCost, PhaseCost, read_report
 from privet.serve.credentials import Credentials
 from privet.serve.dealer import TRUST, dialer
+from privet.serve.memory import parse_size
 from privet.suites import check_suite, gmw
 
 Link = _native.Link
@@ -58,10 +59,12 @@ class Client:
     `linear` or `log`, or `auto` for the one that is quicker over the link by formula. Without
     `link`, `auto` prefers a depth that material is ready for, then goes by the network's measured
     round trip; on one machine it is `linear`. The attribute `rounds` tells the choice, `extension`
-    which OT extension suits the same link for making material (None with a dealer).
+    which OT extension suits the same link for making material, `forecast` what it will all take.
 
     `correlations="dealer"` has material made by the dealer at `dealer` (`HOST:PORT`), whom the
     server must use as well: cheaper, but the dealer must collude with neither party.
+
+    `memory` (bytes, or such as `2GB`) refuses a program for which this process would take more.
 
     Nothing that the server sends can make the client reveal its input: a wrong program gives wrong
     predictions, so pin the hash if you rely on them.
@@ -85,11 +88,13 @@ class Client:
         truncation: str = "one-bit",
         correlations: str = "parties",
         dealer: str | None = None,
+        memory: int | str | None = None,
         link: Link | str | None = None,
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
         check_suite(suite)
+        limit = parse_size(memory)
         if correlations == "dealer" and dealer is None:
             raise Misuse("dealt material needs a dealer: say where it listens, HOST:PORT")
         native = credentials.native
@@ -111,7 +116,9 @@ class Client:
             plans = gmw.plans(public, rounds, truncation, correlations, network)
             self.rounds = self._choose(plans, network)
             self._plan = plans[self.rounds]
-            self.extension = gmw.forecast(self._plan).extension
+            self.forecast = gmw.forecast(self._plan)
+            if limit is not None:
+                self._plan.check_client_memory(limit)
             if program_hash is not None and program_hash != self._plan.program_hash:
                 raise PeerMisbehaved(
                     f"the server offers program {self._plan.program_hash}, not {program_hash}: ask "
@@ -127,6 +134,11 @@ class Client:
             return gmw.quickest(plans, self.link)
         stocked = {depth: plan for depth, plan in plans.items() if self._session.ready(plan)}
         return gmw.quickest(stocked or plans, network)
+
+    @property
+    def extension(self) -> str | None:
+        """The OT extension that makes material; None with a dealer."""
+        return self.forecast.extension
 
     @property
     def trust(self) -> str | None:

@@ -46,6 +46,18 @@ class DealerCost:
 
 
 @dataclass(frozen=True)
+class MemoryUse:
+    """Resident memory of a party's process in MB: what was forecast for its two jobs, and the peak.
+
+    The forecast is by formula and leans to the high side. It is None for a server with a limit,
+    which trades time for memory until it fits.
+    """
+
+    forecast_mb: float | None
+    peak_mb: float
+
+
+@dataclass(frozen=True)
 class LayerCost:
     """Cost of one step of a phase; `name` is the ONNX node, `operator` what was done for it."""
 

@@ -25,7 +25,8 @@ from privet.executor.ranges import Calibration
 from privet.executor.reference import random_inputs, run_plaintext
 from privet.graph import ModelSource
 from privet.serve.client import Link, Progress
-from privet.serve.costs import DealerCost, LayerCost, PhaseCost
+from privet.serve.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
+from privet.serve.memory import parse_size
 from privet.suites import check_suite, gmw
 
 Array = npt.NDArray[np.generic]
@@ -39,6 +40,8 @@ class Run:
     that suited the link (None with a dealer); `link` what the connection was
     shaped to. `correlations` tells who made the material; if a dealer did, `dealer` is its cost and
     `trust` what the result rests on beyond the two parties.
+
+    `memory` has what each party's process took.
 
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
@@ -64,6 +67,7 @@ class Run:
     offline: PhaseCost
     online: PhaseCost
     dealer: DealerCost | None
+    memory: dict[str, MemoryUse]
     layers: tuple[LayerCost, ...]
 
 
@@ -78,6 +82,7 @@ def run(
     truncation: str = "one-bit",
     correlations: str = "parties",
     link: Link | str | None = None,
+    memory: int | str | None = None,
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
     timeout: float = 600.0,
@@ -91,7 +96,7 @@ def run(
 
     `link` delays both directions and limits their bandwidth for real, as `Client` says; with
     `rounds="auto"` the depth of comparisons follows from it. `correlations="dealer"` has a third
-    process deal the material.
+    process deal the material. `memory` limits each party's process, as `Server` and `Client` say.
 
     # Errors
     Those of `privet.compile`; `InputError`; `PeerError` if a party fails.
@@ -120,7 +125,8 @@ def run(
             "correlations": correlations,
             "link": link,
         }
-        integers, found = _processes(Path(folder), compiled, named, options, timeout, progress)
+        limits = {"memory": parse_size(memory), "timeout": timeout}
+        integers, found = _processes(Path(folder), compiled, named, options, limits, progress)
     return _compare(compiled, named, integers, {**options, **found})
 
 
@@ -192,24 +198,25 @@ def _processes(
     compiled: Compiled,
     inputs: Mapping[str, Array],
     options: dict[str, Any],
-    timeout: float,
+    limits: dict[str, Any],
     progress: Progress | None,
 ) -> tuple[list[Array], dict[str, Any]]:
     """Client's revealed integers, and what else the processes found out as fields of `Run`."""
     compiled.save(folder / "program")
     keys.make(folder / "keys", ())
     np.savez(folder / "inputs.npz", *inputs.values())
-    common: dict[str, Any] = {"keys": str(folder / "keys"), "timeout": timeout}
-    files = {
-        "program": str(folder / "program" / "program.json"),
-        "weights": str(folder / "program" / "weights.safetensors"),
-    }
+    common: dict[str, Any] = {"keys": str(folder / "keys"), **limits}
     with ExitStack() as running:
         dealer = None
         if options["correlations"] == "dealer":
             dealer = running.enter_context(_party(folder, {"role": "dealer", **common}))
             common["dealer"] = f"127.0.0.1:{_await(dealer, 'listening')['port']}"
-        job = {"role": "server", "state": str(folder / "s"), **files, **common}
+        job = {
+            "role": "server",
+            "state": str(folder / "s"),
+            "program": str(folder / "program"),
+            **common,
+        }
         server = running.enter_context(_party(folder, job))
         listening = _await(server, "listening")
         job = {
@@ -233,7 +240,20 @@ def _processes(
         for phase, cost in zip(("offline", "online"), theirs, strict=True)
     ]
     layers = tuple(LayerCost(**layer) for layer in result["layers"])
-    found = {key: result[key] for key in ("rounds", "extension", "trust")} | {"dealer": dealt}
+    starts = {"client": result["memory"], "server": listening["memory"]}
+    peaks = {
+        "client": [result[phase]["peak_rss_mb"] for phase in ("offline", "online")],
+        "server": [cost["peak_rss_mb"] for cost in theirs],
+    }
+    limited = {"server"} if limits["memory"] else set()
+    memory = {
+        party: MemoryUse(
+            None if party in limited else (starts[party] + needs) / 1e6, max(peaks[party])
+        )
+        for party, needs in zip(starts, result["needs"], strict=True)
+    }
+    found = {key: result[key] for key in ("rounds", "extension", "trust")}
+    found |= {"dealer": dealt, "memory": memory}
     return integers, {**found, "offline": phases[0], "online": phases[1], "layers": layers}
 
 

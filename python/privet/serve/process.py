@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from privet._native import resident_memory
 from privet.errors import PrivetError
-from privet.program import Program, Weights
 from privet.serve.client import Client
 from privet.serve.credentials import Credentials
 from privet.serve.dealer import Dealer, Dealt
@@ -36,18 +36,19 @@ def serve(job: dict[str, Any]) -> None:
         elif finished.cost is not None:
             _say(finished.kind, cost=asdict(finished.cost))
 
-    program = Program.from_public_bytes(Path(job["program"]).read_bytes())
+    before = resident_memory()
     credentials = Credentials.from_directory(job["keys"], "server")
     with Server(
         credentials,
         state=job["state"],
         dealer=job.get("dealer"),
+        memory=job["memory"],
         timeout=job["timeout"],
         on_finished=on_finished,
     ) as server:
-        server.add(program, Weights.load(job["weights"]))
+        server.add_saved(job["program"])
         server.start()
-        _say("listening", port=server.address[1])
+        _say("listening", port=server.address[1], memory=before)
         sys.stdin.read()
 
 
@@ -57,6 +58,7 @@ def query(job: dict[str, Any]) -> None:
     def progress(phase: str, done: int, total: int, step: str) -> None:
         _say("progress", phase=phase, done=done, total=total, next=step)
 
+    before = resident_memory()
     with (
         np.load(job["inputs"]) as inputs,
         Client(
@@ -69,6 +71,7 @@ def query(job: dict[str, Any]) -> None:
             truncation=job["truncation"],
             correlations=job["correlations"],
             dealer=job.get("dealer"),
+            memory=job["memory"],
             link=job["link"],
             timeout=job["timeout"],
         ) as client,
@@ -80,6 +83,8 @@ def query(job: dict[str, Any]) -> None:
         "result",
         rounds=client.rounds,
         extension=client.extension,
+        memory=before,
+        needs=[client.forecast.memory_bytes_client, client.forecast.memory_bytes_server],
         trust=client.trust,
         offline=asdict(result.offline) if result.offline else None,
         online=asdict(result.online),

@@ -10,12 +10,14 @@ from pathlib import Path
 from types import TracebackType
 
 from privet import _native
-from privet.errors import PrivetError
+from privet.compile import PRIVATE_FILE, PUBLIC_FILE
+from privet.errors import InvalidProgram, PrivetError
 from privet.program import Program, Weights
 from privet.serve.acceptor import Acceptor
 from privet.serve.costs import LayerCost, PhaseCost, read_report
 from privet.serve.credentials import Credentials
 from privet.serve.dealer import dialer
+from privet.serve.memory import parse_size
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,13 @@ class Server:
     """Serves programs over TLS; use it as a context manager or call `close`.
 
     `state` is a directory that keeps material. `dealer` (`HOST:PORT`) makes it for clients that
-    want it dealt; without one they are refused. `on_finished` hears, from the session's thread, of
-    every request served and of every session that failed. Neither a failed session nor an
-    `on_finished` that raises (which is logged) ever stops the server or another session.
+    want it dealt; without one they are refused. `memory` (bytes, or such as `2GB`) limits the
+    resident memory of this process: weights are kept as compactly as it takes, and jobs wait for
+    one another; a program that does not fit is refused.
+
+    `on_finished` hears, from the session's thread, of every request served and of every session
+    that failed. Neither a failed session nor an `on_finished` that raises (which is logged) ever
+    stops the server or another session.
     """
 
     def __init__(
@@ -55,13 +61,15 @@ class Server:
         *,
         state: str | os.PathLike[str],
         dealer: str | None = None,
+        memory: int | str | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         timeout: float = 120.0,
         on_finished: Listener | None = None,
     ) -> None:
         way = dialer(dealer, credentials, timeout)
-        self._native = _native.Server(str(Path(state) / "server"), way)
+        limit = parse_size(memory)
+        self._native = _native.Server(str(Path(state) / "server"), way, limit)
         self._on_finished = on_finished
         self._acceptor = Acceptor(credentials, host, port, timeout, self._session, self._failed)
 
@@ -75,11 +83,24 @@ class Server:
 
         # Errors
         `InvalidProgram` if the halves do not belong together; `Misuse` if a layer does not fit
-        secure BFV parameters.
+        secure BFV parameters or the program the memory.
         """
-        public = program.to_public_bytes()
-        self._native.add(public, weights.to_private_bytes())
+        self._native.add(program.to_public_bytes(), weights.to_private_bytes())
         return program.program_hash
+
+    def add_saved(self, folder: str | os.PathLike[str]) -> Program:
+        """Offers the program that `Compiled.save` wrote, without a copy of its weights in Python.
+
+        # Errors
+        As `add`; `InvalidProgram` if a file cannot be read.
+        """
+        public, private = (Path(folder) / name for name in (PUBLIC_FILE, PRIVATE_FILE))
+        try:
+            program = Program.from_public_bytes(public.read_bytes())
+            self._native.add(public.read_bytes(), private.read_bytes())
+        except OSError as error:
+            raise InvalidProgram(f"{error.filename} cannot be read: {error.strerror}") from error
+        return program
 
     def serve_forever(self) -> None:
         """Accepts clients until `close` is called from another thread."""

@@ -55,6 +55,8 @@ class Forecast:
     online_rounds: int
     material_bytes_client: int
     material_bytes_server: int
+    memory_bytes_client: int
+    memory_bytes_server: int
 
 
 def plan(

@@ -50,6 +50,10 @@ pub struct Forecast {
     pub material_bytes_client: u64,
     /// Size of the server's half of the material in its store.
     pub material_bytes_server: u64,
+    /// Most bytes of memory that the client needs beside its process, with this machine's threads.
+    pub memory_bytes_client: u64,
+    /// Most bytes of memory that a server without a limit needs beside its process, with one job at a time.
+    pub memory_bytes_server: u64,
 }
 
 impl Plan {
@@ -97,6 +101,7 @@ impl Plan {
         };
         let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
 
+        let threads = rayon::current_num_threads();
         let ring = Modulus::new(self.program().ring_bits());
         let packed = |lengths: &mut dyn Iterator<Item = usize>| -> u64 {
             lengths.map(|len| ring.packed_bytes(len) as u64).sum()
@@ -104,6 +109,8 @@ impl Plan {
         let masks = packed(&mut self.masks().iter().copied());
         let shares = packed(&mut self.linear().iter().map(|layer| layer.plan.output_len()));
         Forecast {
+            memory_bytes_client: self.client_memory(threads).peak(),
+            memory_bytes_server: self.server_memory(&self.standard_workspaces(), threads).peak(),
             extension: (!self.is_dealt()).then(|| self.extension().name()),
             offline_bytes_client: offline_client,
             offline_bytes_server: offline_server,
@@ -127,7 +134,7 @@ impl Plan {
 }
 
 /// Size of a stored stock without its fixed header: packed bits, and ring elements of 8 bytes.
-fn stored_bytes(demand: &Demand, role: Role) -> u64 {
+pub(super) fn stored_bytes(demand: &Demand, role: Role) -> u64 {
     let (sent, received) = match role {
         Role::Client => (demand.products_sent_by_client, demand.products_sent_by_server),
         Role::Server => (demand.products_sent_by_server, demand.products_sent_by_client),

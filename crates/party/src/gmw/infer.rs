@@ -90,6 +90,7 @@ fn run(
     let program = plan.program();
     let mut state = State::new(plan, inputs);
     let total = plan.steps().len() + 1;
+    let last_uses = plan.last_uses();
     for (done, step) in plan.steps().iter().enumerate() {
         let (name, operator) = state.describe(step);
         observer.progress(Phase::Online, done, total, name);
@@ -97,6 +98,7 @@ fn run(
             let mut party = Party { role, channel, stock: &mut *stock, rounds: plan.options().rounds };
             state.step(step, &mut party, &mut side)
         })?;
+        last_uses[done].iter().for_each(|&value| state.forget(value));
     }
     let mut outputs = Vec::new();
     observer.progress(Phase::Online, total - 1, total, "output");
@@ -133,6 +135,14 @@ impl<'a> State<'a> {
         }
         let widths = (0..shares.len()).map(|id| plan.width(id)).collect();
         Self { plan, shares, widths, opened: vec![None; plan.masks().len()], next_linear: 0 }
+    }
+
+    /// Frees a value that nothing reads any more.
+    fn forget(&mut self, value: usize) {
+        self.shares[value] = Vec::new();
+        if let Some(mask) = self.plan.mask_of(value) {
+            self.opened[mask] = None;
+        }
     }
 
     fn describe(&self, step: &Step) -> (&'a str, &'static str) {

@@ -5,14 +5,16 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use privet_channel::{AbortReason, Channel};
+use privet_linear::Workspace;
 use privet_ot::Extension;
 use privet_prg::Prg;
 use privet_program::{Program, Weights};
 
+use super::budget::{Budget, Promise};
 use super::dealer::{self, Connect};
 use super::hidden;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
-use crate::gmw::{self, Correlations, Model, Options, Plan, Rounds, ServerMaterial, WeightMask};
+use crate::gmw::{self, Correlations, Model, Options, Plan, Rounds, ServerMaterial, Truncation, WeightMask};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
@@ -21,6 +23,7 @@ pub struct Served {
     public: Vec<u8>,
     program: Program,
     model: Model,
+    workspaces: Vec<Workspace>,
     plans: Mutex<BTreeMap<String, Arc<Plan>>>,
 }
 
@@ -31,11 +34,34 @@ impl Served {
     /// [`Error::Program`] if the halves are broken or do not belong together; [`Error::Linear`] if a layer does not
     /// fit secure parameters.
     pub fn new(public: Vec<u8>, weights: &[u8]) -> Result<Self, Error> {
+        Self::planned(public, weights, Plan::standard_workspaces)
+    }
+
+    /// As [`Served::new`], within what is left of `budget`, of which the weights take their part for good.
+    ///
+    /// # Errors
+    /// As [`Served::new`]; [`Error::Misuse`] with the least that would do if too little is left.
+    pub fn within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<Self, Error> {
+        // The choice of options that takes the most.
+        let options = Options { truncation: Truncation::Exact, ..Rounds::Log.into() };
+        let plan = Plan::new(Program::parse(&public)?, options)?;
+        let workspaces = plan.workspaces_within(budget.left(), rayon::current_num_threads())?;
+        budget.spend(plan.server_memory(&workspaces, rayon::current_num_threads()).resting);
+        Self::planned(public, weights, |_| workspaces)
+    }
+
+    fn planned(public: Vec<u8>, weights: &[u8], plan: impl FnOnce(&Plan) -> Vec<Workspace>) -> Result<Self, Error> {
         let program = Program::parse(&public)?;
         let weights = Weights::parse(weights, &program)?;
-        let plan = Plan::new(program.clone(), Rounds::Linear)?;
-        let model = Model::new(&plan, weights)?;
-        Ok(Self { public, program, model, plans: Mutex::default() })
+        let linear = Plan::new(program.clone(), Rounds::Linear)?;
+        let workspaces = plan(&linear);
+        let model = Model::with_workspaces(&linear, weights, &workspaces)?;
+        Ok(Self { public, program, model, workspaces, plans: Mutex::default() })
+    }
+
+    /// Bytes that a job of `plan` takes.
+    fn job_memory(&self, plan: &Plan) -> u64 {
+        plan.server_memory(&self.workspaces, rayon::current_num_threads()).job()
     }
 
     /// The program.
@@ -116,18 +142,25 @@ pub struct Server {
     catalog: Catalog,
     store: Store,
     dealer: Option<Connect>,
+    budget: Option<Budget>,
 }
 
 impl Server {
     /// Serves `catalog` with material kept in `store`.
     pub fn new(catalog: Catalog, store: Store) -> Self {
-        Self { catalog, store, dealer: None }
+        Self { catalog, store, dealer: None, budget: None }
     }
 
     /// The same server with a way to the dealer, for clients that want their material dealt.
     #[must_use]
     pub fn with_dealer(self, connect: Connect) -> Self {
         Self { dealer: Some(connect), ..self }
+    }
+
+    /// The same server, whose jobs wait for one another where they would not fit `budget` together.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Self { budget: Some(budget), ..self }
     }
 
     /// Serves one client until it says goodbye; `on_event` hears of each finished request.
@@ -223,6 +256,7 @@ impl Session<'_> {
             Correlations::Made => None,
             Correlations::Dealt => Some(self.dealer()?),
         };
+        let _memory = self.memory(&served, &plan)?;
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
         messages::send(self.channel, &Accepted { nonce })?;
@@ -263,6 +297,13 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Memory for a job, once it is there.
+    fn memory(&self, served: &Served, plan: &Plan) -> Result<Option<Promise>, Refusal> {
+        let Some(budget) = &self.server.budget else { return Ok(None) };
+        let busy = || Refusal::new(AbortReason::Busy, "other jobs hold this server's memory: try again later");
+        budget.promise(served.job_memory(plan)).map(Some).ok_or_else(busy)
+    }
+
     fn dealer(&self) -> Result<Connect, Refusal> {
         let refusal = || Refusal::new(AbortReason::BadRequest, "this server has no dealer: ask for another suite");
         self.server.dealer.clone().ok_or_else(refusal)
@@ -282,6 +323,7 @@ impl Session<'_> {
         let plan = served
             .plan(&metadata.suite)?
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
+        let _memory = self.memory(&served, &plan)?;
         let material = self.server.store.claim(&id)?;
         let material = ServerMaterial::from_bytes(&material, &plan)?;
         messages::send(self.channel, &Granted {})?;

@@ -1,0 +1,218 @@
+//! How much memory the two jobs of a plan take, and how a server stays within a limit.
+//!
+//! Figures are bytes beyond what the process had before, from the sizes of what is held at once; allocators and buffers
+//! of the link are covered by [`SLACK`]. They depend on public shapes and widths, the number of threads, and for the
+//! server on what it chooses per layer ([`Workspace`]).
+
+use privet_linear::{Keep, Workspace};
+use privet_ot::{Extension, Role};
+use privet_program::Operator;
+
+use super::forecast::stored_bytes;
+use super::{Plan, Step};
+use crate::Error;
+
+/// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
+const SLACK: (u64, u64) = (8, 4 << 20);
+
+/// What OT extensions hold beside what they have made: for each direction, blocks of a batch and tables.
+const SOFTSPOKEN: u64 = 4 << 20;
+const SILENT: u64 = 48 << 20;
+
+/// Bytes for each element of a comparison while it runs: bit planes, correlations and messages in both directions.
+const PER_COMPARISON: u64 = 96;
+
+/// Bytes for each index of a window: the index, the value, and its part of the vectors around them.
+const PER_INDEX: u64 = 24;
+
+/// Most bytes that a party holds, beyond what its process had before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Between jobs: a server's weights.
+    pub resting: u64,
+    /// While the program is loaded.
+    pub loading: u64,
+    /// On top of `resting` during a preparation.
+    pub offline: u64,
+    /// On top of `resting` during an inference.
+    pub online: u64,
+}
+
+impl Memory {
+    /// On top of `resting` during either job.
+    pub fn job(self) -> u64 {
+        self.offline.max(self.online)
+    }
+
+    /// The most there is at any time, with one job at a time.
+    pub fn peak(self) -> u64 {
+        self.loading.max(self.resting + self.job())
+    }
+}
+
+impl Plan {
+    /// What the client takes.
+    pub fn client_memory(&self, threads: usize) -> Memory {
+        let linear = self.linear().iter().map(|layer| layer.plan.client_memory(threads));
+        let most = linear.map(|memory| memory.encrypting.max(memory.decrypting)).max().unwrap_or(0);
+        let masks: u64 = self.masks().iter().map(|&len| 8 * len as u64).sum();
+        let (offline, online) = self.jobs(Role::Client, masks, most);
+        Memory { resting: 0, loading: 0, offline, online }
+    }
+
+    /// What the server takes if it works on its layers like this.
+    pub fn server_memory(&self, workspaces: &[Workspace], threads: usize) -> Memory {
+        let layers = || self.linear().iter().zip(workspaces);
+        let figures = || layers().map(|(layer, &workspace)| layer.plan.server_memory(workspace, threads));
+        let weights: u64 = self.linear().iter().map(|layer| 8 * layer.plan.weights_len() as u64).sum();
+        let resting = slack(weights + figures().map(|memory| memory.weights).sum::<u64>());
+        let making = figures().map(|memory| memory.making - memory.weights).max().unwrap_or(0);
+        // The file and the integers that are read from it, then the integers and their transforms.
+        let loading = slack(2 * weights).max(resting + making);
+        let most = figures().map(|memory| memory.evaluating).max().unwrap_or(0);
+        let (offline, online) = self.jobs(Role::Server, 0, most);
+        Memory { resting, loading, offline, online }
+    }
+
+    /// What the server chooses without a limit.
+    pub fn standard_workspaces(&self) -> Vec<Workspace> {
+        self.linear().iter().map(|layer| Workspace::standard(&layer.plan)).collect()
+    }
+
+    /// How the server stays within `limit` bytes, of which the largest layers give way first: what is transformed becomes
+    /// plain, then as few sections are worked on as it takes.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] with the least that would do.
+    pub fn workspaces_within(&self, limit: u64, threads: usize) -> Result<Vec<Workspace>, Error> {
+        let mut workspaces = self.standard_workspaces();
+        let mut largest: Vec<usize> = (0..workspaces.len()).collect();
+        largest.sort_by_key(|&index| std::cmp::Reverse(self.linear()[index].plan.kept_bytes(Keep::Transformed)));
+        let fits = |workspaces: &[Workspace]| self.server_memory(workspaces, threads).peak() <= limit;
+        for index in largest {
+            if fits(&workspaces) {
+                return Ok(workspaces);
+            }
+            workspaces[index].keep = Keep::Plain;
+        }
+        for sections in [8, 4, 2, 1] {
+            if fits(&workspaces) {
+                return Ok(workspaces);
+            }
+            workspaces.iter_mut().for_each(|workspace| workspace.sections = workspace.sections.min(sections));
+        }
+        match fits(&workspaces) {
+            true => Ok(workspaces),
+            false => Err(too_little(self, limit, self.server_memory(&workspaces, threads).peak())),
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Misuse`] if the client takes more than `limit` bytes, with the figure.
+    pub fn check_client_memory(&self, limit: u64, threads: usize) -> Result<(), Error> {
+        match self.client_memory(threads).peak() {
+            peak if peak <= limit => Ok(()),
+            peak => Err(too_little(self, limit, peak)),
+        }
+    }
+
+    /// The most of a preparation and of an inference. `most`: what the hungriest linear layer takes for itself.
+    fn jobs(&self, role: Role, masks: u64, most: u64) -> (u64, u64) {
+        let demand = self.online_cost().demand;
+        let stock = stored_bytes(&demand, role);
+        let shares: u64 = self.linear().iter().map(|layer| 8 * layer.plan.output_len() as u64).sum();
+        let packed = stock + (masks + shares) * u64::from(self.program().ring_bits()) / 64;
+        let material = stock + masks + shares;
+        // Correlations are gathered and then assembled; the material is written from one piece of memory.
+        let extending = match (self.is_dealt(), self.extension()) {
+            (true, _) => stock,
+            (false, Extension::SoftSpoken(_)) => stock + 2 * SOFTSPOKEN,
+            (false, Extension::Silent(_)) => stock + 2 * SILENT,
+        };
+        let offline = (stock + extending).max(material + most.max(packed));
+        let online = (material + packed).max(material + self.computing());
+        (slack(offline), slack(online))
+    }
+
+    /// The most that values, what was opened, and the step at hand take during an inference.
+    fn computing(&self) -> u64 {
+        let program = self.program();
+        let size = |value: usize| 8 * program.value(value).len() as u64;
+        let last_use = self.last_uses();
+        let mut live: u64 = program.inputs().iter().map(|input| size(input.value)).sum();
+        let mut most = live;
+        for (index, step) in self.steps().iter().enumerate() {
+            let (made, working) = match *step {
+                Step::Extend { value, .. } => (0, size(value) / 8 * PER_COMPARISON),
+                Step::Open { value, .. } => (size(value), 2 * size(value)),
+                Step::Operation(operation) => {
+                    let operation = self.operation(operation);
+                    let (input, output) = (size(operation.inputs[0]), size(operation.output));
+                    let elements = input / 8;
+                    let working = match operation.operator {
+                        Operator::Relu | Operator::Truncate { .. } => elements * PER_COMPARISON,
+                        Operator::MaxPool2d { ref window } => {
+                            let reads = output / 8 * window.kernel.iter().product::<usize>() as u64;
+                            elements * PER_COMPARISON + reads.min(4 * elements) * PER_INDEX
+                        }
+                        Operator::AvgPool2d { .. } => elements * PER_INDEX,
+                        Operator::Argmax { .. } => elements * (PER_COMPARISON + PER_INDEX),
+                        _ => output,
+                    };
+                    (output, working)
+                }
+            };
+            most = most.max(live + made + working);
+            live += made;
+            let freed = |&value: &usize| size(value) * (1 + u64::from(self.mask_of(value).is_some()));
+            live -= last_use[index].iter().map(freed).sum::<u64>();
+        }
+        most
+    }
+
+    /// The mask behind which a value is opened.
+    pub(super) fn mask_of(&self, id: usize) -> Option<usize> {
+        self.steps().iter().find_map(|step| match *step {
+            Step::Open { value, mask } if value == id => Some(mask),
+            _ => None,
+        })
+    }
+
+    /// For each step, the values that no later step and no output reads.
+    pub(super) fn last_uses(&self) -> Vec<Vec<usize>> {
+        let program = self.program();
+        let mut last: Vec<Option<usize>> = vec![None; program.values().len()];
+        for (index, step) in self.steps().iter().enumerate() {
+            match *step {
+                Step::Extend { value, .. } | Step::Open { value, .. } => last[value] = Some(index),
+                Step::Operation(operation) => {
+                    let operation = self.operation(operation);
+                    operation.inputs.iter().chain([&operation.output]).for_each(|&value| last[value] = Some(index));
+                }
+            }
+        }
+        program.outputs().iter().for_each(|output| last[output.value] = None);
+        let mut of_step = vec![Vec::new(); self.steps().len()];
+        for (value, index) in last.into_iter().enumerate() {
+            if let Some(index) = index {
+                of_step[index].push(value);
+            }
+        }
+        of_step
+    }
+}
+
+fn slack(bytes: u64) -> u64 {
+    bytes + (bytes / SLACK.0).max(SLACK.1)
+}
+
+fn too_little(plan: &Plan, limit: u64, needed: u64) -> Error {
+    let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+    Error::Misuse(format!(
+        "{} needs {} MB beside the process itself, the limit leaves {} MB: raise the limit, or take a smaller model or \
+         input",
+        plan.program().model(),
+        megabytes(needed),
+        megabytes(limit)
+    ))
+}

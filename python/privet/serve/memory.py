@@ -1,0 +1,28 @@
+"""Limits of memory: `2GB`, `1500MB`, or bytes."""
+
+from __future__ import annotations
+
+import re
+
+from privet.errors import Misuse
+
+_UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)")
+
+
+def parse_size(size: int | str | None) -> int | None:
+    """Bytes; None stays None.
+
+    # Errors
+    `Misuse` if it is no positive size.
+    """
+    if size is None:
+        return None
+    found = _SIZE.fullmatch(str(size).strip())
+    if found is None or found[2] not in _UNITS:
+        raise Misuse(f"{size!r} is no size of memory, such as 2GB, 1500MB or 512MiB")
+    count = int(float(found[1]) * _UNITS[found[2]])
+    if count < 1:
+        raise Misuse(f"{size!r} is no memory at all")
+    return count
