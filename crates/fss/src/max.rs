@@ -1,6 +1,6 @@
 //! Maxima of groups, as a knockout tournament of `max(a, b) = b + relu(a - b)`: two rounds for each level.
 //!
-//! A level of the tournament is a batch of [`Relu`] with a key of its own: [`matches`] says how many there are in each.
+//! A level of the tournament is a batch of [`Relu`] with a key of its own: [`matches()`] says how many there are in each.
 
 use privet_prg::Prg;
 use privet_ring::Modulus;
@@ -22,7 +22,7 @@ pub fn matches(sizes: impl IntoIterator<Item = usize>) -> Vec<usize> {
 /// least one and differences below `2^(n-1)`.
 ///
 /// `seeds` gives this party's seed for each level in order, and `body` has the levels' bodies one behind the other, each
-/// dealt for `Relu::new(bits, bits)` and the number of [`matches`] of its level. `2 ceil(log2 w)` rounds for groups of `w`.
+/// dealt for `Relu::new(bits, bits)` and the number of [`matches()`] of its level. `2 ceil(log2 w)` rounds for groups of `w`.
 ///
 /// # Errors
 /// If the link or a key fails.

@@ -233,3 +233,36 @@ fn a_key_for_fewer_elements_is_refused() {
         assert!(matches!(result, Err(Error::KeyTooShort { .. })), "{role:?}");
     }
 }
+
+/// Messages of other lengths than `bytes`.
+fn misfits(bytes: usize) -> impl Iterator<Item = Vec<u8>> {
+    [0, bytes - 1, bytes + 1, 2 * bytes].into_iter().map(|length| vec![0xff; length])
+}
+
+#[test]
+fn messages_of_another_length_are_refused() {
+    let (count, mut prg) = (100, prg(1));
+    let x = vec![0; count];
+    let (relu, sign, select, extend) =
+        (Relu::new(25, 37), Sign::new(25), Select::new(25), ExtendBounded::non_negative(25, 37));
+    let key = deal(&relu, count, &mut prg);
+    let seed = &key.seeds.client;
+    let [masked, bits] = relu.message_bytes(count)[..] else { panic!("two messages") };
+    for theirs in misfits(masked) {
+        let refused = |error: Option<Error>| assert!(matches!(error, Some(Error::PeerMisbehaved(_))), "{error:?}");
+        let mut body = &key.bodies[0][..];
+        refused(relu.start(Role::Client, seed, &x).0.compare(&theirs, &mut body).err());
+        refused(sign.start(Role::Client, seed, &x).0.finish(&theirs, &mut body).err());
+        refused(extend.start(Role::Client, seed, &x).0.finish(&theirs, &mut body).err());
+    }
+    for theirs in misfits(bits) {
+        let mut body = &key.bodies[0][..];
+        let (choosing, _) =
+            relu.start(Role::Client, seed, &x).0.compare(&vec![0; masked], &mut body).expect("a message that fits");
+        assert!(matches!(choosing.finish(&theirs, &mut body), Err(Error::PeerMisbehaved(_))));
+    }
+    for theirs in misfits(select.message_bytes(count)[0]) {
+        let (selecting, _) = select.start(Role::Client, seed, &Bits::zeros(count), &x);
+        assert!(matches!(selecting.finish(&theirs, &mut &[][..]), Err(Error::PeerMisbehaved(_))));
+    }
+}
