@@ -6,8 +6,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use privet_channel::pair;
+use privet_fss::group::TaggedBit;
 use privet_fss::point::{self, Table};
-use privet_fss::{Gate, Party, Relu, Role, Seeds};
+use privet_fss::{Gate, Party, Relu, Role, Seeds, dcf};
 use privet_prg::{Block, Prg, paths};
 
 /// Each figure is the best of as many runs: other processes only ever slow one down.
@@ -28,11 +29,7 @@ fn report(keys: usize) {
     println!("AES as a hash, from cache: {:.0} million/s", 1e-6 / aes);
     for bits in [24, 36, 63, 64] {
         let levels = point::words(bits);
-        let mut roots = [vec![0; keys], vec![0; keys]];
-        for (mark, roots) in roots.iter_mut().enumerate() {
-            prg.fill_blocks(roots);
-            roots.iter_mut().for_each(|root| *root = *root & !1 | mark as Block);
-        }
+        let roots = roots(keys, &mut prg);
         let mut points = vec![0; keys];
         prg.fill_words(&mut points);
         points.iter_mut().for_each(|point| *point >>= 64 - bits);
@@ -53,6 +50,7 @@ fn report(keys: usize) {
             100.0 * read / walk,
         );
     }
+    tagged(keys / 16, &mut prg);
     for (bits, wide) in [(25, 37), (37, 37), (64, 64)] {
         let gate = Relu::new(bits, wide);
         let bytes = gate.key_bytes(keys);
@@ -68,6 +66,35 @@ fn report(keys: usize) {
             1e-6 * keys as f64 / online(gate, keys, &seeds),
         );
     }
+}
+
+/// Both parties' roots.
+fn roots(keys: usize, prg: &mut Prg) -> [Vec<Block>; 2] {
+    [0, 1].map(|mark| {
+        let mut roots = vec![0; keys];
+        prg.fill_blocks(&mut roots);
+        roots.iter_mut().for_each(|root| *root = *root & !1 | mark);
+        roots
+    })
+}
+
+/// Comparison functions of 64 bits whose value is a bit and its tag.
+fn tagged(keys: usize, prg: &mut Prg) {
+    let roots = roots(keys, prg);
+    let mut points = vec![0; keys];
+    prg.fill_words(&mut points);
+    let values = vec![(true, prg.block()); keys];
+    let mut dealt = Vec::new();
+    let plant = best(|| dealt = dcf::plant(&TaggedBit, 64, [&roots[0], &roots[1]], &points, &values));
+    let read = best(|| {
+        black_box(dcf::at_most(&TaggedBit, 64, Role::Client, &roots[0], &points, &dealt));
+    });
+    println!(
+        "64 bits with a tagged bit, {} bytes: {:.2} million/s evaluated, {:.2} million/s dealt",
+        dcf::key_bytes(64, &TaggedBit),
+        1e-6 * keys as f64 / read,
+        1e-6 * keys as f64 / plant,
+    );
 }
 
 /// Seconds of both parties, each on a core of its own, over a channel in memory.
