@@ -15,6 +15,7 @@
 
 use privet_prg::Block;
 use privet_prg::paths::{self, GROUP};
+use rayon::prelude::*;
 
 use crate::Role;
 use crate::group::Group;
@@ -31,23 +32,16 @@ pub fn key_bytes<G: Group>(bits: u32, group: &G) -> usize {
 pub fn plant<G: Group>(group: &G, bits: u32, roots: [&[Block]; 2], points: &[u64], values: &[G::Element]) -> Vec<u8> {
     assert!(roots.iter().all(|roots| roots.len() == points.len()), "a root of each party for each point");
     assert_eq!(values.len(), points.len(), "a value for each point");
-    let mut out = Vec::with_capacity(points.len() * key_bytes(bits, group));
-    for first in (0..points.len()).step_by(GROUP) {
-        let here = first..points.len().min(first + GROUP);
-        let roots = [&roots[0][here.clone()], &roots[1][here.clone()]];
-        plant_group(group, bits, roots, &points[here.clone()], &values[here], &mut out);
-    }
-    out
+    let groups = roots[0].par_chunks(GROUP).zip(roots[1].par_chunks(GROUP));
+    let targets = points.par_chunks(GROUP).zip(values.par_chunks(GROUP));
+    let planted: Vec<Vec<u8>> = (groups.zip(targets))
+        .map(|((client, server), (points, values))| plant_group(group, bits, [client, server], points, values))
+        .collect();
+    planted.concat()
 }
 
-fn plant_group<G: Group>(
-    group: &G,
-    bits: u32,
-    roots: [&[Block]; 2],
-    points: &[u64],
-    values: &[G::Element],
-    out: &mut Vec<u8>,
-) {
+fn plant_group<G: Group>(group: &G, bits: u32, roots: [&[Block]; 2], points: &[u64], values: &[G::Element]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(points.len() * key_bytes(bits, group));
     let mut nodes = roots[0].to_vec();
     let differences: Vec<Block> = nodes.iter().zip(roots[1]).map(|(client, server)| client ^ server).collect();
     let mut words = vec![[0; 16]; points.len()];
@@ -55,34 +49,38 @@ fn plant_group<G: Group>(
         let turns: Vec<u64> = points.iter().map(|point| point >> level).collect();
         paths::plant(&mut nodes, &differences, &turns, 1, &mut words);
         out.extend_from_slice(words.as_flattened());
-        value_words(group, &nodes, &differences, values, out);
+        value_words(group, &nodes, &differences, values, &mut out);
     }
     if bits == 0 {
-        value_words(group, &nodes, &differences, values, out);
+        value_words(group, &nodes, &differences, values, &mut out);
     }
+    out
 }
 
 /// The words that make the values of two nodes add up to `values`.
 fn value_words<G: Group>(group: &G, nodes: &[Block], differences: &[Block], values: &[G::Element], out: &mut Vec<u8>) {
-    let theirs: Vec<Block> = nodes.iter().zip(differences).map(|(node, difference)| node ^ difference).collect();
-    let (client, server) = (hashed(group, nodes), hashed(group, &theirs));
-    for i in 0..nodes.len() {
-        let gap = group.add(values[i], group.add(server[i], group.negate(client[i])));
+    let mut hashes = [Vec::new(), Vec::new()];
+    hash_values(group, nodes.iter().copied(), &mut hashes[0]);
+    hash_values(group, nodes.iter().zip(differences).map(|(node, difference)| node ^ difference), &mut hashes[1]);
+    let (blocks, width) = (group.blocks(), group.bytes());
+    let start = out.len();
+    out.resize(start + nodes.len() * width, 0);
+    for (i, out) in out[start..].chunks_exact_mut(width).enumerate() {
+        let [client, server] = hashes.each_ref().map(|hashes| group.sample(&hashes[i * blocks..][..blocks]));
+        let gap = group.add(values[i], group.add(server, group.negate(client)));
         let negative = (nodes[i] & 1 ^ 1) as u64;
-        let word = group.add(group.keep(gap, 1 ^ negative), group.keep(group.negate(gap), negative));
-        let start = out.len();
-        out.resize(start + group.bytes(), 0);
-        group.write(word, &mut out[start..]);
+        group.write(group.add(group.keep(gap, 1 ^ negative), group.keep(group.negate(gap), negative)), out);
     }
 }
 
-/// `G` of every node.
-fn hashed<G: Group>(group: &G, nodes: &[Block]) -> Vec<G::Element> {
-    let blocks = group.blocks();
-    let mut inputs: Vec<Block> =
-        nodes.iter().flat_map(|node| (1..=blocks as Block).map(move |j| node ^ j << 1)).collect();
-    paths::hash(&mut inputs);
-    inputs.chunks_exact(blocks).map(|blocks| group.sample(blocks)).collect()
+/// The blocks that `G` of every node is sampled from.
+fn hash_values<G: Group>(group: &G, nodes: impl Iterator<Item = Block>, blocks: &mut Vec<Block>) {
+    let tweaks = 1..=group.blocks() as Block;
+    blocks.clear();
+    for node in nodes {
+        blocks.extend(tweaks.clone().map(|j| node ^ j << 1));
+    }
+    paths::hash(blocks);
 }
 
 /// This party's shares, for each key, of its value if its point is at most `x`, else of zero.
@@ -94,13 +92,10 @@ fn hashed<G: Group>(group: &G, nodes: &[Block]) -> Vec<G::Element> {
 pub fn at_most<G: Group>(group: &G, bits: u32, role: Role, roots: &[Block], x: &[u64], keys: &[u8]) -> Vec<G::Element> {
     assert_eq!(x.len(), roots.len(), "an input for each key");
     assert_eq!(keys.len(), roots.len() * key_bytes(bits, group), "the bytes of each key");
-    let mut sums = Vec::with_capacity(x.len());
-    let mut rest = keys;
-    for (roots, x) in roots.chunks(GROUP).zip(x.chunks(GROUP)) {
-        let (keys, later) = rest.split_at(roots.len() * key_bytes(bits, group));
-        rest = later;
-        sums.extend(read_group(group, bits, roots, x, keys));
-    }
+    let groups = roots.par_chunks(GROUP).zip(x.par_chunks(GROUP));
+    let mut sums: Vec<G::Element> = (groups.zip(keys.par_chunks(GROUP * key_bytes(bits, group))))
+        .flat_map_iter(|((roots, x), keys)| read_group(group, bits, roots, x, keys))
+        .collect();
     if role == Role::Server {
         sums.iter_mut().for_each(|sum| *sum = group.negate(*sum));
     }
@@ -108,23 +103,26 @@ pub fn at_most<G: Group>(group: &G, bits: u32, role: Role, roots: &[Block], x: &
 }
 
 fn read_group<G: Group>(group: &G, bits: u32, roots: &[Block], x: &[u64], keys: &[u8]) -> Vec<G::Element> {
-    let (count, width) = (roots.len(), group.bytes());
-    let mut nodes = roots.to_vec();
+    let (count, width, blocks) = (roots.len(), group.bytes(), group.blocks());
+    let (mut nodes, mut left, mut turns) = (roots.to_vec(), vec![0; count], vec![1; count]);
     let mut sums = vec![G::Element::default(); count];
+    let mut hashes = Vec::with_capacity(count * blocks);
     let mut add = |nodes: &[Block], turns: &[u64], words: &[u8]| {
-        let values = hashed(group, nodes);
-        for (i, word) in words.chunks_exact(width).enumerate() {
-            let value = group.add(values[i], group.keep(group.read(word), (nodes[i] & 1) as u64));
+        hash_values(group, nodes.iter().copied(), &mut hashes);
+        for (i, (word, hashes)) in words.chunks_exact(width).zip(hashes.chunks_exact(blocks)).enumerate() {
+            let word = group.keep(group.read(word), (nodes[i] & 1) as u64);
+            let value = group.add(group.sample(hashes), word);
             sums[i] = group.add(sums[i], group.keep(value, turns[i] & 1));
         }
     };
     for (level, keys) in (0..bits).rev().zip(keys.chunks_exact(count * (16 + width))) {
         let (words, values) = keys.split_at(16 * count);
-        let turns: Vec<u64> = x.iter().map(|x| x >> level).collect();
-        let mut left = vec![0; count];
+        turns.iter_mut().zip(x).for_each(|(turn, x)| *turn = x >> level);
+        left.fill(0);
         paths::walk(&mut nodes, &turns, 1, words.as_chunks().0, &mut left);
         add(&left, &turns, values);
     }
-    add(&nodes, &vec![1; count], &keys[keys.len() - count * width..]);
+    turns.fill(1);
+    add(&nodes, &turns, &keys[keys.len() - count * width..]);
     sums
 }
