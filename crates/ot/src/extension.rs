@@ -63,6 +63,15 @@ impl Extension {
         }
     }
 
+    /// Bytes of memory that each direction holds beside the OTs it has made: an upper bound. Silent OT keeps the blocks of
+    /// one iteration and of its trees.
+    pub fn memory(self) -> u64 {
+        match self {
+            Self::SoftSpoken(_) => 4 << 20,
+            Self::Silent(size) => (4 << 20) + 2 * 16 * size.outputs() as u64,
+        }
+    }
+
     /// Its name in control messages and tables.
     pub fn name(self) -> &'static str {
         match self {

@@ -74,9 +74,13 @@ impl Size {
             Self::Large => &LADDER,
         }
     }
+
+    /// Samples of the largest iteration, those for the next one included.
+    pub(crate) fn outputs(self) -> usize {
+        self.ladder().last().map_or(0, Parameters::outputs)
+    }
 }
 
-#[cfg(test)]
 impl Parameters {
     /// Samples.
     pub(crate) fn outputs(&self) -> usize {

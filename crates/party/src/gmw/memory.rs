@@ -15,10 +15,6 @@ use crate::Error;
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
 const SLACK: (u64, u64) = (8, 4 << 20);
 
-/// What OT extensions hold beside what they have made: for each direction, blocks of a batch and tables.
-const SOFTSPOKEN: u64 = 4 << 20;
-const SILENT: u64 = 48 << 20;
-
 /// Bytes for each element of a comparison while it runs: bit planes, correlations and messages in both directions.
 const PER_COMPARISON: u64 = 96;
 
@@ -56,12 +52,17 @@ impl Plan {
         let linear = self.linear().iter().map(|layer| layer.plan.client_memory(threads));
         let most = linear.map(|memory| memory.encrypting.max(memory.decrypting)).max().unwrap_or(0);
         let masks: u64 = self.masks().iter().map(|&len| 8 * len as u64).sum();
-        let (offline, online) = self.jobs(Role::Client, masks, most);
+        let (offline, online) = self.jobs(Role::Client, self.extension(), masks, most);
         Memory { resting: 0, loading: 0, offline, online }
     }
 
-    /// What the server takes if it works on its layers like this.
+    /// What the server takes if it works on its layers like this, and the client chooses the OT extension of the plan's link.
     pub fn server_memory(&self, workspaces: &[Workspace], threads: usize) -> Memory {
+        self.server_memory_by(self.extension(), workspaces, threads)
+    }
+
+    /// As [`Plan::server_memory`], with this OT extension.
+    pub fn server_memory_by(&self, extension: Extension, workspaces: &[Workspace], threads: usize) -> Memory {
         let layers = || self.linear().iter().zip(workspaces);
         let figures = || layers().map(|(layer, &workspace)| layer.plan.server_memory(workspace, threads));
         let weights: u64 = self.linear().iter().map(|layer| 8 * layer.plan.weights_len() as u64).sum();
@@ -70,7 +71,7 @@ impl Plan {
         // The file and the integers that are read from it, then the integers and their transforms.
         let loading = slack(2 * weights).max(resting + making);
         let most = figures().map(|memory| memory.evaluating).max().unwrap_or(0);
-        let (offline, online) = self.jobs(Role::Server, 0, most);
+        let (offline, online) = self.jobs(Role::Server, extension, 0, most);
         Memory { resting, loading, offline, online }
     }
 
@@ -117,18 +118,14 @@ impl Plan {
     }
 
     /// The most of a preparation and of an inference. `most`: what the hungriest linear layer takes for itself.
-    fn jobs(&self, role: Role, masks: u64, most: u64) -> (u64, u64) {
+    fn jobs(&self, role: Role, extension: Extension, masks: u64, most: u64) -> (u64, u64) {
         let demand = self.online_cost().demand;
         let stock = stored_bytes(&demand, role);
         let shares: u64 = self.linear().iter().map(|layer| 8 * layer.plan.output_len() as u64).sum();
         let packed = stock + (masks + shares) * u64::from(self.program().ring_bits()) / 64;
         let material = stock + masks + shares;
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
-        let extending = match (self.is_dealt(), self.extension()) {
-            (true, _) => stock,
-            (false, Extension::SoftSpoken(_)) => stock + 2 * SOFTSPOKEN,
-            (false, Extension::Silent(_)) => stock + 2 * SILENT,
-        };
+        let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
         let offline = (stock + extending).max(material + most.max(packed));
         let online = (material + packed).max(material + self.computing());
         (slack(offline), slack(online))

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::memory;
 
-/// How long a job waits for others to end before its client is told to come back.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a job waits for others to end before its client is told to come back: less than a client waits by default.
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Memory that a server may use, and how much of it is promised to programs and jobs.
 #[derive(Clone)]
@@ -14,8 +14,18 @@ pub struct Budget(Arc<Inner>);
 
 struct Inner {
     bytes: u64,
-    promised: Mutex<u64>,
+    used: Mutex<Used>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct Used {
+    /// By programs, for good.
+    resting: u64,
+    /// By jobs that run.
+    promised: u64,
+    /// What the largest job of any program takes.
+    largest_job: u64,
 }
 
 /// Bytes that a job may use until this is dropped.
@@ -28,40 +38,50 @@ impl Budget {
     /// What `limit` bytes of resident memory leave beside what this process has now.
     pub fn new(limit: u64) -> Self {
         let bytes = limit.saturating_sub(memory::resident());
-        Self(Arc::new(Inner { bytes, promised: Mutex::new(0), changed: Condvar::new() }))
+        Self(Arc::new(Inner { bytes, used: Mutex::default(), changed: Condvar::new() }))
     }
 
-    /// Bytes that nobody was promised.
+    /// Bytes that programs have left.
     pub fn left(&self) -> u64 {
-        self.0.bytes - *self.promised()
+        self.0.bytes - self.used().resting
     }
 
-    /// Gives away `bytes` for good, or nothing if fewer are left.
-    pub(super) fn spend(&self, bytes: u64) {
-        let mut promised = self.promised();
-        *promised = self.0.bytes.min(*promised + bytes);
+    /// Takes in a program that rests on `resting` bytes and whose jobs take up to `job`; whether there is room for it
+    /// beside one job of any program taken in before. Nothing changes if there is not.
+    pub(super) fn take_in(&self, resting: u64, job: u64) -> bool {
+        let mut used = self.used();
+        let largest_job = used.largest_job.max(job);
+        let fits = used.resting + resting + largest_job <= self.0.bytes;
+        if fits {
+            used.resting += resting;
+            used.largest_job = largest_job;
+        }
+        fits
     }
 
-    /// Waits until `bytes` are left; `None` if they are not within a minute.
+    /// Waits until no other job holds these `bytes`; `None` if one does for too long, or programs hold them.
     pub(super) fn promise(&self, bytes: u64) -> Option<Promise> {
         let end = Instant::now() + PATIENCE;
-        let mut promised = self.promised();
-        while self.0.bytes - *promised < bytes {
-            let left = end.checked_duration_since(Instant::now())?;
-            (promised, _) = self.0.changed.wait_timeout(promised, left).unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used();
+        if used.resting + bytes > self.0.bytes {
+            return None;
         }
-        *promised += bytes;
+        while used.resting + used.promised + bytes > self.0.bytes {
+            let left = end.checked_duration_since(Instant::now())?;
+            (used, _) = self.0.changed.wait_timeout(used, left).unwrap_or_else(PoisonError::into_inner);
+        }
+        used.promised += bytes;
         Some(Promise { budget: self.clone(), bytes })
     }
 
-    fn promised(&self) -> MutexGuard<'_, u64> {
-        self.0.promised.lock().unwrap_or_else(PoisonError::into_inner)
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        *self.budget.promised() -= self.bytes;
+        self.budget.used().promised -= self.bytes;
         self.budget.0.changed.notify_all();
     }
 }
@@ -76,24 +96,24 @@ mod tests {
         let budget = Budget::new(memory::resident() + (1 << 40));
         let all = budget.left();
         let first = budget.promise(all).expect("all is left");
-        assert_eq!(budget.left(), 0);
         let other = budget.clone();
         let waiting = thread::spawn(move || other.promise(all / 2).is_some());
         thread::sleep(Duration::from_millis(50));
         assert!(!waiting.is_finished());
         drop(first);
         assert!(waiting.join().expect("no panic"));
-        assert_eq!(budget.left(), all);
     }
 
     #[test]
-    fn what_is_spent_does_not_come_back() {
+    fn a_program_that_would_crowd_out_anothers_jobs_is_not_taken_in() {
         let budget = Budget::new(memory::resident() + (1 << 40));
         let all = budget.left();
-        budget.spend(100);
-        drop(budget.promise(1));
-        assert_eq!(budget.left(), all - 100);
-        budget.spend(u64::MAX / 2);
-        assert_eq!(budget.left(), 0);
+        assert!(budget.take_in(all / 2, all / 4));
+        assert!(!budget.take_in(all / 2, 0));
+        assert!(!budget.take_in(0, all));
+        assert_eq!(budget.left(), all - all / 2);
+        assert!(budget.take_in(all / 8, all / 8));
+        assert!(budget.promise(all / 4).is_some());
+        assert!(budget.promise(all / 2).is_none());
     }
 }

@@ -14,7 +14,7 @@ use super::budget::{Budget, Promise};
 use super::dealer::{self, Connect};
 use super::hidden;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
-use crate::gmw::{self, Correlations, Model, Options, Plan, Rounds, ServerMaterial, Truncation, WeightMask};
+use crate::gmw::{self, Correlations, Memory, Model, Options, Plan, Rounds, ServerMaterial, WeightMask};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
@@ -42,11 +42,16 @@ impl Served {
     /// # Errors
     /// As [`Served::new`]; [`Error::Misuse`] with the least that would do if too little is left.
     pub fn within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<Self, Error> {
-        // The choice of options that takes the most.
-        let options = Options { truncation: Truncation::Exact, ..Rounds::Log.into() };
-        let plan = Plan::new(Program::parse(&public)?, options)?;
-        let workspaces = plan.workspaces_within(budget.left(), rayon::current_num_threads())?;
-        budget.spend(plan.server_memory(&workspaces, rayon::current_num_threads()).resting);
+        let (program, threads) = (Program::parse(&public)?, rayon::current_num_threads());
+        let plans = Options::all().map(|options| Plan::new(program.clone(), options)).collect::<Result<Vec<_>, _>>()?;
+        let job = |plan: &&Plan| plan.server_memory(&plan.standard_workspaces(), threads).job();
+        let hungriest = plans.iter().max_by_key(job).ok_or_else(|| Error::Misuse("there are no options".into()))?;
+        let workspaces = hungriest.workspaces_within(budget.left(), threads)?;
+        let memory = hungriest.server_memory(&workspaces, threads);
+        if !budget.take_in(memory.resting, memory.job()) {
+            let text = "this program would leave too little memory for jobs of those served already: raise the limit";
+            return Err(Error::Misuse(text.into()));
+        }
         Self::planned(public, weights, |_| workspaces)
     }
 
@@ -59,9 +64,9 @@ impl Served {
         Ok(Self { public, program, model, workspaces, plans: Mutex::default() })
     }
 
-    /// Bytes that a job of `plan` takes.
-    fn job_memory(&self, plan: &Plan) -> u64 {
-        plan.server_memory(&self.workspaces, rayon::current_num_threads()).job()
+    /// What the jobs of `plan` take, with this OT extension.
+    fn memory(&self, plan: &Plan, extension: Extension) -> Memory {
+        plan.server_memory_by(extension, &self.workspaces, rayon::current_num_threads())
     }
 
     /// The program.
@@ -256,7 +261,7 @@ impl Session<'_> {
             Correlations::Made => None,
             Correlations::Dealt => Some(self.dealer()?),
         };
-        let _memory = self.memory(&served, &plan)?;
+        let _memory = self.memory(served.memory(&plan, extension).offline)?;
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
         messages::send(self.channel, &Accepted { nonce })?;
@@ -297,11 +302,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Memory for a job, once it is there.
-    fn memory(&self, served: &Served, plan: &Plan) -> Result<Option<Promise>, Refusal> {
+    /// Memory for a job that takes `bytes`, once it is there.
+    fn memory(&self, bytes: u64) -> Result<Option<Promise>, Refusal> {
         let Some(budget) = &self.server.budget else { return Ok(None) };
-        let busy = || Refusal::new(AbortReason::Busy, "other jobs hold this server's memory: try again later");
-        budget.promise(served.job_memory(plan)).map(Some).ok_or_else(busy)
+        let busy = || Refusal::new(AbortReason::Busy, "this server has no memory left for the job: try again later");
+        budget.promise(bytes).map(Some).ok_or_else(busy)
     }
 
     fn dealer(&self) -> Result<Connect, Refusal> {
@@ -323,7 +328,7 @@ impl Session<'_> {
         let plan = served
             .plan(&metadata.suite)?
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
-        let _memory = self.memory(&served, &plan)?;
+        let _memory = self.memory(served.memory(&plan, plan.extension()).online)?;
         let material = self.server.store.claim(&id)?;
         let material = ServerMaterial::from_bytes(&material, &plan)?;
         messages::send(self.channel, &Granted {})?;
