@@ -11,8 +11,9 @@ BIN := $(VENV)/bin
 ROOT := $(CURDIR)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_CODE := python scripts tests $(wildcard zoo)
-# The extension module is built by maturin and linked by Python, so cargo has nothing to run in it.
-RUST_TESTS := --workspace --exclude privet-py --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
+# The extension module is built by maturin and linked by Python, and benchmarks are no tests: cargo has nothing to run in
+# either.
+RUST_TESTS := --workspace --exclude privet-py --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
 # The interpreter that PyO3 builds against, whoever calls cargo.
 export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
@@ -75,10 +76,16 @@ clean: ## Remove .venv, build outputs and caches
 PYTHON_CODE += benches
 PEERS := .venv-spu
 BENCH ?= --quick
-.PHONY: bench bench-peers
+KERNELS ?=
+.PHONY: bench bench-kernels bench-peers
 
 bench: setup ## Measure Privet beside the installed peers (ten minutes; BENCH=--all for everything)
 	$(BIN)/python -m benches.run $(BENCH)
+
+bench-kernels: setup ## Measure every kernel beside what this machine allows (two minutes; KERNELS=bfv for some)
+	CRITERION_HOME=$(ROOT)/target/kernels RAYON_NUM_THREADS=1 \
+	    $(CARGO) bench -p privet-kernels --bench kernels $(CARGO_FLAGS) -- $(KERNELS)
+	$(BIN)/python -m benches.kernels
 
 bench-peers: $(PEERS)/.requirements ## Create .venv-spu with the peer SPU 0.9.5 (Python 3.11)
 	@:

@@ -50,20 +50,27 @@ def targets(record: Record) -> str:
 
 
 def publish(record: Record, page: Path = PAGE) -> None:
-    """Puts results and targets into the page, between their markers.
+    """Puts results and targets into the page.
+
+    # Errors
+    As `put`.
+    """
+    put("results", results(record), page)
+    put("targets", targets(record), page)
+
+
+def put(name: str, body: str, page: Path = PAGE) -> None:
+    """Puts `body` into the page, between the markers of `name`.
 
     # Errors
     `ValueError` if the page has no such markers.
     """
-    text = page.read_text()
-    for name, body in (("results", results(record)), ("targets", targets(record))):
-        start, end = f"<!-- bench: {name} -->\n", f"<!-- end of bench: {name} -->"
-        before, found, rest = text.partition(start)
-        _, closed, after = rest.partition(end)
-        if not (found and closed):
-            raise ValueError(f"{page} has no place for {name}: {start.strip()} .. {end}")
-        text = before + start + body + end + after
-    page.write_text(text)
+    start, end = f"<!-- bench: {name} -->\n", f"<!-- end of bench: {name} -->"
+    before, found, rest = page.read_text().partition(start)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{page} has no place for {name}: {start.strip()} .. {end}")
+    page.write_text(before + start + body + end + after)
 
 
 def _source(record: Record) -> str:

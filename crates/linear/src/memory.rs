@@ -6,7 +6,7 @@
 
 use crate::mail::{PER_MESSAGE, messages};
 use crate::plan::Plan;
-use crate::server::{CHANNELS_AT_ONCE, TASKS_PER_THREAD, TILES_PER_TASK};
+use crate::server::{CHANNELS_AT_ONCE, OUTPUTS_PER_TASK, TASKS_PER_THREAD, TILES_PER_TASK};
 
 /// [`Workspace::standard`] keeps transformed weights up to this size.
 const STANDARD_WEIGHTS: u64 = 64 << 20;
@@ -108,15 +108,16 @@ impl Plan {
         let message = PER_MESSAGE.min(self.input_ciphertexts()) * parameters.ciphertext_bytes();
         let receiving = message as u64 + threads * parameters.read_memory();
         let run = TILES_PER_TASK.min(sections.div_ceil(packing.counts.groups)) as u64;
+        let outputs = OUTPUTS_PER_TASK.min(packing.counts.outputs) as u64;
         let in_flight = match workspace.keep {
             Keep::Transformed => 0,
             Keep::Plain => CHANNELS_AT_ONCE.min(packing.counts.channels) as u64 * parameters.weights_memory() + spread,
         };
-        let task = run * parameters.sum_memory() + in_flight.max(parameters.reply_memory());
+        let task = run * outputs * parameters.sum_memory() + in_flight.max(parameters.reply_memory());
         // A reply waits with its share and places until those before it are there, then in the message that it is for.
         let largest = self.largest_reply() as u64;
         let replies = match sections {
-            1 => (TASKS_PER_THREAD as u64 * threads).min(packing.counts.outputs as u64),
+            1 => (TASKS_PER_THREAD as u64 * threads * outputs).min(packing.counts.outputs as u64),
             _ => (sections * packing.counts.outputs) as u64,
         };
         let outbox = PER_MESSAGE.min(self.output_ciphertexts()) as u64 * largest;

@@ -15,8 +15,12 @@ use crate::weights::TransformedWeights;
 /// Sums that a task holds at once: tiles that meet the same weights.
 pub(crate) const TILES_PER_TASK: usize = 8;
 
-/// Input channel blocks of a sum that are multiplied before the next sum of the task: their weights take 1 MiB.
-pub(crate) const CHANNELS_AT_ONCE: usize = 16;
+/// Blocks of outputs that a task holds sums for, so that a ciphertext that was fetched from memory meets more than one
+/// polynomial of weights.
+pub(crate) const OUTPUTS_PER_TASK: usize = 8;
+
+/// Input channel blocks of a sum that are multiplied before the next sum of the task: their weights take half a MiB.
+pub(crate) const CHANNELS_AT_ONCE: usize = 8;
 
 /// Tasks between two messages, per thread.
 pub(crate) const TASKS_PER_THREAD: usize = 4;
@@ -66,6 +70,12 @@ struct Chunk<'a> {
     sections: Range<usize>,
 }
 
+/// Output polynomials that a thread makes together: for each of some blocks of outputs, as many tiles.
+struct Task {
+    indices: Vec<usize>,
+    tiles: usize,
+}
+
 /// One output polynomial, finished.
 struct Reply {
     bytes: Vec<u8>,
@@ -83,11 +93,11 @@ impl Chunk<'_> {
         let mut delivered = 0;
         let tasks = self.tasks();
         for batch in tasks.chunks(TASKS_PER_THREAD * rayon::current_num_threads()) {
-            let work: Vec<(&[usize], Vec<Seed>)> =
-                batch.iter().map(|task| (task.as_slice(), task.iter().map(|_| prg.seed()).collect())).collect();
+            let work: Vec<(&Task, Vec<Seed>)> =
+                batch.iter().map(|task| (task, task.indices.iter().map(|_| prg.seed()).collect())).collect();
             let done: Vec<Vec<Reply>> =
                 work.into_par_iter().map(|(task, seeds)| self.run(task, &seeds)).collect::<Result<_, _>>()?;
-            for (index, reply) in batch.iter().flatten().zip(done.into_iter().flatten()) {
+            for (index, reply) in batch.iter().flat_map(|task| &task.indices).zip(done.into_iter().flatten()) {
                 replies[index - first] = Some(reply);
             }
             while let Some(reply) = replies.get_mut(delivered).and_then(Option::take) {
@@ -98,35 +108,43 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    /// Output polynomials that use the same weights, few enough to keep all threads busy.
-    fn tasks(&self) -> Vec<Vec<usize>> {
+    /// Output polynomials, in runs of [`Task::tiles`] that use the same weights, few enough to keep all threads busy.
+    fn tasks(&self) -> Vec<Task> {
         let counts = self.plan.packing().counts;
         let groups = counts.groups.min(self.sections.len());
-        let wanted = (TASKS_PER_THREAD * rayon::current_num_threads()).div_ceil(groups * counts.outputs);
-        let run = self.sections.len().div_ceil(groups).div_ceil(wanted).min(TILES_PER_TASK);
-        let of_block = |(group, output): (usize, usize)| {
+        let least = TASKS_PER_THREAD * rayon::current_num_threads();
+        let run = self.sections.len().div_ceil(groups).div_ceil(least.div_ceil(groups * counts.outputs));
+        let run = run.min(TILES_PER_TASK);
+        let runs = groups * self.sections.len().div_ceil(groups).div_ceil(run);
+        let at_once = (runs * counts.outputs / least).clamp(1, OUTPUTS_PER_TASK);
+        let outputs: Vec<usize> = (0..counts.outputs).collect();
+        let of_group = |group: usize| -> Vec<Task> {
             let tiles: Vec<usize> = self.sections.clone().skip(group).step_by(counts.groups).collect();
-            let runs =
-                tiles.chunks(run).map(|run| run.iter().map(|section| section * counts.outputs + output).collect());
-            runs.collect::<Vec<Vec<usize>>>()
+            let blocks = outputs.chunks(at_once).flat_map(|outputs| tiles.chunks(run).map(move |run| (outputs, run)));
+            let task = |(outputs, run): (&[usize], &[usize])| {
+                let of_output = |output| run.iter().map(move |section| section * counts.outputs + output);
+                Task { indices: outputs.iter().copied().flat_map(of_output).collect(), tiles: run.len() }
+            };
+            blocks.map(task).collect()
         };
-        let blocks = (0..groups).flat_map(|group| (0..counts.outputs).map(move |output| (group, output)));
-        blocks.flat_map(of_block).collect()
+        (0..groups).flat_map(of_group).collect()
     }
 
-    fn run(&self, task: &[usize], seeds: &[Seed]) -> Result<Vec<Reply>, Error> {
+    fn run(&self, task: &Task, seeds: &[Seed]) -> Result<Vec<Reply>, Error> {
         let packing = self.plan.packing();
         let before = self.sections.start * packing.counts.channels;
-        let mut sums = vec![Sum::new(self.plan.parameters()); task.len()];
+        let mut sums = vec![Sum::new(self.plan.parameters()); task.indices.len()];
         let channels: Vec<usize> = (0..packing.counts.channels).collect();
         for channels in channels.chunks(CHANNELS_AT_ONCE) {
-            // All sums of a task meet the same weights.
-            let polynomials = channels.iter().map(|&channel| self.weights.polynomial(packing.weight(task[0], channel)));
-            let polynomials = polynomials.collect::<Result<Vec<_>, _>>()?;
-            for (sum, &index) in sums.iter_mut().zip(task) {
-                let inputs = channels.iter().map(|&channel| &self.inputs[packing.input(index, channel) - before]);
-                let terms: Vec<_> = inputs.zip(polynomials.iter().map(|weights| &**weights)).collect();
-                sum.multiply_add(&terms)?;
+            for (sums, run) in sums.chunks_mut(task.tiles).zip(task.indices.chunks(task.tiles)) {
+                let polynomials =
+                    channels.iter().map(|&channel| self.weights.polynomial(packing.weight(run[0], channel)));
+                let polynomials = polynomials.collect::<Result<Vec<_>, _>>()?;
+                for (sum, &index) in sums.iter_mut().zip(run) {
+                    let inputs = channels.iter().map(|&channel| &self.inputs[packing.input(index, channel) - before]);
+                    let terms: Vec<_> = inputs.zip(polynomials.iter().map(|weights| &**weights)).collect();
+                    sum.multiply_add(&terms)?;
+                }
             }
         }
         let finish = |((sum, &index), seed): ((Sum, &usize), &Seed)| {
@@ -135,6 +153,6 @@ impl Chunk<'_> {
             let shares = sum.reply(self.key, &positions, &mut Prg::from_seed(seed), &mut bytes)?;
             Ok(Reply { bytes, places, shares })
         };
-        sums.into_iter().zip(task).zip(seeds).map(finish).collect()
+        sums.into_iter().zip(&task.indices).zip(seeds).map(finish).collect()
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Counts {
 }
 
 /// What things cost, in nanoseconds: a byte as on a 1 Gbit/s link, work as on two cores of a current server, by
-/// `cargo run --release -p privet-bfv --example kernels`.
+/// `make bench-kernels`.
 mod price {
     pub(super) const BYTE: u64 = 8;
     pub(super) const CIPHERTEXT: u64 = 45_000;

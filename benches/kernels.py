@@ -1,0 +1,118 @@
+"""Kernels beside what bounds them, from criterion's estimates: `python -m benches.kernels`.
+
+The bench program writes what each kernel cannot do without (AES blocks, vector instructions, bytes
+of memory) and measures, in the same run, what one of each takes on this machine. The least time
+is that of the resource which takes longest.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benches.machine import ROOT, commit, describe
+from benches.record import FOLDER
+from benches.report import put
+
+HOME = ROOT / "target" / "kernels"
+
+PEAKS = {
+    "aes": ("peak-aes", 1024.0),
+    "vectors": ("peak-cycles", 8192.0),
+    "bytes": ("peak-memory", 2.0 * (128 << 20)),
+}
+"""By resource: the kernel that measures it, and how many of the resource it takes."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel's median and its least time by `resource`, in seconds; `why` says what counts."""
+
+    name: str
+    seconds: float
+    limit_seconds: float
+    resource: str
+    why: str
+
+    @property
+    def distance(self) -> float:
+        """How many times the least time it takes."""
+        return self.seconds / self.limit_seconds
+
+
+def read(home: Path) -> tuple[dict[str, float], list[Kernel]]:
+    """Seconds of one of each resource, and the kernels, as the bench program left them in `home`.
+
+    # Errors
+    `FileNotFoundError` if it has not run.
+    """
+    limits = json.loads((home / "limits.json").read_text())
+    units = {resource: _seconds(home, name) / count for resource, (name, count) in PEAKS.items()}
+    peaks = {name for name, _ in PEAKS.values()}
+    ran = (name for name in limits if (home / name / "new" / "estimates.json").is_file())
+    return units, [_kernel(home, name, limits[name], units) for name in ran if name not in peaks]
+
+
+def _kernel(
+    home: Path, name: str, limit: Mapping[str, float | str], units: Mapping[str, float]
+) -> Kernel:
+    times = {resource: float(limit[resource]) * unit for resource, unit in units.items()}
+    resource = max(times, key=lambda resource: times[resource])
+    return Kernel(name, _seconds(home, name), times[resource], resource, str(limit["why"]))
+
+
+def _seconds(home: Path, name: str) -> float:
+    estimates = json.loads((home / name / "new" / "estimates.json").read_text())
+    return float(estimates["median"]["point_estimate"]) * 1e-9
+
+
+def table(units: Mapping[str, float], kernels: list[Kernel], about: Mapping[str, object]) -> str:
+    """The page's table with what it rests on."""
+    rates = (
+        f"{1e-9 / units['aes']:.2f} billion AES blocks, {1e-9 / units['vectors']:.2f} billion "
+        f"instructions and {1e-9 / units['bytes']:.1f} GB of memory a second"
+    )
+    lines = [
+        f"Commit `{about['commit']}` on {about['date']}; {about['cpu']}; one thread in each party; "
+        f"this machine does {rates} on one core. Made by `make bench-kernels`.",
+        "",
+        "| Kernel | Measured | Least | Measured / least | Bound by | What was counted |",
+        "|---|---:|---:|---:|---|---|",
+    ]
+    named = {"aes": "AES", "vectors": "instructions", "bytes": "memory"}
+    lines += [
+        f"| {kernel.name} | {_time(kernel.seconds)} | {_time(kernel.limit_seconds)} "
+        f"| {kernel.distance:.1f} | {named[kernel.resource]} | {kernel.why} |"
+        for kernel in sorted(kernels, key=lambda kernel: kernel.name)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.2f} us"
+
+
+def main() -> int:
+    """Writes a record and the table on the page."""
+    units, kernels = read(HOME)
+    about = {"date": time.strftime("%Y-%m-%d"), **commit(), **describe()}
+    record = {
+        "format": "privet-kernels",
+        "version": 1,
+        **about,
+        "units_seconds": units,
+        "kernels": [asdict(kernel) for kernel in kernels],
+    }
+    path = FOLDER / f"kernels-{about['date']}-{about['commit']}.json"
+    path.write_text(json.dumps(record, indent=2) + "\n")
+    put("kernels", table(units, kernels, about))
+    sys.stdout.write(f"{len(kernels)} kernels: {path.relative_to(ROOT)}, docs/benchmarks.md\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

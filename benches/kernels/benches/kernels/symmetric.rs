@@ -1,0 +1,23 @@
+//! Generator, hash and transpose.
+
+use std::hint::black_box;
+
+use privet_kernels::{Bench, Limit};
+use privet_prg::{Prg, Seed, hash, transpose};
+
+const BLOCKS: usize = 1 << 16;
+
+pub fn run(bench: &mut Bench) {
+    let mut prg = Prg::from_seed(&Seed::from_block(1));
+    let mut bytes = vec![0; 16 * BLOCKS];
+    let once = Limit { aes: BLOCKS as f64, why: "one AES block for 16 bytes", ..Limit::default() };
+    bench.run("prg-1MiB", once, || prg.fill(black_box(&mut bytes)));
+
+    let mut blocks = vec![1; BLOCKS];
+    let twice = Limit { aes: 2.0 * BLOCKS as f64, why: "two AES blocks a hash", ..Limit::default() };
+    bench.run("hash-65536", twice, || hash::tweaked(black_box(&mut blocks), 7));
+
+    let mut columns = vec![0; BLOCKS];
+    let moved = Limit { bytes: 32.0 * BLOCKS as f64, why: "1 MiB read and written", ..Limit::default() };
+    bench.run("transpose-128x65536", moved, || transpose::columns(black_box(&blocks), black_box(&mut columns)));
+}
