@@ -63,7 +63,8 @@ def test_this_repository_runs_one_way(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_every_crate_has_a_place() -> None:
     placed = {crate for row in LAYERS["crates"] for crate in row}
-    assert placed == {f"privet-{path.parent.name}" for path in ROOT.glob("crates/*/Cargo.toml")}
+    manifests = [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("benches/*/Cargo.toml")]
+    assert placed == {f"privet-{path.parent.name}" for path in manifests}
 
 
 def test_a_crate_may_use_what_lies_below() -> None:
