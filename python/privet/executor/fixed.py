@@ -1,4 +1,8 @@
-"""Runs a program on integers in the clear, bit for bit as the file format defines it."""
+"""Runs a program on integers in the clear, bit for bit as the file format defines it.
+
+The two operations that a suite may compute with small errors go through `Arithmetic`, so that a
+simulation of a private run shares everything else with the reference.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,21 @@ class Execution:
     magnitudes: tuple[int, ...]
 
 
-def execute(program: Program, weights: Weights, inputs: Inputs) -> Execution:
+class Arithmetic:
+    """What the format defines: products as they are, and the floor of a division."""
+
+    def linear(self, product: Array) -> Array:
+        """What becomes of the exact result of a linear operation."""
+        return product
+
+    def truncate(self, x: Array, bits: int) -> Array:
+        """`x` without its low bits."""
+        return x >> bits
+
+
+def execute(
+    program: Program, weights: Weights, inputs: Inputs, arithmetic: Arithmetic | None = None
+) -> Execution:
     """Runs a program on real inputs, given by name or in order.
 
     # Errors
@@ -45,7 +63,9 @@ def execute(program: Program, weights: Weights, inputs: Inputs) -> Execution:
     """
     graph = integer_graph(program, weights)
     magnitudes = [0] * len(program.values)
-    integers = _run(graph, encode_input(program, inputs), program.ring_bits, magnitudes)
+    encoded = encode_input(program, inputs)
+    arithmetic = arithmetic or Arithmetic()
+    integers = _run(graph, encoded, program.ring_bits, magnitudes, arithmetic)
     return Execution(
         integers=tuple(integers),
         outputs=decode_output(program, integers),
@@ -54,7 +74,11 @@ def execute(program: Program, weights: Weights, inputs: Inputs) -> Execution:
 
 
 def _run(
-    graph: Graph, inputs: Sequence[Array], ring_bits: int, magnitudes: list[int]
+    graph: Graph,
+    inputs: Sequence[Array],
+    ring_bits: int,
+    magnitudes: list[int],
+    arithmetic: Arithmetic,
 ) -> list[Array]:
     left = graph.uses()
     held: dict[int, Array] = {}
@@ -64,7 +88,7 @@ def _run(
     for node in graph.nodes:
         operands = [held[id] for id in node.inputs]
         try:
-            result = np.asarray(_compute(node, operands, graph))
+            result = np.asarray(_compute(node, operands, graph, arithmetic))
         except OverflowError as error:
             raise _overflow(node.name, str(error), ring_bits, 63) from error
         held[node.output] = result
@@ -76,7 +100,7 @@ def _run(
     return [held[output.value] for output in graph.outputs]
 
 
-def _compute(node: Node, operands: Sequence[Array], graph: Graph) -> Array:
+def _compute(node: Node, operands: Sequence[Array], graph: Graph, arithmetic: Arithmetic) -> Array:
     x, shape = operands[0], graph.values[node.output].shape
     match node.operation:
         case op.Conv2d(weight=weight, bias=bias) as conv:
@@ -85,14 +109,16 @@ def _compute(node: Node, operands: Sequence[Array], graph: Graph) -> Array:
             out = exact_linear(
                 x, row_sum(weight, 0), lambda part: kernels.conv2d(part, reals, conv, size)
             )
+            out = arithmetic.linear(out)
             return out if bias is None else out + bias[:, None, None]
         case op.Dense(weight=weight, bias=bias):
             out = exact_linear(x, row_sum(weight, 1), lambda part: kernels.dense(part, weight))
+            out = arithmetic.linear(out)
             return out if bias is None else out + bias
         case op.Scale(weight=weight):
             if int(np.abs(x).max()) * int(np.abs(weight).max()) >= 1 << 63:
                 raise OverflowError("a product beyond 63 bits")
-            return x * weight
+            return arithmetic.linear(x * weight)
         case op.AddConstant(bias=bias):
             return x + bias
         case op.Add():
@@ -106,7 +132,7 @@ def _compute(node: Node, operands: Sequence[Array], graph: Graph) -> Array:
                 raise OverflowError("a shift beyond 63 bits")
             return x << bits
         case op.Truncate(bits=bits):
-            return x >> bits
+            return arithmetic.truncate(x, bits)
         case op.Relu():
             return np.maximum(x, 0)
         case op.MaxPool2d() as pool:
