@@ -10,8 +10,7 @@
 //! neither its own randomness divided out nor the noise left in the phase tells it about the weights.
 //! `docs/protocols/bfv.md` has the argument and the bound on the error.
 
-#![forbid(unsafe_code)]
-
+mod arch;
 mod encode;
 mod error;
 mod flood;

@@ -7,6 +7,7 @@
 use tfhe_ntt::prime::largest_prime_in_arithmetic_progression64 as largest_prime;
 use tfhe_ntt::prime64::Plan;
 
+use crate::arch::{self, Lazy, TERMS};
 use crate::zq::Prime;
 
 /// The transform for one ring degree and one prime.
@@ -14,6 +15,8 @@ use crate::zq::Prime;
 pub(crate) struct Ntt {
     prime: Prime,
     plan: Plan,
+    /// For primes below 2^50.
+    lazy: Option<Lazy>,
 }
 
 impl Ntt {
@@ -21,7 +24,7 @@ impl Ntt {
     pub(crate) fn find(degree: usize, bits: u32, limit: u64) -> Option<Self> {
         let highest = ((1_u64 << bits) - 1).min(limit.checked_sub(1)?);
         let value = largest_prime(2 * degree as u64, 1, 1 << (bits - 1), highest)?;
-        Some(Self { prime: Prime::new(value), plan: Plan::try_new(degree, value)? })
+        Some(Self { prime: Prime::new(value), plan: Plan::try_new(degree, value)?, lazy: Lazy::new(value) })
     }
 
     pub(crate) fn prime(&self) -> &Prime {
@@ -39,9 +42,13 @@ impl Ntt {
         self.plan.normalize(values);
     }
 
-    /// `sum += a * b`, value by value, for any multiple of 8 values.
-    pub(crate) fn multiply_add(&self, sum: &mut [u64], a: &[u64], b: &[u64]) {
-        self.plan.mul_accumulate(sum, a, b);
+    /// `sum += a * b` for each term, value by value, for any multiple of 8 values. Where the processor can, a few products
+    /// are added up before they are reduced.
+    pub(crate) fn multiply_add(&self, sum: &mut [u64], terms: &[(&[u64], &[u64])]) {
+        match (self.lazy, arch::multiply_add()) {
+            (Some(lazy), Some(multiply_add)) => terms.chunks(TERMS).for_each(|terms| multiply_add(&lazy, sum, terms)),
+            _ => terms.iter().for_each(|(a, b)| self.plan.mul_accumulate(sum, a, b)),
+        }
     }
 }
 
@@ -81,10 +88,33 @@ mod tests {
             ntt.forward(&mut b);
             assert!(a.iter().all(|&x| x < ntt.prime().value()), "reduced after the transform");
             let mut product = vec![0; degree];
-            ntt.multiply_add(&mut product, &a, &b);
+            ntt.multiply_add(&mut product, &[(&a, &b)]);
             ntt.inverse(&mut product);
             assert_eq!(product, expected, "{bits} bits");
         }
+    }
+
+    #[test]
+    fn lazily_reduced_sums_are_those_of_single_products() {
+        let Some(accelerated) = arch::accelerated() else { return };
+        let mut prg = Prg::from_seed(&Seed::from_bytes([2; 16]));
+        for bits in [20, 30, 39, 45, 49, 50] {
+            let ntt = Ntt::find(64, bits, 1 << 50).unwrap();
+            let (lazy, prime) = (ntt.lazy.unwrap(), ntt.prime().value());
+            for count in 0..=TERMS {
+                for extreme in [false, true] {
+                    let mut values = || if extreme { vec![prime - 1; 64] } else { random(&mut prg, &ntt, 64) };
+                    let operands: Vec<_> = (0..count).map(|_| (values(), values())).collect();
+                    let terms: Vec<(&[u64], &[u64])> = operands.iter().map(|(a, b)| (&a[..], &b[..])).collect();
+                    let mut sum = values();
+                    let mut expected = sum.clone();
+                    terms.iter().for_each(|(a, b)| ntt.plan.mul_accumulate(&mut expected, a, b));
+                    accelerated(&lazy, &mut sum, &terms);
+                    assert_eq!(sum, expected, "{count} terms, {bits} bits");
+                }
+            }
+        }
+        assert!(Lazy::new((1 << 50) + 1).is_none());
     }
 
     #[test]

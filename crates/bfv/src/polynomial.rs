@@ -47,7 +47,7 @@ impl Polynomial {
     /// Adds the product of two transformed polynomials to this one.
     pub(crate) fn multiply_add(&mut self, parameters: &Parameters, a: &Self, b: &Self) {
         for (((sum, a), b), ntt) in self.0.iter_mut().zip(&a.0).zip(&b.0).zip(parameters.ntts()) {
-            ntt.multiply_add(sum, a, b);
+            ntt.multiply_add(sum, &[(a, b)]);
         }
     }
 

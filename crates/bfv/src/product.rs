@@ -79,7 +79,7 @@ impl Sum {
     ///
     /// # Errors
     /// [`Misuse::ParametersDiffer`] if not all were made for the same parameters.
-    pub fn multiply_add(&mut self, terms: &[(&Ciphertext, &Weights)]) -> Result<(), Error> {
+    pub fn multiply_add<'a>(&mut self, terms: &[(&'a Ciphertext, &'a Weights)]) -> Result<(), Error> {
         let parameters = &self.parameters;
         let agree = |term: &(&Ciphertext, &Weights)| {
             parameters.agrees_with(&term.0.parameters) && parameters.agrees_with(&term.1.parameters)
@@ -90,12 +90,13 @@ impl Sum {
         for (i, ntt) in parameters.ntts().iter().enumerate() {
             for start in (0..parameters.degree()).step_by(PART) {
                 let part = start..start + PART;
-                let (c0, c1) = (&mut self.c0.0[i][part.clone()], &mut self.c1.0[i][part.clone()]);
-                for (ciphertext, weights) in terms {
+                let operands = |(ciphertext, weights): &(&'a Ciphertext, &'a Weights)| {
                     let weights = &weights.values.0[i][part.clone()];
-                    ntt.multiply_add(c0, &ciphertext.c0.0[i][part.clone()], weights);
-                    ntt.multiply_add(c1, &ciphertext.c1.0[i][part.clone()], weights);
-                }
+                    [&ciphertext.c0, &ciphertext.c1].map(|c| (&c.0[i][part.clone()], weights))
+                };
+                let (c0, c1): (Vec<_>, Vec<_>) = terms.iter().map(operands).map(|[c0, c1]| (c0, c1)).unzip();
+                ntt.multiply_add(&mut self.c0.0[i][part.clone()], &c0);
+                ntt.multiply_add(&mut self.c1.0[i][part.clone()], &c1);
             }
         }
         Ok(())
