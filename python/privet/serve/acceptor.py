@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 from privet import _native
 from privet.errors import Misuse, PrivetError
@@ -94,3 +96,39 @@ class Acceptor:
             self._failed(peer, error)
         finally:
             self._slots.release()
+
+
+class Service:
+    """What listens by an `Acceptor`; use it as a context manager or call `close`."""
+
+    def __init__(self, acceptor: Acceptor) -> None:
+        self._acceptor = acceptor
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port that peers connect to."""
+        return self._acceptor.address
+
+    def serve_forever(self) -> None:
+        """Serves until `close` is called from another thread."""
+        self._acceptor.run()
+
+    def start(self) -> Self:
+        """Serves on a thread of its own."""
+        self._acceptor.start()
+        return self
+
+    def close(self) -> None:
+        """Stops listening; sessions that run go on to their end."""
+        self._acceptor.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

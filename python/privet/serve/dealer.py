@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 
 from privet import _native
 from privet.errors import Misuse, PrivetError
 from privet.keys import DEALER_NAME
-from privet.serve.acceptor import Acceptor
+from privet.serve.acceptor import Acceptor, Service
 from privet.serve.address import split_address
 from privet.serve.costs import DealerCost
 from privet.serve.credentials import Credentials
@@ -44,7 +43,7 @@ Listener = Callable[[Dealt], None]
 _log = logging.getLogger(__name__)
 
 
-class Dealer:
+class Dealer(Service):
     """Deals over TLS to parties of its authority; use it as a context manager or call `close`.
 
     Two parties get halves of one piece if both ask for the same one and each names the other's
@@ -67,25 +66,7 @@ class Dealer:
             raise Misuse("a dealer needs a positive limit of bytes and some patience")
         self._native = _native.Dealer(most_bytes, patience)
         self._on_dealt = on_dealt
-        self._acceptor = Acceptor(credentials, host, port, timeout, self._deal, self._failed)
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port that parties connect to."""
-        return self._acceptor.address
-
-    def serve_forever(self) -> None:
-        """Deals until `close` is called from another thread."""
-        self._acceptor.run()
-
-    def start(self) -> Dealer:
-        """Deals on a thread of its own."""
-        self._acceptor.start()
-        return self
-
-    def close(self) -> None:
-        """Stops listening; deals that run go on to their end."""
-        self._acceptor.close()
+        super().__init__(Acceptor(credentials, host, port, timeout, self._deal, self._failed))
 
     def _deal(self, connection: _native.Connection, peer: str) -> None:
         dealt = self._native.serve(connection)
@@ -104,17 +85,6 @@ class Dealer:
             self._on_dealt(dealt)
         except Exception:
             _log.exception("on_dealt raised on %s", dealt)
-
-    def __enter__(self) -> Dealer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def dialer(

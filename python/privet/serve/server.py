@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from privet import _native
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.errors import InvalidProgram, PrivetError
 from privet.program import Program, Weights
-from privet.serve.acceptor import Acceptor
+from privet.serve.acceptor import Acceptor, Service
 from privet.serve.costs import LayerCost, PhaseCost, read_report
 from privet.serve.credentials import Credentials
 from privet.serve.dealer import dialer
@@ -42,7 +41,7 @@ Listener = Callable[[Finished], None]
 _log = logging.getLogger(__name__)
 
 
-class Server:
+class Server(Service):
     """Serves programs over TLS; use it as a context manager or call `close`.
 
     `state` is a directory that keeps material. `dealer` (`HOST:PORT`) makes it for clients that
@@ -71,12 +70,7 @@ class Server:
         limit = parse_size(memory)
         self._native = _native.Server(str(Path(state) / "server"), way, limit)
         self._on_finished = on_finished
-        self._acceptor = Acceptor(credentials, host, port, timeout, self._session, self._failed)
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port that clients connect to."""
-        return self._acceptor.address
+        super().__init__(Acceptor(credentials, host, port, timeout, self._session, self._failed))
 
     def add(self, program: Program, weights: Weights) -> str:
         """Offers a program from now on; its hash.
@@ -102,19 +96,6 @@ class Server:
             raise InvalidProgram(f"{error.filename} cannot be read: {error.strerror}") from error
         return program
 
-    def serve_forever(self) -> None:
-        """Accepts clients until `close` is called from another thread."""
-        self._acceptor.run()
-
-    def start(self) -> Server:
-        """Serves on a thread of its own."""
-        self._acceptor.start()
-        return self
-
-    def close(self) -> None:
-        """Stops listening; sessions that run go on to their end."""
-        self._acceptor.close()
-
     def _session(self, connection: _native.Connection, client: str) -> None:
         def on_event(kind: str, model: str, material: str | None, report: str | None) -> None:
             cost, layers = read_report(report, by_server=True) if report else (None, ())
@@ -132,14 +113,3 @@ class Server:
             self._on_finished(finished)
         except Exception:
             _log.exception("on_finished raised on %s", finished)
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
