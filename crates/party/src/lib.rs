@@ -1,16 +1,16 @@
 //! Runs a compiled program under a suite.
 //!
-//! Every suite has two jobs, and a scheduler sees only these: [`gmw::prepare`] makes input-independent material, and
-//! [`gmw::infer`] uses one piece of it on one input. Between them lies the [`Store`], which hands each piece out once.
+//! Every suite has two jobs, and a scheduler sees only these: [`sharing::prepare`] makes input-independent material, and
+//! [`sharing::infer`] uses one piece of it on one input. Between them lies the [`Store`], which hands each piece out once.
 //! [`session`] is what client and server say to each other around the jobs.
 
 #![forbid(unsafe_code)]
 
 mod error;
-pub mod gmw;
 mod memory;
 mod report;
 pub mod session;
+pub mod sharing;
 mod store;
 
 pub use error::{Error, PeerMisbehaved};

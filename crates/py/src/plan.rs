@@ -1,6 +1,6 @@
 //! `Plan`: a program's public half, planned for suite `gmw`.
 
-use privet_party::gmw;
+use privet_party::sharing;
 use privet_program::Program;
 use pyo3::prelude::*;
 
@@ -9,26 +9,26 @@ use crate::link::Link;
 
 /// A planned program.
 #[pyclass(frozen)]
-pub(crate) struct Plan(pub(crate) gmw::Plan);
+pub(crate) struct Plan(pub(crate) sharing::Plan);
 
-fn options(rounds: &str, truncation: &str, correlations: &str) -> Result<gmw::Options, Failure> {
+fn options(rounds: &str, truncation: &str, correlations: &str) -> Result<sharing::Options, Failure> {
     let rounds = match rounds {
-        "linear" => gmw::Rounds::Linear,
-        "log" => gmw::Rounds::Log,
-        "blocks" => gmw::Rounds::Blocks,
+        "linear" => sharing::Rounds::Linear,
+        "log" => sharing::Rounds::Log,
+        "blocks" => sharing::Rounds::Blocks,
         other => return Err(misuse(format!("rounds are \"linear\", \"log\" or \"blocks\", not {other:?}"))),
     };
     let truncation = match truncation {
-        "one-bit" => gmw::Truncation::OneBit,
-        "exact" => gmw::Truncation::Exact,
+        "one-bit" => sharing::Truncation::OneBit,
+        "exact" => sharing::Truncation::Exact,
         other => return Err(misuse(format!("truncation is \"one-bit\" or \"exact\", not {other:?}"))),
     };
     let correlations = match correlations {
-        "parties" => gmw::Correlations::Made,
-        "dealer" => gmw::Correlations::Dealt,
+        "parties" => sharing::Correlations::Made,
+        "dealer" => sharing::Correlations::Dealt,
         other => return Err(misuse(format!("correlations come from \"parties\" or \"dealer\", not {other:?}"))),
     };
-    Ok(gmw::Options { rounds, truncation, correlations })
+    Ok(sharing::Options { rounds, truncation, correlations })
 }
 
 fn misuse(problem: String) -> Failure {
@@ -49,7 +49,7 @@ impl Plan {
         correlations: &str,
         link: Option<&Link>,
     ) -> Result<Self, Failure> {
-        let plan = gmw::Plan::new(Program::parse(public)?, options(rounds, truncation, correlations)?)?;
+        let plan = sharing::Plan::new(Program::parse(public)?, options(rounds, truncation, correlations)?)?;
         Ok(Self(match link {
             Some(link) => plan.over(link.0),
             None => plan,
@@ -68,7 +68,7 @@ impl Plan {
         self.0.program().hash().to_string()
     }
 
-    /// What one inference will take, as JSON: `privet_party::gmw::Forecast`.
+    /// What one inference will take, as JSON: `privet_party::sharing::Forecast`.
     fn forecast(&self) -> String {
         serde_json::to_string(&self.0.forecast()).expect("a forecast is plain data")
     }

@@ -7,7 +7,7 @@ use privet_program::Program;
 use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
-use crate::gmw::{self, ClientMaterial, Correlations, Plan};
+use crate::sharing::{self, ClientMaterial, Correlations, Plan};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError};
 
 /// A session with a server.
@@ -77,9 +77,9 @@ impl Client {
                 (Some(connect), Some(mut hidden)) => {
                     let mut dealer = connect()?;
                     dealer::ask_as_client(&mut dealer, plan, &id, client.server())?;
-                    gmw::prepare_client_dealt(&mut dealer, plan, &mut hidden, observer)?
+                    sharing::prepare_client_dealt(&mut dealer, plan, &mut hidden, observer)?
                 }
-                _ => gmw::prepare_client(&mut client.channel, plan, observer)?,
+                _ => sharing::prepare_client(&mut client.channel, plan, observer)?,
             };
             let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer: client.server() };
             // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
@@ -136,7 +136,7 @@ impl Client {
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<(Vec<Vec<i64>>, Report), Error> {
-        gmw::check_inputs(plan, inputs)?;
+        sharing::check_inputs(plan, inputs)?;
         if !self.fits(&self.store.metadata(id)?, plan) {
             return Err(StoreError::Unfit { id: id.clone() }.into());
         }
@@ -145,7 +145,7 @@ impl Client {
             let request = Request::Infer { program: plan.program().hash().to_string(), material: id.clone() };
             messages::send(&mut client.channel, &request)?;
             let Granted {} = messages::receive(&mut client.channel)?;
-            gmw::infer_client(&mut client.channel, plan, material, inputs, observer)
+            sharing::infer_client(&mut client.channel, plan, material, inputs, observer)
         })
     }
 

@@ -9,7 +9,7 @@ use privet_program::Program;
 use serde::{Deserialize, Serialize};
 
 use super::messages;
-use crate::gmw::{self, Correlations, Options, Plan};
+use crate::sharing::{self, Correlations, Options, Plan};
 use crate::{Error, MaterialId, PeerMisbehaved, memory};
 
 /// Opens a link to the dealer; a party calls it for each deal.
@@ -202,13 +202,13 @@ impl Dealer {
             Options::from_suite(&client.ask.suite).filter(|options| options.correlations == Correlations::Dealt);
         let options = options.ok_or_else(|| request(format!("nothing is dealt for suite {:?}", client.ask.suite)))?;
         let plan = Plan::new(program, options)?;
-        let bytes = gmw::dealt_bytes(&plan);
+        let bytes = sharing::dealt_bytes(&plan);
         if bytes.iter().sum::<u64>() > self.most_bytes {
             let text =
                 format!("a piece takes {} bytes, this dealer's limit is {}", bytes[0] + bytes[1], self.most_bytes);
             return Err(request(text));
         }
-        gmw::deal(&mut client.channel, &mut server.channel, &plan)?;
+        sharing::deal(&mut client.channel, &mut server.channel, &plan)?;
         Ok(Dealt {
             model: plan.program().model().to_owned(),
             material: client.ask.material.clone(),

@@ -9,7 +9,7 @@ use std::path::Path;
 use privet_channel::Channel;
 use privet_ring::Modulus;
 
-use crate::gmw::{MaskedWeights, Plan};
+use crate::sharing::{MaskedWeights, Plan};
 use crate::{Error, StoreError};
 
 /// Weights in one message: whole bytes at any ring width.

@@ -14,7 +14,7 @@ use super::budget::{Budget, Promise};
 use super::dealer::{self, Connect};
 use super::hidden;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
-use crate::gmw::{self, Correlations, Memory, Model, Options, Plan, Rounds, ServerMaterial, WeightMask};
+use crate::sharing::{self, Correlations, Memory, Model, Options, Plan, Rounds, ServerMaterial, WeightMask};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
@@ -268,11 +268,11 @@ impl Session<'_> {
 
         let id = messages::material_id(client_nonce, &nonce);
         let (material, report) = match dealer {
-            None => gmw::prepare_server(self.channel, &plan, extension, &served.model, observer)?,
+            None => sharing::prepare_server(self.channel, &plan, extension, &served.model, observer)?,
             Some(connect) => {
                 let (mut dealer, mask) = (connect()?, self.weight_mask(program)?);
                 dealer::ask_as_server(&mut dealer, &plan, &id, self.peer(), &served.public)?;
-                gmw::prepare_server_dealt(&mut dealer, &plan, &mask, observer)?
+                sharing::prepare_server_dealt(&mut dealer, &plan, &mask, observer)?
             }
         };
         let metadata = Metadata {
@@ -332,7 +332,7 @@ impl Session<'_> {
         let material = self.server.store.claim(&id)?;
         let material = ServerMaterial::from_bytes(&material, &plan)?;
         messages::send(self.channel, &Granted {})?;
-        let report = gmw::infer_server(self.channel, &plan, &served.model, material, observer)?;
+        let report = sharing::infer_server(self.channel, &plan, &served.model, material, observer)?;
         Ok(Event::Inferred { model: plan.program().model().to_owned(), material: id, report })
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use privet_channel::{Link, pair};
 use privet_ot::{Demand, Role, Stock, cost as ot_cost};
-use privet_party::gmw::{self, Options, Plan, Rounds};
 use privet_party::session::Event;
+use privet_party::sharing::{self, Options, Plan, Rounds};
 use privet_party::{Report, Silent};
 use privet_prg::Prg;
 
@@ -93,8 +93,8 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
         let (mut near, mut far) = pair();
         near.set_timeout(PATIENCE);
         let (ours, theirs) = both(
-            || gmw::prepare_client(&mut near, &plan, &mut Silent).expect("material").0,
-            || gmw::prepare_server(&mut far, &plan, plan.extension(), &model, &mut Silent).expect("material").0,
+            || sharing::prepare_client(&mut near, &plan, &mut Silent).expect("material").0,
+            || sharing::prepare_server(&mut far, &plan, plan.extension(), &model, &mut Silent).expect("material").0,
         );
         for stock in [&ours.stock, &theirs.stock] {
             assert_eq!(stock.left(), plan.online_cost().demand);

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use privet_channel::{AbortReason, pair, record};
-use privet_party::gmw::{Options, Plan, Rounds};
 use privet_party::session::{Client, Connect, Dealer, Dealt, Event};
+use privet_party::sharing::{Options, Plan, Rounds};
 use privet_party::{Error, PeerMisbehaved, Silent};
 use privet_ring::Modulus;
 

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use std::time::{Duration, Instant};
 
-use privet_party::gmw::{Options, Plan};
+use privet_party::sharing::{Options, Plan};
 use privet_program::Program;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@ use std::thread;
 
 use privet_channel::tls::{Identity, Listener, Trust, connect};
 use privet_channel::{AbortReason, Channel, PeerMisbehaved, pair};
-use privet_party::gmw::{Plan, Rounds};
 use privet_party::session::{Client, Server};
+use privet_party::sharing::{Plan, Rounds};
 use privet_party::{Error, MaterialId, Observer, Phase, Silent, StoreError};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 

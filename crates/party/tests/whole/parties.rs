@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use privet_channel::{Channel, pair};
-use privet_party::gmw::{Model, Options, Plan, Truncation};
 use privet_party::session::{Catalog, Client, Connect, Dealer, Dealt, Event, Served, Server};
+use privet_party::sharing::{Model, Options, Plan, Truncation};
 use privet_party::{Error, MaterialId, Silent, Store};
 use privet_program::{Program, Weights};
 use serde::Deserialize;

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 
 use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
-use privet_party::gmw::{
+use privet_party::session::Client;
+use privet_party::sharing::{
     self, ClientMaterial, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, WeightMask,
 };
-use privet_party::session::Client;
 use privet_party::{Error, Silent};
 use privet_prg::{Prg, Seed};
 use privet_ring::Modulus;
@@ -190,8 +190,8 @@ type Halves = (ClientMaterial, ServerMaterial);
 fn prepared(plan: &Plan, model: &Model) -> Halves {
     let (mut near, mut far) = pair();
     both(
-        || gmw::prepare_client(&mut near, plan, &mut Silent).expect("material").0,
-        || gmw::prepare_server(&mut far, plan, plan.extension(), model, &mut Silent).expect("material").0,
+        || sharing::prepare_client(&mut near, plan, &mut Silent).expect("material").0,
+        || sharing::prepare_server(&mut far, plan, plan.extension(), model, &mut Silent).expect("material").0,
     )
 }
 
@@ -215,11 +215,11 @@ fn dealt(plan: &Plan, model: &Model, mask: &WeightMask) -> Halves {
     let (halves, dealt) = both(
         || {
             both(
-                || gmw::prepare_client_dealt(&mut near, plan, &mut hidden, &mut Silent).expect("material").0,
-                || gmw::prepare_server_dealt(&mut far, plan, mask, &mut Silent).expect("material").0,
+                || sharing::prepare_client_dealt(&mut near, plan, &mut hidden, &mut Silent).expect("material").0,
+                || sharing::prepare_server_dealt(&mut far, plan, mask, &mut Silent).expect("material").0,
             )
         },
-        || gmw::deal(&mut dealer_near, &mut dealer_far, plan),
+        || sharing::deal(&mut dealer_near, &mut dealer_far, plan),
     );
     dealt.expect("a deal");
     halves
@@ -293,8 +293,8 @@ fn no_mask_and_no_share_comes_twice() {
 fn online(plan: &Plan, model: &Model, ours: ClientMaterial, theirs: ServerMaterial, inputs: &[Vec<i64>]) -> Phase {
     let (mut near, mut far, transcript): (Channel, Channel, _) = record::pair();
     both(
-        || gmw::infer_client(&mut near, plan, ours, inputs, &mut Silent).expect("an inference"),
-        || gmw::infer_server(&mut far, plan, model, theirs, &mut Silent).expect("an inference"),
+        || sharing::infer_client(&mut near, plan, ours, inputs, &mut Silent).expect("an inference"),
+        || sharing::infer_server(&mut far, plan, model, theirs, &mut Silent).expect("an inference"),
     );
     Phase::of(&transcript.lock().expect("no thread panicked"))
 }

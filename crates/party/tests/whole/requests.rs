@@ -6,8 +6,8 @@
 use std::thread;
 
 use privet_channel::{AbortReason, Channel, PeerMisbehaved as Link, pair};
-use privet_party::gmw::Rounds;
 use privet_party::session::{Client, Server, VERSION};
+use privet_party::sharing::Rounds;
 use privet_party::{Error, PeerMisbehaved, Silent};
 use privet_prg::{Prg, Seed};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What the client learns equals the fixed-point executor's result within the bound, whenever the material was made.
 
-use privet_party::gmw::{Options, Rounds};
 use privet_party::session::Event;
+use privet_party::sharing::{Options, Rounds};
 use privet_party::{Error, Silent};
 
 use crate::parties::{CHOICE, RESIDUAL, Shelf, infer, prepare, server, session, session_over};

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action, Witness};
 use privet_channel::{AbortReason, Channel, PeerMisbehaved};
-use privet_party::gmw::{Correlations, Options, Plan, Rounds, Truncation};
 use privet_party::session::{Client, Server};
+use privet_party::sharing::{Correlations, Options, Plan, Rounds, Truncation};
 use privet_party::{Error, MaterialId, Silent, StoreError};
 use privet_program::Program;
 
