@@ -60,6 +60,7 @@ class Plan:
     def __new__(
         cls,
         public: bytes,
+        suite: str,
         rounds: str,
         truncation: str,
         correlations: str = "parties",

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import privet
-from privet import zoo
+from privet import suites, zoo
 from privet.compile import compile
-from privet.suites import gmw
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def test_exact_truncation_leaves_the_error_of_linear_layers(rounds: str, tmp_pat
 @pytest.mark.parametrize("rounds", ["linear", "log"])
 def test_traffic_is_what_the_formulas_say(rounds: str, tmp_path: Path) -> None:
     compiled = compile(zoo.build("m1", tmp_path))
-    forecast = gmw.forecast(gmw.plan(compiled.program.to_public_bytes(), rounds))
+    forecast = suites.forecast(suites.plan(compiled.program.to_public_bytes(), "gmw", rounds))
     result = privet.run(compiled, rounds=rounds)
     assert result.offline.bytes_client == forecast.offline_bytes_client
     assert result.offline.bytes_server == forecast.offline_bytes_server

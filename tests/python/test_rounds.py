@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from privet import Link
+from privet import Link, suites
 from privet.compile import compile
 from privet.errors import Misuse
 from privet.serve.client import _network
-from privet.suites import gmw
 
 DIGITS = Path(__file__).parents[2] / "zoo" / "models" / "digits-cnn.onnx"
 
@@ -33,24 +32,32 @@ def public() -> bytes:
 def test_the_link_decides_between_bytes_and_rounds(
     public: bytes, link: str | None, rounds: str
 ) -> None:
-    plans = gmw.plans(public, "auto")
+    plans = suites.plans(public, "gmw", "auto")
     assert list(plans) == ["linear", "log", "blocks"]
-    assert gmw.quickest(plans, Link(link) if link else None) == rounds
-    given = gmw.plans(public, "linear")
-    assert gmw.quickest(given, Link("wan")) == "linear"
+    assert suites.quickest(plans, Link(link) if link else None) == rounds
+    given = suites.plans(public, "gmw", "linear")
+    assert suites.quickest(given, Link("wan")) == "linear"
 
 
 def test_the_delay_is_that_of_the_formula(public: bytes) -> None:
-    forecast = gmw.forecast(gmw.plan(public, "log"))
+    forecast = suites.forecast(suites.plan(public, "gmw", "log"))
     bits = 8 * max(forecast.online_bytes_client, forecast.online_bytes_server)
-    assert gmw.online_delay(forecast, Link("0ms,1Mbit")) == pytest.approx(bits / 1e6)
-    fast = gmw.online_delay(forecast, Link("2ms,100Gbit"))
+    assert suites.online_delay(forecast, Link("0ms,1Mbit")) == pytest.approx(bits / 1e6)
+    fast = suites.online_delay(forecast, Link("2ms,100Gbit"))
     assert fast == pytest.approx(forecast.online_rounds * 1e-3, rel=1e-3)
 
 
 def test_an_unknown_depth_is_refused(public: bytes) -> None:
     with pytest.raises(Misuse, match="auto, linear, log, blocks"):
-        gmw.plans(public, "few")
+        suites.plans(public, "gmw", "few")
+
+
+def test_keys_leave_no_depth_to_choose(public: bytes) -> None:
+    ((depth, plan),) = suites.plans(public, "fss", "auto", link=Link("wan")).items()
+    assert depth is None
+    assert suites.forecast(plan).extension is None
+    with pytest.raises(Misuse, match="choice of suite gmw"):
+        suites.plans(public, "fss", "log")
 
 
 def test_a_measured_round_trip_stands_for_a_network() -> None:

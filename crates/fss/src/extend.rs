@@ -111,13 +111,13 @@ impl ExtendBounded {
         Self { input: Modulus::new(bits), output: Modulus::new(wide), offset: 0 }
     }
 
-    /// For signed values in `[-2^(bits-2), 2^(bits-2))`: one bit less than the ring holds.
+    /// For signed values in `(-2^(bits-2), 2^(bits-2)]`: one bit less than the ring holds.
     ///
     /// # Panics
     /// Unless `2 <= bits < wide <= 64`.
     pub fn signed(bits: u32, wide: u32) -> Self {
         assert!(bits >= 2, "a signed value and a bit of slack");
-        Self { offset: 1 << (bits - 2), ..Self::non_negative(bits, wide) }
+        Self { offset: (1 << (bits - 2)) - 1, ..Self::non_negative(bits, wide) }
     }
 
     /// Shares in Z_2^m of the value of `x`; `x`: this party's shares in Z_2^n. One round. A value out of bounds comes out

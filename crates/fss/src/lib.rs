@@ -8,7 +8,8 @@
 //! - [`point`]: distributed point functions and comparisons, evaluated over batches.
 //! - [`dcf`]: comparison functions with values in a [`group`].
 //! - [`Gate`]: what a dealer needs of every gate; [`Relu`], [`Sign`], [`Truncate`], [`Extend`], [`ExtendBounded`],
-//!   [`Select`], [`Lookup`], [`Spline`] are the gates, and [`max_pool`] is made of ReLUs.
+//!   [`Select`], [`Lookup`], [`Spline`] are the gates, and [`max_pool`] and
+//!   [`argmax()`] are made of them.
 //!
 //! A key for one party is a 16-byte seed and a body that is read once, front to back, so it may come from a file or a
 //! link. The client's body is the *words* of the gate, which both parties have; the server's has *corrections* behind
@@ -19,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod argmax;
 mod compared;
 pub mod dcf;
 mod error;
@@ -38,12 +40,13 @@ mod spline;
 mod streams;
 mod truncate;
 
+pub use argmax::argmax;
 pub use compared::{Choosing, Opening};
 pub use error::Error;
 pub use extend::{Extend, ExtendBounded, Extending};
 pub use gate::{Gate, KeyBytes, Seeds};
 pub use lookup::{Looking, Lookup, Reading};
-pub use max::{matches, max_pool};
+pub use max::max_pool;
 pub use party::{Party, Role};
 pub use relu::Relu;
 pub use select::{Select, Selecting};

@@ -1,28 +1,18 @@
 //! Maxima of groups, as a knockout tournament of `max(a, b) = b + relu(a - b)`: two rounds for each level.
 //!
-//! A level of the tournament is a batch of [`Relu`] with a key of its own: [`matches()`] says how many there are in each.
+//! A level of the tournament is a batch of [`Relu`] with a key of its own:
+//! [`privet_ring::tournament::matches`] says how many there are in each.
 
 use privet_prg::Prg;
 use privet_ring::Modulus;
 
 use crate::{Error, Party, Relu, Source};
 
-/// ReLUs in each level of the tournaments of groups with `sizes` members, first level first.
-pub fn matches(sizes: impl IntoIterator<Item = usize>) -> Vec<usize> {
-    let mut sizes: Vec<usize> = sizes.into_iter().collect();
-    let mut levels = Vec::new();
-    while sizes.iter().any(|size| *size > 1) {
-        levels.push(sizes.iter().map(|size| size / 2).sum());
-        sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
-    }
-    levels
-}
-
 /// Shares in Z_2^n of the maximum of each group; `x`: this party's shares, `groups`: indices into `x`, each group with at
 /// least one and differences below `2^(n-1)`.
 ///
 /// `seeds` gives this party's seed for each level in order, and `body` has the levels' bodies one behind the other, each
-/// dealt for `Relu::new(bits, bits)` and the number of [`matches()`] of its level. `2 ceil(log2 w)` rounds for groups of `w`.
+/// dealt for `Relu::new(bits, bits)` and the number of matches of its level. `2 ceil(log2 w)` rounds for groups of `w`.
 ///
 /// # Errors
 /// If the link or a key fails.

@@ -1,17 +1,9 @@
 //! ArgMax: a tournament that carries the index of each winner along.
 
 use privet_ring::Modulus;
+use privet_ring::tournament::Ties;
 
 use crate::{Error, Party, is_non_negative, mux_all};
-
-/// Which of several equal largest elements is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ties {
-    /// The one with the lowest index.
-    First,
-    /// The one with the highest index.
-    Last,
-}
 
 /// Shares in `index_ring` of the position of the largest element in each group; `groups`: this party's shares in
 /// `ring`, whose differences are below 2^(k-1). All groups have the same size.

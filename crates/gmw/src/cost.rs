@@ -5,6 +5,7 @@
 
 use privet_ot::Demand;
 use privet_ring::Modulus;
+use privet_ring::tournament::matches;
 
 use crate::Rounds;
 use crate::compare::BLOCK_BITS;
@@ -134,26 +135,15 @@ pub fn truncate_exactly(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost 
     carry(n, bits, rounds) + bit_product(n, ring - bits)
 }
 
-/// Number of pairs that meet at each level of tournaments between groups of these sizes.
-fn levels(sizes: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut sizes: Vec<usize> = sizes.collect();
-    let mut levels = Vec::new();
-    while sizes.iter().any(|&size| size > 1) {
-        levels.push(sizes.iter().map(|size| size / 2).sum());
-        sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
-    }
-    levels
-}
-
 /// [`crate::max_pool`] over groups of these sizes.
 pub fn max_pool(sizes: impl Iterator<Item = usize>, bits: u32, rounds: Rounds) -> Cost {
-    levels(sizes).into_iter().map(|pairs| relu(pairs, bits, rounds)).sum()
+    matches(sizes).into_iter().map(|pairs| relu(pairs, bits, rounds)).sum()
 }
 
 /// [`crate::argmax`] over `groups` groups of `size` values of `bits` bits, with positions of `index_bits` bits.
 pub fn argmax(groups: usize, size: usize, bits: u32, index_bits: u32, rounds: Rounds) -> Cost {
     let level = |pairs| is_non_negative(pairs, bits, rounds) + mux_all(pairs, &[bits, index_bits]);
-    levels(std::iter::repeat_n(size, groups)).into_iter().map(level).sum()
+    matches(std::iter::repeat_n(size, groups)).into_iter().map(level).sum()
 }
 
 /// [`crate::open_to_server`] of `n` values of `bits` bits.

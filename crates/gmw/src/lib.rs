@@ -26,7 +26,7 @@ mod relu;
 mod truncate;
 
 pub use and::{and, and_with_pairs, private_and};
-pub use argmax::{Ties, argmax};
+pub use argmax::argmax;
 pub use avgpool::sum_windows;
 pub use compare::{Rounds, carry};
 pub use error::Error;

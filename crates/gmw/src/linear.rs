@@ -3,9 +3,11 @@
 //! The online part of a linear layer is one opening to the server of the input behind the client's random mask
 //! (the split of Delphi): offline the parties got shares of `W r`; the server then adds `W (x - r)` in the clear.
 
+use privet_channel::Channel;
+use privet_ot::Role;
 use privet_ring::Modulus;
 
-use crate::{Error, Party};
+use crate::Error;
 
 /// The server learns `x - r`; `share`: this party's share of x, `[n]`; `mask`: the client's `r`, which the server does
 /// not have. The client gets nothing back.
@@ -15,18 +17,18 @@ use crate::{Error, Party};
 /// # Errors
 /// If the link fails.
 pub fn open_to_server(
-    party: &mut Party<'_>,
+    channel: &mut Channel,
     share: &[u64],
     mask: Option<&[u64]>,
     ring: Modulus,
 ) -> Result<Option<Vec<u64>>, Error> {
     match mask {
         Some(mask) => {
-            party.channel.send(&ring.pack(&ring.sub(share, mask)))?;
+            channel.send(&ring.pack(&ring.sub(share, mask)))?;
             Ok(None)
         }
         None => {
-            let masked = party.channel.recv(ring.packed_bytes(share.len()))?;
+            let masked = channel.recv(ring.packed_bytes(share.len()))?;
             Ok(Some(ring.add(share, &ring.unpack(&masked, share.len())?)))
         }
     }
@@ -38,11 +40,16 @@ pub fn open_to_server(
 ///
 /// # Errors
 /// If the link fails.
-pub fn open_to_client(party: &mut Party<'_>, share: &[u64], ring: Modulus) -> Result<Option<Vec<u64>>, Error> {
-    if party.is_server() {
-        party.channel.send(&ring.pack(share))?;
+pub fn open_to_client(
+    channel: &mut Channel,
+    role: Role,
+    share: &[u64],
+    ring: Modulus,
+) -> Result<Option<Vec<u64>>, Error> {
+    if role == Role::Server {
+        channel.send(&ring.pack(share))?;
         return Ok(None);
     }
-    let theirs = party.channel.recv(ring.packed_bytes(share.len()))?;
+    let theirs = channel.recv(ring.packed_bytes(share.len()))?;
     Ok(Some(ring.add(share, &ring.unpack(&theirs, share.len())?)))
 }

@@ -5,6 +5,7 @@
 //! sees many exact outputs for one input learns linear combinations of weights (`docs/protocols/truncate.md`). Putting
 //! it back costs a comparison of the low bits.
 
+use privet_ot::Role;
 use privet_ring::{Bits, Modulus};
 
 use crate::{Error, Party, bit_product, carry};
@@ -24,8 +25,8 @@ pub enum Truncation {
 /// On average the lost carry and the floor take one unit in the last place, which the server adds beforehand, so that
 /// errors of many truncations cancel instead of adding up. The top `bits` bits go too: [`crate::extend`] brings them
 /// back where a later step needs the wide ring.
-pub fn drop_low_bits(party: &Party<'_>, x: &[u64], bits: u32, ring: Modulus) -> Vec<u64> {
-    let unit = if party.is_server() { 1 << bits } else { 0 };
+pub fn drop_low_bits(role: Role, x: &[u64], bits: u32, ring: Modulus) -> Vec<u64> {
+    let unit = if role == Role::Server { 1 << bits } else { 0 };
     x.iter().map(|x| ring.reduce(x.wrapping_add(unit)) >> bits).collect()
 }
 

@@ -3,8 +3,9 @@
 mod pair;
 
 use pair::{half, own, prg, run, share, share_bits};
-use privet_gmw::{Error, Party, Rounds, Ties, cost};
+use privet_gmw::{Error, Party, Rounds, cost};
 use privet_ring::Modulus;
+use privet_ring::tournament::Ties;
 
 /// Runs `protocol` on exactly the demand of `expected` and compares the wire with the formula.
 fn check(expected: cost::Cost, rounds: Rounds, protocol: impl Fn(&mut Party<'_>) -> Result<(), Error> + Sync) {
@@ -65,11 +66,11 @@ fn formulas_hold_on_the_wire() {
             privet_gmw::extend(party, own(&x, party), Modulus::new(25), Modulus::new(37)).map(drop)
         });
         check(cost::open_to_client(n, 25), Rounds::Linear, |party| {
-            privet_gmw::open_to_client(party, own(&x, party), Modulus::new(25)).map(drop)
+            privet_gmw::open_to_client(party.channel, party.role, own(&x, party), Modulus::new(25)).map(drop)
         });
         check(cost::open_to_server(n, 25), Rounds::Linear, |party| {
             let mask = (!party.is_server()).then(|| vec![0; n]);
-            privet_gmw::open_to_server(party, own(&x, party), mask.as_deref(), Modulus::new(25)).map(drop)
+            privet_gmw::open_to_server(party.channel, own(&x, party), mask.as_deref(), Modulus::new(25)).map(drop)
         });
     }
 }

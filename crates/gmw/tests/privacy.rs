@@ -10,8 +10,9 @@ use std::collections::HashSet;
 
 use pair::{own, prg, run_over};
 use privet_channel::record::{self, Direction};
-use privet_gmw::{Error, Party, Rounds, Ties, cost};
+use privet_gmw::{Error, Party, Rounds, cost};
 use privet_ot::Demand;
+use privet_ring::tournament::Ties;
 use privet_ring::{Bits, Modulus};
 
 const N: usize = 4096;
@@ -146,7 +147,7 @@ fn an_opening_to_the_server_is_masked() {
             WIDE.reduce_all(&mut masks);
             transcript(&Demand::default(), Rounds::Linear, seed, |party| {
                 let mask = (!party.is_server()).then_some(masks.as_slice());
-                privet_gmw::open_to_server(party, &values(0, WIDE), mask, WIDE).map(drop)
+                privet_gmw::open_to_server(party.channel, &values(0, WIDE), mask, WIDE).map(drop)
             })
         })
         .collect();
@@ -167,7 +168,7 @@ fn a_missing_mask_is_caught() {
     let open = || {
         transcript(&Demand::default(), Rounds::Linear, 1, |party| {
             let mask = (!party.is_server()).then(|| own(&zero, party));
-            privet_gmw::open_to_server(party, own(&zero, party), mask, WIDE).map(drop)
+            privet_gmw::open_to_server(party.channel, own(&zero, party), mask, WIDE).map(drop)
         })
     };
     assert!(!balanced(&open()));

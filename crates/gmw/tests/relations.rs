@@ -3,7 +3,8 @@
 mod pair;
 
 use pair::{half, join, own, prg, run, share, share_bits};
-use privet_gmw::{Rounds, Ties, cost};
+use privet_gmw::{Rounds, cost};
+use privet_ring::tournament::Ties;
 use privet_ring::{Bits, Modulus};
 use proptest::prelude::*;
 
@@ -99,7 +100,7 @@ proptest! {
         let (wide, narrow, prg) = (Modulus::new(bits), Modulus::new(bits - drop), &mut prg(seed));
         let xs = share(&x, wide, prg);
         let out = run(&cost::extend(x.len(), bits - drop, bits).demand, Rounds::Linear, prg, |party| {
-            let short = privet_gmw::drop_low_bits(party, own(&xs, party), drop, wide);
+            let short = privet_gmw::drop_low_bits(party.role, own(&xs, party), drop, wide);
             privet_gmw::extend(party, &short, narrow, wide)
         });
         for (got, &x) in join(&out, wide).into_iter().zip(&x) {
@@ -190,8 +191,8 @@ fn openings_reach_one_party_only() {
     let mask = vec![11, 12, 13];
     let [client, server] = run(&Default::default(), Rounds::Linear, prg, |party| {
         let mask = (!party.is_server()).then_some(mask.as_slice());
-        let masked = privet_gmw::open_to_server(party, own(&xs, party), mask, ring)?;
-        Ok((masked, privet_gmw::open_to_client(party, own(&xs, party), ring)?))
+        let masked = privet_gmw::open_to_server(party.channel, own(&xs, party), mask, ring)?;
+        Ok((masked, privet_gmw::open_to_client(party.channel, party.role, own(&xs, party), ring)?))
     });
     let expected: Vec<u64> = x.iter().map(|&x| ring.reduce(x as u64)).collect();
     assert_eq!(client, (None, Some(expected.clone())));

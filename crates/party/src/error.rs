@@ -19,6 +19,9 @@ pub enum Error {
     /// Correlations could not be made or ran dry.
     #[error(transparent)]
     Correlations(privet_ot::Error),
+    /// Keys could not be made, stored or read.
+    #[error(transparent)]
+    Keys(privet_fss::Error),
     /// The program or its weights are not usable.
     #[error(transparent)]
     Program(#[from] privet_program::Error),
@@ -61,6 +64,16 @@ impl From<privet_gmw::Error> for Error {
             privet_gmw::Error::Channel(error) => Self::Channel(error),
             privet_gmw::Error::Correlations(error) => error.into(),
             privet_gmw::Error::PeerMisbehaved(error) => PeerMisbehaved::Message(error).into(),
+        }
+    }
+}
+
+impl From<privet_fss::Error> for Error {
+    fn from(error: privet_fss::Error) -> Self {
+        match error {
+            privet_fss::Error::Channel(error) => Self::Channel(error),
+            privet_fss::Error::PeerMisbehaved(error) => PeerMisbehaved::Message(error).into(),
+            other => Self::Keys(other),
         }
     }
 }

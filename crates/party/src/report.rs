@@ -72,6 +72,8 @@ pub struct LayerCost {
     pub bytes_received: u64,
     /// Times that this party turned to waiting for the other.
     pub rounds: u64,
+    /// Bytes of keys that this party used up, read from its store.
+    pub key_bytes: u64,
 }
 
 /// Cost of a job: the phase as a whole and its layers in order.
@@ -125,8 +127,16 @@ impl Recorder {
             bytes_sent: cost.bytes_sent,
             bytes_received: cost.bytes_received,
             rounds: cost.rounds,
+            key_bytes: 0,
         });
         Ok(result)
+    }
+
+    /// Books keys that the last layer used up.
+    pub(crate) fn used_keys(&mut self, bytes: u64) {
+        if let Some(layer) = self.layers.last_mut() {
+            layer.key_bytes = bytes;
+        }
     }
 
     pub(crate) fn finish(self, channel: &Channel) -> Report {

@@ -1,17 +1,23 @@
-//! Suite `gmw`: BFV pays the linear layers offline, Boolean sharing does the rest online (SecONNds, with Delphi's
-//! offline split of linear layers).
+//! The suites on additive shares: `gmw` and `fss`.
+//!
+//! Linear layers are paid offline on random masks (Delphi's split), by BFV or by a dealer. The rest runs online: in `gmw` by
+//! Boolean sharing (SecONNds), in `fss` by evaluating a dealer's keys (Orca, SIGMA).
 //!
 //! [`Plan`] turns a program into steps that both parties derive alike from its public half; [`prepare`] makes the
 //! [`Material`] that the steps will consume, [`infer`] runs them.
 //!
-//! Threat model: semi-honest parties, no third party. See `docs/protocols/gmw.md`.
+//! Threat model: semi-honest parties; where there is a dealer, it colludes with neither. See `docs/protocols/gmw.md` and
+//! `docs/protocols/fss.md`.
 
 mod dealt;
 mod evaluate;
 mod forecast;
 mod infer;
+mod keys;
+mod layers;
 mod material;
 mod memory;
+mod nonlinear;
 mod options;
 mod plan;
 mod prepare;
@@ -22,9 +28,10 @@ pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepar
 pub use forecast::{Forecast, LinearForecast};
 pub(crate) use infer::check_inputs;
 pub use infer::{infer_client, infer_server};
-pub use material::{ClientMaterial, ServerMaterial};
+pub use keys::Keys;
+pub use material::{ClientMaterial, Correlated, ServerMaterial};
 pub use memory::Memory;
-pub use options::{Correlations, Options};
+pub use options::{Correlations, Options, Suite};
 pub use plan::{Plan, Step};
 pub use prepare::{prepare_client, prepare_server};
 pub use privet_gmw::{Rounds, Truncation};

@@ -5,7 +5,7 @@
 //! store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -127,18 +127,25 @@ impl Store {
         Ok(store)
     }
 
-    /// Adds a piece, durably: when this returns, it survives a crash.
+    /// Begins a piece, which is written bit by bit and is nothing until it is published.
     ///
     /// # Errors
     /// [`StoreError::Spent`] if a piece of this name was ever claimed; [`StoreError::Io`].
-    pub fn put(&self, metadata: &Metadata, material: &[u8]) -> Result<(), StoreError> {
-        if self.spent().join(metadata.id.as_str()).exists() {
-            return Err(StoreError::Spent { id: metadata.id.clone() });
+    pub fn draft(&self, id: &MaterialId) -> Result<Draft, StoreError> {
+        if self.spent().join(id.as_str()).exists() {
+            return Err(StoreError::Spent { id: id.clone() });
         }
-        let header = serde_json::to_vec(metadata).expect("metadata is plain data");
-        self.write(&self.path(&metadata.id, "material"), material)?;
-        self.write(&self.path(&metadata.id, "json"), &header)?;
-        sync(&self.ready())
+        let path = self.path(id, "partial");
+        let file = create(&path).map_err(|error| io(&path, error))?;
+        Ok(Draft { store: self.clone(), id: id.clone(), file: Some(BufWriter::with_capacity(1 << 20, file)) })
+    }
+
+    /// Adds a piece, durably: when this returns, it survives a crash.
+    ///
+    /// # Errors
+    /// As [`Store::draft`] and [`Draft::finish`].
+    pub fn put(&self, metadata: &Metadata, material: &[u8]) -> Result<(), StoreError> {
+        self.draft(&metadata.id)?.finish(metadata, material)
     }
 
     /// The pieces that are ready, in order of their ids.
@@ -171,12 +178,12 @@ impl Store {
         Self::read_metadata(&self.path(id, "json"))?.ok_or_else(|| self.missing(id))
     }
 
-    /// Spends the piece `id` and returns it. After this returns, or fails later than its first step, no call will
-    /// ever return the piece again.
+    /// Spends the piece `id` and opens it for this one reading. After this returns, or fails later than its first step, no
+    /// call will ever return the piece again; its files are gone when the reader is.
     ///
     /// # Errors
     /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
-    pub fn claim(&self, id: &MaterialId) -> Result<Vec<u8>, StoreError> {
+    pub fn claim(&self, id: &MaterialId) -> Result<File, StoreError> {
         let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
         if !tombstone.exists() && !path.exists() {
             return Err(self.missing(id));
@@ -188,7 +195,7 @@ impl Store {
         }
         sync(&self.spent())?;
 
-        let material = fs::read(&path).map_err(|error| io(&path, error))?;
+        let material = File::open(&path).map_err(|error| io(&path, error))?;
         for path in [path, self.path(id, "json")] {
             fs::remove_file(&path).map_err(|error| io(&path, error))?;
         }
@@ -250,7 +257,7 @@ impl Store {
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         let partial = path.with_extension("partial");
         let written = (|| {
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
+            let mut file = create(&partial)?;
             file.write_all(bytes)?;
             file.sync_all()?;
             fs::rename(&partial, path)
@@ -273,6 +280,76 @@ impl Store {
     fn missing(&self, id: &MaterialId) -> StoreError {
         StoreError::Missing { id: id.clone(), store: self.root.display().to_string() }
     }
+}
+
+/// A piece that is being written; dropped unpublished, it leaves nothing.
+pub struct Draft {
+    store: Store,
+    id: MaterialId,
+    /// None once it is published.
+    file: Option<BufWriter<File>>,
+}
+
+impl Draft {
+    /// Writes the last bytes and publishes the piece.
+    ///
+    /// # Errors
+    /// As [`Draft::publish`].
+    pub fn finish(mut self, metadata: &Metadata, last: &[u8]) -> Result<(), StoreError> {
+        self.write_all(last).map_err(|error| io(&self.partial(), error))?;
+        self.publish(metadata)
+    }
+
+    /// Makes the piece ready, durably: when this returns, it survives a crash.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`]; the piece is then lost.
+    ///
+    /// # Panics
+    /// If `metadata` is another piece's.
+    pub fn publish(mut self, metadata: &Metadata) -> Result<(), StoreError> {
+        assert_eq!(metadata.id, self.id, "the piece that was drafted");
+        let (store, partial) = (self.store.clone(), self.partial());
+        let path = store.path(&self.id, "material");
+        let file = self.file.take().expect("published once");
+        let written = file.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
+        written.and_then(|()| fs::rename(&partial, &path)).map_err(|error| io(&path, error))?;
+        let header = serde_json::to_vec(metadata).expect("metadata is plain data");
+        store.write(&store.path(&self.id, "json"), &header)?;
+        sync(&store.ready())
+    }
+
+    fn partial(&self) -> PathBuf {
+        self.store.path(&self.id, "partial")
+    }
+
+    fn writer(&mut self) -> &mut BufWriter<File> {
+        self.file.as_mut().expect("not published yet")
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.writer().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.writer().flush()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            // Nothing refers to the file; what cannot be removed now is overwritten or found by its name.
+            let _ = fs::remove_file(self.partial());
+        }
+    }
+}
+
+/// A new file that its owner alone may read.
+fn create(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 fn sync(directory: &Path) -> Result<(), StoreError> {
@@ -304,12 +381,35 @@ mod tests {
         let first = piece(1);
         store.put(&first, b"secret").unwrap();
         assert_eq!(store.list().unwrap(), std::slice::from_ref(&first));
-        assert_eq!(store.claim(&first.id).unwrap(), b"secret");
+        assert_eq!(std::io::read_to_string(store.claim(&first.id).unwrap()).unwrap(), "secret");
         assert!(matches!(store.claim(&first.id), Err(StoreError::Spent { .. })));
         assert!(matches!(store.metadata(&first.id), Err(StoreError::Spent { .. })));
         assert!(matches!(store.put(&first, b"secret"), Err(StoreError::Spent { .. })));
         assert_eq!(store.list().unwrap(), []);
         assert!(matches!(store.claim(&piece(2).id), Err(StoreError::Missing { .. })));
+    }
+
+    #[test]
+    fn a_draft_is_nothing_until_it_is_published() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let first = piece(1);
+        let files = || fs::read_dir(store.ready()).unwrap().count();
+        let mut draft = store.draft(&first.id).unwrap();
+        draft.write_all(b"half").unwrap();
+        assert_eq!(store.list().unwrap(), []);
+        assert!(matches!(store.claim(&first.id), Err(StoreError::Missing { .. })));
+        assert_eq!(files(), 1);
+        drop(draft);
+        assert_eq!(files(), 0);
+
+        let mut draft = store.draft(&first.id).unwrap();
+        draft.write_all(b"se").unwrap();
+        draft.write_all(b"cret").unwrap();
+        draft.publish(&first).unwrap();
+        assert_eq!(std::io::read_to_string(store.claim(&first.id).unwrap()).unwrap(), "secret");
+        assert_eq!(files(), 0);
+        assert!(matches!(store.draft(&first.id), Err(StoreError::Spent { .. })));
     }
 
     #[test]

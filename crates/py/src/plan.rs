@@ -1,4 +1,4 @@
-//! `Plan`: a program's public half, planned for suite `gmw`.
+//! `Plan`: a program's public half, planned for a suite.
 
 use privet_party::sharing;
 use privet_program::Program;
@@ -11,24 +11,35 @@ use crate::link::Link;
 #[pyclass(frozen)]
 pub(crate) struct Plan(pub(crate) sharing::Plan);
 
-fn options(rounds: &str, truncation: &str, correlations: &str) -> Result<sharing::Options, Failure> {
-    let rounds = match rounds {
-        "linear" => sharing::Rounds::Linear,
-        "log" => sharing::Rounds::Log,
-        "blocks" => sharing::Rounds::Blocks,
-        other => return Err(misuse(format!("rounds are \"linear\", \"log\" or \"blocks\", not {other:?}"))),
+fn options(suite: &str, rounds: &str, truncation: &str, correlations: &str) -> Result<sharing::Options, Failure> {
+    let suite = match suite {
+        "gmw" => sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations)? },
+        "fss" => sharing::Suite::Fss,
+        other => return Err(misuse(format!("suites are \"gmw\" and \"fss\", not {other:?}"))),
     };
     let truncation = match truncation {
         "one-bit" => sharing::Truncation::OneBit,
         "exact" => sharing::Truncation::Exact,
         other => return Err(misuse(format!("truncation is \"one-bit\" or \"exact\", not {other:?}"))),
     };
-    let correlations = match correlations {
+    Ok(sharing::Options { suite, truncation })
+}
+
+fn depth(rounds: &str) -> Result<sharing::Rounds, Failure> {
+    Ok(match rounds {
+        "linear" => sharing::Rounds::Linear,
+        "log" => sharing::Rounds::Log,
+        "blocks" => sharing::Rounds::Blocks,
+        other => return Err(misuse(format!("rounds are \"linear\", \"log\" or \"blocks\", not {other:?}"))),
+    })
+}
+
+fn source(correlations: &str) -> Result<sharing::Correlations, Failure> {
+    Ok(match correlations {
         "parties" => sharing::Correlations::Made,
         "dealer" => sharing::Correlations::Dealt,
         other => return Err(misuse(format!("correlations come from \"parties\" or \"dealer\", not {other:?}"))),
-    };
-    Ok(sharing::Options { rounds, truncation, correlations })
+    })
 }
 
 fn misuse(problem: String) -> Failure {
@@ -37,19 +48,20 @@ fn misuse(problem: String) -> Failure {
 
 #[pymethods]
 impl Plan {
-    /// `public`: the public half's bytes; `rounds`: `linear`, `log` or `blocks`; `truncation`: `one-bit` or `exact`;
-    /// `correlations`: from the `parties` themselves or a `dealer`; `link`: what material is made over, else a local
-    /// network.
+    /// `public`: the public half's bytes; `suite`: `gmw` or `fss`; `truncation`: `one-bit` or `exact`; `link`: what material
+    /// is made over, else a local network. For `gmw` alone, `rounds`: `linear`, `log` or `blocks`; `correlations`: from the
+    /// `parties` themselves or a `dealer`.
     #[new]
-    #[pyo3(signature = (public, rounds, truncation, correlations="parties", link=None))]
+    #[pyo3(signature = (public, suite, rounds, truncation, correlations="parties", link=None))]
     fn new(
         public: &[u8],
+        suite: &str,
         rounds: &str,
         truncation: &str,
         correlations: &str,
         link: Option<&Link>,
     ) -> Result<Self, Failure> {
-        let plan = sharing::Plan::new(Program::parse(public)?, options(rounds, truncation, correlations)?)?;
+        let plan = sharing::Plan::new(Program::parse(public)?, options(suite, rounds, truncation, correlations)?)?;
         Ok(Self(match link {
             Some(link) => plan.over(link.0),
             None => plan,

@@ -10,6 +10,7 @@ pub mod linear;
 mod modulus;
 pub mod planes;
 pub mod select;
+pub mod tournament;
 pub mod window;
 
 pub use bits::{Bits, WrongLength};

@@ -10,17 +10,19 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from privet import suites
 from privet.cli import options, show
 from privet.cli.failures import exit_code
 from privet.compile import Compiled, compile
 from privet.errors import ModelError, UnsupportedModel
 from privet.graph import load_model
 from privet.serve import Link
-from privet.suites import SUITES, gmw
+from privet.suites import SUITES
 
 
 def inspect(
     model: options.Model,
+    suite: options.Suite = "gmw",
     bits: options.Bits = 37,
     scale: options.Scale = 12,
     rounds: options.Rounds = "auto",
@@ -41,17 +43,22 @@ def inspect(
     ]
     try:
         compiled = compile(model, bits=bits, scale=scale, input_range=input_range)
-        plans = gmw.plans(
-            compiled.program.to_public_bytes(), rounds, truncation, correlations, shaped
+        plans = suites.plans(
+            compiled.program.to_public_bytes(), suite, rounds, truncation, correlations, shaped
         )
     except ModelError as error:
         _refused(nodes, error, as_json)
         raise typer.Exit(exit_code(error)) from error
-    depth = gmw.quickest(plans, shaped)
-    forecast = gmw.forecast(plans[depth])
-    delay = gmw.online_delay(forecast, shaped) if shaped else None
+    depth = suites.quickest(plans, shaped)
+    forecast = suites.forecast(plans[depth])
+    delay = suites.online_delay(forecast, shaped) if shaped else None
     if as_json:
-        fields = {"rounds": depth, "link": show.link_fields(shaped), "online_delay": delay}
+        fields = {
+            "suite": suite,
+            "rounds": depth,
+            "link": show.link_fields(shaped),
+            "online_delay": delay,
+        }
         typer.echo(json.dumps(_as_object(compiled, nodes, forecast) | fields))
         return
     console = show.make_console()
@@ -75,7 +82,7 @@ def _operations(compiled: Compiled) -> list[dict[str, Any]]:
 
 
 def _as_object(
-    compiled: Compiled, nodes: list[dict[str, str]], forecast: gmw.Forecast
+    compiled: Compiled, nodes: list[dict[str, str]], forecast: suites.Forecast
 ) -> dict[str, Any]:
     program = compiled.program
     return {
@@ -117,7 +124,7 @@ def _refused(nodes: list[dict[str, str]], error: ModelError, as_json: bool) -> N
     console.print(f"[bold red]{error}[/]", soft_wrap=True)
 
 
-def _show(console: Console, compiled: Compiled, forecast: gmw.Forecast, linear: bool) -> None:
+def _show(console: Console, compiled: Compiled, forecast: suites.Forecast, linear: bool) -> None:
     program = compiled.program
     console.print(
         f"[bold]{program.model}[/]: ring of {program.ring_bits} bits, scale {program.scale_bits}, "

@@ -10,7 +10,13 @@ import typer
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL.onnx", help="The model.", exists=True, dir_okay=False)
 ]
-Suite = Annotated[str, typer.Option(help="How the data is protected: gmw.")]
+Suite = Annotated[
+    str,
+    typer.Option(
+        help="How the data is protected: `gmw` by the two parties alone, `fss` with keys from a "
+        "dealer that must collude with neither."
+    ),
+]
 Bits = Annotated[int, typer.Option(help="Width of the ring, 16 to 50 bits.")]
 Scale = Annotated[int, typer.Option(help="Fractional bits of inputs and weights, 4 to 20.")]
 Rounds = Annotated[

@@ -120,8 +120,9 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
         "from the fixed-point reference."
     )
     rounds = show.rounds(result.rounds, result.link, chosen)
+    made = "material" if result.suite == "fss" else "correlations"
     console.print(
-        f"Suite {result.suite}, {rounds}, {result.truncation} truncation, correlations by "
+        f"Suite {result.suite}, {rounds}, {result.truncation} truncation, {made} by "
         f"{result.extension or 'a dealer'}, program "
         f"{result.program_hash[:16]}; {'two' if result.dealer is None else 'three'} processes over "
         "TLS on this machine."

@@ -88,9 +88,12 @@ def layers(console: Console, steps: Sequence[LayerCost]) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("phase", "layer", "step"):
         table.add_column(title)
-    for title in ("ms", "client sends", "server sends", "rounds"):
+    dealt = any(step.bytes_dealer or step.bytes_keys for step in steps)
+    keys = ("dealer sends", "keys read") if dealt else ()
+    for title in ("ms", "client sends", "server sends", *keys, "rounds"):
         table.add_column(title, justify="right")
     for step in steps:
+        sizes = (step.bytes_dealer, step.bytes_keys) if dealt else ()
         table.add_row(
             step.phase,
             step.name,
@@ -98,14 +101,15 @@ def layers(console: Console, steps: Sequence[LayerCost]) -> None:
             f"{1000 * step.seconds:.2f}",
             size(step.bytes_client),
             size(step.bytes_server),
+            *map(size, sizes),
             str(step.rounds),
         )
     console.print(table)
 
 
-def rounds(depth: str, link: Link | None, chosen: bool) -> str:
+def rounds(depth: str | None, link: Link | None, chosen: bool) -> str:
     """The depth of comparisons, whether it was chosen here, and the shaped link if there is one."""
-    text = f"{depth} rounds" + (" (chosen)" if chosen else "")
+    text = f"{depth} rounds" + (" (chosen)" if chosen else "") if depth else "by keys"
     return text if link is None else f"{text} over a link of {_link(link)}"
 
 

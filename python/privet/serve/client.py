@@ -12,7 +12,7 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from privet import _native
+from privet import _native, suites
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.executor import decode_output, encode_input
 from privet.executor.codec import Inputs
@@ -21,7 +21,6 @@ from privet.serve.costs import LayerCost, PhaseCost, read_report
 from privet.serve.credentials import Credentials
 from privet.serve.dealer import TRUST, dialer
 from privet.serve.memory import parse_size
-from privet.suites import check_suite, gmw
 
 Link = _native.Link
 
@@ -54,15 +53,18 @@ class Client:
     `state` is a directory that keeps material between sessions. `program_hash` is the program
     that the client expects; without it, the client takes the one that the server describes.
 
-    `link` (`lan`, `wan`, or round-trip time and bandwidth such as `20ms,100Mbit`) makes the
-    connection that slow in both directions, for real. `rounds` is the depth of comparisons:
-    `linear` or `log`, or `auto` for the one that is quicker over the link by formula. Without
-    `link`, `auto` prefers a depth that material is ready for, then goes by the network's measured
-    round trip; on one machine it is `linear`. The attribute `rounds` tells the choice, `extension`
-    which OT extension suits the same link for making material, `forecast` what it will all take.
+    `suite` is `gmw`, for the two parties alone, or `fss`, whose keys come from a dealer.
 
-    `correlations="dealer"` has material made by the dealer at `dealer` (`HOST:PORT`), whom the
-    server must use as well: cheaper, but the dealer must collude with neither party.
+    `link` (`lan`, `wan`, or round-trip time and bandwidth such as `20ms,100Mbit`) makes the
+    connection that slow in both directions, for real. `rounds` is the depth of comparisons in
+    `gmw`: `linear`, `log`, `blocks`, or `auto` for the one that is quicker over the link.
+    Without `link`, `auto` prefers a depth that material is ready for, then goes by the
+    network's measured round trip; on one machine it is `linear`. The attribute `rounds` tells
+    the choice, `extension` which OT extension suits the same link for making material,
+    `forecast` what it will all take.
+
+    `correlations="dealer"` has the material of `gmw` made by the dealer at `dealer` (`HOST:PORT`),
+    whom the server must use as well; it must collude with neither party. Suite `fss` needs it.
 
     `memory` (bytes, or such as `2GB`) refuses a program for which this process would take more.
 
@@ -84,7 +86,7 @@ class Client:
         model: str | None = None,
         program_hash: str | None = None,
         suite: str = "gmw",
-        rounds: str = gmw.AUTO,
+        rounds: str = suites.AUTO,
         truncation: str = "one-bit",
         correlations: str = "parties",
         dealer: str | None = None,
@@ -93,9 +95,10 @@ class Client:
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
-        check_suite(suite)
+        suites.check_suite(suite)
         limit = parse_size(memory)
-        if correlations == "dealer" and dealer is None:
+        self._dealt = suites.is_dealt(suite, correlations)
+        if self._dealt and dealer is None:
             raise Misuse("dealt material needs a dealer: say where it listens, HOST:PORT")
         native = credentials.native
         self.link = Link(link) if isinstance(link, str) else link
@@ -106,17 +109,17 @@ class Client:
         way = dialer(dealer, credentials, timeout, self.link)
         self._session = _native.Client(connection, str(Path(state) / "client"), way)
         self.suite = suite
-        self.correlations = correlations
+        self.correlations = "dealer" if self._dealt else "parties"
         self.server_fingerprint = connection.peer
         self._costs: dict[str, tuple[PhaseCost, tuple[LayerCost, ...]]] = {}
         try:
             public = self._session.describe(model)
             self.program = Program.from_public_bytes(public)
             network = self.link or _network(connection.rtt)
-            plans = gmw.plans(public, rounds, truncation, correlations, network)
+            plans = suites.plans(public, suite, rounds, truncation, correlations, network)
             self.rounds = self._choose(plans, network)
             self._plan = plans[self.rounds]
-            self.forecast = gmw.forecast(self._plan)
+            self.forecast = suites.forecast(self._plan)
             if limit is not None:
                 self._plan.check_client_memory(limit)
             if program_hash is not None and program_hash != self._plan.program_hash:
@@ -128,12 +131,12 @@ class Client:
             self._leave()
             raise
 
-    def _choose(self, plans: dict[str, _native.Plan], network: Link | None) -> str:
+    def _choose(self, plans: dict[str | None, _native.Plan], network: Link | None) -> str | None:
         """The depth to use: by the shaped link, else by what is ready, else by the network."""
         if self.link is not None:
-            return gmw.quickest(plans, self.link)
+            return suites.quickest(plans, self.link)
         stocked = {depth: plan for depth, plan in plans.items() if self._session.ready(plan)}
-        return gmw.quickest(stocked or plans, network)
+        return suites.quickest(stocked or plans, network)
 
     @property
     def extension(self) -> str | None:
@@ -143,7 +146,7 @@ class Client:
     @property
     def trust(self) -> str | None:
         """What results rest on beyond the two parties; None where they need nobody else."""
-        return TRUST if self.correlations == "dealer" else None
+        return TRUST if self._dealt else None
 
     @property
     def program_hash(self) -> str:

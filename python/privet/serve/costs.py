@@ -59,7 +59,10 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class LayerCost:
-    """Cost of one step of a phase; `name` is the ONNX node, `operator` what was done for it."""
+    """Cost of one step of a phase; `name` is the ONNX node, `operator` what was done for it.
+
+    `bytes_keys` are the bytes of keys that it read from the store of the party that measured.
+    """
 
     name: str
     operator: str
@@ -69,6 +72,7 @@ class LayerCost:
     bytes_server: int
     rounds: int
     bytes_dealer: int = 0
+    bytes_keys: int = 0
 
 
 def read_report(text: str, *, by_server: bool = False) -> tuple[PhaseCost, tuple[LayerCost, ...]]:
@@ -88,6 +92,7 @@ def read_report(text: str, *, by_server: bool = False) -> tuple[PhaseCost, tuple
             phase=layer["phase"],
             seconds=layer["seconds"],
             rounds=layer["rounds"],
+            bytes_keys=layer["key_bytes"],
             **_traffic(layer, by_server, dealt),
         )
         for layer in report["layers"]

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from privet import errors, keys
+from privet import errors, keys, suites
 from privet.compile import Compiled, compile
 from privet.errors import LinkError, PrivetError
 from privet.executor import decode_output, execute
@@ -27,7 +27,6 @@ from privet.graph import ModelSource
 from privet.serve.client import Link, Progress
 from privet.serve.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.serve.memory import parse_size
-from privet.suites import check_suite, gmw
 
 Array = npt.NDArray[np.generic]
 
@@ -36,7 +35,8 @@ Array = npt.NDArray[np.generic]
 class Run:
     """A private inference beside its two references.
 
-    `rounds` is the depth of comparisons, as it was given or chosen, `extension` the OT extension
+    `rounds` is the depth of comparisons, as it was given or chosen (None in a suite without the
+    choice), `extension` the OT extension
     that suited the link (None with a dealer); `link` what the connection was
     shaped to. `correlations` tells who made the material; if a dealer did, `dealer` is its cost and
     `trust` what the result rests on beyond the two parties.
@@ -51,7 +51,7 @@ class Run:
 
     model: str
     suite: str
-    rounds: str
+    rounds: str | None
     extension: str | None
     truncation: str
     correlations: str
@@ -78,7 +78,7 @@ def run(
     suite: str = "gmw",
     bits: int = 37,
     scale: int = 12,
-    rounds: str = gmw.AUTO,
+    rounds: str = suites.AUTO,
     truncation: str = "one-bit",
     correlations: str = "parties",
     link: Link | str | None = None,
@@ -92,16 +92,18 @@ def run(
 
     `inputs` are real arrays by name or in order; without them, random ones. The fixed-point ranges
     are measured on `calibration`, or on random inputs, and on `inputs` as well, so that this call
-    works on the model at hand; a real server has only its own calibration inputs.
+    works on the model at hand; a real server has only its own calibration inputs. `suite` is `gmw`
+    or `fss`, as `Client` says.
 
     `link` delays both directions and limits their bandwidth for real, as `Client` says; with
-    `rounds="auto"` the depth of comparisons follows from it. `correlations="dealer"` has a third
-    process deal the material. `memory` limits each party's process, as `Server` and `Client` say.
+    `rounds="auto"` the depth of comparisons follows from it. With `suite="fss"` or
+    `correlations="dealer"` a third process deals the material. `memory` limits each
+    party's process, as `Server` and `Client` say.
 
     # Errors
     Those of `privet.compile`; `InputError`; `PeerError` if a party fails.
     """
-    check_suite(suite)
+    suites.check_suite(suite)
     link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
         compiled = _compile(model, inputs, bits, scale, calibration, input_range)
@@ -208,7 +210,7 @@ def _processes(
     common: dict[str, Any] = {"keys": str(folder / "keys"), **limits}
     with ExitStack() as running:
         dealer = None
-        if options["correlations"] == "dealer":
+        if suites.is_dealt(options["suite"], options["correlations"]):
             dealer = running.enter_context(_party(folder, {"role": "dealer", **common}))
             common["dealer"] = f"127.0.0.1:{_await(dealer, 'listening')['port']}"
         job = {
@@ -252,7 +254,7 @@ def _processes(
         )
         for party, needs in zip(starts, result["needs"], strict=True)
     }
-    found = {key: result[key] for key in ("rounds", "extension", "trust")}
+    found = {key: result[key] for key in ("rounds", "extension", "correlations", "trust")}
     found |= {"dealer": dealt, "memory": memory}
     return integers, {**found, "offline": phases[0], "online": phases[1], "layers": layers}
 

@@ -82,6 +82,7 @@ def query(job: dict[str, Any]) -> None:
     _say(
         "result",
         rounds=client.rounds,
+        correlations=client.correlations,
         extension=client.extension,
         memory=before,
         needs=[client.forecast.memory_bytes_client, client.forecast.memory_bytes_server],

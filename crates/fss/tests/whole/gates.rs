@@ -1,9 +1,10 @@
 //! Gates over a channel: every value under every mask on small rings, and laws on wide ones.
 
 use privet_fss::{
-    Error, Extend, ExtendBounded, Gate, KeyBytes, Relu, Role, Seeds, Select, Sign, Stream, Truncate, matches, max_pool,
+    Error, Extend, ExtendBounded, Gate, KeyBytes, Relu, Role, Seeds, Select, Sign, Stream, Truncate, argmax, max_pool,
 };
 use privet_prg::{Prg, Seed};
+use privet_ring::tournament::{Ties, matches};
 use privet_ring::{Bits, Modulus};
 use proptest::prelude::*;
 
@@ -53,7 +54,7 @@ fn check_extend_bounded(bits: u32, wide: u32, values: &[u64], seed: u64) {
     let (ring, output) = (Modulus::new(bits), Modulus::new(wide));
     let mut gates = vec![(ExtendBounded::non_negative(bits, wide), 0)];
     if bits >= 2 {
-        gates.push((ExtendBounded::signed(bits, wide), -(1 << (bits - 2))));
+        gates.push((ExtendBounded::signed(bits, wide), 1 - (1 << (bits - 2))));
     }
     for (gate, lowest) in gates {
         let signed: Vec<i64> = values.iter().map(|x| lowest + (x & (ring.mask() >> 1)) as i64).collect();
@@ -185,16 +186,8 @@ proptest! {
 
         let levels = matches(sizes.iter().copied());
         prop_assert_eq!(levels.iter().sum::<usize>(), sizes.iter().map(|size| size - 1).sum::<usize>());
-        let (mut bodies, masters) = ([Vec::new(), Vec::new()], [1, 2].map(Seed::from_block));
-        let mut streams = masters.each_ref().map(Prg::from_seed);
-        for count in &levels {
-            let seeds = Seeds { client: streams[0].seed(), server: streams[1].seed() };
-            let mut dealt = Vec::new();
-            let corrections = Relu::new(bits, bits).deal(*count, &seeds, &mut dealt).expect("dealt");
-            bodies[0].extend(&dealt);
-            bodies[1].extend(dealt);
-            bodies[1].extend(corrections);
-        }
+        let relu = Relu::new(bits, bits);
+        let (masters, bodies) = deal_all(levels.iter().map(|&count| (&relu as &dyn Gate, count)));
         let [client, server] = share(&values, ring, &mut prg);
         let results = both([(&masters[0], &bodies[0], client), (&masters[1], &bodies[1], server)], |party, (seed, body, x)| {
             max_pool(party, bits, &mut Prg::from_seed(seed), &mut &body[..], &x, &groups)
@@ -206,6 +199,50 @@ proptest! {
             .collect();
         prop_assert_eq!(ring.add(&results[0].0, &results[1].0), expected);
     }
+
+    #[test]
+    fn winners_are_where_the_largest_elements_are(
+        bits in 3_u32..=64, words in prop::collection::vec(0_u64..4, 1..40), size in 1_usize..12, last: bool, seed: u64,
+    ) {
+        let (ring, index_ring) = (Modulus::new(bits), Modulus::new(37));
+        let groups: Vec<&[u64]> = words.chunks_exact(size).collect();
+        let ties = if last { Ties::Last } else { Ties::First };
+        let levels = matches(groups.iter().map(|group| group.len()));
+        let (sign, select, select_index) = (Sign::new(bits), Select::new(bits), Select::new(37));
+        let gates = levels.iter().flat_map(|&count| [&sign as &dyn Gate, &select, &select_index].map(|gate| (gate, count)));
+        let (masters, bodies) = deal_all(gates);
+        let values: Vec<u64> = words.iter().map(|word| ring.reduce(word.wrapping_sub(2))).collect();
+        let [client, server] = share(&values, ring, &mut prg(seed));
+        let results = both([(&masters[0], &bodies[0], client), (&masters[1], &bodies[1], server)], |party, (seed, body, x)| {
+            let (mut body, x) = (&body[..], x.chunks_exact(size).map(<[u64]>::to_vec).collect::<Vec<_>>());
+            let found = argmax(party, &mut Prg::from_seed(seed), &mut body, &x, ties, [ring, index_ring])?;
+            assert!(body.is_empty(), "{} bytes of the key are left", body.len());
+            Ok(found)
+        });
+        prop_assert_eq!(results[0].1.rounds as usize, 2 * levels.len());
+        // Values were lowered by 2, so signed order is that of the words.
+        let place = |group: &&[u64]| {
+            let most = group.iter().max().expect("a member");
+            let mut places = group.iter().enumerate().filter(|(_, x)| *x == most).map(|(i, _)| i as u64);
+            if last { places.next_back() } else { places.next() }.expect("a place")
+        };
+        prop_assert_eq!(index_ring.add(&results[0].0, &results[1].0), groups.iter().map(place).collect::<Vec<_>>());
+    }
+}
+
+/// Deals one batch after the other; both parties' master seeds and bodies.
+fn deal_all<'a>(gates: impl Iterator<Item = (&'a dyn Gate, usize)>) -> ([Seed; 2], [Vec<u8>; 2]) {
+    let (mut bodies, masters) = ([Vec::new(), Vec::new()], [1, 2].map(Seed::from_block));
+    let mut streams = masters.each_ref().map(Prg::from_seed);
+    for (gate, count) in gates {
+        let seeds = Seeds { client: streams[0].seed(), server: streams[1].seed() };
+        let mut dealt = Vec::new();
+        let corrections = gate.deal(count, &seeds, &mut dealt).expect("dealt");
+        bodies[0].extend(&dealt);
+        bodies[1].extend(dealt);
+        bodies[1].extend(corrections);
+    }
+    (masters, bodies)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use privet_program::Program;
 use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
-use crate::sharing::{self, ClientMaterial, Correlations, Plan};
+use crate::sharing::{self, ClientMaterial, Plan};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError};
 
 /// A session with a server.
@@ -55,10 +55,10 @@ impl Client {
     /// [`Error::Misuse`] if the plan wants a dealer and the session has none; if the server or the dealer refuses, a link
     /// fails or the store does. Nothing is kept then.
     pub fn prepare(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<(MaterialId, Report), Error> {
-        let dealer = match (plan.options().correlations, &self.dealer) {
-            (Correlations::Made, _) => None,
-            (Correlations::Dealt, Some(connect)) => Some(connect.clone()),
-            (Correlations::Dealt, None) => {
+        let dealer = match (plan.is_dealt(), &self.dealer) {
+            (false, _) => None,
+            (true, Some(connect)) => Some(connect.clone()),
+            (true, None) => {
                 return Err(Error::Misuse("this plan's material is dealt: say where the dealer is".into()));
             }
         };
@@ -66,25 +66,26 @@ impl Client {
             let hidden = dealer.as_ref().map(|_| client.hidden_weights(plan)).transpose()?;
             let mut nonce = [0; 16];
             Prg::from_os()?.fill(&mut nonce);
-            let (program, suite) = (plan.program().hash().to_string(), plan.options().suite());
+            let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
             let extension = plan.extension().name().to_owned();
             let request = Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce };
             messages::send(&mut client.channel, &request)?;
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 
             let id = messages::material_id(&nonce, &accepted.nonce);
+            let mut draft = client.store.draft(&id)?;
             let (material, report) = match (dealer, hidden) {
                 (Some(connect), Some(mut hidden)) => {
                     let mut dealer = connect()?;
                     dealer::ask_as_client(&mut dealer, plan, &id, client.server())?;
-                    sharing::prepare_client_dealt(&mut dealer, plan, &mut hidden, observer)?
+                    sharing::prepare_client_dealt(&mut dealer, plan, &mut hidden, &mut draft, observer)?
                 }
                 _ => sharing::prepare_client(&mut client.channel, plan, observer)?,
             };
             let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer: client.server() };
             // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
-            client.store.put(&metadata, &material.to_bytes(plan))?;
+            draft.finish(&metadata, &material.head(plan))?;
             Ok((id, report))
         })
     }
@@ -100,7 +101,7 @@ impl Client {
     fn fits(&self, piece: &Metadata, plan: &Plan) -> bool {
         piece.role == "client"
             && piece.program == plan.program().hash().to_string()
-            && piece.suite == plan.options().suite()
+            && piece.suite == plan.options().name()
             && piece.peer == self.server()
     }
 
@@ -140,7 +141,7 @@ impl Client {
         if !self.fits(&self.store.metadata(id)?, plan) {
             return Err(StoreError::Unfit { id: id.clone() }.into());
         }
-        let material = ClientMaterial::from_bytes(&self.store.claim(id)?, plan)?;
+        let material = ClientMaterial::read(self.store.claim(id)?, plan)?;
         self.guarded(|client| {
             let request = Request::Infer { program: plan.program().hash().to_string(), material: id.clone() };
             messages::send(&mut client.channel, &request)?;

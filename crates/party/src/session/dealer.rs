@@ -9,7 +9,7 @@ use privet_program::Program;
 use serde::{Deserialize, Serialize};
 
 use super::messages;
-use crate::sharing::{self, Correlations, Options, Plan};
+use crate::sharing::{self, Options, Plan};
 use crate::{Error, MaterialId, PeerMisbehaved, memory};
 
 /// Opens a link to the dealer; a party calls it for each deal.
@@ -56,7 +56,7 @@ pub(super) fn ask_as_server(
 
 fn ask(dealer: &mut Channel, half: Half, plan: &Plan, id: &MaterialId, other: String) -> Result<(), Error> {
     messages::greet(dealer)?;
-    let (program, suite) = (plan.program().hash().to_string(), plan.options().suite());
+    let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
     messages::send(dealer, &Ask { half, material: id.clone(), other, program, suite })
 }
 
@@ -198,8 +198,7 @@ impl Dealer {
         if program.hash().to_string() != client.ask.program {
             return Err(request("the public half does not have the hash that was asked for".into()));
         }
-        let options =
-            Options::from_suite(&client.ask.suite).filter(|options| options.correlations == Correlations::Dealt);
+        let options = Options::from_name(&client.ask.suite).filter(|options| options.is_dealt());
         let options = options.ok_or_else(|| request(format!("nothing is dealt for suite {:?}", client.ask.suite)))?;
         let plan = Plan::new(program, options)?;
         let bytes = sharing::dealt_bytes(&plan);

@@ -14,7 +14,7 @@ use super::budget::{Budget, Promise};
 use super::dealer::{self, Connect};
 use super::hidden;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
-use crate::sharing::{self, Correlations, Memory, Model, Options, Plan, Rounds, ServerMaterial, WeightMask};
+use crate::sharing::{self, Memory, Model, Options, Plan, Rounds, ServerMaterial, WeightMask};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
@@ -43,7 +43,10 @@ impl Served {
     /// As [`Served::new`]; [`Error::Misuse`] with the least that would do if too little is left.
     pub fn within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<Self, Error> {
         let (program, threads) = (Program::parse(&public)?, rayon::current_num_threads());
-        let plans = Options::all().map(|options| Plan::new(program.clone(), options)).collect::<Result<Vec<_>, _>>()?;
+        let plans = Options::made()
+            .chain(Options::dealt())
+            .map(|options| Plan::new(program.clone(), options))
+            .collect::<Result<Vec<_>, _>>()?;
         let job = |plan: &&Plan| plan.server_memory(&plan.standard_workspaces(), threads).job();
         let hungriest = plans.iter().max_by_key(job).ok_or_else(|| Error::Misuse("there are no options".into()))?;
         let workspaces = hungriest.workspaces_within(budget.left(), threads)?;
@@ -76,7 +79,7 @@ impl Served {
 
     /// The plan for a suite with its options, if there is such a suite; made when it is first asked for.
     fn plan(&self, suite: &str) -> Result<Option<Arc<Plan>>, Error> {
-        let Some(options) = Options::from_suite(suite) else { return Ok(None) };
+        let Some(options) = Options::from_name(suite) else { return Ok(None) };
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = match plans.entry(suite.to_owned()) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -257,22 +260,20 @@ impl Session<'_> {
         let extension = Extension::from_name(extension).ok_or_else(|| {
             Refusal::new(AbortReason::BadRequest, format!("this server has no OT extension {extension:?}"))
         })?;
-        let dealer = match plan.options().correlations {
-            Correlations::Made => None,
-            Correlations::Dealt => Some(self.dealer()?),
-        };
+        let dealer = if plan.is_dealt() { Some(self.dealer()?) } else { None };
         let _memory = self.memory(served.memory(&plan, extension).offline)?;
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
         messages::send(self.channel, &Accepted { nonce })?;
 
         let id = messages::material_id(client_nonce, &nonce);
+        let mut draft = self.server.store.draft(&id).map_err(Error::from)?;
         let (material, report) = match dealer {
             None => sharing::prepare_server(self.channel, &plan, extension, &served.model, observer)?,
             Some(connect) => {
                 let (mut dealer, mask) = (connect()?, self.weight_mask(program)?);
                 dealer::ask_as_server(&mut dealer, &plan, &id, self.peer(), &served.public)?;
-                sharing::prepare_server_dealt(&mut dealer, &plan, &mask, observer)?
+                sharing::prepare_server_dealt(&mut dealer, &plan, &mask, &mut draft, observer)?
             }
         };
         let metadata = Metadata {
@@ -282,7 +283,7 @@ impl Session<'_> {
             role: "server".into(),
             peer: self.peer(),
         };
-        self.server.store.put(&metadata, &material.to_bytes(&plan)).map_err(Error::from)?;
+        draft.finish(&metadata, &material.head(&plan)).map_err(Error::from)?;
         self.channel.send(&[1])?;
         self.channel.flush()?;
         Ok(Event::Prepared { model: plan.program().model().to_owned(), material: id, report })
@@ -330,7 +331,7 @@ impl Session<'_> {
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
         let _memory = self.memory(served.memory(&plan, plan.extension()).online)?;
         let material = self.server.store.claim(&id)?;
-        let material = ServerMaterial::from_bytes(&material, &plan)?;
+        let material = ServerMaterial::read(material, &plan)?;
         messages::send(self.channel, &Granted {})?;
         let report = sharing::infer_server(self.channel, &plan, &served.model, material, observer)?;
         Ok(Event::Inferred { model: plan.program().model().to_owned(), material: id, report })

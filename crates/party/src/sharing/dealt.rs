@@ -5,17 +5,23 @@
 //! server hides its weights once per model: the client holds `V = W - A`, and the server gives the dealer the seed of `A`
 //! at each deal, so that the dealer keeps nothing. The dealer sends the server `A r - s`, the client computes
 //! `V r + s`, and both together are `W r`, exactly.
+//!
+//! In suite `fss` keys take the place of correlations ([`super::keys`]); they follow, and go to the store as they come.
+
+use std::io::Write;
 
 use privet_channel::Channel;
-use privet_ot::{Stock, dealer};
+use privet_ot::{Role, Stock, dealer};
 use privet_prg::{Prg, Seed};
 use privet_program::Weights;
 use privet_ring::Modulus;
 use sha2::{Digest, Sha256};
 
+use super::keys::{self, Keys};
+use super::nonlinear::fss_role;
 use super::plan::LinearLayer;
 use super::prepare::uniform;
-use super::{ClientMaterial, Plan, ServerMaterial, evaluate};
+use super::{ClientMaterial, Correlated, Plan, ServerMaterial, Suite, evaluate};
 use crate::report::{Counterpart, Recorder};
 use crate::{Error, MaterialId, Observer, Phase, Report};
 
@@ -80,6 +86,7 @@ struct ClientHalf {
     masks: Vec<Vec<u64>>,
     /// `s` of each linear layer.
     shares: Vec<Vec<u64>>,
+    /// What correlations or keys grow from.
     correlations: Seed,
 }
 
@@ -97,7 +104,7 @@ impl ClientHalf {
     }
 }
 
-/// The client's side of a deal; `dealer` leads to the dealer.
+/// The client's side of a deal; `dealer` leads to the dealer, the bodies of keys go to `keys`.
 ///
 /// # Errors
 /// If the link fails, the dealer misbehaves or the masked weights cannot be read; nothing made so far may then be used.
@@ -105,10 +112,11 @@ pub fn prepare_client(
     dealer: &mut Channel,
     plan: &Plan,
     weights: &mut dyn MaskedWeights,
+    keys: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(ClientMaterial, Report), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
-    let total = plan.linear().len() + 1;
+    let total = plan.linear().len() + plan.keys().len() + 1;
     observer.progress(Phase::Offline, 0, total, "correlations");
     let seed = recorder.layer("correlations", "deal", dealer, receive_seed)?;
     let ClientHalf { masks, mut shares, correlations } = ClientHalf::expand(&seed, plan);
@@ -121,12 +129,40 @@ pub fn prepare_client(
             Ok::<_, Error>(())
         })?;
     }
-    let stock = Stock::of_client(&plan.online_cost().demand, &correlations);
-    observer.progress(Phase::Offline, total, total, "");
-    Ok((ClientMaterial { masks, shares, stock }, recorder.finish(dealer)))
+    let correlated = match plan.options().suite {
+        Suite::Gmw { .. } => Correlated::Stock(Stock::of_client(&plan.online_cost().demand, &correlations)),
+        Suite::Fss => Correlated::Keys(Keys::put_aside(correlations)),
+    };
+    receive_keys(dealer, plan, Role::Client, keys, &mut recorder, observer)?;
+    Ok((ClientMaterial { masks, shares, correlated }, recorder.finish(dealer)))
 }
 
-/// The server's side of a deal; `dealer` leads to the dealer.
+/// The keys of every step, to be written to `keys`; the last part of a deal.
+fn receive_keys(
+    dealer: &mut Channel,
+    plan: &Plan,
+    role: Role,
+    keys: &mut dyn Write,
+    recorder: &mut Recorder,
+    observer: &mut dyn Observer,
+) -> Result<(), Error> {
+    let (before, steps) = (plan.linear().len() + 1, plan.steps().len());
+    let mut buffer = Vec::new();
+    for (done, (step, batches)) in plan.steps().iter().zip(plan.keys()).enumerate() {
+        if batches.is_empty() {
+            continue;
+        }
+        let (name, operator) = plan.describe(step);
+        observer.progress(Phase::Offline, before + done, before + steps, name);
+        recorder.layer(name, operator, dealer, |dealer| {
+            keys::receive(batches, fss_role(role), dealer, keys, &mut buffer)
+        })?;
+    }
+    observer.progress(Phase::Offline, before + steps, before + steps, "");
+    Ok(())
+}
+
+/// The server's side of a deal; `dealer` leads to the dealer, the bodies of keys go to `keys`.
 ///
 /// # Errors
 /// If the link fails or the dealer misbehaves; nothing made so far may then be used.
@@ -134,17 +170,21 @@ pub fn prepare_server(
     dealer: &mut Channel,
     plan: &Plan,
     mask: &WeightMask,
+    keys: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(ServerMaterial, Report), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
-    let total = plan.linear().len() + 1;
+    let total = plan.linear().len() + plan.keys().len() + 1;
     let (demand, ring) = (plan.online_cost().demand, ring(plan));
     observer.progress(Phase::Offline, 0, total, "correlations");
-    let stock = recorder.layer("correlations", "deal", dealer, |dealer| {
+    let correlated = recorder.layer("correlations", "deal", dealer, |dealer| {
         dealer.send(mask.0.as_bytes())?;
         let seed = receive_seed(dealer)?;
+        if plan.options().suite == Suite::Fss {
+            return Ok::<_, Error>(Correlated::Keys(Keys::put_aside(seed)));
+        }
         let corrections = dealer.recv(dealer::corrections_bytes(&demand, ring))?;
-        Ok::<_, Error>(Stock::of_server(&demand, &seed, &corrections, ring)?)
+        Ok(Correlated::Stock(Stock::of_server(&demand, &seed, &corrections, ring)?))
     })?;
     let mut shares = Vec::with_capacity(plan.linear().len());
     for (done, layer) in plan.linear().iter().enumerate() {
@@ -157,8 +197,8 @@ pub fn prepare_server(
             )
         })?);
     }
-    observer.progress(Phase::Offline, total, total, "");
-    Ok((ServerMaterial { shares, stock }, recorder.finish(dealer)))
+    receive_keys(dealer, plan, Role::Server, keys, &mut recorder, observer)?;
+    Ok((ServerMaterial { shares, correlated }, recorder.finish(dealer)))
 }
 
 /// The dealer's side: material for one inference of `plan`. Nothing of it is kept.
@@ -175,11 +215,19 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
     let mask = WeightMask(receive_seed(server)?);
     let ClientHalf { masks, shares, correlations } = ClientHalf::expand(&client_seed, plan);
     server.send(server_seed.as_bytes())?;
-    server.send(&dealer::corrections(&demand, &correlations, &server_seed, ring))?;
+    if plan.options().suite != Suite::Fss {
+        server.send(&dealer::corrections(&demand, &correlations, &server_seed, ring))?;
+    }
     for ((layer, weights), share) in plan.linear().iter().zip(mask.layers(plan)).zip(&shares) {
         let product = multiply(plan, layer, &masks[layer.mask], &weights);
         server.send(&ring.pack(&ring.sub(&product, share)))?;
     }
+    let mut generators = [correlations, server_seed].each_ref().map(Prg::from_seed);
+    for batches in plan.keys() {
+        let [for_client, for_server] = &mut generators;
+        keys::deal(batches, [&mut *client, &mut *server], [for_client, for_server])?;
+    }
+    client.flush()?;
     Ok(server.flush()?)
 }
 
@@ -187,9 +235,13 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
 pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
     let ring = ring(plan);
     let shares = plan.linear().iter().map(|layer| ring.packed_bytes(layer.plan.output_len()) + FRAME_BYTES);
-    let corrections = dealer::corrections_bytes(&plan.online_cost().demand, ring) + FRAME_BYTES;
-    let seed = SEED_BYTES + FRAME_BYTES;
-    [seed as u64, (seed + corrections + shares.sum::<usize>()) as u64]
+    let corrections = match plan.options().suite {
+        Suite::Gmw { .. } => dealer::corrections_bytes(&plan.online_cost().demand, ring) + FRAME_BYTES,
+        Suite::Fss => 0,
+    };
+    let seed = (SEED_BYTES + FRAME_BYTES) as u64;
+    let keys = |role| plan.keys().iter().map(|batches| keys::wire_bytes(batches, fss_role(role))).sum::<u64>();
+    [seed + keys(Role::Client), seed + (corrections + shares.sum::<usize>()) as u64 + keys(Role::Server)]
 }
 
 fn ring(plan: &Plan) -> Modulus {

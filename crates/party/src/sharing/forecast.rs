@@ -6,7 +6,8 @@ use privet_ot::{Demand, Extension, Role, cost as ot_cost};
 use privet_ring::Modulus;
 use serde::Serialize;
 
-use super::{Correlations, Plan, dealt};
+use super::nonlinear::fss_role;
+use super::{Plan, Suite, dealt, keys};
 
 /// The offline half of one linear layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -64,7 +65,7 @@ impl Plan {
 
     /// Whether a dealer makes the material.
     pub fn is_dealt(&self) -> bool {
-        self.options().correlations == Correlations::Dealt
+        self.options().is_dealt()
     }
 
     /// What one preparation and one inference will take.
@@ -119,8 +120,8 @@ impl Plan {
             online_bytes_client: online.client_bytes,
             online_bytes_server: online.server_bytes,
             online_rounds: online.rounds,
-            material_bytes_client: masks + shares + stored_bytes(&demand, Role::Client),
-            material_bytes_server: shares + stored_bytes(&demand, Role::Server),
+            material_bytes_client: masks + shares + self.correlated_bytes(Role::Client),
+            material_bytes_server: shares + self.correlated_bytes(Role::Server),
             correlations: BTreeMap::from([
                 ("private_ands", demand.private_ands),
                 ("triples", demand.triples),
@@ -129,6 +130,16 @@ impl Plan {
                 ("products_sent_by_client", demand.products_sent_by_client),
             ]),
             linear,
+        }
+    }
+}
+
+impl Plan {
+    /// Size of what non-linear steps use up, as it is stored.
+    fn correlated_bytes(&self, role: Role) -> u64 {
+        match self.options().suite {
+            Suite::Gmw { .. } => stored_bytes(&self.online_cost().demand, role),
+            Suite::Fss => 16 + self.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum::<u64>(),
         }
     }
 }

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use privet_channel::Channel;
-use privet_gmw::{Party, Ties, Truncation};
-use privet_ot::{Role, Stock};
+use privet_ot::Role;
 use privet_program::{Operation, Operator};
 use privet_ring::Modulus;
+use privet_ring::tournament::Ties;
 
-use super::plan::pooling_stages;
-use super::{ClientMaterial, Model, Plan, ServerMaterial, Step, evaluate};
+use super::layers::pooling_stages;
+use super::nonlinear::{Party, Supply, fss_role};
+use super::{ClientMaterial, Model, Plan, ServerMaterial, Step, evaluate, keys};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
 
@@ -34,9 +35,10 @@ pub fn infer_client(
     check_inputs(plan, inputs)?;
     let ring = Modulus::new(plan.program().ring_bits());
     let shares = inputs.iter().map(|x| x.iter().map(|&x| ring.reduce(x as u64)).collect()).collect();
-    let ClientMaterial { masks, shares: products, mut stock } = material;
+    let ClientMaterial { masks, shares: products, correlated } = material;
+    let mut supply = Supply::new(correlated, plan.options())?;
     let side = Side::Client { masks, shares: products };
-    let (outputs, report) = run(channel, plan, Role::Client, side, &mut stock, shares, observer)?;
+    let (outputs, report) = run(channel, plan, Role::Client, side, &mut supply, shares, observer)?;
     let signed = |(ring, values): (Modulus, Vec<u64>)| values.into_iter().map(|value| ring.signed(value)).collect();
     Ok((outputs.into_iter().map(signed).collect(), report))
 }
@@ -69,9 +71,10 @@ pub fn infer_server(
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
     let inputs = plan.program().inputs().iter().map(|input| vec![0; plan.program().value(input.value).len()]).collect();
-    let ServerMaterial { shares, mut stock } = material;
+    let ServerMaterial { shares, correlated } = material;
+    let mut supply = Supply::new(correlated, plan.options())?;
     let side = Side::Server { shares, model };
-    Ok(run(channel, plan, Role::Server, side, &mut stock, inputs, observer)?.1)
+    Ok(run(channel, plan, Role::Server, side, &mut supply, inputs, observer)?.1)
 }
 
 /// What the client learned, each vector in the ring that it was shared in.
@@ -82,7 +85,7 @@ fn run(
     plan: &Plan,
     role: Role,
     mut side: Side<'_>,
-    stock: &mut Stock,
+    supply: &mut Supply,
     inputs: Vec<Vec<u64>>,
     observer: &mut dyn Observer,
 ) -> Result<(Outputs, Report), Error> {
@@ -92,21 +95,21 @@ fn run(
     let total = plan.steps().len() + 1;
     let last_uses = plan.last_uses();
     for (done, step) in plan.steps().iter().enumerate() {
-        let (name, operator) = state.describe(step);
+        let (name, operator) = plan.describe(step);
         observer.progress(Phase::Online, done, total, name);
         recorder.layer(name, operator, channel, |channel| {
-            let mut party = Party { role, channel, stock: &mut *stock, rounds: plan.options().rounds };
+            let mut party = Party { role, channel, supply: &mut *supply };
             state.step(step, &mut party, &mut side)
         })?;
+        recorder.used_keys(keys::body_bytes(&plan.keys()[done], fss_role(role)));
         last_uses[done].iter().for_each(|&value| state.forget(value));
     }
     let mut outputs = Vec::new();
     observer.progress(Phase::Online, total - 1, total, "output");
     for output in program.outputs() {
         recorder.layer(&output.name, "reveal", channel, |channel| {
-            let mut party = Party { role, channel, stock: &mut *stock, rounds: plan.options().rounds };
             let ring = Modulus::new(state.widths[output.value]);
-            let opened = privet_gmw::open_to_client(&mut party, &state.shares[output.value], ring)?;
+            let opened = privet_gmw::open_to_client(channel, role, &state.shares[output.value], ring)?;
             outputs.extend(opened.map(|values| (ring, values)));
             Ok::<_, Error>(())
         })?;
@@ -145,23 +148,11 @@ impl<'a> State<'a> {
         }
     }
 
-    fn describe(&self, step: &Step) -> (&'a str, &'static str) {
-        let operations = self.plan.program().operations();
-        let writer = |value: usize| {
-            operations.iter().find(|operation| operation.output == value).map_or("input", |operation| &operation.name)
-        };
-        match *step {
-            Step::Extend { value, .. } => (writer(value), "extend"),
-            Step::Open { value, .. } => (writer(value), "open"),
-            Step::Operation(index) => (&operations[index].name, operations[index].operator.name()),
-        }
-    }
-
     fn step(&mut self, step: &Step, party: &mut Party<'_>, side: &mut Side<'_>) -> Result<(), Error> {
         let wide = Modulus::new(self.plan.program().ring_bits());
         match *step {
             Step::Extend { value, from } => {
-                self.shares[value] = privet_gmw::extend(party, &self.shares[value], Modulus::new(from), wide)?;
+                self.shares[value] = party.extend(&self.shares[value], Modulus::new(from), wide)?;
                 self.widths[value] = wide.bits();
             }
             Step::Open { value, mask } => {
@@ -169,7 +160,7 @@ impl<'a> State<'a> {
                     Side::Client { masks, .. } => Some(masks[mask].as_slice()),
                     Side::Server { .. } => None,
                 };
-                self.opened[mask] = privet_gmw::open_to_server(party, &self.shares[value], masks, wide)?;
+                self.opened[mask] = privet_gmw::open_to_server(party.channel, &self.shares[value], masks, wide)?;
             }
             Step::Operation(index) => {
                 let operation = self.plan.operation(index);
@@ -191,22 +182,19 @@ impl<'a> State<'a> {
         let (x, ring) = (&self.shares[input], Modulus::new(self.widths[input]));
         let result = match &operation.operator {
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => self.linear(index, side),
-            Operator::Truncate { bits } => match self.plan.options().truncation {
-                Truncation::OneBit => privet_gmw::drop_low_bits(party, x, *bits, ring),
-                Truncation::Exact => privet_gmw::truncate_exactly(party, x, *bits, ring)?,
-            },
-            Operator::Relu => privet_gmw::relu(party, x, ring)?,
+            Operator::Truncate { bits } => party.truncate(x, *bits, ring, self.plan.options().truncation)?,
+            Operator::Relu => party.relu(x, ring, Modulus::new(self.plan.width(operation.output)))?,
             Operator::MaxPool2d { window } => {
                 let mut values = Cow::Borrowed(x);
                 for groups in pooling_stages(program, operation, window) {
-                    values = Cow::Owned(privet_gmw::max_pool(party, &values, &groups, ring)?);
+                    values = Cow::Owned(party.max_pool(&values, &groups, ring)?);
                 }
                 values.into_owned()
             }
             Operator::Argmax { axis, select_last, .. } => {
                 let ties = if *select_last { Ties::Last } else { Ties::First };
                 let groups = along(x, &program.value(input).shape, *axis);
-                privet_gmw::argmax(party, &groups, ties, ring, Modulus::new(program.ring_bits()))?
+                party.argmax(&groups, ties, [ring, Modulus::new(program.ring_bits())])?
             }
             _ => {
                 let inputs: Vec<&[u64]> = operation.inputs.iter().map(|&id| self.shares[id].as_slice()).collect();

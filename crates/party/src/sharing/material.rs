@@ -1,10 +1,27 @@
 //! What `prepare` makes and `infer` uses up, and its form in the store.
+//!
+//! A stored piece begins with the bodies of its keys, which are written as the dealer sends them and read as gates need
+//! them, so that no party ever holds them all. The head follows: masks and shares packed to the ring's width, then the
+//! stock of correlations or the seed of the keys.
 
-use privet_ot::Stock;
+use std::io::{Read, Seek, SeekFrom};
+
+use privet_ot::{Role, Stock};
+use privet_prg::Seed;
 use privet_ring::Modulus;
 
-use super::Plan;
+use super::keys::{self, Keys};
+use super::nonlinear::fss_role;
+use super::{Plan, Suite};
 use crate::Error;
+
+/// What non-linear steps use up.
+pub enum Correlated {
+    /// In suite `gmw`.
+    Stock(Stock),
+    /// In suite `fss`.
+    Keys(Keys),
+}
 
 /// The client's half: its masks, its shares of `W r`, its correlations.
 pub struct ClientMaterial {
@@ -12,54 +29,86 @@ pub struct ClientMaterial {
     pub masks: Vec<Vec<u64>>,
     /// Share of `W r` for each linear layer.
     pub shares: Vec<Vec<u64>>,
-    /// Correlations for the non-linear steps.
-    pub stock: Stock,
+    /// For the non-linear steps.
+    pub correlated: Correlated,
 }
 
 /// The server's half: its shares of `W r`, its correlations.
 pub struct ServerMaterial {
     /// Share of `W r` for each linear layer.
     pub shares: Vec<Vec<u64>>,
-    /// Correlations for the non-linear steps.
-    pub stock: Stock,
+    /// For the non-linear steps.
+    pub correlated: Correlated,
 }
 
+/// A stored piece: a file, or bytes in memory.
+pub trait Stored: Read + Seek + Send + 'static {}
+
+impl<T: Read + Seek + Send + 'static> Stored for T {}
+
 impl ClientMaterial {
-    /// The stored form: masks and shares packed to the ring's width, then the stock.
-    pub fn to_bytes(&self, plan: &Plan) -> Vec<u8> {
-        let mut bytes = pack(plan, self.masks.iter().chain(&self.shares));
-        bytes.extend(self.stock.to_bytes());
-        bytes
+    /// The head of the stored form.
+    pub fn head(&self, plan: &Plan) -> Vec<u8> {
+        head(plan, self.masks.iter().chain(&self.shares), &self.correlated)
     }
 
-    /// Reads the stored form.
+    /// Reads the stored form: its head now, its keys as they are needed.
     ///
     /// # Errors
-    /// [`Error::Misuse`] or [`Error::Correlations`] if the bytes are not this plan's material.
-    pub fn from_bytes(bytes: &[u8], plan: &Plan) -> Result<Self, Error> {
-        let mut rest = bytes;
+    /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
+    pub fn read(mut stored: impl Stored, plan: &Plan) -> Result<Self, Error> {
+        let head = read_head(&mut stored, plan, Role::Client)?;
+        let mut rest = head.as_slice();
         let masks = unpack(plan, &mut rest, plan.masks().iter().copied())?;
         let shares = unpack(plan, &mut rest, outputs(plan))?;
-        Ok(Self { masks, shares, stock: Stock::from_bytes(rest)? })
+        Ok(Self { masks, shares, correlated: correlated(plan, rest, stored)? })
     }
 }
 
 impl ServerMaterial {
-    /// The stored form: shares packed to the ring's width, then the stock.
-    pub fn to_bytes(&self, plan: &Plan) -> Vec<u8> {
-        let mut bytes = pack(plan, self.shares.iter());
-        bytes.extend(self.stock.to_bytes());
-        bytes
+    /// The head of the stored form.
+    pub fn head(&self, plan: &Plan) -> Vec<u8> {
+        head(plan, self.shares.iter(), &self.correlated)
     }
 
-    /// Reads the stored form.
+    /// Reads the stored form: its head now, its keys as they are needed.
     ///
     /// # Errors
-    /// [`Error::Misuse`] or [`Error::Correlations`] if the bytes are not this plan's material.
-    pub fn from_bytes(bytes: &[u8], plan: &Plan) -> Result<Self, Error> {
-        let mut rest = bytes;
+    /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
+    pub fn read(mut stored: impl Stored, plan: &Plan) -> Result<Self, Error> {
+        let head = read_head(&mut stored, plan, Role::Server)?;
+        let mut rest = head.as_slice();
         let shares = unpack(plan, &mut rest, outputs(plan))?;
-        Ok(Self { shares, stock: Stock::from_bytes(rest)? })
+        Ok(Self { shares, correlated: correlated(plan, rest, stored)? })
+    }
+}
+
+fn head<'a>(plan: &Plan, vectors: impl Iterator<Item = &'a Vec<u64>>, correlated: &Correlated) -> Vec<u8> {
+    let ring = Modulus::new(plan.program().ring_bits());
+    let mut bytes: Vec<u8> = vectors.flat_map(|vector| ring.pack(vector)).collect();
+    match correlated {
+        Correlated::Stock(stock) => bytes.extend(stock.to_bytes()),
+        Correlated::Keys(keys) => bytes.extend(keys.seed().as_bytes()),
+    }
+    bytes
+}
+
+/// The head of a stored piece, which is then back at its beginning.
+fn read_head(stored: &mut impl Stored, plan: &Plan, role: Role) -> Result<Vec<u8>, Error> {
+    let bodies: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
+    let mut head = Vec::new();
+    let read = stored.seek(SeekFrom::Start(bodies)).and_then(|_| stored.read_to_end(&mut head));
+    read.and_then(|_| stored.rewind()).map_err(|error| Error::Misuse(format!("material cannot be read: {error}")))?;
+    Ok(head)
+}
+
+fn correlated(plan: &Plan, rest: &[u8], stored: impl Stored) -> Result<Correlated, Error> {
+    match plan.options().suite {
+        Suite::Gmw { .. } => Ok(Correlated::Stock(Stock::from_bytes(rest)?)),
+        Suite::Fss => {
+            let seed = Seed::from_bytes(rest.try_into().map_err(|_| damaged())?);
+            Ok(Correlated::Keys(Keys::new(seed, Box::new(stored))))
+        }
     }
 }
 
@@ -67,14 +116,8 @@ fn outputs(plan: &Plan) -> impl Iterator<Item = usize> {
     plan.linear().iter().map(|layer| layer.plan.output_len())
 }
 
-fn pack<'a>(plan: &Plan, vectors: impl Iterator<Item = &'a Vec<u64>>) -> Vec<u8> {
-    let ring = Modulus::new(plan.program().ring_bits());
-    vectors.flat_map(|vector| ring.pack(vector)).collect()
-}
-
 fn unpack(plan: &Plan, bytes: &mut &[u8], lengths: impl Iterator<Item = usize>) -> Result<Vec<Vec<u64>>, Error> {
     let ring = Modulus::new(plan.program().ring_bits());
-    let damaged = || Error::Misuse("the stored material is of another program or damaged: prepare again".into());
     lengths
         .map(|len| {
             let (vector, rest) = bytes.split_at_checked(ring.packed_bytes(len)).ok_or_else(damaged)?;
@@ -82,4 +125,8 @@ fn unpack(plan: &Plan, bytes: &mut &[u8], lengths: impl Iterator<Item = usize>) 
             ring.unpack(vector, len).map_err(|_| damaged())
         })
         .collect()
+}
+
+fn damaged() -> Error {
+    Error::Misuse("the stored material is of another program or damaged: prepare again".into())
 }

@@ -2,7 +2,7 @@
 
 use privet_gmw::{Rounds, Truncation};
 
-/// Where correlations and shares of linear layers come from.
+/// Where correlations and shares of linear layers come from in suite `gmw`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Correlations {
     /// The two parties make them by OT and BFV, with nobody else.
@@ -12,59 +12,85 @@ pub enum Correlations {
     Dealt,
 }
 
-/// The suite's options; both parties derive the same plan from them.
+/// What non-linear steps run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suite {
+    /// Boolean sharing.
+    Gmw {
+        /// Depth of comparisons.
+        rounds: Rounds,
+        /// Where material comes from.
+        correlations: Correlations,
+    },
+    /// Function secret sharing, with keys from a dealer.
+    Fss,
+}
+
+/// A suite with its options; both parties derive the same plan from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Depth of comparisons.
-    pub rounds: Rounds,
+    /// What non-linear steps run on.
+    pub suite: Suite,
     /// What becomes of the carry that a truncation drops.
     pub truncation: Truncation,
-    /// Where material comes from.
-    pub correlations: Correlations,
 }
 
 impl Options {
     /// Every choice without a dealer.
-    pub fn all() -> impl Iterator<Item = Self> {
-        [Truncation::OneBit, Truncation::Exact].into_iter().flat_map(|truncation| {
+    pub fn made() -> impl Iterator<Item = Self> {
+        Self::gmw(Correlations::Made)
+    }
+
+    /// Every choice with a dealer.
+    pub fn dealt() -> impl Iterator<Item = Self> {
+        let fss = TRUNCATIONS.map(|truncation| Self { suite: Suite::Fss, truncation });
+        Self::gmw(Correlations::Dealt).chain(fss)
+    }
+
+    fn gmw(correlations: Correlations) -> impl Iterator<Item = Self> {
+        TRUNCATIONS.into_iter().flat_map(move |truncation| {
             let depths = [Rounds::Linear, Rounds::Log, Rounds::Blocks];
-            depths.map(|rounds| Self { rounds, truncation, correlations: Correlations::Made })
+            depths.map(|rounds| Self { suite: Suite::Gmw { rounds, correlations }, truncation })
         })
     }
 
-    /// The same choice with material from a dealer.
-    #[must_use]
-    pub fn dealt(self) -> Self {
-        Self { correlations: Correlations::Dealt, ..self }
+    /// Whether a dealer makes the material.
+    pub fn is_dealt(self) -> bool {
+        matches!(self.suite, Suite::Fss | Suite::Gmw { correlations: Correlations::Dealt, .. })
     }
 
     /// The suite with its options, as control messages and stores name it.
-    pub fn suite(self) -> String {
-        let rounds = match self.rounds {
-            Rounds::Linear => "linear",
-            Rounds::Log => "log",
-            Rounds::Blocks => "blocks",
-        };
+    pub fn name(self) -> String {
         let truncation = match self.truncation {
             Truncation::OneBit => "one-bit",
             Truncation::Exact => "exact",
         };
-        let correlations = match self.correlations {
+        let Suite::Gmw { rounds, correlations } = self.suite else {
+            return format!("fss {truncation}");
+        };
+        let rounds = match rounds {
+            Rounds::Linear => "linear",
+            Rounds::Log => "log",
+            Rounds::Blocks => "blocks",
+        };
+        let correlations = match correlations {
             Correlations::Made => "",
             Correlations::Dealt => " dealt",
         };
         format!("gmw {rounds} {truncation}{correlations}")
     }
 
-    /// The options of which [`Options::suite`] is `suite`.
-    pub fn from_suite(suite: &str) -> Option<Self> {
-        Self::all().flat_map(|options| [options, options.dealt()]).find(|options| options.suite() == suite)
+    /// The options of which [`Options::name`] is `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::made().chain(Self::dealt()).find(|options| options.name() == name)
     }
 }
 
+const TRUNCATIONS: [Truncation; 2] = [Truncation::OneBit, Truncation::Exact];
+
 impl From<Rounds> for Options {
-    /// Comparisons of this depth, the free truncation, and no dealer.
+    /// Suite `gmw` with comparisons of this depth, the free truncation, and no dealer.
     fn from(rounds: Rounds) -> Self {
-        Self { rounds, truncation: Truncation::OneBit, correlations: Correlations::Made }
+        Self { suite: Suite::Gmw { rounds, correlations: Correlations::Made }, truncation: Truncation::OneBit }
     }
 }

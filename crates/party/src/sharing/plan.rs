@@ -1,4 +1,4 @@
-//! From a program to the steps of suite `gmw`.
+//! From a program to the steps of a suite.
 //!
 //! A truncation drops the low bits of each share, which also shrinks the ring that the value is shared in. Comparisons
 //! then run on the small ring, and a value is extended back to Z_2^l only where a step needs the wide ring. So the
@@ -8,13 +8,14 @@
 use std::collections::HashMap;
 
 use privet_channel::Link;
-use privet_gmw::{Truncation, cost};
-use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
-use privet_program::{Operation, Operator, Program, Window};
-use privet_ring::window::Windows;
+use privet_gmw::{Rounds, Truncation, cost};
+use privet_linear::Layer;
+use privet_program::{Operation, Operator, Program};
 
-use super::Options;
+use super::keys::{self, Batch};
+use super::layers::{linear_layer, pooling_stages};
 use super::turns::Turns;
+use super::{Options, Suite};
 use crate::Error;
 
 /// One step of the online phase.
@@ -52,12 +53,13 @@ pub struct LinearLayer {
 }
 
 /// The steps of a program and what they need.
-#[derive(Debug)]
 pub struct Plan {
     program: Program,
     options: Options,
     link: Link,
     steps: Vec<Step>,
+    /// The keys that each step uses up, in suite `fss`.
+    keys: Vec<Vec<Batch>>,
     /// Ring width of each value when it is written, in bits; operations that need the wide ring extend it first.
     written: Vec<u32>,
     /// Number of elements that each of the client's masks hides.
@@ -82,7 +84,7 @@ impl Plan {
             planner.cost = planner.cost + cost::open_to_client(len, width);
             planner.turns.server_sends();
         }
-        let Planner { steps, written, masks, linear, layers, cost, turns, .. } = planner;
+        let Planner { steps, keys, written, masks, linear, layers, cost, turns, .. } = planner;
         let cost = cost::Cost { rounds: turns.rounds(), ..cost };
         let plans = match layers.is_empty() {
             true => Vec::new(),
@@ -95,7 +97,7 @@ impl Plan {
         };
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear = linear.into_iter().zip(plans).map(place).collect();
-        Ok(Self { options, link: Link::LAN, steps, written, masks, linear, cost, program })
+        Ok(Self { options, link: Link::LAN, steps, keys, written, masks, linear, cost, program })
     }
 
     /// The same plan for material that is made over `link` instead of a local network. The steps do not change.
@@ -124,6 +126,11 @@ impl Plan {
         &self.steps
     }
 
+    /// The keys that each step uses up.
+    pub(super) fn keys(&self) -> &[Vec<Batch>] {
+        &self.keys
+    }
+
     /// Sizes of the client's masks.
     pub fn masks(&self) -> &[usize] {
         &self.masks
@@ -145,6 +152,19 @@ impl Plan {
         self.cost
     }
 
+    /// What a step is for, in tables: the ONNX node and the operator.
+    pub(super) fn describe(&self, step: &Step) -> (&str, &'static str) {
+        let operations = self.program.operations();
+        let writer = |value: usize| {
+            operations.iter().find(|operation| operation.output == value).map_or("input", |operation| &operation.name)
+        };
+        match *step {
+            Step::Extend { value, .. } => (writer(value), "extend"),
+            Step::Open { value, .. } => (writer(value), "open"),
+            Step::Operation(index) => (&operations[index].name, operations[index].operator.name()),
+        }
+    }
+
     /// The operation with index `index`.
     pub fn operation(&self, index: usize) -> &Operation {
         &self.program.operations()[index]
@@ -155,6 +175,7 @@ struct Planner<'a> {
     program: &'a Program,
     options: Options,
     steps: Vec<Step>,
+    keys: Vec<Vec<Batch>>,
     /// Current width of each value.
     widths: Vec<u32>,
     written: Vec<u32>,
@@ -174,6 +195,7 @@ impl<'a> Planner<'a> {
             program,
             options,
             steps: Vec::new(),
+            keys: Vec::new(),
             written: widths.clone(),
             widths,
             masks: Vec::new(),
@@ -190,25 +212,23 @@ impl<'a> Planner<'a> {
         self.align(operation);
         let input = operation.inputs[0];
         let width = self.widths[input];
-        let len = self.program.value(input).len();
-        let out = self.program.value(operation.output).len();
         let output_width = match &operation.operator {
             Operator::Truncate { bits } => width - bits,
             Operator::Argmax { .. } => self.program.ring_bits(),
+            // The key of a ReLU brings its value to the wide ring for a few bits more.
+            Operator::Relu if self.options.suite == Suite::Fss && self.needs_ring(operation.output) => {
+                self.program.ring_bits()
+            }
             _ => width,
         };
-        let Options { rounds, truncation, .. } = self.options;
-        let cost = match &operation.operator {
-            Operator::Truncate { bits } if truncation == Truncation::Exact => {
-                cost::truncate_exactly(len, *bits, width, rounds)
-            }
-            Operator::Relu => cost::relu(len, width, rounds),
-            Operator::MaxPool2d { window } => {
-                let stages = pooling_stages(self.program, operation, window);
-                stages.iter().map(|groups| cost::max_pool(groups.iter().map(Vec::len), width, rounds)).sum()
-            }
-            Operator::Argmax { .. } => cost::argmax(out, len / out, width, self.program.ring_bits(), rounds),
-            _ => cost::Cost::default(),
+        let exact = self.options.truncation == Truncation::Exact;
+        let keys = match self.options.suite {
+            Suite::Fss => keys::of_operation(self.program, operation, [width, output_width], exact),
+            Suite::Gmw { .. } => Vec::new(),
+        };
+        let cost = match self.options.suite {
+            Suite::Fss => keys::cost(&keys),
+            Suite::Gmw { rounds, .. } => boolean_cost(self.program, operation, width, rounds, exact),
         };
         self.exchange(cost);
         if let Some((weight, layer)) = linear_layer(self.program, operation) {
@@ -216,24 +236,29 @@ impl<'a> Planner<'a> {
             self.linear.push((index, mask, weight.to_owned()));
             self.layers.push(layer);
         }
-        self.steps.push(Step::Operation(index));
+        self.step(Step::Operation(index), keys);
         self.widths[operation.output] = output_width;
         self.written[operation.output] = output_width;
+    }
+
+    fn step(&mut self, step: Step, keys: Vec<Batch>) {
+        self.steps.push(step);
+        self.keys.push(keys);
+    }
+
+    /// Whether a step that reads `value`, perhaps rearranged, needs it in the wide ring.
+    fn needs_ring(&self, value: usize) -> bool {
+        let mut readers = self.program.operations().iter().filter(|operation| operation.inputs.contains(&value));
+        readers.any(|reader| match reader.operator {
+            Operator::Relu | Operator::MaxPool2d { .. } | Operator::Argmax { .. } => false,
+            ref operator => computes_in_ring(operator) || self.needs_ring(reader.output),
+        })
     }
 
     /// Extends the inputs of `operation` where it needs the wide ring, or all of one width.
     fn align(&mut self, operation: &Operation) {
         let widths: Vec<u32> = operation.inputs.iter().map(|&id| self.widths[id]).collect();
-        let needs_ring = match operation.operator {
-            Operator::Conv2d { .. }
-            | Operator::Dense { .. }
-            | Operator::Scale { .. }
-            | Operator::ShiftLeft { .. }
-            | Operator::AvgPool2d { .. } => true,
-            // A second drop of bits would leave too little room for comparisons.
-            Operator::Truncate { .. } => widths[0] < self.program.ring_bits(),
-            _ => widths.iter().any(|&width| width != widths[0]),
-        };
+        let needs_ring = computes_in_ring(&operation.operator) || widths.iter().any(|&width| width != widths[0]);
         if needs_ring {
             for &id in &operation.inputs {
                 self.extend(id);
@@ -244,8 +269,16 @@ impl<'a> Planner<'a> {
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
-            self.steps.push(Step::Extend { value, from });
-            self.exchange(cost::extend(self.program.value(value).len(), from, to));
+            let len = self.program.value(value).len();
+            let (cost, keys) = match self.options.suite {
+                Suite::Gmw { .. } => (cost::extend(len, from, to), Vec::new()),
+                Suite::Fss => {
+                    let keys = vec![keys::extend(len, from, to)];
+                    (keys::cost(&keys), keys)
+                }
+            };
+            self.step(Step::Extend { value, from }, keys);
+            self.exchange(cost);
             self.widths[value] = to;
         }
     }
@@ -264,75 +297,39 @@ impl<'a> Planner<'a> {
         let (mask, len) = (self.masks.len(), self.program.value(value).len());
         self.masks.push(len);
         self.opened.insert(value, mask);
-        self.steps.push(Step::Open { value, mask });
+        self.step(Step::Open { value, mask }, Vec::new());
         self.cost = self.cost + cost::open_to_server(len, self.program.ring_bits());
         self.turns.client_sends();
         mask
     }
 }
 
-/// The weights' name and the shape of a linear operation; `None` for any other.
-fn linear_layer<'a>(program: &Program, operation: &'a Operation) -> Option<(&'a str, Layer)> {
-    let shape = &program.value(operation.inputs[0]).shape;
+/// Whether an operation's inputs must be in the wide ring. For a truncation, because a second drop of bits would leave too
+/// little room for comparisons.
+fn computes_in_ring(operator: &Operator) -> bool {
+    matches!(
+        operator,
+        Operator::Conv2d { .. }
+            | Operator::Dense { .. }
+            | Operator::Scale { .. }
+            | Operator::ShiftLeft { .. }
+            | Operator::AvgPool2d { .. }
+            | Operator::Truncate { .. }
+    )
+}
+
+/// What an operation on a value of `width` bits takes with Boolean sharing.
+fn boolean_cost(program: &Program, operation: &Operation, width: u32, rounds: Rounds, exact: bool) -> cost::Cost {
+    let len = program.value(operation.inputs[0]).len();
+    let out = program.value(operation.output).len();
     match &operation.operator {
-        Operator::Conv2d { weight, weight_shape, stride, padding, dilation, groups, .. } => {
-            let layer = Conv2d {
-                batch: shape[0],
-                in_channels: shape[1],
-                height: shape[2],
-                width: shape[3],
-                out_channels: weight_shape[0],
-                kernel: [weight_shape[2], weight_shape[3]],
-                stride: *stride,
-                padding: *padding,
-                dilation: *dilation,
-                groups: *groups,
-            };
-            Some((weight, Layer::Conv2d(layer)))
+        Operator::Truncate { bits } if exact && *bits > 0 => cost::truncate_exactly(len, *bits, width, rounds),
+        Operator::Relu => cost::relu(len, width, rounds),
+        Operator::MaxPool2d { window } => {
+            let stages = pooling_stages(program, operation, window);
+            stages.iter().map(|groups| cost::max_pool(groups.iter().map(Vec::len), width, rounds)).sum()
         }
-        Operator::Dense { weight, weight_shape: [inner, columns], .. } => {
-            Some((weight, Layer::MatMul(MatMul { rows: shape[0], inner: *inner, columns: *columns })))
-        }
-        Operator::Scale { weight, weight_shape } => {
-            Some((weight, Layer::Diagonal(Diagonal { len: weight_shape.iter().product() })))
-        }
-        _ => None,
+        Operator::Argmax { .. } => cost::argmax(out, len / out, width, program.ring_bits(), rounds),
+        _ => cost::Cost::default(),
     }
-}
-
-/// The windows of a pooling on one image plane.
-fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows {
-    let input = &program.value(operation.inputs[0]).shape;
-    let output = &program.value(operation.output).shape;
-    Windows {
-        image: [input[2], input[3]],
-        positions: [output[2], output[3]],
-        kernel: window.kernel,
-        stride: window.stride,
-        origin: [window.padding[0], window.padding[1]],
-        dilation: window.dilation,
-    }
-}
-
-/// Indices into a pooling's input that each of its outputs reads.
-pub(crate) fn window_groups(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<usize>> {
-    let input = &program.value(operation.inputs[0]).shape;
-    on_every_plane(&windows(program, operation, window).elements(), input[0] * input[1], input[2] * input[3])
-}
-
-/// How a max pooling is computed: indices into its input, and into what each stage leaves to the next
-/// ([`Windows::maxima`]).
-pub(crate) fn pooling_stages(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<Vec<usize>>> {
-    let input = &program.value(operation.inputs[0]).shape;
-    let mut plane = input[2] * input[3];
-    let on_planes = |groups: Vec<Vec<usize>>| {
-        on_every_plane(&groups, input[0] * input[1], std::mem::replace(&mut plane, groups.len()))
-    };
-    windows(program, operation, window).maxima().into_iter().map(on_planes).collect()
-}
-
-/// Groups of indices into one plane, for `planes` planes of `len` elements that follow one another.
-fn on_every_plane(groups: &[Vec<usize>], planes: usize, len: usize) -> Vec<Vec<usize>> {
-    let on_plane = |plane| groups.iter().map(move |group| group.iter().map(|&at| plane * len + at).collect());
-    (0..planes).flat_map(on_plane).collect()
 }

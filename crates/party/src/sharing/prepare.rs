@@ -9,7 +9,7 @@ use privet_ot::{Extension, OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 
-use super::{ClientMaterial, Model, Plan, ServerMaterial};
+use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
 
@@ -60,7 +60,7 @@ pub fn prepare_client(
         })?);
     }
     observer.progress(Phase::Offline, total, total, "");
-    Ok((ClientMaterial { masks, shares, stock }, recorder.finish(channel)))
+    Ok((ClientMaterial { masks, shares, correlated: Correlated::Stock(stock) }, recorder.finish(channel)))
 }
 
 /// The server's side, with the OT extension that the client chose.
@@ -98,7 +98,7 @@ pub fn prepare_server(
     }
     channel.flush()?;
     observer.progress(Phase::Offline, total, total, "");
-    Ok((ServerMaterial { shares, stock }, recorder.finish(channel)))
+    Ok((ServerMaterial { shares, correlated: Correlated::Stock(stock) }, recorder.finish(channel)))
 }
 
 fn correlations(channel: &mut Channel, role: Role, plan: &Plan, extension: Extension) -> Result<Stock, Error> {

@@ -5,14 +5,14 @@ use std::time::Duration;
 use privet_channel::{Link, pair};
 use privet_ot::{Demand, Role, Stock, cost as ot_cost};
 use privet_party::session::Event;
-use privet_party::sharing::{self, Options, Plan, Rounds};
+use privet_party::sharing::{self, Correlated, Options, Plan, Rounds};
 use privet_party::{Report, Silent};
 use privet_prg::Prg;
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, both, server, session_over};
 
 fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
-    let all = |fixture: &'static Fixture| Options::all().map(move |options| (fixture, fixture.plan(options)));
+    let all = |fixture: &'static Fixture| Options::made().map(move |options| (fixture, fixture.plan(options)));
     [&*RESIDUAL, &*CHOICE].into_iter().flat_map(all)
 }
 
@@ -96,11 +96,12 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
             || sharing::prepare_client(&mut near, &plan, &mut Silent).expect("material").0,
             || sharing::prepare_server(&mut far, &plan, plan.extension(), &model, &mut Silent).expect("material").0,
         );
-        for stock in [&ours.stock, &theirs.stock] {
+        for correlated in [&ours.correlated, &theirs.correlated] {
+            let Correlated::Stock(stock) = correlated else { panic!("a stock") };
             assert_eq!(stock.left(), plan.online_cost().demand);
         }
         let forecast = plan.forecast();
-        assert_eq!(ours.to_bytes(&plan).len() as u64, forecast.material_bytes_client + header);
-        assert_eq!(theirs.to_bytes(&plan).len() as u64, forecast.material_bytes_server + header);
+        assert_eq!(ours.head(&plan).len() as u64, forecast.material_bytes_client + header);
+        assert_eq!(theirs.head(&plan).len() as u64, forecast.material_bytes_server + header);
     }
 }

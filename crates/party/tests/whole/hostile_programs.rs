@@ -35,7 +35,7 @@ fn places(value: &Value, path: &str, found: &mut Vec<String>) {
 /// Plans what `bytes` describe, with all options; whether there is a plan.
 fn plans(bytes: &[u8]) -> bool {
     let Ok(program) = Program::parse(bytes) else { return false };
-    Options::all().all(|options| match Plan::new(program.clone(), options) {
+    Options::made().chain(Options::dealt()).all(|options| match Plan::new(program.clone(), options) {
         Ok(plan) => {
             plan.forecast();
             true

@@ -1,4 +1,8 @@
-"""Suite `gmw`: two parties, BFV for linear layers offline, Boolean sharing online (SecONNds)."""
+"""Plans of a program for a suite with its options, and what they will take.
+
+Suite `gmw`: two parties, BFV for linear layers offline, Boolean sharing online (SecONNds).
+Suite `fss`: function secret sharing with keys from a dealer (Orca, SIGMA).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,12 @@ from typing import Any, Literal, get_args
 from privet._native import Link, Plan
 from privet.errors import Misuse
 
+SUITES = ("gmw", "fss")
+"""Names of the suites."""
+
 Rounds = Literal["linear", "log", "blocks"]
-"""Depth of comparisons: `linear` sends the fewest bytes, `blocks` takes the fewest rounds."""
+"""Depth of comparisons in `gmw`: `linear` sends the fewest bytes, `blocks` takes the fewest
+rounds."""
 
 AUTO = "auto"
 """In place of a depth: the one that a link makes quickest."""
@@ -19,9 +27,8 @@ AUTO = "auto"
 Truncation = Literal["one-bit", "exact"]
 """What becomes of the carry that a truncation drops: lost for free, or computed."""
 
-
 Correlations = Literal["parties", "dealer"]
-"""Who makes material: the two parties, or a dealer that must collude with neither."""
+"""Who makes material in `gmw`: the two parties, or a dealer that must collude with neither."""
 
 
 @dataclass(frozen=True)
@@ -59,50 +66,69 @@ class Forecast:
     memory_bytes_server: int
 
 
+def check_suite(name: str) -> None:
+    """Raises `Misuse` unless there is a suite `name`."""
+    _check("the suite", name, SUITES)
+
+
+def is_dealt(suite: str, correlations: str) -> bool:
+    """Whether a dealer makes the material."""
+    return suite == "fss" or correlations == "dealer"
+
+
 def plan(
     public: bytes,
-    rounds: str,
+    suite: str,
+    rounds: str | None,
     truncation: str = "one-bit",
     correlations: str = "parties",
     link: Link | None = None,
 ) -> Plan:
     """Plans a program's public half, and how its material is made over `link`.
 
+    `rounds` and `correlations` are choices of suite `gmw`; in `fss`, `rounds` is None.
+
     # Errors
     `Misuse` if an option is unknown or a layer does not fit BFV's secure parameters;
     `InvalidProgram` if the public half is inconsistent.
     """
-    if rounds not in get_args(Rounds):
-        raise Misuse(f"rounds is {rounds!r}; possible are {', '.join((AUTO, *get_args(Rounds)))}")
-    if truncation not in get_args(Truncation):
-        raise Misuse(
-            f"truncation is {truncation!r}; {' or '.join(get_args(Truncation))} is possible"
-        )
-    if correlations not in get_args(Correlations):
-        raise Misuse(
-            f"correlations come from {correlations!r}; {' or '.join(get_args(Correlations))} is "
-            "possible"
-        )
-    return Plan(public, rounds, truncation, correlations, link)
+    check_suite(suite)
+    if suite == "gmw":
+        _check("rounds", rounds, (AUTO, *get_args(Rounds)))
+    elif rounds is not None:
+        raise Misuse(f"rounds are a choice of suite gmw; in {suite} a comparison takes two")
+    _check("truncation", truncation, get_args(Truncation))
+    _check("the source of correlations", correlations, get_args(Correlations))
+    return Plan(public, suite, rounds or "", truncation, correlations, link)
+
+
+def _check(what: str, value: str | None, possible: tuple[str, ...]) -> None:
+    if value not in possible:
+        raise Misuse(f"{what} is {value!r}; possible are {', '.join(possible)}")
 
 
 def plans(
     public: bytes,
+    suite: str,
     rounds: str,
     truncation: str = "one-bit",
     correlations: str = "parties",
     link: Link | None = None,
-) -> dict[str, Plan]:
+) -> dict[str | None, Plan]:
     """The plans that `rounds` leaves to choose from, by their depth: one, or with `auto` all.
+
+    A suite without such a choice has one plan, whose depth is None.
 
     # Errors
     As `plan`.
     """
-    depths = get_args(Rounds) if rounds == AUTO else (rounds,)
-    return {depth: plan(public, depth, truncation, correlations, link) for depth in depths}
+    depths: tuple[str | None, ...] = get_args(Rounds) if rounds == AUTO else (rounds,)
+    if suite != "gmw" and rounds == AUTO:
+        depths = (None,)
+    return {depth: plan(public, suite, depth, truncation, correlations, link) for depth in depths}
 
 
-def quickest(plans: Mapping[str, Plan], link: Link | None) -> str:
+def quickest(plans: Mapping[str | None, Plan], link: Link | None) -> str | None:
     """The depth among those planned that a link delays least; without a link, the first."""
     if link is None or len(plans) == 1:
         return next(iter(plans))

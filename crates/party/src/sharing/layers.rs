@@ -1,0 +1,71 @@
+//! Shapes of a program's linear layers and poolings, as kernels and packings take them.
+
+use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
+use privet_program::{Operation, Operator, Program, Window};
+use privet_ring::window::Windows;
+
+/// The weights' name and the shape of a linear operation; `None` for any other.
+pub(super) fn linear_layer<'a>(program: &Program, operation: &'a Operation) -> Option<(&'a str, Layer)> {
+    let shape = &program.value(operation.inputs[0]).shape;
+    match &operation.operator {
+        Operator::Conv2d { weight, weight_shape, stride, padding, dilation, groups, .. } => {
+            let layer = Conv2d {
+                batch: shape[0],
+                in_channels: shape[1],
+                height: shape[2],
+                width: shape[3],
+                out_channels: weight_shape[0],
+                kernel: [weight_shape[2], weight_shape[3]],
+                stride: *stride,
+                padding: *padding,
+                dilation: *dilation,
+                groups: *groups,
+            };
+            Some((weight, Layer::Conv2d(layer)))
+        }
+        Operator::Dense { weight, weight_shape: [inner, columns], .. } => {
+            Some((weight, Layer::MatMul(MatMul { rows: shape[0], inner: *inner, columns: *columns })))
+        }
+        Operator::Scale { weight, weight_shape } => {
+            Some((weight, Layer::Diagonal(Diagonal { len: weight_shape.iter().product() })))
+        }
+        _ => None,
+    }
+}
+
+/// The windows of a pooling on one image plane.
+fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows {
+    let input = &program.value(operation.inputs[0]).shape;
+    let output = &program.value(operation.output).shape;
+    Windows {
+        image: [input[2], input[3]],
+        positions: [output[2], output[3]],
+        kernel: window.kernel,
+        stride: window.stride,
+        origin: [window.padding[0], window.padding[1]],
+        dilation: window.dilation,
+    }
+}
+
+/// Indices into a pooling's input that each of its outputs reads.
+pub(super) fn window_groups(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<usize>> {
+    let input = &program.value(operation.inputs[0]).shape;
+    on_every_plane(&windows(program, operation, window).elements(), input[0] * input[1], input[2] * input[3])
+}
+
+/// How a max pooling is computed: indices into its input, and into what each stage leaves to the next
+/// ([`Windows::maxima`]).
+pub(super) fn pooling_stages(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<Vec<usize>>> {
+    let input = &program.value(operation.inputs[0]).shape;
+    let mut plane = input[2] * input[3];
+    let on_planes = |groups: Vec<Vec<usize>>| {
+        on_every_plane(&groups, input[0] * input[1], std::mem::replace(&mut plane, groups.len()))
+    };
+    windows(program, operation, window).maxima().into_iter().map(on_planes).collect()
+}
+
+/// Groups of indices into one plane, for `planes` planes of `len` elements that follow one another.
+fn on_every_plane(groups: &[Vec<usize>], planes: usize, len: usize) -> Vec<Vec<usize>> {
+    let on_plane = |plane| groups.iter().map(move |group| group.iter().map(|&at| plane * len + at).collect());
+    (0..planes).flat_map(on_plane).collect()
+}

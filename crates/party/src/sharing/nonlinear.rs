@@ -1,0 +1,129 @@
+//! The non-linear steps of a party, on what its suite runs them on.
+
+use privet_channel::Channel;
+use privet_fss::Source;
+use privet_gmw::{Rounds, Truncation, drop_low_bits};
+use privet_ot::{Role, Stock};
+use privet_prg::Prg;
+use privet_ring::Modulus;
+use privet_ring::tournament::Ties;
+
+use super::{Correlated, Options, Suite};
+use crate::Error;
+
+/// A party with what it uses up.
+pub(super) struct Party<'a> {
+    pub role: Role,
+    pub channel: &'a mut Channel,
+    pub supply: &'a mut Supply,
+}
+
+/// What non-linear steps use up.
+pub(super) enum Supply {
+    /// Suite `gmw`.
+    Stock { stock: Stock, rounds: Rounds },
+    /// Suite `fss`: a generator of seeds, and the bodies of keys.
+    Keys { seeds: Prg, body: Box<dyn Source> },
+}
+
+impl Supply {
+    /// # Errors
+    /// [`Error::Misuse`] if the material is of another suite or its keys are in the store.
+    pub(super) fn new(correlated: Correlated, options: Options) -> Result<Self, Error> {
+        match (correlated, options.suite) {
+            (Correlated::Stock(stock), Suite::Gmw { rounds, .. }) => Ok(Self::Stock { stock, rounds }),
+            (Correlated::Keys(keys), Suite::Fss) => {
+                let (seeds, body) = keys.open()?;
+                Ok(Self::Keys { seeds, body: Box::new(body) })
+            }
+            _ => Err(Error::Misuse("the material was made for another suite".into())),
+        }
+    }
+}
+
+impl<'a> Party<'a> {
+    /// `max(x, 0)` of shares in `from`, in `to`.
+    pub(super) fn relu(&mut self, x: &[u64], from: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
+        match self.engine() {
+            Engine::Gmw(mut party) => Ok(privet_gmw::relu(&mut party, x, from)?),
+            Engine::Fss(mut party, seeds, body) => {
+                let relu = privet_fss::Relu::new(from.bits(), to.bits());
+                Ok(relu.evaluate(&mut party, &seeds.seed(), body, x)?)
+            }
+        }
+    }
+
+    /// The maximum of each group of elements of `x`.
+    pub(super) fn max_pool(&mut self, x: &[u64], groups: &[Vec<usize>], ring: Modulus) -> Result<Vec<u64>, Error> {
+        match self.engine() {
+            Engine::Gmw(mut party) => Ok(privet_gmw::max_pool(&mut party, x, groups, ring)?),
+            Engine::Fss(mut party, seeds, body) => {
+                Ok(privet_fss::max_pool(&mut party, ring.bits(), seeds, body, x, groups)?)
+            }
+        }
+    }
+
+    /// The position of each group's largest element, in the second ring.
+    pub(super) fn argmax(&mut self, groups: &[Vec<u64>], ties: Ties, rings: [Modulus; 2]) -> Result<Vec<u64>, Error> {
+        match self.engine() {
+            Engine::Gmw(mut party) => Ok(privet_gmw::argmax(&mut party, groups, ties, rings[0], rings[1])?),
+            Engine::Fss(mut party, seeds, body) => {
+                Ok(privet_fss::argmax(&mut party, seeds, body, groups, ties, rings)?)
+            }
+        }
+    }
+
+    /// `floor(x / 2^bits)`, in the ring that is smaller by `bits` bits.
+    pub(super) fn truncate(&mut self, x: &[u64], bits: u32, ring: Modulus, how: Truncation) -> Result<Vec<u64>, Error> {
+        if bits == 0 {
+            return Ok(x.to_vec());
+        }
+        if how == Truncation::OneBit {
+            return Ok(drop_low_bits(self.role, x, bits, ring));
+        }
+        match self.engine() {
+            Engine::Gmw(mut party) => Ok(privet_gmw::truncate_exactly(&mut party, x, bits, ring)?),
+            Engine::Fss(mut party, seeds, body) => {
+                let truncate = privet_fss::Truncate::new(ring.bits(), bits);
+                Ok(truncate.evaluate(&mut party, &seeds.seed(), body, x)?)
+            }
+        }
+    }
+
+    /// The same value in a wider ring, if it leaves a bit of its own unused.
+    pub(super) fn extend(&mut self, x: &[u64], from: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
+        match self.engine() {
+            Engine::Gmw(mut party) => Ok(privet_gmw::extend(&mut party, x, from, to)?),
+            Engine::Fss(mut party, seeds, body) => {
+                let extend = privet_fss::ExtendBounded::signed(from.bits(), to.bits());
+                Ok(extend.evaluate(&mut party, &seeds.seed(), body, x)?)
+            }
+        }
+    }
+
+    fn engine(&mut self) -> Engine<'_> {
+        let Self { role, channel, .. } = self;
+        match self.supply {
+            Supply::Stock { stock, rounds } => {
+                Engine::Gmw(privet_gmw::Party { role: *role, channel, stock, rounds: *rounds })
+            }
+            Supply::Keys { seeds, body } => {
+                Engine::Fss(privet_fss::Party { role: fss_role(*role), channel }, seeds, body.as_mut())
+            }
+        }
+    }
+}
+
+/// A suite's own view of a party.
+enum Engine<'a> {
+    Gmw(privet_gmw::Party<'a>),
+    Fss(privet_fss::Party<'a>, &'a mut Prg, &'a mut dyn Source),
+}
+
+/// The role as suite `fss` names it.
+pub(super) fn fss_role(role: Role) -> privet_fss::Role {
+    match role {
+        Role::Client => privet_fss::Role::Client,
+        Role::Server => privet_fss::Role::Server,
+    }
+}
