@@ -68,15 +68,26 @@ def hosts(
         yield dealer, server
 
 
-def ask(server: Listening, dealer: Listening, key_folder: Path, folder: Path) -> list[object]:
+DEALT = ("--correlations", "dealer")
+FSS = ("--suite", "fss")
+
+
+def ask(
+    server: Listening,
+    dealer: Listening,
+    key_folder: Path,
+    folder: Path,
+    how: tuple[str, ...] = DEALT,
+) -> list[object]:
     """A client's command line for a dealt prediction."""
     words = ["client", server.address, "--keys", key_folder, "--state", folder / "client"]
-    return [*words, "--input", SEVEN, "--correlations", "dealer", "--dealer", dealer.address]
+    return [*words, "--input", SEVEN, *how, "--dealer", dealer.address]
 
 
-def test_three_hosts(key_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [DEALT, FSS, (*FSS, "--truncation", "exact")])
+def test_three_hosts(how: tuple[str, ...], key_folder: Path, tmp_path: Path) -> None:
     with hosts(key_folder, tmp_path) as (dealer, server):
-        command = ask(server, dealer, key_folder, tmp_path)
+        command = ask(server, dealer, key_folder, tmp_path, how)
         result = privet(*command)
         assert int(np.argmax(result["output"])) == 7
         assert result["trust"] == TRUST
@@ -87,6 +98,9 @@ def test_three_hosts(key_folder: Path, tmp_path: Path) -> None:
         assert result["offline"]["bytes_dealer"] == dealt["cost"]["bytes_client"]
         prepared = server.next() if (line := server.next())["event"] != "prepared" else line
         assert prepared["cost"]["bytes_dealer"] == dealt["cost"]["bytes_server"]
+        read = sum(layer["bytes_keys"] for layer in result["layers"])
+        assert (read > 0) == (result["suite"] == "fss")
+        assert read < dealt["cost"]["bytes_client"]
         # The hidden weights are kept, so a second prediction needs no more than the first.
         assert int(np.argmax(privet(*command)["output"])) == 7
 
@@ -105,6 +119,8 @@ def test_dealt_and_made_material_are_not_mixed(key_folder: Path, tmp_path: Path)
         words = ask(server, dealer, key_folder, tmp_path)
         words[words.index("--input") : words.index("--input") + 2] = ["--prepare", 2]
         assert privet(*words)["ready"] == 2
+        by_keys = privet(*ask(server, dealer, key_folder, tmp_path, FSS), "--prepare", 1)
+        assert (by_keys["suite"], by_keys["ready"]) == ("fss", 0)
         made = ["client", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
         result = privet(*made, "--input", SEVEN)
         assert result["trust"] is None
@@ -152,8 +168,9 @@ def test_a_dealer_that_is_not_there_is_named(key_folder: Path, tmp_path: Path) -
             dealt = ["--correlations", "dealer"]
             failure = privet(*words, "--input", SEVEN, *dealt, "--dealer", nowhere, code=4)
             assert nowhere in failure["error"]["message"]
-            failure = privet(*words, "--input", SEVEN, *dealt, code=2)
-            assert "HOST:PORT" in failure["error"]["message"]
+            for how in (DEALT, FSS):
+                failure = privet(*words, "--input", SEVEN, *how, code=2)
+                assert "HOST:PORT" in failure["error"]["message"]
 
 
 def test_run_with_a_dealer_shows_the_weaker_trust() -> None:

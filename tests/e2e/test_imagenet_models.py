@@ -32,18 +32,19 @@ MODELS = [
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("name", "most_mb", "runs"), MODELS)
+@pytest.mark.parametrize("suite", ["gmw", "fss"])
 def test_a_private_run_is_as_near_as_its_errors_allow(
-    name: str, most_mb: float, runs: int, tmp_path: Path, figures: list[str]
+    suite: str, name: str, most_mb: float, runs: int, tmp_path: Path, figures: list[str]
 ) -> None:
     compiled = compile(zoo.build(name, tmp_path), bits=37, scale=12)
     inputs = random_inputs(compiled.program)
     bound = simulated_bound(compiled.program, compiled.weights, inputs, runs=runs)
-    result = privet.run(compiled, inputs, timeout=1200.0)
+    result = privet.run(compiled, inputs, suite=suite, timeout=1200.0)
     peaks = {party: use.peak_mb for party, use in result.memory.items()}
     figures.append(
-        f"{name}: {result.max_fixed_point_error} units from the reference, bound {bound}; offline "
-        f"{result.offline.seconds:.1f} s, online {result.online.seconds:.2f} s; peak memory "
-        f"client {peaks['client']:.0f} MB, server {peaks['server']:.0f} MB"
+        f"{name}, {suite}: {result.max_fixed_point_error} units from the reference, bound {bound}; "
+        f"offline {result.offline.seconds:.1f} s, online {result.online.seconds:.2f} s; "
+        f"peak memory client {peaks['client']:.0f} MB, server {peaks['server']:.0f} MB"
     )
     assert 0 < result.max_fixed_point_error <= bound
     assert all(peak < most_mb for peak in peaks.values())

@@ -20,8 +20,13 @@ def resnet20(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 
 
 @pytest.mark.parametrize("name", ["m2", "hinet", "resnet20"])
-def test_neither_party_takes_more_than_forecast(name: str, tmp_path: Path) -> None:
-    result = privet.run(zoo.build(name, tmp_path))
+@pytest.mark.parametrize(
+    ("suite", "correlations"), [("gmw", "parties"), ("gmw", "dealer"), ("fss", "dealer")]
+)
+def test_neither_party_takes_more_than_forecast(
+    name: str, suite: str, correlations: str, tmp_path: Path
+) -> None:
+    result = privet.run(zoo.build(name, tmp_path), suite=suite, correlations=correlations)
     for use in result.memory.values():
         assert use.forecast_mb is not None
         assert use.forecast_mb / 3 < use.peak_mb <= use.forecast_mb

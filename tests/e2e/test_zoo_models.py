@@ -14,16 +14,17 @@ from privet.compile import compile
 
 @pytest.mark.parametrize(
     ("name", "rounds"),
-    [("m1", "linear"), ("m1", "log"), ("hinet", "log"), ("m2", "linear")],
+    [("m1", "linear"), ("m1", "log"), ("hinet", "log"), ("m2", "linear")]
+    + [(name, None) for name in ("m1", "m2", "hinet")],
 )
-def test_private_outputs_match(name: str, rounds: str, tmp_path: Path) -> None:
+def test_private_outputs_match(name: str, rounds: str | None, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)
-    result = privet.run(path, rounds=rounds)
+    result = privet.run(path, rounds=rounds) if rounds else privet.run(path, suite="fss")
     assert result.model == name
     assert result.argmax_agrees
     scale = float(np.abs(next(iter(result.reference.values()))).max())
     assert result.max_abs_error < 0.02 * scale
-    assert result.offline.bytes_server > 0
+    assert (result.offline.bytes_server > 0) == (result.suite == "gmw")
     assert result.online.rounds > 0
     assert {layer.phase for layer in result.layers} == {"offline", "online"}
     for phase in (result.offline, result.online):
@@ -52,6 +53,38 @@ def test_traffic_is_what_the_formulas_say(rounds: str, tmp_path: Path) -> None:
     assert result.online.bytes_client == forecast.online_bytes_client
     assert result.online.bytes_server == forecast.online_bytes_server
     assert result.online.rounds == forecast.online_rounds
+
+
+@pytest.mark.parametrize("name", ["m1", "hinet"])
+def test_keys_leave_only_the_errors_of_truncations(name: str, tmp_path: Path) -> None:
+    """A dealer's linear layers are exact, so with exact truncations nothing is left."""
+    compiled = compile(zoo.build(name, tmp_path))
+    assert privet.run(compiled, suite="fss", truncation="exact").max_fixed_point_error == 0
+    assert privet.run(compiled, suite="fss").max_fixed_point_error > 0
+
+
+@pytest.mark.parametrize("truncation", ["one-bit", "exact"])
+@pytest.mark.parametrize("suite", ["gmw", "fss"])
+def test_a_dealers_traffic_is_what_the_formulas_say(
+    suite: str, truncation: str, tmp_path: Path
+) -> None:
+    compiled = compile(zoo.build("m1", tmp_path))
+    rounds = "log" if suite == "gmw" else "auto"
+    public = compiled.program.to_public_bytes()
+    (plan,) = suites.plans(public, suite, rounds, truncation, "dealer").values()
+    forecast = suites.forecast(plan)
+    result = privet.run(
+        compiled, suite=suite, rounds=rounds, truncation=truncation, correlations="dealer"
+    )
+    assert result.dealer is not None
+    assert result.dealer.bytes_client == forecast.dealer_bytes_client
+    assert result.dealer.bytes_server == forecast.dealer_bytes_server
+    assert result.online.bytes_client == forecast.online_bytes_client
+    assert result.online.bytes_server == forecast.online_bytes_server
+    assert result.online.rounds == forecast.online_rounds
+    keys = sum(layer.bytes_keys for layer in result.layers)
+    assert (keys > 0) == (suite == "fss")
+    assert keys <= forecast.material_bytes_client
 
 
 def _phase(cost: privet.serve.PhaseCost, result: privet.Run) -> str:

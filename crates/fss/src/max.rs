@@ -25,17 +25,33 @@ pub fn max_pool(
     groups: &[Vec<usize>],
 ) -> Result<Vec<u64>, Error> {
     let (ring, relu) = (Modulus::new(bits), Relu::new(bits, bits));
-    let mut groups: Vec<Vec<u64>> = groups.iter().map(|group| group.iter().map(|&index| x[index]).collect()).collect();
-    while groups.iter().any(|group| group.len() > 1) {
-        let pairs = || groups.iter().flat_map(|group| group.as_chunks::<2>().0);
-        let differences: Vec<u64> = pairs().map(|[a, b]| ring.reduce(a.wrapping_sub(*b))).collect();
+    let mut sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
+    let mut left: Vec<u64> = groups.iter().flatten().map(|&index| x[index]).collect();
+    while sizes.iter().any(|&size| size > 1) {
+        let mut differences = Vec::with_capacity(left.len() / 2);
+        for group in split(&left, &sizes) {
+            let pairs = group.as_chunks::<2>().0.iter();
+            differences.extend(pairs.map(|[a, b]| ring.reduce(a.wrapping_sub(*b))));
+        }
         let mut gains = relu.evaluate(party, &seeds.seed(), body, &differences)?.into_iter();
-        for group in &mut groups {
+        let mut winners = Vec::with_capacity(left.len().div_ceil(2));
+        for group in split(&left, &sizes) {
             let (pairs, alone) = group.as_chunks::<2>();
             // zip asks the pairs first, so that a group without any takes no gain.
-            let winners = pairs.iter().zip(&mut gains).map(|([_, b], gain)| ring.reduce(b.wrapping_add(gain)));
-            *group = winners.chain(alone.iter().copied()).collect();
+            winners.extend(pairs.iter().zip(&mut gains).map(|([_, b], gain)| ring.reduce(b.wrapping_add(gain))));
+            winners.extend(alone);
         }
+        left = winners;
+        sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
     }
-    Ok(groups.into_iter().map(|group| group[0]).collect())
+    Ok(left)
+}
+
+/// Groups of these sizes that lie one behind the other.
+fn split<'a>(values: &'a [u64], sizes: &'a [usize]) -> impl Iterator<Item = &'a [u64]> {
+    sizes.iter().scan(values, |rest, &size| {
+        let (group, after) = rest.split_at(size);
+        *rest = after;
+        Some(group)
+    })
 }

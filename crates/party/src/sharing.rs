@@ -36,37 +36,42 @@ pub use plan::{Plan, Step};
 pub use prepare::{prepare_client, prepare_server};
 pub use privet_gmw::{Rounds, Truncation};
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use privet_linear::{TransformedWeights, Workspace};
 use privet_program::Weights;
 
 use crate::Error;
 
-/// The server's side of a plan: weights as integers for the online phase, transformed for the offline phase.
+/// The server's side of a program: weights as integers for the online phase, and transformed for preparations without a
+/// dealer, from the first of them on.
 pub struct Model {
     weights: Weights,
-    transformed: Vec<TransformedWeights>,
+    workspaces: Vec<Workspace>,
+    transformed: Mutex<Option<Arc<[TransformedWeights]>>>,
 }
 
 impl Model {
-    /// Transforms the weights of every linear layer once, for any number of preparations.
+    /// A model with what is to be kept and worked on at once for each linear layer.
+    pub fn new(weights: Weights, workspaces: Vec<Workspace>) -> Self {
+        Self { weights, workspaces, transformed: Mutex::default() }
+    }
+
+    /// The weights of every linear layer as preparations take them; made once, by whoever asks first.
     ///
     /// # Errors
     /// [`Error::Linear`] if a layer does not fit its plan.
-    pub fn new(plan: &Plan, weights: Weights) -> Result<Self, Error> {
-        Self::with_workspaces(plan, weights, &plan.standard_workspaces())
-    }
-
-    /// As [`Model::new`], with what is to be kept and worked on at once for each linear layer.
-    ///
-    /// # Errors
-    /// As [`Model::new`].
-    pub fn with_workspaces(plan: &Plan, weights: Weights, workspaces: &[Workspace]) -> Result<Self, Error> {
+    pub fn transformed(&self, plan: &Plan) -> Result<Arc<[TransformedWeights]>, Error> {
+        let mut transformed = self.transformed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(transformed) = transformed.as_ref() {
+            return Ok(Arc::clone(transformed));
+        }
         let transform = |(layer, &workspace): (&plan::LinearLayer, &Workspace)| {
-            TransformedWeights::new(&layer.plan, weights.tensor(&layer.weight), workspace)
+            TransformedWeights::new(&layer.plan, self.weights.tensor(&layer.weight), workspace)
         };
-        let layers = plan.linear().iter().zip(workspaces);
-        let transformed = layers.map(transform).collect::<Result<_, privet_linear::Error>>()?;
-        Ok(Self { weights, transformed })
+        let layers = plan.linear().iter().zip(&self.workspaces);
+        let made: Arc<[_]> = layers.map(transform).collect::<Result<_, privet_linear::Error>>()?;
+        Ok(Arc::clone(transformed.insert(made)))
     }
 
     /// The weights as integers.

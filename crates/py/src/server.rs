@@ -34,9 +34,16 @@ impl Server {
 
     /// Offers a program, given both halves.
     fn add(&self, py: Python<'_>, public: Vec<u8>, weights: &[u8]) -> Result<(), Failure> {
-        let served = py.detach(|| match &self.budget {
-            Some(budget) => Served::within(public, weights, budget),
-            None => Served::new(public, weights),
+        let served = py.detach(|| {
+            let served = match &self.budget {
+                Some(budget) => Served::within(public, weights, budget),
+                None => Served::new(public, weights),
+            }?;
+            // With a dealer it may be that nobody ever asks for them.
+            if self.dealer.is_none() {
+                served.warm()?;
+            }
+            Ok::<_, privet_party::Error>(served)
         })?;
         if let Ok(mut catalog) = self.catalog.write() {
             catalog.add(served);

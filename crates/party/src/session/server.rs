@@ -28,7 +28,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Reads both halves of a program, plans it and transforms its weights.
+    /// Reads both halves of a program and plans it.
     ///
     /// # Errors
     /// [`Error::Program`] if the halves are broken or do not belong together; [`Error::Linear`] if a layer does not
@@ -63,8 +63,17 @@ impl Served {
         let weights = Weights::parse(weights, &program)?;
         let linear = Plan::new(program.clone(), Rounds::Linear)?;
         let workspaces = plan(&linear);
-        let model = Model::with_workspaces(&linear, weights, &workspaces)?;
+        let model = Model::new(weights, workspaces.clone());
         Ok(Self { public, program, model, workspaces, plans: Mutex::default() })
+    }
+
+    /// Transforms the weights now rather than for the first preparation without a dealer.
+    ///
+    /// # Errors
+    /// [`Error::Linear`] if a layer does not fit its plan.
+    pub fn warm(&self) -> Result<(), Error> {
+        let plan = Plan::new(self.program.clone(), Rounds::Linear)?;
+        self.model.transformed(&plan).map(drop)
     }
 
     /// What the jobs of `plan` take, with this OT extension.

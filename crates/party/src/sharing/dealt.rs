@@ -124,13 +124,13 @@ pub fn prepare_client(
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, index + 1, total, &operation.name);
         recorder.layer(&operation.name, "multiply", dealer, |_| {
-            let product = multiply(plan, layer, &masks[layer.mask], &weights.layer(index)?);
+            let product = multiply(plan, layer, &masks[layer.mask], weights.layer(index)?);
             add(&mut shares[index], &product, ring(plan));
             Ok::<_, Error>(())
         })?;
     }
     let correlated = match plan.options().suite {
-        Suite::Gmw { .. } => Correlated::Stock(Stock::of_client(&plan.online_cost().demand, &correlations)),
+        Suite::Gmw { .. } => Correlated::Stock(Box::new(Stock::of_client(&plan.online_cost().demand, &correlations))),
         Suite::Fss => Correlated::Keys(Keys::put_aside(correlations)),
     };
     receive_keys(dealer, plan, Role::Client, keys, &mut recorder, observer)?;
@@ -184,7 +184,7 @@ pub fn prepare_server(
             return Ok::<_, Error>(Correlated::Keys(Keys::put_aside(seed)));
         }
         let corrections = dealer.recv(dealer::corrections_bytes(&demand, ring))?;
-        Ok(Correlated::Stock(Stock::of_server(&demand, &seed, &corrections, ring)?))
+        Ok(Correlated::Stock(Box::new(Stock::of_server(&demand, &seed, &corrections, ring)?)))
     })?;
     let mut shares = Vec::with_capacity(plan.linear().len());
     for (done, layer) in plan.linear().iter().enumerate() {
@@ -219,7 +219,7 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
         server.send(&dealer::corrections(&demand, &correlations, &server_seed, ring))?;
     }
     for ((layer, weights), share) in plan.linear().iter().zip(mask.layers(plan)).zip(&shares) {
-        let product = multiply(plan, layer, &masks[layer.mask], &weights);
+        let product = multiply(plan, layer, &masks[layer.mask], weights);
         server.send(&ring.pack(&ring.sub(&product, share)))?;
     }
     let mut generators = [correlations, server_seed].each_ref().map(Prg::from_seed);
@@ -255,8 +255,9 @@ fn receive_seed(channel: &mut Channel) -> Result<Seed, Error> {
 }
 
 /// A layer's product with weights modulo the ring; only the low bits of the result count.
-fn multiply(plan: &Plan, layer: &LinearLayer, x: &[u64], weights: &[u64]) -> Vec<u64> {
-    let weights: Vec<i64> = weights.iter().map(|&weight| weight as i64).collect();
+fn multiply(plan: &Plan, layer: &LinearLayer, x: &[u64], weights: Vec<u64>) -> Vec<u64> {
+    // In place: the weights of a layer may be the largest thing in memory.
+    let weights: Vec<i64> = weights.into_iter().map(|weight| weight as i64).collect();
     let mut product = evaluate::product(plan.program(), plan.operation(layer.operation), x, &weights);
     ring(plan).reduce_all(&mut product);
     product

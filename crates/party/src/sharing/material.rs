@@ -18,7 +18,7 @@ use crate::Error;
 /// What non-linear steps use up.
 pub enum Correlated {
     /// In suite `gmw`.
-    Stock(Stock),
+    Stock(Box<Stock>),
     /// In suite `fss`.
     Keys(Keys),
 }
@@ -104,7 +104,7 @@ fn read_head(stored: &mut impl Stored, plan: &Plan, role: Role) -> Result<Vec<u8
 
 fn correlated(plan: &Plan, rest: &[u8], stored: impl Stored) -> Result<Correlated, Error> {
     match plan.options().suite {
-        Suite::Gmw { .. } => Ok(Correlated::Stock(Stock::from_bytes(rest)?)),
+        Suite::Gmw { .. } => Ok(Correlated::Stock(Box::new(Stock::from_bytes(rest)?))),
         Suite::Fss => {
             let seed = Seed::from_bytes(rest.try_into().map_err(|_| damaged())?);
             Ok(Correlated::Keys(Keys::new(seed, Box::new(stored))))

@@ -15,6 +15,9 @@ use crate::Error;
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
 const SLACK: (u64, u64) = (8, 4 << 20);
 
+/// Bytes of keys on their way to the store.
+const KEY_BUFFERS: u64 = 3 << 20;
+
 /// Bytes for each element of a comparison while it runs: bit planes, correlations and messages in both directions.
 const PER_COMPARISON: u64 = 96;
 
@@ -50,10 +53,19 @@ impl Plan {
     /// What the client takes.
     pub fn client_memory(&self, threads: usize) -> Memory {
         let linear = self.linear().iter().map(|layer| layer.plan.client_memory(threads));
-        let most = linear.map(|memory| memory.encrypting.max(memory.decrypting)).max().unwrap_or(0);
+        let most = match self.is_dealt() {
+            true => self.hidden_layer(),
+            false => linear.map(|memory| memory.encrypting.max(memory.decrypting)).max().unwrap_or(0),
+        };
         let masks: u64 = self.masks().iter().map(|&len| 8 * len as u64).sum();
         let (offline, online) = self.jobs(Role::Client, self.extension(), masks, most);
         Memory { resting: 0, loading: 0, offline, online }
+    }
+
+    /// What the largest layer of hidden weights takes: as they come from the file, and as integers.
+    fn hidden_layer(&self) -> u64 {
+        let bits = 64 + u64::from(self.program().ring_bits());
+        self.linear().iter().map(|layer| layer.plan.weights_len() as u64 * bits / 8).max().unwrap_or(0)
     }
 
     /// What the server takes if it works on its layers like this, and the client chooses the OT extension of the plan's link.
@@ -63,6 +75,8 @@ impl Plan {
 
     /// As [`Plan::server_memory`], with this OT extension.
     pub fn server_memory_by(&self, extension: Extension, workspaces: &[Workspace], threads: usize) -> Memory {
+        // Weights are transformed for preparations without a dealer alone.
+        let workspaces = if self.is_dealt() { &[] } else { workspaces };
         let layers = || self.linear().iter().zip(workspaces);
         let figures = || layers().map(|(layer, &workspace)| layer.plan.server_memory(workspace, threads));
         let weights: u64 = self.linear().iter().map(|layer| 8 * layer.plan.weights_len() as u64).sum();
@@ -70,7 +84,11 @@ impl Plan {
         let making = figures().map(|memory| memory.making - memory.weights).max().unwrap_or(0);
         // The file and the integers that are read from it, then the integers and their transforms.
         let loading = slack(2 * weights).max(resting + making);
-        let most = figures().map(|memory| memory.evaluating).max().unwrap_or(0);
+        let most = match self.is_dealt() {
+            // A client that does not have the hidden weights yet gets them layer by layer.
+            true => self.hidden_layer(),
+            false => figures().map(|memory| memory.evaluating).max().unwrap_or(0),
+        };
         let (offline, online) = self.jobs(Role::Server, extension, 0, most);
         Memory { resting, loading, offline, online }
     }
@@ -126,7 +144,7 @@ impl Plan {
         let material = stock + masks + shares;
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
-        let offline = (stock + extending).max(material + most.max(packed));
+        let offline = (stock + extending).max(material + most.max(packed)) + KEY_BUFFERS;
         let online = (material + packed).max(material + self.computing());
         (slack(offline), slack(online))
     }

@@ -21,7 +21,7 @@ pub(super) struct Party<'a> {
 /// What non-linear steps use up.
 pub(super) enum Supply {
     /// Suite `gmw`.
-    Stock { stock: Stock, rounds: Rounds },
+    Stock { stock: Box<Stock>, rounds: Rounds },
     /// Suite `fss`: a generator of seeds, and the bodies of keys.
     Keys { seeds: Prg, body: Box<dyn Source> },
 }

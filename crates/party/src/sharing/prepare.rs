@@ -60,7 +60,7 @@ pub fn prepare_client(
         })?);
     }
     observer.progress(Phase::Offline, total, total, "");
-    Ok((ClientMaterial { masks, shares, correlated: Correlated::Stock(stock) }, recorder.finish(channel)))
+    Ok((ClientMaterial { masks, shares, correlated: Correlated::Stock(Box::new(stock)) }, recorder.finish(channel)))
 }
 
 /// The server's side, with the OT extension that the client chose.
@@ -88,7 +88,8 @@ pub fn prepare_server(
         })?),
     };
     let mut shares = Vec::with_capacity(plan.linear().len());
-    for (done, (layer, weights)) in plan.linear().iter().zip(&model.transformed).enumerate() {
+    let transformed = model.transformed(plan)?;
+    for (done, (layer, weights)) in plan.linear().iter().zip(transformed.iter()).enumerate() {
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, done + 1, total, &operation.name);
         shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {
@@ -98,7 +99,7 @@ pub fn prepare_server(
     }
     channel.flush()?;
     observer.progress(Phase::Offline, total, total, "");
-    Ok((ServerMaterial { shares, correlated: Correlated::Stock(stock) }, recorder.finish(channel)))
+    Ok((ServerMaterial { shares, correlated: Correlated::Stock(Box::new(stock)) }, recorder.finish(channel)))
 }
 
 fn correlations(channel: &mut Channel, role: Role, plan: &Plan, extension: Extension) -> Result<Stock, Error> {

@@ -1,24 +1,14 @@
 //! Material from a dealer: the same results by the same online phase, and a dealer that brings only partners together.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use privet_channel::{AbortReason, pair, record};
-use privet_party::session::{Client, Connect, Dealer, Dealt, Event};
+use privet_party::session::{Client, Connect, Dealt, Event};
 use privet_party::sharing::{Correlations, Options, Plan, Rounds, Suite, Truncation};
 use privet_party::{Error, PeerMisbehaved, Silent};
 use privet_ring::Modulus;
 
-use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, over, server, to_dealer};
-
-const MOST: u64 = 1 << 30;
-
-/// A dealer with a way to it and news of what it did.
-fn dealer(most: u64, patience: Duration) -> (Connect, Receiver<Result<Option<Dealt>, Error>>) {
-    let (send, receive) = channel();
-    (to_dealer(&Arc::new(Dealer::new(most, patience)), &send), receive)
-}
+use crate::parties::{CHOICE, Fixture, MOST, PATIENCE, RESIDUAL, Shelf, dealer, dealer_with, over, server};
 
 fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
     let suite = Suite::Gmw { rounds, correlations: Correlations::Dealt };
@@ -45,7 +35,7 @@ fn session<T>(
 #[test]
 fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
     let (ours, theirs) = (Shelf::new(), Shelf::new());
-    let (connect, dealt) = dealer(MOST, PATIENCE);
+    let (connect, dealt) = dealer();
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in Options::dealt().map(|options| fixture.plan(options)) {
             let (result, served, events) = session([&ours, &theirs], [connect.clone(), connect.clone()], |client| {
@@ -87,7 +77,7 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
 #[test]
 fn hidden_weights_travel_once() {
     let (ours, theirs) = (Shelf::new(), Shelf::new());
-    let (connect, _dealt) = dealer(MOST, PATIENCE);
+    let (connect, _dealt) = dealer();
     let plan = dealt(&RESIDUAL, Rounds::Log);
     let ring = Modulus::new(plan.program().ring_bits());
     let weights: usize = plan.linear().iter().map(|layer| ring.packed_bytes(layer.plan.weights_len())).sum();
@@ -111,7 +101,7 @@ fn hidden_weights_travel_once() {
 #[test]
 fn another_weight_mask_brings_the_weights_again() {
     let (ours, theirs, moved) = (Shelf::new(), Shelf::new(), Shelf::new());
-    let (connect, _dealt) = dealer(MOST, PATIENCE);
+    let (connect, _dealt) = dealer();
     let plan = dealt(&RESIDUAL, Rounds::Log);
     for theirs in [&theirs, &moved] {
         let (result, ..) = session([&ours, theirs], [connect.clone(), connect.clone()], |client| {
@@ -137,8 +127,8 @@ fn told<T: std::fmt::Debug>(result: Result<T, Error>) -> (AbortReason, String) {
 fn a_party_whose_partner_does_not_come_is_told() {
     let (ours, theirs) = (Shelf::new(), Shelf::new());
     let patience = Duration::from_millis(200);
-    let (to_one, first) = dealer(MOST, patience);
-    let (to_other, second) = dealer(MOST, patience);
+    let (to_one, first) = dealer_with(MOST, patience);
+    let (to_other, second) = dealer_with(MOST, patience);
     let plan = dealt(&CHOICE, Rounds::Log);
     let (result, served, _) =
         session([&ours, &theirs], [to_one, to_other], |client| client.prepare(&plan, &mut Silent));
@@ -156,7 +146,7 @@ fn a_party_whose_partner_does_not_come_is_told() {
 #[test]
 fn without_a_dealer_dealt_material_is_refused_on_either_side() {
     let (ours, theirs) = (Shelf::new(), Shelf::new());
-    let (connect, _dealt) = dealer(MOST, PATIENCE);
+    let (connect, _dealt) = dealer();
     let plan = dealt(&CHOICE, Rounds::Log);
     let (refused, served) = over(pair(), &server(&theirs).with_dealer(connect.clone()), |channel| {
         let mut client = Client::new(channel, ours.store()).expect("a greeting");
@@ -178,7 +168,7 @@ fn without_a_dealer_dealt_material_is_refused_on_either_side() {
 #[test]
 fn a_dealer_refuses_pieces_beyond_its_limit() {
     let (ours, theirs) = (Shelf::new(), Shelf::new());
-    let (connect, dealt_now) = dealer(1000, PATIENCE);
+    let (connect, dealt_now) = dealer_with(1000, PATIENCE);
     let plan = dealt(&RESIDUAL, Rounds::Log);
     let (result, ..) =
         session([&ours, &theirs], [connect.clone(), connect], |client| client.prepare(&plan, &mut Silent));

@@ -1,7 +1,7 @@
 //! The programs of `fixtures/`, and both parties of a session in one process.
 
 use std::path::Path;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Fixture {
 
     pub fn model(&self, plan: &Plan) -> Model {
         let weights = Weights::parse(&self.weights, plan.program()).expect("its weights");
-        Model::new(plan, weights).expect("a model")
+        Model::new(weights, plan.standard_workspaces())
     }
 }
 
@@ -141,6 +141,23 @@ pub fn to_dealer(dealer: &Arc<Dealer>, results: &Sender<Result<Option<Dealt>, Er
         thread::spawn(move || results.send(dealer.serve(far)).ok());
         Ok(near)
     })
+}
+
+/// The largest piece that dealers make.
+pub const MOST: u64 = 1 << 30;
+
+/// What came of a party's deal.
+pub type Dealing = Result<Option<Dealt>, Error>;
+
+/// A way to a dealer, and news of what it did.
+pub fn dealer() -> (Connect, Receiver<Dealing>) {
+    dealer_with(MOST, PATIENCE)
+}
+
+/// [`dealer`] with limits of its own.
+pub fn dealer_with(most: u64, patience: Duration) -> (Connect, Receiver<Dealing>) {
+    let (send, receive) = channel();
+    (to_dealer(&Arc::new(Dealer::new(most, patience)), &send), receive)
 }
 
 /// What happened at the server in one session.

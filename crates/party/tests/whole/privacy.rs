@@ -10,13 +10,13 @@ use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
 use privet_party::session::Client;
 use privet_party::sharing::{
-    self, ClientMaterial, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, WeightMask,
+    self, ClientMaterial, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, Suite, Truncation, WeightMask,
 };
 use privet_party::{Error, Silent};
 use privet_prg::{Prg, Seed};
 use privet_ring::Modulus;
 
-use crate::parties::{CHOICE, Fixture, RESIDUAL, Shelf, both, over, server};
+use crate::parties::{CHOICE, Fixture, RESIDUAL, Shelf, both, dealer, over, server};
 
 const DIRECTIONS: [Direction; 2] = [Direction::FirstToSecond, Direction::SecondToFirst];
 
@@ -46,6 +46,9 @@ impl Phase {
     }
 }
 
+/// Suite `fss`.
+const FSS: Options = Options { suite: Suite::Fss, truncation: Truncation::OneBit };
+
 /// A preparation and an inference in one session, without the greeting.
 struct Run {
     offline: Phase,
@@ -59,16 +62,17 @@ fn run(plan: &Plan, inputs: &[Vec<i64>]) -> Run {
     let (ours, theirs) = (Shelf::new(), Shelf::new());
     let (near, far, transcript) = record::pair();
     let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
-    let ((greeted, prepared, outputs, mine), side) = over((near, far), &server(&theirs), |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+    let (connect, _dealt) = dealer();
+    let serving = server(&theirs).with_dealer(connect.clone());
+    let ((greeted, prepared, outputs, mine), side) = over((near, far), &serving, |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(connect);
         let greeted = now();
         let (id, offline) = client.prepare(plan, &mut Silent).expect("material");
         let prepared = now();
         let (outputs, online) = client.infer(plan, &id, inputs, &mut Silent).expect("an inference");
         (greeted, prepared, outputs, [offline.total.rounds, online.total.rounds])
     });
-    let theirs: Vec<u64> = side
-        .events
+    let theirs: Vec<u64> = (side.result.map(|()| side.events).expect("the session ends well"))
         .iter()
         .map(|event| match event {
             privet_party::session::Event::Described { .. } => 0,
@@ -123,19 +127,20 @@ fn inputs(fixture: &Fixture) -> Vec<Vec<Vec<i64>>> {
 #[test]
 fn two_runs_on_the_same_input_share_no_message() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
-        let plan = fixture.plan(Rounds::Log);
-        let [one, other] = [(); 2].map(|()| run(&plan, &fixture.case.inputs));
-        fixture.case.check(&one.outputs, plan.options());
-        assert!(!repeats(&one.offline, &other.offline), "the offline phase repeats itself");
-        assert!(!repeats(&one.online, &other.online), "the online phase repeats itself");
-        assert!(!repeats(&one.offline, &one.online), "the online phase repeats the offline phase");
+        for plan in [Options::from(Rounds::Log), FSS].map(|options| fixture.plan(options)) {
+            let [one, other] = [(); 2].map(|()| run(&plan, &fixture.case.inputs));
+            fixture.case.check(&one.outputs, plan.options());
+            assert!(!repeats(&one.offline, &other.offline), "the offline phase repeats itself");
+            assert!(!repeats(&one.online, &other.online), "the online phase repeats itself");
+            assert!(!repeats(&one.offline, &one.online), "the online phase repeats the offline phase");
+        }
     }
 }
 
 #[test]
 fn lengths_directions_and_rounds_do_not_depend_on_the_input() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
-        for options in Options::made() {
+        for options in Options::made().chain(Options::dealt()) {
             let plan = fixture.plan(options);
             let forms: HashSet<_> = inputs(fixture)
                 .iter()
@@ -147,15 +152,16 @@ fn lengths_directions_and_rounds_do_not_depend_on_the_input() {
     }
 }
 
-/// Lengths of all messages of the offline phase but the request and its answer, which hold random numbers in decimal.
+/// Lengths of all messages of the offline phase but requests and their answers, which hold random numbers in decimal.
 fn data_lengths(offline: &Phase) -> [Vec<usize>; 2] {
-    offline.lengths().map(|lengths| lengths[1..].to_vec())
+    let is_data = |message: &Vec<u8>| serde_json::from_slice::<serde_json::Value>(message).is_err();
+    Phase(offline.0.clone().map(|messages| messages.into_iter().filter(is_data).collect())).lengths()
 }
 
 #[test]
 fn online_messages_are_balanced() {
     let mut long = 0;
-    for options in Options::made() {
+    for options in Options::made().chain(Options::dealt()) {
         let plan = RESIDUAL.plan(options);
         for inputs in inputs(&RESIDUAL) {
             let run = run(&plan, &inputs);
