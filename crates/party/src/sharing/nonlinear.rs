@@ -23,7 +23,7 @@ pub(super) enum Supply {
     /// Suite `gmw`.
     Stock { stock: Box<Stock>, rounds: Rounds },
     /// Suite `fss`: a generator of seeds, and the bodies of keys.
-    Keys { seeds: Prg, body: Box<dyn Source> },
+    Keys { seeds: Box<Prg>, body: Box<dyn Source> },
 }
 
 impl Supply {
@@ -34,7 +34,7 @@ impl Supply {
             (Correlated::Stock(stock), Suite::Gmw { rounds, .. }) => Ok(Self::Stock { stock, rounds }),
             (Correlated::Keys(keys), Suite::Fss) => {
                 let (seeds, body) = keys.open()?;
-                Ok(Self::Keys { seeds, body: Box::new(body) })
+                Ok(Self::Keys { seeds: Box::new(seeds), body: Box::new(body) })
             }
             _ => Err(Error::Misuse("the material was made for another suite".into())),
         }
