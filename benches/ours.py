@@ -13,6 +13,10 @@ from privet import keys
 from privet.compile import Compiled, compile
 
 NAME = "privet"
+DEALT = "privet-gmw-dealt"
+FSS = "privet-fss"
+SUITES = {NAME: ("gmw", "parties"), DEALT: ("gmw", "dealer"), FSS: ("fss", "dealer")}
+"""Ways to run a task: suite, and who makes its material."""
 
 
 def prepare(model: Path, sample: Floats) -> Compiled:
@@ -20,23 +24,27 @@ def prepare(model: Path, sample: Floats) -> Compiled:
     return compile(model, calibration=[sample])
 
 
-def measure(task: Task, compiled: Compiled, sample: Floats, repetition: int) -> Sample:
-    """One offline and one online phase between two fresh processes.
+def measure(name: str, task: Task, compiled: Compiled, sample: Floats, repetition: int) -> Sample:
+    """One offline and one online phase between fresh processes.
 
-    The offline phase includes all that a first contact takes: keys and base OTs.
+    The offline phase includes all that a first contact takes: keys and base OTs; with a dealer, not
+    the hidden weights, which travel once for each client.
     """
-    load_seconds = _load(compiled)
-    run = privet.run(compiled, [sample])
+    suite, correlations = SUITES[name]
+    load_seconds = _load(compiled) if correlations == "parties" else None
+    run = privet.run(compiled, [sample], suite=suite, correlations=correlations)
     phases = (run.offline, run.online)
     return Sample(
         task.name,
-        NAME,
+        name,
         repetition,
         load_seconds=load_seconds,
         seconds=sum(phase.seconds for phase in phases),
         offline_seconds=run.offline.seconds,
         online_seconds=run.online.seconds,
         bytes_sent=sum(phase.bytes_client + phase.bytes_server for phase in phases),
+        dealer_seconds=run.dealer.seconds if run.dealer else None,
+        dealt_bytes=run.dealer.bytes_client + run.dealer.bytes_server if run.dealer else None,
         rounds=sum(phase.rounds for phase in phases),
         peak_rss_mb=max(phase.peak_rss_mb for phase in phases),
         max_abs_error=run.max_abs_error,

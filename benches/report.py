@@ -19,8 +19,8 @@ CHEETAH, SEMI2K = "spu-cheetah", "spu-semi2k"
 def results(record: Record) -> str:
     """Where the figures come from, Privet's own figures, and those beside its peers."""
     measured = [task for task in tasks() if record.of(task.name, ours.NAME)]
-    parts = [_source(record), _own(record, measured)]
-    if any(sample.contender != ours.NAME for sample in record.samples):
+    parts = [_source(record), _own(record, measured), _dealt(record, measured)]
+    if any(sample.contender not in ours.SUITES for sample in record.samples):
         parts.append(_beside(record, measured))
     else:
         parts.append("SPU was not installed for this run; `make bench-peers` installs it.\n")
@@ -31,6 +31,14 @@ def targets(record: Record) -> str:
     """What Privet wants to reach, and by how much it does or does not."""
     rows = []
     for task in tasks():
+        if task.dealt is not None:
+            for name, target in ((ours.FSS, task.dealt.fss), (ours.DEALT, task.dealt.gmw)):
+                if target is not None:
+                    reached = record.median(task.name, name, _online)
+                    figure = f"online, {_SUITE[name]}"
+                    rows.append(
+                        [task.title, figure, f"{target:g} s", *_verdict(reached, target, "s")]
+                    )
         if task.target is None:
             continue
         wanted = (
@@ -116,6 +124,34 @@ def _own(record: Record, measured: Sequence[Task]) -> str:
     return _table(head, "|---|" + "---:|" * 8, rows)
 
 
+_SUITE = {ours.FSS: "`fss`", ours.DEALT: "`gmw` dealt"}
+
+
+def _dealt(record: Record, measured: Sequence[Task]) -> str:
+    rows = []
+    for task in measured:
+        semi2k = record.median(task.name, SEMI2K, _best)
+        for name, suite in _SUITE.items():
+            online = record.median(task.name, name, _online)
+            ratio = semi2k / online if semi2k and online else None
+            figures = (_offline, _dealer, _dealt_megabytes, _online, _megabytes)
+            rows.append(
+                [
+                    task.title,
+                    suite,
+                    *(_number(record.median(task.name, name, figure)) for figure in figures),
+                    _whole(record.median(task.name, name, lambda sample: sample.rounds)),
+                    _whole(record.median(task.name, name, _memory)),
+                    _times(ratio),
+                ]
+            )
+    head = (
+        "| With a dealer | Suite | Offline s | of it dealer s | Dealt MB | Online s | MB | Rounds "
+        "| Memory MB | SEMI2K* / online |"
+    )
+    return _table(head, "|---|---|" + "---:|" * 8, rows)
+
+
 def _beside(record: Record, measured: Sequence[Task]) -> str:
     rows = []
     for task in measured:
@@ -169,6 +205,20 @@ def _offline(sample: Sample) -> float | None:
 
 def _online(sample: Sample) -> float | None:
     return sample.online_seconds
+
+
+def _dealer(sample: Sample) -> float | None:
+    return sample.dealer_seconds
+
+
+def _dealt_megabytes(sample: Sample) -> float | None:
+    return None if sample.dealt_bytes is None else sample.dealt_bytes / 1e6
+
+
+def _best(sample: Sample) -> float | None:
+    """The faster of two runs of a peer."""
+    known = [seconds for seconds in (sample.seconds, sample.again_seconds) if seconds is not None]
+    return min(known, default=None)
 
 
 def _megabytes(sample: Sample) -> float | None:

@@ -23,7 +23,8 @@ from benches import machine, ours, report, spu
 from benches.machine import Load
 from benches.record import Record
 from benches.samples import Sample
-from benches.tasks import Task, tasks
+from benches.tasks import Floats, Task, tasks
+from privet.compile import Compiled
 from privet.errors import PrivetError
 
 REPEAT = 3
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     if not options.task:
         _say(f"record: {record.write().relative_to(machine.ROOT)}")
         report.publish(record)
-    return int(any(sample.contender == ours.NAME and sample.failure for sample in samples))
+    return int(any(sample.contender in ours.SUITES and sample.failure for sample in samples))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -97,11 +98,11 @@ def _measure(
     sample = task.sample()
     model = task.make(folder)
     limit, enough = LIMIT_SECONDS[options.set], ENOUGH_SECONDS[options.set]
-    with_peers = with_peers and (task.quick_peers or options.set == "all")
+    with_peers = with_peers and task.peers and (task.quick_peers or options.set == "all")
     contenders: dict[str, Contender] = {}
     try:
         compiled = ours.prepare(model, sample)
-        contenders[ours.NAME] = lambda repetition: ours.measure(task, compiled, sample, repetition)
+        contenders.update(_ours(task, compiled, sample))
     except PrivetError as error:
         yield Sample(task.name, ours.NAME, 0, failure=str(error))
     if with_peers:
@@ -118,6 +119,13 @@ def _measure(
                 taken = (made.seconds or 0.0) + (made.again_seconds or 0.0)
                 spent[name] += float("inf") if made.failure else taken
                 yield made
+
+
+def _ours(task: Task, compiled: Compiled, sample: Floats) -> dict[str, Contender]:
+    def contender(name: str) -> Contender:
+        return lambda repetition: ours.measure(name, task, compiled, sample, repetition)
+
+    return {name: contender(name) for name in ours.SUITES}
 
 
 def _peers(task: Task, prepared: spu.Prepared, limit: float) -> dict[str, Contender]:
@@ -138,7 +146,7 @@ def _watched(task: Task, name: str, contender: Contender, repetition: int) -> Sa
 
 
 def _line(sample: Sample) -> str:
-    head = f"  {sample.contender:12}"
+    head = f"  {sample.contender:16}"
     if sample.failure is not None:
         return f"{head} {sample.failure}"
     phases = f" (online {sample.online_seconds:.3f} s)" if sample.online_seconds is not None else ""

@@ -19,6 +19,8 @@ class Sample:
     `seconds`; a contender without it does all work in every run. `again_seconds` and
     `again_bytes_sent` are a second run's in the same processes, which have their keys and base OTs
     by then; the first figures include those.
+    `dealer_seconds` and `dealt_bytes` (to both parties) are a dealer's part, which lies within
+    `offline_seconds`.
     `others` is the share of the machine that went to other people's processes, 0 to 1.
     """
 
@@ -32,6 +34,8 @@ class Sample:
     load_seconds: float | None = None
     again_seconds: float | None = None
     again_bytes_sent: int | None = None
+    dealer_seconds: float | None = None
+    dealt_bytes: int | None = None
     rounds: int | None = None
     peak_rss_mb: float | None = None
     max_abs_error: float | None = None

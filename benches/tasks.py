@@ -35,6 +35,14 @@ class Target:
 
 
 @dataclass(frozen=True)
+class DealtTarget:
+    """Seconds online that Privet wants to reach where a dealer makes the material."""
+
+    fss: float
+    gmw: float | None = None
+
+
+@dataclass(frozen=True)
 class Task:
     """A model to run once, privately.
 
@@ -47,6 +55,7 @@ class Task:
     make: Callable[[Path], Path]
     input_shape: tuple[int, ...]
     target: Target | None
+    dealt: DealtTarget | None = None
     quick: bool = True
     quick_peers: bool = True
     peers: bool = True
@@ -64,37 +73,74 @@ def tasks() -> tuple[Task, ...]:
     return (
         _relu(16, None),
         _relu(18, None),
-        _relu(20, Target(4.0, 0.4), quick=False),
-        _operator("maxpool", "maxpool 3x3/2, 55x55x96", _max_pool, (1, 96, 55, 55), Target(1.5)),
+        _relu(20, Target(4.0, 0.4), DealtTarget(0.3, 0.4), quick=False),
+        _operator(
+            "maxpool",
+            "maxpool 3x3/2, 55x55x96",
+            _max_pool,
+            (1, 96, 55, 55),
+            Target(1.5),
+            DealtTarget(0.4, 0.5),
+        ),
         _operator("conv", "conv 56x56x64 -> 64, 3x3", _conv, (1, 64, 56, 56), Target(0.4)),
         _operator("matmul", "matmul 1x1024x1024", _matmul, (1, 1024), Target(0.1)),
-        _network("m1", "M1", Target(0.4, 0.05)),
-        _network("m2", "M2", Target(1.5, 0.2)),
-        _network("resnet20", "ResNet-20", Target(2.0, 0.3)),
-        _network("squeezenet", "SqueezeNet 227x227", Target(10.0, 2.0, 314.6), quick_peers=False),
+        _network("m1", "M1", Target(0.4, 0.05), DealtTarget(0.025, 0.05)),
+        _network("m2", "M2", Target(1.5, 0.2), DealtTarget(0.15, 0.2)),
+        _network("hinet", "HiNet", None, DealtTarget(0.08, 0.1), peers=False),
+        _network("resnet20", "ResNet-20", Target(2.0, 0.3), DealtTarget(0.25, 0.3)),
+        _network(
+            "squeezenet",
+            "SqueezeNet 227x227",
+            Target(10.0, 2.0, 314.6),
+            DealtTarget(1.5, 2.0),
+            quick_peers=False,
+        ),
+        _network("alexnet", "AlexNet", None, DealtTarget(2.0), quick=False, peers=False),
+        _network(
+            "resnet50",
+            "ResNet-50",
+            Target(45.0, 6.0, 1288.5),
+            DealtTarget(6.0, 6.0),
+            quick=False,
+            peers=False,
+        ),
     )
 
 
-def _relu(log_elements: int, target: Target | None, *, quick: bool = True) -> Task:
+def _relu(
+    log_elements: int,
+    target: Target | None,
+    dealt: DealtTarget | None = None,
+    *,
+    quick: bool = True,
+) -> Task:
     return Task(
         f"relu-{log_elements}",
         f"ReLU, 2^{log_elements} elements",
         partial(_write, f"relu-{log_elements}", _relu_node, (1, 1 << log_elements)),
         (1, 1 << log_elements),
         target,
+        dealt,
         quick=quick,
     )
 
 
 def _operator(
-    name: str, title: str, node: _NodeMaker, shape: tuple[int, ...], target: Target
+    name: str,
+    title: str,
+    node: _NodeMaker,
+    shape: tuple[int, ...],
+    target: Target,
+    dealt: DealtTarget | None = None,
 ) -> Task:
-    return Task(name, title, partial(_write, name, node, shape), shape, target)
+    return Task(name, title, partial(_write, name, node, shape), shape, target, dealt)
 
 
-def _network(name: str, title: str, target: Target, *, quick_peers: bool = True) -> Task:
+def _network(
+    name: str, title: str, target: Target | None, dealt: DealtTarget, **sets: bool
+) -> Task:
     shape = zoo.describe(name).input_shape
-    return Task(name, title, partial(zoo.build, name), shape, target, quick_peers=quick_peers)
+    return Task(name, title, partial(zoo.build, name), shape, target, dealt, **sets)
 
 
 _NodeMaker = Callable[[str], tuple[onnx.NodeProto, list[TensorProto]]]
