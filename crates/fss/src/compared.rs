@@ -11,14 +11,18 @@ use std::io::Write;
 
 use privet_prg::{Block, Seed};
 use privet_ring::{Bits, Modulus};
+use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::point::{self, Table};
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
-/// Keys that are made or read at once: some megabytes of words.
+/// Keys that are made at once: some megabytes of words.
 const CHUNK: usize = 2048;
+
+/// Keys that one thread reads at once: what fits its cache, in whole groups.
+const PART: usize = 512;
 
 /// What makes one of these gates.
 pub trait Compared: Copy {
@@ -58,18 +62,20 @@ pub(crate) fn deal_comparisons(
     Ok(())
 }
 
-/// This party's bits of comparisons at `points`, chunk by chunk.
+/// This party's bits of comparisons at `points`. Each thread reads the words of its own keys.
 pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &mut dyn Source) -> Result<Bits, Error> {
-    let levels = point::words(bits);
-    let mut packed = Vec::with_capacity(points.len().div_ceil(64));
-    let (mut nodes, mut bit) = (Zeroizing::new(vec![0 as Block; CHUNK]), vec![0; CHUNK]);
-    for points in points.chunks(CHUNK) {
-        let (nodes, bit) = (&mut nodes[..points.len()], &mut bit[..points.len()]);
-        streams.roots(nodes);
-        let (words, _) = body.pull(points.len() * levels * 16)?.as_chunks();
-        point::at_most(bits, nodes, points, words, bit);
-        packed.extend(bit.chunks(64).map(|bits| bits.iter().enumerate().fold(0, |word, (i, bit)| word | bit << i)));
-    }
+    let key_bytes = 16 * point::words(bits);
+    let region = body.region(points.len() * key_bytes)?;
+    let mut nodes = Zeroizing::new(vec![0 as Block; points.len()]);
+    streams.roots(&mut nodes);
+    let mut bit = vec![0; points.len()];
+    let parts = nodes.par_chunks_mut(PART).zip(points.par_chunks(PART)).zip(bit.par_chunks_mut(PART)).enumerate();
+    parts.try_for_each_init(Vec::new, |buffer, (part, ((nodes, points), bit))| {
+        let words = region.read(part * PART * key_bytes, points.len() * key_bytes, buffer)?;
+        point::at_most(bits, nodes, points, words.as_chunks().0, bit);
+        Ok::<_, Error>(())
+    })?;
+    let packed = bit.chunks(64).map(|bits| bits.iter().enumerate().fold(0, |word, (i, bit)| word | bit << i)).collect();
     Ok(Bits::from_words(packed, points.len())?)
 }
 

@@ -51,6 +51,6 @@ pub use party::{Party, Role};
 pub use relu::Relu;
 pub use select::{Select, Selecting};
 pub use sign::{Sign, Signing};
-pub use source::{Source, Stream};
+pub use source::{KeyFile, Region, Source};
 pub use spline::{Piece, Spline, Splining};
 pub use truncate::Truncate;

@@ -1,6 +1,7 @@
-//! Where the body of a key comes from: memory, or a reader of which only a window is held.
+//! Where the body of a key comes from: memory, or a file of which only a little is held.
 
-use std::io::{ErrorKind, Read};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use crate::Error;
 
@@ -11,6 +12,48 @@ pub trait Source {
     /// # Errors
     /// [`Error::KeyTooShort`] if fewer are left, [`Error::Io`] if they cannot be read.
     fn pull(&mut self, bytes: usize) -> Result<&[u8], Error>;
+
+    /// The next `bytes` bytes as a region that several threads may read parts of.
+    ///
+    /// # Errors
+    /// As [`Source::pull`], or when parts are read.
+    fn region(&mut self, bytes: usize) -> Result<Region<'_>, Error> {
+        self.pull(bytes).map(Region::Memory)
+    }
+}
+
+/// A part of a key's body.
+#[derive(Clone, Copy)]
+pub enum Region<'a> {
+    /// In memory.
+    Memory(&'a [u8]),
+    /// In a file.
+    File {
+        /// Which one.
+        file: &'a File,
+        /// Where the region begins.
+        offset: u64,
+    },
+}
+
+impl Region<'_> {
+    /// `bytes` bytes from `start` on; `buffer` is room for them if they must be read.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooShort`] if they end too early, [`Error::Io`] if they cannot be read.
+    ///
+    /// # Panics
+    /// If a region in memory is shorter.
+    pub fn read<'b>(&'b self, start: usize, bytes: usize, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
+        match *self {
+            Self::Memory(region) => Ok(&region[start..start + bytes]),
+            Self::File { file, offset } => {
+                buffer.resize(bytes, 0);
+                fill(file, offset + start as u64, buffer)?;
+                Ok(buffer)
+            }
+        }
+    }
 }
 
 impl Source for &[u8] {
@@ -22,53 +65,78 @@ impl Source for &[u8] {
     }
 }
 
-/// A body behind a reader. It holds as much as the largest piece that was pulled: a few megabytes of words, or one batch's
-/// corrections.
-pub struct Stream<R> {
-    reader: R,
+/// A body in a file, from its beginning. It holds as much as the largest piece that was pulled: one batch's corrections.
+/// Regions are read by whoever evaluates them, a few hundred kilobytes at a time, which then are still in the cache.
+pub struct KeyFile {
+    file: File,
+    offset: u64,
     window: Vec<u8>,
 }
 
-impl<R: Read> Stream<R> {
-    /// Reads the body from `reader`, which needs no buffer of its own.
-    pub fn new(reader: R) -> Self {
-        Self { reader, window: Vec::new() }
+impl KeyFile {
+    /// Reads the body from the beginning of `file`.
+    pub fn new(file: File) -> Self {
+        Self { file, offset: 0, window: Vec::new() }
     }
 }
 
-impl<R: Read> Source for Stream<R> {
+impl Source for KeyFile {
     fn pull(&mut self, bytes: usize) -> Result<&[u8], Error> {
         self.window.resize(bytes, 0);
-        let mut filled = 0;
-        while filled < bytes {
-            match self.reader.read(&mut self.window[filled..]) {
-                Ok(0) => return Err(Error::KeyTooShort { expected: bytes, actual: filled }),
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        fill(&self.file, self.offset, &mut self.window)?;
+        self.offset += bytes as u64;
         Ok(&self.window)
     }
+
+    fn region(&mut self, bytes: usize) -> Result<Region<'_>, Error> {
+        let offset = self.offset;
+        self.offset += bytes as u64;
+        Ok(Region::File { file: &self.file, offset })
+    }
+}
+
+/// Fills `out` with what `file` has from `offset` on.
+fn fill(file: &File, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+    let mut filled = 0;
+    while filled < out.len() {
+        match file.read_at(&mut out[filled..], offset + filled as u64) {
+            Ok(0) => return Err(Error::KeyTooShort { expected: out.len(), actual: filled }),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
-    fn memory_and_readers_give_the_same_bytes_and_end_alike() {
-        let bytes: Vec<u8> = (0..100).collect();
-        let mut memory = &bytes[..];
-        let mut stream = Stream::new(&bytes[..]);
+    fn memory_and_files_give_the_same_bytes_and_end_alike() {
+        let bytes: Vec<u8> = (0..200).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let (mut memory, mut file) = (&bytes[..], KeyFile::new(file));
         for count in [0, 3, 50, 1, 40] {
             let expected = memory.pull(count).map(<[u8]>::to_vec).ok();
-            assert_eq!(stream.pull(count).map(<[u8]>::to_vec).ok(), expected);
+            assert_eq!(file.pull(count).map(<[u8]>::to_vec).ok(), expected);
             assert!(expected.is_some());
         }
-        let ends = [memory.pull(7).map(<[u8]>::len), stream.pull(7).map(<[u8]>::len)];
+        let regions = [memory.region(100).unwrap(), file.region(100).unwrap()];
+        for (start, count) in [(0, 100), (7, 0), (30, 20), (99, 1)] {
+            for region in regions {
+                assert_eq!(region.read(start, count, &mut Vec::new()).unwrap(), &bytes[94 + start..][..count]);
+            }
+        }
+        let ends = [memory.pull(7).map(<[u8]>::len), file.pull(7).map(<[u8]>::len)];
         for end in ends {
             assert!(matches!(end, Err(Error::KeyTooShort { expected: 7, actual: 6 })), "{end:?}");
         }
+        let beyond = file.region(10).unwrap().read(0, 10, &mut Vec::new()).map(<[u8]>::len);
+        assert!(matches!(beyond, Err(Error::KeyTooShort { .. })), "{beyond:?}");
     }
 }

@@ -1,7 +1,9 @@
 //! Gates over a channel: every value under every mask on small rings, and laws on wide ones.
 
+use std::io::Write;
+
 use privet_fss::{
-    Error, Extend, ExtendBounded, Gate, KeyBytes, Relu, Role, Seeds, Select, Sign, Stream, Truncate, argmax, max_pool,
+    Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Truncate, argmax, max_pool,
 };
 use privet_prg::{Prg, Seed};
 use privet_ring::tournament::{Ties, matches};
@@ -246,13 +248,19 @@ fn deal_all<'a>(gates: impl Iterator<Item = (&'a dyn Gate, usize)>) -> ([Seed; 2
 }
 
 #[test]
-fn a_key_behind_a_reader_does_as_well() {
+fn a_key_in_a_file_does_as_well() {
     let (ring, gate, mut prg) = (Modulus::new(25), Relu::new(25, 37), prg(1));
     let values: Vec<u64> = (0..5000).map(|_| ring.reduce(prg.word())).collect();
     let key = deal(&gate, values.len(), &mut prg);
     let [client, server] = share(&values, ring, &mut prg);
-    let inputs = [(&key.seeds.client, &key.bodies[0], client), (&key.seeds.server, &key.bodies[1], server)];
-    let results = both(inputs, |party, (seed, body, x)| gate.evaluate(party, seed, &mut Stream::new(&body[..]), &x));
+    let files = key.bodies.each_ref().map(|body| {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(body).expect("room on the disk");
+        KeyFile::new(file)
+    });
+    let [ours, theirs] = files;
+    let inputs = [(&key.seeds.client, ours, client), (&key.seeds.server, theirs, server)];
+    let results = both(inputs, |party, (seed, mut body, x)| gate.evaluate(party, seed, &mut body, &x));
     let expected: Vec<u64> = values.iter().map(|x| ring.signed(*x).max(0) as u64).collect();
     assert_eq!(Modulus::new(37).add(&results[0].0, &results[1].0), expected);
 }

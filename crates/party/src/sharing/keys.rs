@@ -1,9 +1,10 @@
 //! The keys of suite `fss`: which gates a plan needs, in batches, and how a dealer's keys get to a party.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::Write;
 
 use privet_channel::Channel;
-use privet_fss::{ExtendBounded, Gate, KeyBytes, Relu, Role, Seeds, Select, Sign, Source, Stream, Truncate};
+use privet_fss::{ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Source, Truncate};
 use privet_gmw::cost::Cost;
 use privet_prg::{Prg, Seed};
 use privet_program::{Operation, Operator, Program};
@@ -185,18 +186,18 @@ pub(super) fn receive(
 /// A party's keys while they are used up: the seed, and the bodies of all batches in order.
 pub struct Keys {
     seed: Seed,
-    body: Option<Box<dyn Read + Send>>,
+    bodies: Option<File>,
 }
 
 impl Keys {
     /// Keys whose bodies lie elsewhere, in the store.
     pub(super) fn put_aside(seed: Seed) -> Self {
-        Self { seed, body: None }
+        Self { seed, bodies: None }
     }
 
-    /// Keys whose bodies come from `body`.
-    pub(super) fn new(seed: Seed, body: Box<dyn Read + Send>) -> Self {
-        Self { seed, body: Some(body) }
+    /// Keys whose bodies begin the file `stored`.
+    pub(super) fn new(seed: Seed, stored: File) -> Self {
+        Self { seed, bodies: Some(stored) }
     }
 
     /// The seed that is stored beside the bodies.
@@ -209,7 +210,7 @@ impl Keys {
     /// # Errors
     /// [`Error::Misuse`] if the bodies lie elsewhere.
     pub(super) fn open(self) -> Result<(Prg, impl Source), Error> {
-        let body = self.body.ok_or_else(|| Error::Misuse("the keys lie in the store: claim them there".into()))?;
-        Ok((Prg::from_seed(&self.seed), Stream::new(body)))
+        let bodies = self.bodies.ok_or_else(|| Error::Misuse("the keys lie in the store: claim them there".into()))?;
+        Ok((Prg::from_seed(&self.seed), KeyFile::new(bodies)))
     }
 }

@@ -4,6 +4,7 @@
 //! them, so that no party ever holds them all. The head follows: masks and shares packed to the ring's width, then the
 //! stock of correlations or the seed of the keys.
 
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use privet_ot::{Role, Stock};
@@ -41,11 +42,6 @@ pub struct ServerMaterial {
     pub correlated: Correlated,
 }
 
-/// A stored piece: a file, or bytes in memory.
-pub trait Stored: Read + Seek + Send + 'static {}
-
-impl<T: Read + Seek + Send + 'static> Stored for T {}
-
 impl ClientMaterial {
     /// The head of the stored form.
     pub fn head(&self, plan: &Plan) -> Vec<u8> {
@@ -56,7 +52,7 @@ impl ClientMaterial {
     ///
     /// # Errors
     /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
-    pub fn read(mut stored: impl Stored, plan: &Plan) -> Result<Self, Error> {
+    pub fn read(mut stored: File, plan: &Plan) -> Result<Self, Error> {
         let head = read_head(&mut stored, plan, Role::Client)?;
         let mut rest = head.as_slice();
         let masks = unpack(plan, &mut rest, plan.masks().iter().copied())?;
@@ -75,7 +71,7 @@ impl ServerMaterial {
     ///
     /// # Errors
     /// [`Error::Misuse`] or [`Error::Correlations`] if it is not this plan's material.
-    pub fn read(mut stored: impl Stored, plan: &Plan) -> Result<Self, Error> {
+    pub fn read(mut stored: File, plan: &Plan) -> Result<Self, Error> {
         let head = read_head(&mut stored, plan, Role::Server)?;
         let mut rest = head.as_slice();
         let shares = unpack(plan, &mut rest, outputs(plan))?;
@@ -93,21 +89,21 @@ fn head<'a>(plan: &Plan, vectors: impl Iterator<Item = &'a Vec<u64>>, correlated
     bytes
 }
 
-/// The head of a stored piece, which is then back at its beginning.
-fn read_head(stored: &mut impl Stored, plan: &Plan, role: Role) -> Result<Vec<u8>, Error> {
+/// The head of a stored piece.
+fn read_head(stored: &mut File, plan: &Plan, role: Role) -> Result<Vec<u8>, Error> {
     let bodies: u64 = plan.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum();
     let mut head = Vec::new();
     let read = stored.seek(SeekFrom::Start(bodies)).and_then(|_| stored.read_to_end(&mut head));
-    read.and_then(|_| stored.rewind()).map_err(|error| Error::Misuse(format!("material cannot be read: {error}")))?;
+    read.map_err(|error| Error::Misuse(format!("material cannot be read: {error}")))?;
     Ok(head)
 }
 
-fn correlated(plan: &Plan, rest: &[u8], stored: impl Stored) -> Result<Correlated, Error> {
+fn correlated(plan: &Plan, rest: &[u8], stored: File) -> Result<Correlated, Error> {
     match plan.options().suite {
         Suite::Gmw { .. } => Ok(Correlated::Stock(Box::new(Stock::from_bytes(rest)?))),
         Suite::Fss => {
             let seed = Seed::from_bytes(rest.try_into().map_err(|_| damaged())?);
-            Ok(Correlated::Keys(Keys::new(seed, Box::new(stored))))
+            Ok(Correlated::Keys(Keys::new(seed, stored)))
         }
     }
 }

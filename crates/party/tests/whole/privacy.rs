@@ -4,7 +4,8 @@
 //! same checks must find.
 
 use std::collections::HashSet;
-use std::io::{Cursor, sink};
+use std::fs::File;
+use std::io::{Write, sink};
 
 use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
@@ -313,6 +314,13 @@ fn online(plan: &Plan, model: &Model, ours: ClientMaterial, theirs: ServerMateri
     Phase::of(&transcript.lock().expect("no thread panicked"))
 }
 
+/// A file with these bytes.
+fn stored(bytes: &[u8]) -> File {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(bytes).expect("room on the disk");
+    file
+}
+
 #[test]
 fn material_used_twice_is_caught() {
     let plan = RESIDUAL.plan(Rounds::Log);
@@ -320,8 +328,8 @@ fn material_used_twice_is_caught() {
     let (ours, theirs) = prepared(&plan, &model);
     let (ours, theirs) = (ours.head(&plan), theirs.head(&plan));
     let again = || {
-        let ours = ClientMaterial::read(Cursor::new(ours.clone()), &plan).expect("the client's half");
-        let theirs = ServerMaterial::read(Cursor::new(theirs.clone()), &plan).expect("the server's half");
+        let ours = ClientMaterial::read(stored(&ours), &plan).expect("the client's half");
+        let theirs = ServerMaterial::read(stored(&theirs), &plan).expect("the server's half");
         online(&plan, &model, ours, theirs, &RESIDUAL.case.inputs)
     };
     assert!(repeats(&again(), &again()));
