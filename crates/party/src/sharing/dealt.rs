@@ -222,11 +222,8 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
         let product = multiply(plan, layer, &masks[layer.mask], weights);
         server.send(&ring.pack(&ring.sub(&product, share)))?;
     }
-    let mut generators = [correlations, server_seed].each_ref().map(Prg::from_seed);
-    for batches in plan.keys() {
-        let [for_client, for_server] = &mut generators;
-        keys::deal(batches, [&mut *client, &mut *server], [for_client, for_server])?;
-    }
+    let generators = [correlations, server_seed].each_ref().map(Prg::from_seed);
+    keys::deal(plan.keys().iter().flatten(), [&mut *client, &mut *server], generators)?;
     client.flush()?;
     Ok(server.flush()?)
 }

@@ -1,7 +1,10 @@
 //! The keys of suite `fss`: which gates a plan needs, in batches, and how a dealer's keys get to a party.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 
 use privet_channel::Channel;
 use privet_fss::{ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Source, Truncate};
@@ -102,67 +105,84 @@ fn parts(bytes: KeyBytes, role: Role) -> Vec<usize> {
     parts
 }
 
-/// The dealer's side: makes the keys of `batches`, one after the other, from both parties' generators.
-pub(super) fn deal(
-    batches: &[Batch],
+/// Messages that wait for a party that is slower than the dealer, at most.
+const QUEUE: usize = 8;
+
+/// A message of keys: words go to both parties.
+type Message = Arc<Vec<u8>>;
+
+/// The dealer's side: makes the keys of all batches, one after the other, from both parties' generators, while a thread for
+/// each party sends what is made.
+pub(super) fn deal<'a>(
+    batches: impl Iterator<Item = &'a Batch>,
     [client, server]: [&mut Channel; 2],
-    [for_client, for_server]: [&mut Prg; 2],
+    mut generators: [Prg; 2],
 ) -> Result<(), Error> {
-    for batch in batches {
-        let seeds = Seeds { client: for_client.seed(), server: for_server.seed() };
-        let mut words = Words { channels: [&mut *client, &mut *server], gathered: Vec::new(), failure: None };
-        let dealt = batch.gate.deal(batch.count, &seeds, &mut words).map_err(Error::from);
-        let corrections = words.finish().and(dealt)?;
-        for part in corrections.chunks(MESSAGE_BYTES) {
-            server.send(part)?;
-        }
-    }
-    Ok(())
-}
-
-/// Sends what is written to both parties, in messages of [`MESSAGE_BYTES`].
-struct Words<'a> {
-    channels: [&'a mut Channel; 2],
-    gathered: Vec<u8>,
-    failure: Option<privet_channel::Error>,
-}
-
-impl Words<'_> {
-    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        for channel in &mut self.channels {
-            if let Err(error) = channel.send(bytes) {
-                self.failure = Some(error);
-                return Err(std::io::Error::other("a link to a party failed"));
+    let (to_client, for_client) = sync_channel(QUEUE);
+    let (to_server, for_server) = sync_channel(QUEUE);
+    thread::scope(|scope| {
+        let sending = [(client, for_client), (server, for_server)]
+            .map(|(channel, messages)| scope.spawn(move || send_all(channel, &messages)));
+        let mut words = Words { queues: [to_client, to_server], gathered: Vec::new() };
+        let mut dealt = Ok(());
+        for batch in batches {
+            let [client, server] = generators.each_mut().map(Prg::seed);
+            dealt = words.deal(batch, &Seeds { client, server });
+            if dealt.is_err() {
+                break;
             }
         }
-        Ok(())
+        drop(words);
+        // A link that failed is why dealing did.
+        let [client, server] = sending.map(|thread| thread.join().expect("sending does not panic"));
+        client.and(server)?;
+        Ok(dealt.map_err(privet_fss::Error::from)?)
+    })
+}
+
+fn send_all(channel: &mut Channel, messages: &Receiver<Message>) -> Result<(), privet_channel::Error> {
+    messages.iter().try_for_each(|message| channel.send(&message))
+}
+
+/// Hands what is written to both parties, in messages of [`MESSAGE_BYTES`].
+struct Words {
+    queues: [SyncSender<Message>; 2],
+    gathered: Vec<u8>,
+}
+
+impl Words {
+    /// Deals one batch to the end.
+    fn deal(&mut self, batch: &Batch, seeds: &Seeds) -> io::Result<()> {
+        let corrections = batch.gate.deal(batch.count, seeds, self).map_err(io::Error::other)?;
+        self.hand_out()?;
+        let [_, server] = &self.queues;
+        corrections.chunks(MESSAGE_BYTES).try_for_each(|part| put(server, Arc::new(part.to_vec())))
     }
 
-    /// Sends the rest, and tells how the links failed if one did.
-    fn finish(mut self) -> Result<(), Error> {
-        let rest = std::mem::take(&mut self.gathered);
-        if self.failure.is_none() && !rest.is_empty() {
-            // The failure is noted.
-            let _ = self.send(&rest);
+    fn hand_out(&mut self) -> io::Result<()> {
+        if self.gathered.is_empty() {
+            return Ok(());
         }
-        self.failure.map_or(Ok(()), |error| Err(error.into()))
+        let message = Arc::new(std::mem::replace(&mut self.gathered, Vec::with_capacity(MESSAGE_BYTES)));
+        self.queues.iter().try_for_each(|queue| put(queue, Arc::clone(&message)))
     }
 }
 
-impl Write for Words<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+fn put(queue: &SyncSender<Message>, message: Message) -> io::Result<()> {
+    queue.send(message).map_err(|_| io::Error::other("a link to a party failed"))
+}
+
+impl Write for Words {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(MESSAGE_BYTES - self.gathered.len());
         self.gathered.extend_from_slice(&bytes[..taken]);
         if self.gathered.len() == MESSAGE_BYTES {
-            let full = std::mem::take(&mut self.gathered);
-            self.send(&full)?;
-            self.gathered = full;
-            self.gathered.clear();
+            self.hand_out()?;
         }
         Ok(taken)
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
