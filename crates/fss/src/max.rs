@@ -4,7 +4,8 @@
 //! [`privet_ring::tournament::matches`] says how many there are in each.
 
 use privet_prg::Prg;
-use privet_ring::Modulus;
+use privet_ring::window::Groups;
+use privet_ring::{Modulus, tournament};
 
 use crate::{Error, Party, Relu, Source};
 
@@ -22,36 +23,9 @@ pub fn max_pool(
     seeds: &mut Prg,
     body: &mut dyn Source,
     x: &[u64],
-    groups: &[Vec<usize>],
+    groups: &Groups,
 ) -> Result<Vec<u64>, Error> {
-    let (ring, relu) = (Modulus::new(bits), Relu::new(bits, bits));
-    let mut sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
-    let mut left: Vec<u64> = groups.iter().flatten().map(|&index| x[index]).collect();
-    while sizes.iter().any(|&size| size > 1) {
-        let mut differences = Vec::with_capacity(left.len() / 2);
-        for group in split(&left, &sizes) {
-            let pairs = group.as_chunks::<2>().0.iter();
-            differences.extend(pairs.map(|[a, b]| ring.reduce(a.wrapping_sub(*b))));
-        }
-        let mut gains = relu.evaluate(party, &seeds.seed(), body, &differences)?.into_iter();
-        let mut winners = Vec::with_capacity(left.len().div_ceil(2));
-        for group in split(&left, &sizes) {
-            let (pairs, alone) = group.as_chunks::<2>();
-            // zip asks the pairs first, so that a group without any takes no gain.
-            winners.extend(pairs.iter().zip(&mut gains).map(|([_, b], gain)| ring.reduce(b.wrapping_add(gain))));
-            winners.extend(alone);
-        }
-        left = winners;
-        sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
-    }
-    Ok(left)
-}
-
-/// Groups of these sizes that lie one behind the other.
-fn split<'a>(values: &'a [u64], sizes: &'a [usize]) -> impl Iterator<Item = &'a [u64]> {
-    sizes.iter().scan(values, |rest, &size| {
-        let (group, after) = rest.split_at(size);
-        *rest = after;
-        Some(group)
-    })
+    let relu = Relu::new(bits, bits);
+    let gains = |differences: &[u64]| relu.evaluate(party, &seeds.seed(), body, differences);
+    tournament::maxima(x, groups, Modulus::new(bits), gains)
 }

@@ -11,7 +11,10 @@ use privet_channel::pair;
 use privet_gmw::{Error, Party, Rounds, cost};
 use privet_ot::{Role, Stock};
 use privet_prg::Prg;
-use privet_ring::{Modulus, linear, planes, window::Windows};
+use privet_ring::{
+    Modulus, linear, planes,
+    window::{Groups, Windows},
+};
 
 const RING: Modulus = Modulus::new(25);
 const WIDE: Modulus = Modulus::new(37);
@@ -47,16 +50,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     RING.reduce_all(&mut pool);
     let single = [windows.elements()];
     for (name, stages) in [("window by window", single.as_slice()), ("by axes", &windows.maxima())] {
-        let on_planes = |(groups, plane): (&Vec<Vec<usize>>, usize)| -> Vec<Vec<usize>> {
-            let shifted = |at: usize| groups.iter().map(move |group| group.iter().map(|x| at * plane + x).collect());
-            (0..96).flat_map(shifted).collect()
-        };
-        let planes = std::iter::once(55 * 55).chain(stages.iter().map(Vec::len));
-        let stages: Vec<Vec<Vec<usize>>> = stages.iter().zip(planes).map(on_planes).collect();
-        let needed = stages
-            .iter()
-            .map(|groups| cost::max_pool(groups.iter().map(Vec::len), 25, Rounds::Log))
-            .sum::<cost::Cost>();
+        let lengths = std::iter::once(55 * 55).chain(stages.iter().map(Vec::len));
+        let on_planes = |(groups, len): (&Vec<Vec<usize>>, usize)| Groups::on_planes(groups.clone(), 96, len);
+        let stages: Vec<Groups> = stages.iter().zip(lengths).map(on_planes).collect();
+        let needed = stages.iter().map(|groups| cost::max_pool(groups.sizes(), 25, Rounds::Log)).sum::<cost::Cost>();
         both(&format!("max pooling 3x3/2 of 55x55x96, {name}"), needed, Rounds::Log, |party| {
             let mut values = pool.clone();
             for groups in &stages {

@@ -1,5 +1,8 @@
 //! Knockout tournaments, in which pairs of neighbours meet level by level: how maxima of many values are found.
 
+use crate::Modulus;
+use crate::window::Groups;
+
 /// Which of several equal largest elements is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ties {
@@ -20,9 +23,69 @@ pub fn matches(sizes: impl IntoIterator<Item = usize>) -> Vec<usize> {
     levels
 }
 
+/// Shares of the maximum of each group of elements of `x`, level by level: `gains` gives shares of `max(d, 0)` for the
+/// differences `d` of a level's pairs, which are below 2^(k-1); each group has at least one member.
+///
+/// # Errors
+/// What `gains` fails with.
+///
+/// # Panics
+/// If a group is empty, or `gains` gives too few.
+pub fn maxima<E>(
+    x: &[u64],
+    groups: &Groups,
+    ring: Modulus,
+    mut gains: impl FnMut(&[u64]) -> Result<Vec<u64>, E>,
+) -> Result<Vec<u64>, E> {
+    let mut sizes: Vec<usize> = groups.sizes().collect();
+    let mut left: Vec<u64> = groups.indices().map(|at| x[at]).collect();
+    while sizes.iter().any(|&size| size > 1) {
+        let mut differences = Vec::with_capacity(left.len() / 2);
+        for group in split(&left, &sizes) {
+            let pairs = group.as_chunks::<2>().0.iter();
+            differences.extend(pairs.map(|[a, b]| ring.reduce(a.wrapping_sub(*b))));
+        }
+        let gains = gains(&differences)?;
+        assert_eq!(gains.len(), differences.len(), "a gain for each difference");
+        let mut gains = gains.into_iter();
+        let mut winners = Vec::with_capacity(left.len().div_ceil(2));
+        for group in split(&left, &sizes) {
+            let (pairs, alone) = group.as_chunks::<2>();
+            // zip asks the pairs first, so that a group without any takes no gain.
+            winners.extend(pairs.iter().zip(&mut gains).map(|([_, b], gain)| ring.reduce(b.wrapping_add(gain))));
+            winners.extend(alone);
+        }
+        left = winners;
+        sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
+    }
+    assert_eq!(left.len(), sizes.len(), "a winner for each group");
+    Ok(left)
+}
+
+/// Groups of these sizes that lie one behind the other.
+fn split<'a>(values: &'a [u64], sizes: &'a [usize]) -> impl Iterator<Item = &'a [u64]> {
+    sizes.iter().scan(values, |rest, &size| {
+        let (group, after) = rest.split_at(size);
+        *rest = after;
+        Some(group)
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
+
+    #[test]
+    fn the_largest_of_each_group_wins() {
+        let (ring, x) = (Modulus::new(16), [5, 1, 9, 7, 7, 2, 8, 3].map(|x: u64| x.wrapping_sub(4)));
+        let x: Vec<u64> = x.iter().map(|&x| ring.reduce(x)).collect();
+        let relu = |d: &[u64]| Ok::<_, Infallible>(d.iter().map(|&d| ring.signed(d).max(0) as u64).collect());
+        let groups = Groups::on_planes(vec![vec![0, 1, 2], vec![3], vec![1, 3]], 2, 4);
+        let Ok(found) = maxima(&x, &groups, ring, relu);
+        assert_eq!(found.iter().map(|&x| ring.signed(x) + 4).collect::<Vec<_>>(), [9, 7, 7, 8, 3, 3]);
+    }
 
     #[test]
     fn everyone_but_the_winners_loses_once() {

@@ -2,6 +2,53 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Groups of elements of a tensor: the same ones on each of several planes that follow one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Groups {
+    on_plane: Vec<Vec<usize>>,
+    planes: usize,
+    plane_len: usize,
+}
+
+impl Groups {
+    /// Groups of indices into one plane, on `planes` planes of `plane_len` elements.
+    pub fn on_planes(on_plane: Vec<Vec<usize>>, planes: usize, plane_len: usize) -> Self {
+        Self { on_plane, planes, plane_len }
+    }
+
+    /// How many groups there are.
+    pub fn count(&self) -> usize {
+        self.planes * self.on_plane.len()
+    }
+
+    /// The number of members of each group, in order.
+    pub fn sizes(&self) -> impl Iterator<Item = usize> {
+        (0..self.planes).flat_map(move |_| self.on_plane.iter().map(Vec::len))
+    }
+
+    /// All members' indices, group by group.
+    pub fn indices(&self) -> impl Iterator<Item = usize> {
+        (0..self.planes)
+            .flat_map(move |plane| self.on_plane.iter().flatten().map(move |at| plane * self.plane_len + at))
+    }
+
+    /// The indices of each group.
+    pub fn iter(&self) -> impl Iterator<Item = impl Iterator<Item = usize>> {
+        let on_plane = move |plane| {
+            let place = move |&at: &usize| plane * self.plane_len + at;
+            self.on_plane.iter().map(move |group| group.iter().map(place))
+        };
+        (0..self.planes).flat_map(on_plane)
+    }
+}
+
+impl From<Vec<Vec<usize>>> for Groups {
+    /// Groups on a single plane.
+    fn from(groups: Vec<Vec<usize>>) -> Self {
+        Self::on_planes(groups, 1, 0)
+    }
+}
+
 /// Geometry of a pooling over an image of `image` height and width with `positions` windows along each axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {

@@ -7,6 +7,7 @@ use privet_gmw::{Error, Party, Rounds, cost};
 use privet_kernels::{Bench, Limit, both};
 use privet_ot::{Demand, Role, Stock};
 use privet_prg::Prg;
+use privet_ring::window::Groups;
 use privet_ring::{Bits, Modulus};
 
 const COUNT: usize = 1 << 18;
@@ -27,8 +28,8 @@ pub fn run(bench: &mut Bench) {
     protocol(bench, "extend-262144", cost::extend(COUNT, 25, 37), Rounds::Log, |party| {
         privet_gmw::extend(party, &x, RING, WIDE).map(drop)
     });
-    let groups: Vec<Vec<usize>> = (0..COUNT / 4).map(|i| (4 * i..4 * i + 4).collect()).collect();
-    let pooling = cost::max_pool(groups.iter().map(Vec::len), 25, Rounds::Log);
+    let groups = Groups::on_planes(vec![(0..4).collect()], COUNT / 4, 4);
+    let pooling = cost::max_pool(groups.sizes(), 25, Rounds::Log);
     protocol(bench, "max-pool-2x2-65536", pooling, Rounds::Log, |party| {
         privet_gmw::max_pool(party, &x, &groups, RING).map(drop)
     });

@@ -192,7 +192,7 @@ proptest! {
         let (masters, bodies) = deal_all(levels.iter().map(|&count| (&relu as &dyn Gate, count)));
         let [client, server] = share(&values, ring, &mut prg);
         let results = both([(&masters[0], &bodies[0], client), (&masters[1], &bodies[1], server)], |party, (seed, body, x)| {
-            max_pool(party, bits, &mut Prg::from_seed(seed), &mut &body[..], &x, &groups)
+            max_pool(party, bits, &mut Prg::from_seed(seed), &mut &body[..], &x, &groups.clone().into())
         });
         prop_assert_eq!(results[0].1.rounds as usize, 2 * levels.len());
         let expected: Vec<u64> = groups

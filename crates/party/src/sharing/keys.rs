@@ -61,7 +61,7 @@ pub(super) fn of_operation(program: &Program, operation: &Operation, [from, to]:
         Operator::Truncate { bits } if exact && *bits > 0 => vec![Batch::new(Truncate::new(from, *bits), count)],
         Operator::MaxPool2d { window } => {
             let stages = pooling_stages(program, operation, window);
-            let levels = stages.iter().flat_map(|groups| matches(groups.iter().map(Vec::len)));
+            let levels = stages.iter().flat_map(|groups| matches(groups.sizes()));
             levels.map(|count| Batch::new(Relu::new(from, from), count)).collect()
         }
         Operator::Argmax { .. } => {

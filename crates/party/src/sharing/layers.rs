@@ -2,7 +2,7 @@
 
 use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use privet_program::{Operation, Operator, Program, Window};
-use privet_ring::window::Windows;
+use privet_ring::window::{Groups, Windows};
 
 /// The weights' name and the shape of a linear operation; `None` for any other.
 pub(super) fn linear_layer<'a>(program: &Program, operation: &'a Operation) -> Option<(&'a str, Layer)> {
@@ -48,24 +48,19 @@ fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows
 }
 
 /// Indices into a pooling's input that each of its outputs reads.
-pub(super) fn window_groups(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<usize>> {
+pub(super) fn window_groups(program: &Program, operation: &Operation, window: &Window) -> Groups {
     let input = &program.value(operation.inputs[0]).shape;
-    on_every_plane(&windows(program, operation, window).elements(), input[0] * input[1], input[2] * input[3])
+    Groups::on_planes(windows(program, operation, window).elements(), input[0] * input[1], input[2] * input[3])
 }
 
 /// How a max pooling is computed: indices into its input, and into what each stage leaves to the next
 /// ([`Windows::maxima`]).
-pub(super) fn pooling_stages(program: &Program, operation: &Operation, window: &Window) -> Vec<Vec<Vec<usize>>> {
+pub(super) fn pooling_stages(program: &Program, operation: &Operation, window: &Window) -> Vec<Groups> {
     let input = &program.value(operation.inputs[0]).shape;
     let mut plane = input[2] * input[3];
     let on_planes = |groups: Vec<Vec<usize>>| {
-        on_every_plane(&groups, input[0] * input[1], std::mem::replace(&mut plane, groups.len()))
+        let left = groups.len();
+        Groups::on_planes(groups, input[0] * input[1], std::mem::replace(&mut plane, left))
     };
     windows(program, operation, window).maxima().into_iter().map(on_planes).collect()
-}
-
-/// Groups of indices into one plane, for `planes` planes of `len` elements that follow one another.
-fn on_every_plane(groups: &[Vec<usize>], planes: usize, len: usize) -> Vec<Vec<usize>> {
-    let on_plane = |plane| groups.iter().map(move |group| group.iter().map(|&at| plane * len + at).collect());
-    (0..planes).flat_map(on_plane).collect()
 }

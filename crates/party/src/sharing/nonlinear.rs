@@ -7,6 +7,7 @@ use privet_ot::{Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
+use privet_ring::window::Groups;
 
 use super::{Correlated, Options, Suite};
 use crate::Error;
@@ -54,7 +55,7 @@ impl<'a> Party<'a> {
     }
 
     /// The maximum of each group of elements of `x`.
-    pub(super) fn max_pool(&mut self, x: &[u64], groups: &[Vec<usize>], ring: Modulus) -> Result<Vec<u64>, Error> {
+    pub(super) fn max_pool(&mut self, x: &[u64], groups: &Groups, ring: Modulus) -> Result<Vec<u64>, Error> {
         match self.engine() {
             Engine::Gmw(mut party) => Ok(privet_gmw::max_pool(&mut party, x, groups, ring)?),
             Engine::Fss(mut party, seeds, body) => {

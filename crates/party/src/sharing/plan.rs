@@ -327,7 +327,7 @@ fn boolean_cost(program: &Program, operation: &Operation, width: u32, rounds: Ro
         Operator::Relu => cost::relu(len, width, rounds),
         Operator::MaxPool2d { window } => {
             let stages = pooling_stages(program, operation, window);
-            stages.iter().map(|groups| cost::max_pool(groups.iter().map(Vec::len), width, rounds)).sum()
+            stages.iter().map(|groups| cost::max_pool(groups.sizes(), width, rounds)).sum()
         }
         Operator::Argmax { .. } => cost::argmax(out, len / out, width, program.ring_bits(), rounds),
         _ => cost::Cost::default(),
