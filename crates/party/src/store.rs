@@ -3,11 +3,16 @@
 //! A claim creates a tombstone file with `O_EXCL` and flushes it to disk before the first byte of the material is
 //! read. Whatever happens after (crash, error, retry) the tombstone stays, so the piece is spent. Both parties keep a
 //! store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
+//!
+//! A process that is killed may leave files that serve nobody; the next one that opens the store alone removes them.
+
+mod sweep;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use privet_prg::{Prg, Seed};
 use serde::{Deserialize, Serialize};
@@ -112,19 +117,23 @@ pub enum StoreError {
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
+    /// Locked while the store is open, so that no other process sweeps it.
+    _lock: Option<Arc<File>>,
 }
 
 impl Store {
-    /// Opens the store in `root`, which is created if need be, readable by its owner only.
+    /// Opens the store in `root`, which is created if need be, readable by its owner only; what a killed process left
+    /// there is removed.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let store = Self { root: root.into() };
+        let store = Self { root: root.into(), _lock: None };
         for name in ["", "ready", "spent"] {
             store.folder(name)?;
         }
-        Ok(store)
+        let lock = sweep::enter(&store.root)?.map(Arc::new);
+        Ok(Self { _lock: lock, ..store })
     }
 
     /// Begins a piece, which is written bit by bit and is nothing until it is published.
@@ -209,8 +218,9 @@ impl Store {
     pub(crate) fn secret(&self, name: &str) -> Result<Seed, Error> {
         let path = self.folder("secrets")?.join(name);
         if !path.exists() {
-            let seed = Prg::from_os()?.seed();
-            let fresh = path.with_extension(format!("new-{}", std::process::id()));
+            let (seed, mut unique) = (Prg::from_os()?.seed(), [0; 16]);
+            Prg::from_os()?.fill(&mut unique);
+            let fresh = path.with_file_name(format!("{name}-{}.new", MaterialId::new(&unique)));
             self.write(&fresh, seed.as_bytes())?;
             // The first one to link wins, whoever else draws at the same time.
             let linked = fs::hard_link(&fresh, &path);
@@ -364,7 +374,7 @@ fn io(path: &Path, error: std::io::Error) -> StoreError {
 mod tests {
     use super::*;
 
-    fn piece(byte: u8) -> Metadata {
+    pub(super) fn piece(byte: u8) -> Metadata {
         Metadata {
             id: MaterialId::new(&[byte; 16]),
             program: "p".into(),
@@ -437,6 +447,20 @@ mod tests {
                 claims.into_iter().map(|claim| claim.join().unwrap()).filter(|won| *won).count()
             });
             assert_eq!(wins, 1);
+        }
+    }
+
+    #[test]
+    fn of_many_that_draw_a_secret_at_once_all_get_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        for round in 0..20 {
+            let name = format!("mask-{round}");
+            let seeds: Vec<_> = std::thread::scope(|scope| {
+                let draws: Vec<_> = (0..8).map(|_| scope.spawn(|| store.secret(&name).unwrap())).collect();
+                draws.into_iter().map(|draw| *draw.join().unwrap().as_bytes()).collect()
+            });
+            assert!(seeds.iter().all(|seed| *seed == seeds[0]));
         }
     }
 
