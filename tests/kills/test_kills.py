@@ -1,0 +1,42 @@
+"""No piece of material is used twice, whoever is killed and whenever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.attacks.scene import INPUT
+from tests.kills.ordeal import AIMS, Ordeal
+from tests.kills.stage import Way, staged
+
+from privet.compile import Compiled
+from privet.executor import execute
+
+WAYS = [Way(), Way(correlations="dealer")]
+
+
+def survive(way: Way, kills: int, folder: Path, keys: Path, compiled: Compiled) -> Ordeal:
+    """What is left after so many kills; every check of every round has passed."""
+    expected = execute(compiled.program, compiled.weights, {"x": INPUT}).outputs["y"]
+    with staged(folder, keys, compiled, way) as stage:
+        ordeal = Ordeal(stage, expected, seed=kills)
+        for number in range(kills):
+            ordeal.round(number)
+        ordeal.finish()
+    return ordeal
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_few_kills(way: Way, tmp_path: Path, key_folder: Path, compiled: Compiled) -> None:
+    landed = survive(way, 24, tmp_path, key_folder, compiled).landed
+    assert landed["nothing"] < landed.total() / 2, landed
+    assert all(landed[work] for work in ("preparing", "inferring")), landed
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_hundreds_of_kills(way: Way, tmp_path: Path, key_folder: Path, compiled: Compiled) -> None:
+    landed = survive(way, 240, tmp_path, key_folder, compiled).landed
+    assert landed["nothing"] < landed.total() / 2, landed
+    assert all(landed[work] >= 5 for work in AIMS), landed
