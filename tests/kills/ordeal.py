@@ -15,8 +15,11 @@ from tests.kills.stage import Mortal, Stage, infer
 from tests.kills.wiretap import Frame, Party
 
 AIMS = ("preparing", "storing", "claiming", "inferring")
+"""Kinds of work that a kill is to interrupt."""
+
 VICTIMS: tuple[tuple[Party, ...], ...] = (("client",), ("server",), ("client", "server"))
-STORED = b"\x01"
+STORED = ("server", b"\x01")
+"""The frame by which a server says that it has stored its half."""
 
 
 class Ordeal:
@@ -91,9 +94,7 @@ class Ordeal:
             case "storing", "server":
                 delay = self.random.uniform(0.6, 1.0) * preparation
             case "storing", _:
-                self._await(
-                    first, lambda frame: frame.sender == "server" and frame.payload == STORED
-                )
+                self._await(first, lambda frame: (frame.sender, frame.payload) == STORED)
                 delay = self.random.uniform(0, 0.002)
             case "claiming", "server":
                 self._await(first, lambda frame: frame.request)

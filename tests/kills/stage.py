@@ -34,6 +34,10 @@ class Way:
         return f"{self.suite}-{self.correlations}"
 
 
+WAYS = (Way(), Way(correlations="dealer"))
+"""All ways in which material is made and used."""
+
+
 class Mortal:
     """A party's process."""
 
@@ -75,13 +79,17 @@ class Mortal:
 
 @dataclass
 class Stage:
-    """A client and a server of one program; between them a wiretap, and its ledger."""
+    """A client and a server of one program; between them a wiretap, and its ledger.
+
+    `ahead` is how many processes are started before they are needed.
+    """
 
     folder: Path
     keys: Path
     way: Way
     tap: Wiretap
     dealer: str | None
+    ahead: int = 0
     ledger: Ledger = field(default_factory=Ledger)
     spares: list[Mortal] = field(default_factory=list)
     playing: list[Mortal] = field(default_factory=list)
@@ -125,7 +133,7 @@ class Stage:
             mortal.kill()
 
     def _start(self, role: str, state: str) -> Mortal:
-        while len(self.spares) < 3:
+        while len(self.spares) < self.ahead + 1:
             self.spares.append(Mortal())
         mortal = self.spares.pop(0)
         self.playing.append(mortal)
@@ -150,14 +158,16 @@ def infer(material: str) -> dict[str, Any]:
 
 
 @contextmanager
-def staged(folder: Path, keys: Path, compiled: Compiled, way: Way) -> Iterator[Stage]:
+def staged(
+    folder: Path, keys: Path, compiled: Compiled, way: Way, ahead: int = 0
+) -> Iterator[Stage]:
     """A stage with nobody on it yet but the dealer, whom nobody kills."""
     compiled.save(folder / "program")
     credentials = Credentials.from_directory(keys, "dealer")
     with Wiretap(keys).listening() as tap, Dealer(credentials, patience=0.5) as dealer:
         dealer.start()
         address = f"127.0.0.1:{dealer.address[1]}" if way.correlations == "dealer" else None
-        stage = Stage(folder, keys, way, tap, address)
+        stage = Stage(folder, keys, way, tap, address, ahead)
         try:
             yield stage
         finally:

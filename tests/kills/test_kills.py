@@ -7,18 +7,16 @@ from pathlib import Path
 import pytest
 from tests.attacks.scene import INPUT
 from tests.kills.ordeal import AIMS, Ordeal
-from tests.kills.stage import Way, staged
+from tests.kills.stage import WAYS, Way, staged
 
 from privet.compile import Compiled
 from privet.executor import execute
-
-WAYS = [Way(), Way(correlations="dealer")]
 
 
 def survive(way: Way, kills: int, folder: Path, keys: Path, compiled: Compiled) -> Ordeal:
     """What is left after so many kills; every check of every round has passed."""
     expected = execute(compiled.program, compiled.weights, {"x": INPUT}).outputs["y"]
-    with staged(folder, keys, compiled, way) as stage:
+    with staged(folder, keys, compiled, way, ahead=2) as stage:
         ordeal = Ordeal(stage, expected, seed=kills)
         for number in range(kills):
             ordeal.round(number)

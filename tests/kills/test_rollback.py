@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.kills.stage import Stage, Way, infer, staged
-from tests.kills.test_kills import WAYS
+from tests.kills.stage import WAYS, Stage, Way, infer, staged
 
 from privet.compile import Compiled
 
