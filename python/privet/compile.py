@@ -56,6 +56,7 @@ def compile(
     input_range: tuple[float, float] | None = None,
     ranges: Mapping[str, float] | None = None,
     margin: float = 2.0,
+    batch: int = 1,
     name: str | None = None,
 ) -> Compiled:
     """Compiles an ONNX model, given by path, bytes or `ModelProto`.
@@ -68,6 +69,10 @@ def compile(
     `input_range`, or standard normal. `ranges` states the largest magnitude of tensors by their
     ONNX names instead. Everything is multiplied by `margin`.
 
+    `batch` samples go through the program at once, each as if it were alone: in as many rounds as
+    one. The model must be exported for one sample, or with a symbolic batch axis; samples of
+    `calibration` stay single.
+
     # Errors
     `UnsupportedModel` with every problem at once; `InvalidModel`; `OverflowRisk` if a value could
     leave the ring; `InputError` on unfit calibration inputs; `Misuse` on options out of range.
@@ -75,20 +80,25 @@ def compile(
     from privet.executor.ranges import calibration_batches, measure
     from privet.graph import import_model, load_model
     from privet.graph.onnx_model import model_name
+    from privet.passes import batch as widen
     from privet.passes import lower, simplify
     from privet.program import build_program
 
     weight_scale = scale if weight_scale is None else weight_scale
-    _check_options(bits, scale, weight_scale, margin, input_range)
+    _check_options(bits, scale, weight_scale, margin, input_range, batch)
     source = load_model(model)
     title = name or model_name(model, source)
     graph = simplify(import_model(source, name=title, input_shapes=input_shapes))
     measured = measure(graph, calibration_batches(graph, calibration, input_range))
     graph = _with_magnitudes(graph, measured, ranges or {}, margin)
     lowered = lower(
-        graph, ring_bits=bits, scale_bits=scale, weight_scale=weight_scale, margin=margin
+        widen(graph, batch),
+        ring_bits=bits,
+        scale_bits=scale,
+        weight_scale=weight_scale,
+        margin=margin,
     )
-    program, weights = build_program(lowered, ring_bits=bits, scale_bits=scale)
+    program, weights = build_program(lowered, ring_bits=bits, scale_bits=scale, batch=batch)
     magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
     return Compiled(program, weights, magnitudes, source)
 
@@ -126,6 +136,7 @@ def _check_options(
     weight_scale: int,
     margin: float,
     input_range: tuple[float, float] | None,
+    batch: int,
 ) -> None:
     from privet.passes.check_ranges import RING_BITS, SCALE_BITS
 
@@ -136,6 +147,8 @@ def _check_options(
             raise Misuse(f"{option} is {given}; {SCALE_BITS[0]} to {SCALE_BITS[-1]} are possible")
     if not 1.0 <= margin < float("inf"):
         raise Misuse(f"margin is {margin}; at least 1 is possible")
+    if batch < 1:
+        raise Misuse(f"batch is {batch}; at least 1 is possible")
     if input_range is not None:
         low, high = input_range
         if not (isfinite(low) and isfinite(high) and low <= high):

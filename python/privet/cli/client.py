@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from privet.cli import options, show
-from privet.cli.inputs import read_input, read_labels
+from privet.cli.inputs import read_inputs, read_labels
 from privet.errors import Misuse
 from privet.serve import Client, Credentials, Result
 from privet.serve.address import split_address
@@ -21,9 +21,7 @@ from privet.serve.address import split_address
 def client(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The server.")],
     keys: options.Keys,
-    input: Annotated[
-        Path | None, typer.Option(help="A .npy, .npz or image file.", dir_okay=False)
-    ] = None,
+    input: options.Input = None,
     prepare: Annotated[
         int, typer.Option(min=0, help="Make material for this many inferences ahead of time.")
     ] = 0,
@@ -50,7 +48,7 @@ def client(
     as_json: options.AsJson = False,
 ) -> None:
     """Get a private prediction, or make material for later ones; the input stays on this host."""
-    if input is None and not prepare:
+    if not input and not prepare:
         raise Misuse("give --input for a prediction, or --prepare N to make material for later")
     host, port = split_address(address)
     console = show.make_console()
@@ -76,7 +74,7 @@ def client(
         show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress,
     ):
         shapes = [session.program.values[entry.value].shape for entry in session.program.inputs]
-        inputs = read_input(input, shapes) if input else None
+        inputs = read_inputs(input, shapes, session.program.batch) if input else None
         made = session.prepare(prepare, progress=progress) if prepare else []
         result = session.infer(inputs, progress=progress) if inputs is not None else None
         ready = len(session.ready())
@@ -87,8 +85,8 @@ def client(
         console.print(f"Made material for {len(made)} inferences.")
     if result is not None:
         softmax = session.program.outputs[0].client is not None
-        show.prediction(console, result.outputs, names, probabilities=softmax)
-        show.costs(console, result.offline, result.online)
+        show.prediction(console, result.outputs, names, softmax, session.program.batch)
+        show.costs(console, result.offline, result.online, session.program.batch)
         if layers:
             show.layers(console, result.layers)
     depth = show.rounds(session.rounds, session.link, rounds == "auto")
@@ -109,6 +107,7 @@ def _as_object(
         "trust": session.trust,
         "link": show.link_fields(session.link),
         "program_hash": session.program_hash,
+        "batch": session.program.batch,
         "server": session.server_fingerprint,
         "prepared": made,
         "ready": ready,
@@ -118,8 +117,12 @@ def _as_object(
         fields |= {
             "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
             "material": result.material,
+            "samples": result.samples,
             "offline": asdict(result.offline) if result.offline else None,
             "online": asdict(result.online),
+            "per_sample": show.per_sample(
+                session.program.batch, offline=result.offline, online=result.online
+            ),
             "layers": [asdict(layer) for layer in result.layers],
         }
     return fields

@@ -18,8 +18,33 @@ Sample = Array | Mapping[str, Array]
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp"}
 
 
+def read_inputs(
+    paths: Sequence[Path], shapes: Sequence[tuple[int, ...]], batch: int = 1
+) -> list[Array]:
+    """The samples in all files, stacked, for a program that takes `batch` samples at once.
+
+    `shapes` are those of the program's inputs. A file holds a sample, or several.
+
+    # Errors
+    `InputError` if a file cannot be read or does not fit; on several files without a batch.
+    """
+    if len(paths) > 1 and batch == 1:
+        raise InputError(
+            f"{len(paths)} inputs given, and the program takes one sample at a time: compile it "
+            "with --batch"
+        )
+    single = [shape if batch == 1 else (1, *shape[1:]) for shape in shapes]
+    samples = [read_input(path, single) for path in paths]
+    if len(samples) == 1:
+        return samples[0]
+    try:
+        return [np.concatenate(arrays) for arrays in zip(*samples, strict=True)]
+    except ValueError as error:
+        raise InputError(f"the samples do not have the same shapes: {error}") from error
+
+
 def read_input(path: Path, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
-    """The arrays in `path` for inputs of these shapes.
+    """The arrays in `path` for inputs of these shapes, each beginning with a batch axis of 1.
 
     An image serves a model with one input `[1, channels, height, width]` of 1 or 3 channels: it is
     made grey or colour, resized, and scaled to [0, 1]. A .npy holds one input, an .npz one array

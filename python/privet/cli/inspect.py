@@ -25,6 +25,7 @@ def inspect(
     suite: options.Suite = "gmw",
     bits: options.Bits = 37,
     scale: options.Scale = 12,
+    batch: options.Batch = 1,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
     correlations: options.Correlations = "parties",
@@ -42,7 +43,7 @@ def inspect(
         for node in load_model(model).graph.node
     ]
     try:
-        compiled = compile(model, bits=bits, scale=scale, input_range=input_range)
+        compiled = compile(model, bits=bits, scale=scale, input_range=input_range, batch=batch)
         plans = suites.plans(
             compiled.program.to_public_bytes(), suite, rounds, truncation, correlations, shaped
         )
@@ -88,6 +89,7 @@ def _as_object(
     return {
         "model": program.model,
         "program_hash": program.program_hash,
+        "batch": program.batch,
         "ring_bits": program.ring_bits,
         "scale_bits": program.scale_bits,
         "weight_bits": program.weight_bits,
@@ -141,11 +143,13 @@ def _show(console: Console, compiled: Compiled, forecast: suites.Forecast, linea
     if linear:
         for layer in forecast.linear:
             console.print(f"{layer.name} ({layer.operator}): {layer.layout}")
-    console.print("One inference takes:")
+    samples = program.batch
+    console.print("One inference takes:" if samples == 1 else f"A batch of {samples} takes:")
     for kind, count in forecast.correlations.items():
         console.print(f"  {count:,} {kind.replace('_', ' ')}")
     traffic = Table(box=None, pad_edge=False)
-    for title in ("", "client", "server"):
+    parties = ("client", "server")
+    for title in ("", *parties, *(f"{party}, per sample" for party in parties if samples > 1)):
         traffic.add_column(title, justify="right" if title else "left")
     rows = [
         ("sends offline", "offline_bytes"),
@@ -157,8 +161,10 @@ def _show(console: Console, compiled: Compiled, forecast: suites.Forecast, linea
     for title, field in rows:
         if field == "dealer_bytes" and forecast.extension is not None:
             continue
-        client, server = (getattr(forecast, f"{field}_{party}") for party in ("client", "server"))
-        traffic.add_row(title, show.size(client), show.size(server))
+        counts = [getattr(forecast, f"{field}_{party}") for party in parties]
+        shared = samples > 1 and field != "memory_bytes"
+        each = [count // samples for count in counts if shared]
+        traffic.add_row(title, *map(show.size, counts + each))
     console.print(traffic)
     made = f"by OT ({forecast.extension})" if forecast.extension else "by a dealer"
     console.print(f"{forecast.online_rounds} online rounds; correlations are made {made}.")

@@ -19,6 +19,12 @@ Suite = Annotated[
 ]
 Bits = Annotated[int, typer.Option(help="Width of the ring, 16 to 50 bits.")]
 Scale = Annotated[int, typer.Option(help="Fractional bits of inputs and weights, 4 to 20.")]
+Batch = Annotated[
+    int,
+    typer.Option(
+        min=1, metavar="N", help="Samples to compute at once, in as many rounds as a single one."
+    ),
+]
 Rounds = Annotated[
     str,
     typer.Option(
@@ -56,6 +62,14 @@ Memory = Annotated[
     typer.Option(
         metavar="SIZE",
         help="Most resident memory of a party, such as 2GB; a model that cannot fit is refused.",
+    ),
+]
+Input = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="A .npy, .npz or image file with a sample, or several along the first axis; give the "
+        "option again for more samples of a batch.",
+        dir_okay=False,
     ),
 ]
 Calibration = Annotated[

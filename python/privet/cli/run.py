@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from privet.cli import options, show
-from privet.cli.inputs import read_input, read_labels, read_samples
+from privet.cli.inputs import read_inputs, read_labels, read_samples
 from privet.graph import import_model, load_model
 from privet.serve import Run
 from privet.serve import run as run_locally
@@ -20,10 +20,8 @@ from privet.serve import run as run_locally
 
 def run(
     model: options.Model,
-    input: Annotated[
-        Path | None,
-        typer.Option(help="A .npy, .npz or image file; random numbers without it.", dir_okay=False),
-    ] = None,
+    input: options.Input = None,
+    batch: options.Batch = 1,
     suite: options.Suite = "gmw",
     bits: options.Bits = 37,
     scale: options.Scale = 12,
@@ -39,11 +37,13 @@ def run(
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run a model privately between two local processes and compare it with the plaintext model."""
+    """Run a model privately between two local processes and compare it with the plaintext model.
+
+    Without --input, on random numbers.
+    """
     console = show.make_console()
     names = read_labels(labels, model)
-    shapes = _input_shapes(model)
-    inputs = read_input(input, shapes) if input else None
+    inputs = read_inputs(input, _input_shapes(model), batch) if input else None
     samples = read_samples(calibration) if calibration else None
     with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
         result = run_locally(
@@ -58,6 +58,7 @@ def run(
             link=link,
             calibration=samples,
             input_range=input_range,
+            batch=batch,
             memory=memory,
             timeout=timeout,
             progress=progress,
@@ -67,14 +68,15 @@ def run(
         return
     if (
         inputs is not None
+        and batch == 1
         and inputs[0].ndim == 4
         and inputs[0].shape[1] == 1
         and inputs[0].shape[3] <= 32
     ):
         show.picture(console, inputs[0])
-    show.prediction(console, result.outputs, names, probabilities=result.probabilities)
+    show.prediction(console, result.outputs, names, result.probabilities, result.batch)
     _verdict(console, result, chosen=rounds == "auto")
-    show.costs(console, result.offline, result.online)
+    show.costs(console, result.offline, result.online, result.batch)
     show.memory(console, result.memory)
     if result.dealer is not None:
         show.dealer(console, result.dealer)
@@ -94,6 +96,8 @@ def as_object(result: Run) -> dict[str, Any]:
         "correlations": result.correlations,
         "trust": result.trust,
         "program_hash": result.program_hash,
+        "batch": result.batch,
+        "samples": result.samples,
         "link": show.link_fields(result.link),
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
         "argmax_agrees": result.argmax_agrees,
@@ -102,6 +106,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "offline": asdict(result.offline),
         "dealer": asdict(result.dealer) if result.dealer else None,
         "online": asdict(result.online),
+        "per_sample": show.per_sample(result.batch, offline=result.offline, online=result.online),
         "memory": {party: asdict(use) for party, use in result.memory.items()},
         "layers": [asdict(layer) for layer in result.layers],
     }

@@ -28,6 +28,7 @@ def server(
     dealer: options.Dealer = None,
     bits: options.Bits = 37,
     scale: options.Scale = 12,
+    batch: options.Batch = 1,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     name: Annotated[
@@ -48,6 +49,7 @@ def server(
         calibration=samples,
         input_range=input_range,
         name=name,
+        batch=batch,
     )
     lock = threading.Lock()
     console = show.make_console()
@@ -74,6 +76,7 @@ def server(
                 address=address,
                 model=program.model,
                 program_hash=program.program_hash,
+                batch=program.batch,
             )
         else:
             console.print(f"Serving [bold]{program.model}[/] at {address}; stop with Ctrl-C.")

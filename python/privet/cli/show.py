@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,21 @@ def picture(console: Console, image: Array) -> None:
 
 
 def prediction(
-    console: Console, outputs: Mapping[str, Array], labels: Sequence[str], probabilities: bool
+    console: Console,
+    outputs: Mapping[str, Array],
+    labels: Sequence[str],
+    probabilities: bool,
+    batch: int = 1,
 ) -> None:
-    """The most likely class of a classifier's first output; any other output as numbers."""
+    """The most likely class of a classifier's first output, for each sample of a batch; any other
+    output as numbers."""
     name, output = next(iter(outputs.items()))
+    if batch > 1:
+        for sample in range(len(output)):
+            single = {name: output[sample : sample + 1]}
+            console.print(f"Sample {sample + 1}. ", end="")
+            prediction(console, single, labels, probabilities)
+        return
     scores = np.asarray(output, dtype=float).ravel()
     if output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
         shown = np.array2string(np.asarray(output), precision=4, threshold=20)
@@ -59,8 +71,8 @@ def prediction(
     )
 
 
-def costs(console: Console, offline: PhaseCost | None, online: PhaseCost) -> None:
-    """Offline and online cost side by side."""
+def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch: int = 1) -> None:
+    """Offline and online cost side by side, and their parts for one sample of a batch."""
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for title in ("seconds", "client sends", "server sends", "rounds", "peak memory"):
@@ -68,6 +80,9 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost) -> Non
     phases = {"offline": offline, "online": online}
     if offline is not None:
         phases["total"] = offline + online
+    if batch > 1:
+        each = _per_sample(offline + online if offline is not None else online, batch)
+        phases[f"each of {batch} samples"] = each
     for name, cost in phases.items():
         if cost is None:
             table.add_row(name, "prepared earlier")
@@ -81,6 +96,29 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost) -> Non
                 f"{cost.peak_rss_mb:.0f} MB" if cost.peak_rss_mb else "unknown",
             )
     console.print(table)
+
+
+def per_sample(batch: int, **phases: PhaseCost | None) -> dict[str, Any] | None:
+    """Seconds and bytes of each phase for one sample of a batch; None without a batch."""
+    if batch == 1:
+        return None
+    parts = {name: _per_sample(cost, batch) if cost else None for name, cost in phases.items()}
+    fields = ("seconds", "bytes_client", "bytes_server", "bytes_dealer")
+    return {
+        name: {field: getattr(cost, field) for field in fields} if cost else None
+        for name, cost in parts.items()
+    }
+
+
+def _per_sample(cost: PhaseCost, batch: int) -> PhaseCost:
+    """A sample's part of what a batch shares; rounds and memory are the batch's."""
+    return replace(
+        cost,
+        seconds=cost.seconds / batch,
+        bytes_client=cost.bytes_client // batch,
+        bytes_server=cost.bytes_server // batch,
+        bytes_dealer=cost.bytes_dealer // batch,
+    )
 
 
 def layers(console: Console, steps: Sequence[LayerCost]) -> None:

@@ -17,9 +17,9 @@ Array = npt.NDArray[np.generic]
 
 
 def run_plaintext(
-    model: onnx.ModelProto, inputs: Mapping[str, Array], outputs: Sequence[str]
+    model: onnx.ModelProto, samples: Sequence[Mapping[str, Array]], outputs: Sequence[str]
 ) -> dict[str, Array]:
-    """ONNX Runtime's outputs by name, on the CPU."""
+    """ONNX Runtime's outputs by name, on the CPU; several samples' are joined along axis 0."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -29,12 +29,17 @@ def run_plaintext(
     )
     types = {entry.name: entry.type for entry in session.get_inputs()}
     double = {name for name, kind in types.items() if kind == "tensor(double)"}
-    feeds = {
-        name: array.astype(np.float64 if name in double else np.float32)
-        for name, array in inputs.items()
-    }
-    results = session.run(list(outputs), feeds)
-    return {name: np.asarray(result) for name, result in zip(outputs, results, strict=True)}
+    runs = []
+    for inputs in samples:
+        feeds = {
+            name: array.astype(np.float64 if name in double else np.float32)
+            for name, array in inputs.items()
+        }
+        runs.append([np.asarray(result) for result in session.run(list(outputs), feeds)])
+    joined = (
+        runs[0] if len(runs) == 1 else [np.concatenate(each) for each in zip(*runs, strict=True)]
+    )
+    return dict(zip(outputs, joined, strict=True))
 
 
 def random_inputs(

@@ -1,12 +1,14 @@
 """Passes over the typed graph, one per module; each is a pure function from graph to graph.
 
 `simplify` runs those that keep the real function as it is, in the order that lets each find the
-most; `lower` turns the real graph into an integer one.
+most; `batch` widens the result to several samples; `lower` turns the real graph into an integer
+one.
 """
 
 from __future__ import annotations
 
 from privet.graph import Graph
+from privet.passes.batch import batch
 from privet.passes.check_ranges import check_ranges
 from privet.passes.fold_affine import fold_affine
 from privet.passes.fold_batchnorm import fold_batchnorm
@@ -17,6 +19,7 @@ from privet.passes.pool_before_relu import pool_before_relu
 from privet.passes.quantize import quantize
 
 __all__ = [
+    "batch",
     "check_ranges",
     "fold_affine",
     "fold_batchnorm",

@@ -25,7 +25,9 @@ WEIGHT_BITS_STEP = 4
 """`weight_bits` is rounded up to a multiple of this, to say less about the weights."""
 
 
-def build_program(graph: Graph, *, ring_bits: int, scale_bits: int) -> tuple[Program, Weights]:
+def build_program(
+    graph: Graph, *, ring_bits: int, scale_bits: int, batch: int = 1
+) -> tuple[Program, Weights]:
     """The two halves of an integer graph whose values have scales and magnitudes."""
     ids = {id: position for position, id in enumerate(graph.values)}
     tensors: dict[str, Array] = {}
@@ -53,6 +55,7 @@ def build_program(graph: Graph, *, ring_bits: int, scale_bits: int) -> tuple[Pro
         outputs=tuple(ProgramOutput(o.name, ids[o.value], o.client) for o in graph.outputs),
         values=tuple(ProgramValue(v.shape, _scale(v)) for v in graph.values.values()),
         operations=tuple(operations),
+        batch=batch,
     )
     return program, weights
 

@@ -44,6 +44,8 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
         yield "its header", "the commitment to the weights is no SHA-256"
     if not program.inputs or not program.outputs:
         yield "its header", "a program needs at least one input and one output"
+    if program.batch < 1:
+        yield "its header", f"a batch of {program.batch}"
     for id, value in enumerate(program.values):
         if any(size < 1 for size in value.shape) or not 0 <= value.scale < program.ring_bits:
             yield f"value {id}", f"shape {list(value.shape)}, scale {value.scale}"
@@ -66,6 +68,17 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
             rank = len(program.values[output.value].shape)
             if not 0 <= output.client.axis < max(rank, 1):
                 yield f"output {output.name}", f"axis {output.client.axis} of {rank} axes"
+    yield from _batch(program)
+
+
+def _batch(program: Program) -> Iterator[tuple[str, str]]:
+    """Every input and output of several samples has them along its first axis."""
+    ends = [(entry.name, entry.value) for entry in program.inputs]
+    ends += [(output.name, output.value) for output in program.outputs]
+    for name, id in ends:
+        known = program.batch > 1 and 0 <= id < len(program.values)
+        if known and program.values[id].shape[:1] != (program.batch,):
+            yield name, f"shape {list(program.values[id].shape)} for a batch of {program.batch}"
 
 
 def _write(program: Program, written: set[int], id: int, place: str) -> Iterator[tuple[str, str]]:

@@ -62,7 +62,7 @@ class ProgramOperation:
 
 @dataclass(frozen=True)
 class Program:
-    """The public half of a compiled model."""
+    """The public half of a compiled model, for `batch` samples at once."""
 
     model: str
     ring_bits: int
@@ -73,6 +73,7 @@ class Program:
     outputs: tuple[ProgramOutput, ...]
     values: tuple[ProgramValue, ...]
     operations: tuple[ProgramOperation, ...]
+    batch: int = 1
 
     def to_public_bytes(self) -> bytes:
         """The file: JSON with sorted keys and no spaces, the same for equal programs."""
@@ -132,6 +133,7 @@ class Program:
                 }
                 for o in self.operations
             ],
+            **({} if self.batch == 1 else {"batch": self.batch}),
         }
 
     @classmethod
@@ -154,6 +156,7 @@ class Program:
                 ProgramValue(_ints(e["shape"]), _int(e["scale"])) for e in document["values"]
             ),
             operations=tuple(_parse_operation(e) for e in document["operations"]),
+            batch=_int(document.get("batch", 1)),
         )
 
 

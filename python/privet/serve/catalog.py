@@ -29,6 +29,7 @@ def compile_once(
     calibration: Sequence[Array | Mapping[str, Array]] | None,
     input_range: tuple[float, float] | None,
     name: str | None,
+    batch: int = 1,
 ) -> Path:
     """A folder with the program that this file and these options compile to, below `folder`.
 
@@ -38,7 +39,7 @@ def compile_once(
     Those of `privet.compile`.
     """
     digest = hashlib.sha256(model.read_bytes())
-    digest.update(json.dumps([bits, scale, input_range, name]).encode())
+    digest.update(json.dumps([bits, scale, input_range, name, batch]).encode())
     for sample in calibration or []:
         for array in sample.values() if isinstance(sample, Mapping) else [sample]:
             digest.update(np.ascontiguousarray(array).tobytes())
@@ -51,6 +52,7 @@ def compile_once(
             calibration=calibration,
             input_range=input_range,
             name=name,
+            batch=batch,
         )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = target.with_suffix(f".{os.getpid()}")

@@ -16,6 +16,7 @@ from privet import _native, suites
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.executor import decode_output, encode_input
 from privet.executor.codec import Inputs
+from privet.executor.samples import fill, trim
 from privet.program import Program
 from privet.serve.costs import LayerCost, PhaseCost, read_report
 from privet.serve.credentials import Credentials
@@ -35,8 +36,9 @@ class Result:
     """A private prediction.
 
     `outputs` are reals by name, `integers` the fixed-point numbers they come from, in the
-    program's order. `offline` is the cost of the material that was spent, wherever it was made;
-    None if it was made by an earlier client object.
+    program's order; of a batch, both hold an entry along the first axis for each of the `samples`
+    given. `offline` is the cost of the material that was spent, wherever it was made; None if it
+    was made by an earlier client object.
     """
 
     outputs: dict[str, Array]
@@ -45,6 +47,7 @@ class Result:
     offline: PhaseCost | None
     online: PhaseCost
     layers: tuple[LayerCost, ...]
+    samples: int = 1
 
 
 class Client:
@@ -178,6 +181,9 @@ class Client:
     ) -> Result:
         """Runs one private inference on real inputs, by name or in order.
 
+        A program for a batch takes up to that many samples, along the first axis of each input; it
+        does the same work for fewer, and the server does not learn their number.
+
         Uses up the piece `material`, or one that is ready, or makes one. A piece is spent as soon
         as the inference starts, whatever becomes of it.
 
@@ -185,7 +191,8 @@ class Client:
         `InputError` before anything is spent if an input does not fit; `MaterialError` if the
         piece is missing or used here or at the server; `LinkError`; `PeerMisbehaved`.
         """
-        encoded = encode_input(self.program, inputs)
+        filled, samples = fill(self.program, inputs)
+        encoded = encode_input(self.program, filled)
         if material is None:
             ready = self.ready()
             material = ready[0] if ready else self.prepare(progress=progress)[0]
@@ -195,15 +202,18 @@ class Client:
             np.frombuffer(data, dtype="<i8").reshape(self.program.values[output.value].shape)
             for data, output in zip(revealed, self.program.outputs, strict=True)
         )
+        outputs = decode_output(self.program, integers)
+        kept = trim(self.program, list(outputs.values()), samples)
         offline, offline_layers = self._costs.pop(material, (None, ()))
         online, online_layers = read_report(report)
         return Result(
-            outputs=decode_output(self.program, integers),
-            integers=integers,
+            outputs=dict(zip(outputs, kept, strict=True)),
+            integers=tuple(trim(self.program, integers, samples)),
             material=material,
             offline=offline,
             online=online,
             layers=offline_layers + online_layers,
+            samples=samples,
         )
 
     def close(self) -> None:

@@ -20,9 +20,10 @@ from privet import errors, keys, suites
 from privet.compile import Compiled, compile
 from privet.errors import LinkError, PrivetError
 from privet.executor import decode_output, execute
-from privet.executor.codec import Inputs, encode_input, ordered
+from privet.executor.codec import Inputs, encode_input
 from privet.executor.ranges import Calibration
 from privet.executor.reference import random_inputs, run_plaintext
+from privet.executor.samples import fill, split, trim
 from privet.graph import ModelSource
 from privet.serve.client import Link, Progress
 from privet.serve.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
@@ -41,11 +42,13 @@ class Run:
     shaped to. `correlations` tells who made the material; if a dealer did, `dealer` is its cost and
     `trust` what the result rests on beyond the two parties.
 
-    `memory` has what each party's process took.
+    `batch` is how many samples the program takes at once, `samples` how many were given; costs are
+    those of the whole batch. `memory` has what each party's process took.
 
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
-    place of the largest element of the first output with ONNX Runtime's. `probabilities` says that
+    place of the largest element of the first output with ONNX Runtime's, for each sample.
+    `probabilities` says that
     the model ends in a softmax, which the client computes.
     """
 
@@ -58,6 +61,8 @@ class Run:
     trust: str | None
     link: Link | None
     program_hash: str
+    batch: int
+    samples: int
     outputs: dict[str, Array]
     reference: dict[str, Array]
     probabilities: bool
@@ -85,6 +90,7 @@ def run(
     memory: int | str | None = None,
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
+    batch: int = 1,
     timeout: float = 600.0,
     progress: Progress | None = None,
 ) -> Run:
@@ -94,6 +100,9 @@ def run(
     are measured on `calibration`, or on random inputs, and on `inputs` as well, so that this call
     works on the model at hand; a real server has only its own calibration inputs. `suite` is `gmw`
     or `fss`, as `Client` says.
+
+    `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
+    then hold up to that many along their first axis.
 
     `link` delays both directions and limits their bandwidth for real, as `Client` says; with
     `rounds="auto"` the depth of comparisons follows from it. With `suite="fss"` or
@@ -106,19 +115,13 @@ def run(
     suites.check_suite(suite)
     link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
-        compiled = _compile(model, inputs, bits, scale, calibration, input_range)
+        compiled = _compile(model, inputs, bits, scale, calibration, input_range, batch)
     else:
         compiled = model
     if inputs is None:
         inputs = random_inputs(compiled.program, input_range)
-    encode_input(compiled.program, inputs)
-    named = dict(
-        zip(
-            [entry.name for entry in compiled.program.inputs],
-            [np.asarray(array) for array in ordered(compiled.program, inputs)],
-            strict=True,
-        )
-    )
+    named, samples = fill(compiled.program, inputs)
+    encode_input(compiled.program, named)
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         options = {
             "suite": suite,
@@ -129,7 +132,7 @@ def run(
         }
         limits = {"memory": parse_size(memory), "timeout": timeout}
         integers, found = _processes(Path(folder), compiled, named, options, limits, progress)
-    return _compare(compiled, named, integers, {**options, **found})
+    return _compare(compiled, named, samples, integers, {**options, **found})
 
 
 def _compile(
@@ -139,47 +142,59 @@ def _compile(
     scale: int,
     calibration: Calibration | None,
     input_range: tuple[float, float] | None,
+    batch: int,
 ) -> Compiled:
     samples = list(calibration) if calibration is not None else None
-    compiled = compile(model, bits=bits, scale=scale, calibration=samples, input_range=input_range)
+    options: dict[str, Any] = {
+        "bits": bits,
+        "scale": scale,
+        "input_range": input_range,
+        "batch": batch,
+    }
+    compiled = compile(model, calibration=samples, **options)
     if inputs is None:
         return compiled
-    given = dict(
-        zip(
-            [entry.name for entry in compiled.program.inputs],
-            ordered(compiled.program, inputs),
-            strict=True,
-        )
-    )
+    given, count = fill(compiled.program, inputs)
     # What is no array of real numbers is refused by `encode_input`, with a better message.
-    arrays = [np.asarray(array) for array in given.values()]
+    arrays = list(given.values())
     if any(array.dtype.kind not in "fiu" for array in arrays):
         return compiled
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
     covered = largest <= min(entry.magnitude for entry in compiled.program.inputs)
     if covered or not np.isfinite(largest):
         return compiled
-    samples = [*(samples or [random_inputs(compiled.program, input_range)]), given]
-    return compile(model, bits=bits, scale=scale, calibration=samples, input_range=input_range)
+    known = samples or split(random_inputs(compiled.program, input_range), 1)
+    seen = [given] if batch == 1 else split(given, count)
+    return compile(model, calibration=[*known, *seen], **options)
 
 
 def _compare(
     compiled: Compiled,
     inputs: Mapping[str, Array],
+    samples: int,
     integers: list[Array],
     found: dict[str, Any],
 ) -> Run:
     program = compiled.program
-    outputs = decode_output(program, integers)
+    decoded = decode_output(program, integers)
+    outputs = dict(zip(decoded, trim(program, list(decoded.values()), samples), strict=True))
     fixed = execute(program, compiled.weights, inputs)
-    reference = run_plaintext(compiled.source, inputs, list(outputs))
+    single = [inputs] if program.batch == 1 else split(inputs, samples)
+    reference = run_plaintext(compiled.source, single, list(outputs))
     first = next(iter(outputs))
-    agrees = int(np.argmax(outputs[first])) == int(np.argmax(reference[first]))
+    agrees = all(
+        int(np.argmax(private)) == int(np.argmax(plain))
+        for private, plain in zip(
+            *(np.reshape(each[first], (samples, -1)) for each in (outputs, reference)), strict=True
+        )
+    )
     if np.issubdtype(reference[first].dtype, np.integer):
         agrees = bool(np.array_equal(outputs[first], reference[first]))
     return Run(
         model=program.model,
         program_hash=program.program_hash,
+        batch=program.batch,
+        samples=samples,
         outputs=outputs,
         reference=reference,
         probabilities=program.outputs[0].client is not None,
@@ -189,7 +204,9 @@ def _compare(
         ),
         max_fixed_point_error=max(
             int(np.abs(private - exact).max(initial=0))
-            for private, exact in zip(integers, fixed.integers, strict=True)
+            for private, exact in zip(
+                *(trim(program, each, samples) for each in (integers, fixed.integers)), strict=True
+            )
         ),
         **found,
     )

@@ -93,6 +93,18 @@ def test_public_half_has_the_documented_form(compiled: Compiled) -> None:
     }
 
 
+def test_a_batch_is_named_and_checked() -> None:
+    made = model([node("Relu", ["x"], ["y"])], {"x": (1, 2)}, ["y"])
+    program = compile(made, batch=3).program
+    document = json.loads(program.to_public_bytes())
+    assert document["batch"] == 3
+    assert Program.from_public_bytes(program.to_public_bytes()).batch == 3
+    for batch in (0, 1, 2, "3"):
+        data = json.dumps({**document, "batch": batch}, sort_keys=True, separators=(",", ":"))
+        with pytest.raises(InvalidProgram):
+            Program.from_public_bytes(data.encode())
+
+
 def test_compiling_again_changes_only_the_commitment(compiled: Compiled) -> None:
     again = compile(network())
     assert again.program.weights_commitment != compiled.program.weights_commitment

@@ -1,0 +1,126 @@
+"""Batches between real processes: exactness, rounds, padding, and what two hosts see."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.e2e.test_commands import DIGITS, MODELS, PRIVET, SEVEN, privet
+
+import privet as package
+from privet import keys, zoo
+from privet.compile import compile
+from privet.errors import InputError
+from privet.executor import error_bound, execute
+from privet.executor.simulate import simulated_bound
+from privet.serve import Client
+
+DEALT = ["--correlations", "dealer", "--rounds", "log"]
+
+
+@pytest.mark.parametrize("correlations", ["parties", "dealer"])
+@pytest.mark.parametrize("samples", [3, 16])
+def test_a_batch_equals_its_samples(samples: int, correlations: str) -> None:
+    with np.load(MODELS / "digits-cnn.npz") as data:
+        inputs, labels = data["inputs"][:samples], data["labels"][:samples]
+    options = {"correlations": correlations, "rounds": "linear", "input_range": (0, 1)}
+    one, many = (compile(DIGITS, input_range=(0, 1), batch=batch) for batch in (1, samples))
+    result = package.run(many, [inputs], **options)
+    single = package.run(one, [inputs[:1]], **options)
+    assert (result.batch, result.samples) == (samples, samples)
+    assert result.argmax_agrees
+    assert np.mean(result.outputs["logits"].argmax(axis=1) == labels) > 0.8
+    bound = error_bound(one.program, one.weights)["logits"]
+    assert bound is not None
+    assert result.max_fixed_point_error <= bound
+    exact = [execute(one.program, one.weights, [x[None]]).outputs["logits"] for x in inputs]
+    assert np.abs(result.outputs["logits"] - np.concatenate(exact)).max() <= bound / 2**24
+    assert result.online.rounds == single.online.rounds
+    assert result.offline.rounds == single.offline.rounds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["m1", "m2"])
+def test_the_largest_batch(name: str, tmp_path: Path) -> None:
+    samples = 128 if name == "m1" else 16
+    path = zoo.build(name, tmp_path)
+    compiled = compile(path, batch=samples)
+    result = package.run(compiled, correlations="dealer")
+    assert result.argmax_agrees
+    single = compile(path)
+    inputs = np.clip(np.random.default_rng(0).standard_normal(_shape(single)), -3, 3)
+    bound = simulated_bound(single.program, single.weights, [inputs])
+    assert result.max_fixed_point_error <= 2 * bound
+    alone = package.run(single, correlations="dealer")
+    assert result.online.rounds == alone.online.rounds
+
+
+def test_fewer_samples_than_the_batch(session: Callable[..., Client]) -> None:
+    with np.load(MODELS / "digits-cnn.npz") as data:
+        inputs = data["inputs"][:5]
+    client = session(compile(DIGITS, input_range=(0, 1), batch=4))
+    full, part = client.infer([inputs[:4]]), client.infer([inputs[:3]])
+    assert (full.samples, part.samples) == (4, 3)
+    assert full.outputs["logits"].shape == (4, 10)
+    assert part.outputs["logits"].shape == part.integers[0].shape == (3, 10)
+    assert np.abs(full.outputs["logits"][:3] - part.outputs["logits"]).max() < 0.1
+    for what in ("bytes_client", "bytes_server", "rounds"):
+        assert getattr(full.online, what) == getattr(part.online, what)
+    ready = client.prepare()
+    with pytest.raises(InputError, match="5 samples given"):
+        client.infer([inputs])
+    assert client.ready() == ready
+
+
+def test_run_shows_costs_of_the_batch_and_of_a_sample() -> None:
+    words = ["run", DIGITS, *DEALT, "--batch", 4]
+    images = [MODELS / f"digit-{digit}.png" for digit in (7, 3, 9)]
+    for image in images:
+        words += ["--input", image]
+    result = privet(*words)
+    assert [int(np.argmax(row)) for row in result["output"]] == [7, 3, 9]
+    assert (result["batch"], result["samples"]) == (4, 3)
+    each = result["per_sample"]["online"]
+    assert each["bytes_client"] == result["online"]["bytes_client"] // 4
+    assert privet("run", DIGITS, *DEALT, "--input", SEVEN)["per_sample"] is None
+    text = subprocess.run([*PRIVET, *map(str, words)], capture_output=True, text=True, check=True)
+    assert "Sample 3. Prediction: 9" in text.stdout
+    assert "each of 4 samples" in text.stdout
+    refused = privet("run", DIGITS, "--input", SEVEN, "--input", SEVEN, code=2)
+    assert "--batch" in refused["error"]["message"]
+
+
+def test_inspect_forecasts_a_batch() -> None:
+    one, many = (privet("inspect", DIGITS, "--batch", batch) for batch in (1, 8))
+    assert (one["batch"], many["batch"]) == (1, 8)
+    assert many["forecast"]["online_rounds"] == one["forecast"]["online_rounds"]
+    words = ["inspect", DIGITS, "--batch", "8"]
+    text = subprocess.run([*PRIVET, *map(str, words)], capture_output=True, text=True, check=True)
+    assert "A batch of 8 takes:" in text.stdout
+
+
+def test_a_server_of_batches(tmp_path: Path) -> None:
+    keys.make(tmp_path / "keys")
+    words = ["server", str(DIGITS), "--keys", str(tmp_path / "keys"), "--batch", "2", "--json"]
+    words += ["--listen", "127.0.0.1:0", "--input-range", "0", "1", "--state", str(tmp_path / "s")]
+    with subprocess.Popen([*PRIVET, *words], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            listening = json.loads(process.stdout.readline())
+            assert listening["batch"] == 2
+            ask = ["client", listening["address"], "--keys", tmp_path / "keys"]
+            ask += ["--state", tmp_path / "c", "--input", SEVEN]
+            one = privet(*ask)
+            assert (one["batch"], one["samples"], len(one["output"])) == (2, 1, 1)
+            two = privet(*ask, "--input", MODELS / "digit-3.png")
+            assert [int(np.argmax(row)) for row in two["output"]] == [7, 3]
+        finally:
+            process.terminate()
+
+
+def _shape(compiled: package.Compiled) -> tuple[int, ...]:
+    return compiled.program.values[compiled.program.inputs[0].value].shape
