@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from tests.e2e.test_commands import DIGITS, MODELS, PRIVET, SEVEN, privet
 
@@ -27,10 +28,9 @@ DEALT = ["--correlations", "dealer", "--rounds", "log"]
 def test_a_batch_equals_its_samples(samples: int, correlations: str) -> None:
     with np.load(MODELS / "digits-cnn.npz") as data:
         inputs, labels = data["inputs"][:samples], data["labels"][:samples]
-    options = {"correlations": correlations, "rounds": "linear", "input_range": (0, 1)}
     one, many = (compile(DIGITS, input_range=(0, 1), batch=batch) for batch in (1, samples))
-    result = package.run(many, [inputs], **options)
-    single = package.run(one, [inputs[:1]], **options)
+    result = package.run(many, [inputs], correlations=correlations, rounds="linear")
+    single = package.run(one, [inputs[:1]], correlations=correlations, rounds="linear")
     assert (result.batch, result.samples) == (samples, samples)
     assert result.argmax_agrees
     assert np.mean(result.outputs["logits"].argmax(axis=1) == labels) > 0.8
@@ -38,7 +38,7 @@ def test_a_batch_equals_its_samples(samples: int, correlations: str) -> None:
     assert bound is not None
     assert result.max_fixed_point_error <= bound
     exact = [execute(one.program, one.weights, [x[None]]).outputs["logits"] for x in inputs]
-    assert np.abs(result.outputs["logits"] - np.concatenate(exact)).max() <= bound / 2**24
+    assert largest_difference(result.outputs["logits"], np.concatenate(exact)) <= bound / 2**24
     assert result.online.rounds == single.online.rounds
     assert result.offline.rounds == single.offline.rounds
 
@@ -67,7 +67,7 @@ def test_fewer_samples_than_the_batch(session: Callable[..., Client]) -> None:
     assert (full.samples, part.samples) == (4, 3)
     assert full.outputs["logits"].shape == (4, 10)
     assert part.outputs["logits"].shape == part.integers[0].shape == (3, 10)
-    assert np.abs(full.outputs["logits"][:3] - part.outputs["logits"]).max() < 0.1
+    assert largest_difference(full.outputs["logits"][:3], part.outputs["logits"]) < 0.1
     for what in ("bytes_client", "bytes_server", "rounds"):
         assert getattr(full.online, what) == getattr(part.online, what)
     ready = client.prepare()
@@ -120,6 +120,10 @@ def test_a_server_of_batches(tmp_path: Path) -> None:
             assert [int(np.argmax(row)) for row in two["output"]] == [7, 3]
         finally:
             process.terminate()
+
+
+def largest_difference(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    return float(np.abs(np.asarray(a, float) - np.asarray(b, float)).max())
 
 
 def _shape(compiled: package.Compiled) -> tuple[int, ...]:

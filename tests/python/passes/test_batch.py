@@ -32,8 +32,8 @@ def check(one: Compiled, many: Compiled, input_range: tuple[float, float] = (-1,
     for i in range(count):
         sample = {name: array[i : i + 1] for name, array in stacked.items()}
         alone = execute(one.program, one.weights, sample).integers
-        for batch, single in zip(together, alone, strict=True):
-            np.testing.assert_array_equal(batch[i : i + 1], single)
+        for joined, expected in zip(together, alone, strict=True):
+            np.testing.assert_array_equal(joined[i : i + 1], expected)
     assert Program.from_public_bytes(many.program.to_public_bytes()) == many.program
 
 
@@ -50,7 +50,8 @@ def test_trained_models(name: str, samples: int) -> None:
 )
 def test_zoo_models(name: str, samples: int, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)
-    check(*(compile(path, input_range=(-1, 1), batch=batch) for batch in (1, samples)))
+    one, many = (compile(path, input_range=(-1, 1), batch=batch) for batch in (1, samples))
+    check(one, many)
 
 
 # Operators that work along the first axis of what they read, which is the batch or has taken it in.
@@ -132,7 +133,8 @@ def along_the_batch(nodes: Sequence[Any]) -> onnx.ModelProto:
 @pytest.mark.parametrize("name", ALONG_THE_BATCH)
 def test_operators_along_the_first_axis(name: str) -> None:
     made = along_the_batch(ALONG_THE_BATCH[name])
-    check(*(compile(made, input_range=(-1, 1), batch=batch) for batch in (1, 5)))
+    one, many = (compile(made, input_range=(-1, 1), batch=batch) for batch in (1, 5))
+    check(one, many)
 
 
 def test_a_batch_takes_the_same_steps_as_one_sample() -> None:
