@@ -1,8 +1,8 @@
 """What a sample costs in a batch: `python -m benches.batch m1 m2`.
 
-Runs zoo models by suite `gmw` with a dealer, at batches from 1 to 128, over loopback and over a
-shaped link, and prints a table of medians in Markdown. Costs are the client's, divided by the
-batch; rounds are the batch's.
+Runs zoo models with a dealer, by suite `gmw` unless told, at batches from 1 to 128, over loopback
+and over a shaped link, and prints a table of medians in Markdown. Costs are the client's, divided
+by the batch; rounds are the batch's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def row(link: str | None, runs: Sequence[Run]) -> str:
         first.model,
         link or "loopback",
         batch,
-        first.rounds,
+        first.rounds or first.suite,
         first.online.rounds,
         f"{online:.3f} s",
         f"{1000 * online / batch:.1f} ms",
@@ -63,6 +63,7 @@ def main() -> None:
     parser.add_argument("models", nargs="+", help="names of zoo models")
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES)
     parser.add_argument("--link", default="wan", help="the slower link")
+    parser.add_argument("--suite", default="gmw")
     parser.add_argument("--correlations", default="dealer")
     parser.add_argument("--repeat", type=int, default=1)
     given = parser.parse_args()
@@ -74,8 +75,12 @@ def main() -> None:
             for batch in given.batches:
                 compiled = privet.compile(path, batch=batch)
                 for link in (None, given.link):
-                    options = {"correlations": given.correlations, "link": link}
-                    runs = [privet.run(compiled, **options) for _ in range(given.repeat)]
+                    runs = [
+                        privet.run(
+                            compiled, suite=given.suite, correlations=given.correlations, link=link
+                        )
+                        for _ in range(given.repeat)
+                    ]
                     say(row(link, runs))
 
 

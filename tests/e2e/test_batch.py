@@ -23,14 +23,16 @@ from privet.serve import Client
 DEALT = ["--correlations", "dealer", "--rounds", "log"]
 
 
-@pytest.mark.parametrize("correlations", ["parties", "dealer"])
-@pytest.mark.parametrize("samples", [3, 16])
-def test_a_batch_equals_its_samples(samples: int, correlations: str) -> None:
+@pytest.mark.parametrize(
+    ("suite", "correlations", "samples"),
+    [("gmw", "parties", 3), ("gmw", "dealer", 16), ("fss", "dealer", 16)],
+)
+def test_a_batch_equals_its_samples(suite: str, correlations: str, samples: int) -> None:
     with np.load(MODELS / "digits-cnn.npz") as data:
         inputs, labels = data["inputs"][:samples], data["labels"][:samples]
     one, many = (compile(DIGITS, input_range=(0, 1), batch=batch) for batch in (1, samples))
-    result = package.run(many, [inputs], correlations=correlations, rounds="linear")
-    single = package.run(one, [inputs[:1]], correlations=correlations, rounds="linear")
+    result = package.run(many, [inputs], suite=suite, correlations=correlations)
+    single = package.run(one, [inputs[:1]], suite=suite, correlations=correlations)
     assert (result.batch, result.samples) == (samples, samples)
     assert result.argmax_agrees
     assert np.mean(result.outputs["logits"].argmax(axis=1) == labels) > 0.8
@@ -44,18 +46,19 @@ def test_a_batch_equals_its_samples(samples: int, correlations: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["m1", "m2"])
-def test_the_largest_batch(name: str, tmp_path: Path) -> None:
-    samples = 128 if name == "m1" else 16
+@pytest.mark.parametrize(
+    ("suite", "name", "samples"), [("gmw", "m1", 128), ("gmw", "m2", 16), ("fss", "m1", 128)]
+)
+def test_large_batches(suite: str, name: str, samples: int, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)
     compiled = compile(path, batch=samples)
-    result = package.run(compiled, correlations="dealer")
+    result = package.run(compiled, suite=suite, correlations="dealer")
     assert result.argmax_agrees
     single = compile(path)
     inputs = np.clip(np.random.default_rng(0).standard_normal(_shape(single)), -3, 3)
     bound = simulated_bound(single.program, single.weights, [inputs])
     assert result.max_fixed_point_error <= 2 * bound
-    alone = package.run(single, correlations="dealer")
+    alone = package.run(single, suite=suite, correlations="dealer")
     assert result.online.rounds == alone.online.rounds
 
 

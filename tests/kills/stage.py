@@ -34,7 +34,7 @@ class Way:
         return f"{self.suite}-{self.correlations}"
 
 
-WAYS = (Way(), Way(correlations="dealer"))
+WAYS = (Way(), Way(correlations="dealer"), Way("fss", "dealer"))
 """All ways in which material is made and used."""
 
 
