@@ -27,8 +27,9 @@ def survive(way: Way, kills: int, folder: Path, keys: Path, compiled: Compiled) 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_a_few_kills(way: Way, tmp_path: Path, key_folder: Path, compiled: Compiled) -> None:
     landed = survive(way, 24, tmp_path, key_folder, compiled).landed
-    assert landed["nothing"] < landed.total() / 2, landed
-    assert all(landed[work] for work in ("preparing", "inferring")), landed
+    assert landed.total() - landed["nothing"] >= 8, landed
+    assert landed["preparing"] + landed["storing"], landed
+    assert landed["claiming"] + landed["inferring"], landed
 
 
 @pytest.mark.slow

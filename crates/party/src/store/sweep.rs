@@ -111,7 +111,7 @@ mod tests {
         );
         assert_eq!(names(&directory.path().join("secrets")), ["mask"]);
         assert_eq!(store.secret("mask").unwrap().as_bytes(), secret.as_bytes());
-        assert_eq!(store.claim(&id).unwrap(), b"secret");
+        assert_eq!(std::io::read_to_string(store.claim(&id).unwrap()).unwrap(), "secret");
         assert!(matches!(store.claim(&piece(3).id), Err(StoreError::Spent { .. })));
     }
 
