@@ -10,6 +10,7 @@ use crate::error::{Error, Io, Misuse, PeerMisbehaved};
 use crate::frame::{self, ABORT_TEXT_BYTES, HEADER_BYTES, Header, Kind};
 use crate::link::Link;
 use crate::peer::Fingerprint;
+use crate::socket::Stopper;
 use crate::transport::Transport;
 
 /// How long a channel waits for any one message unless told otherwise.
@@ -151,6 +152,14 @@ impl Channel {
     pub fn shaped(mut self, link: Link) -> Result<Self, Error> {
         self.transport.shape(link)?;
         Ok(self)
+    }
+
+    /// What ends this channel from another thread; `None` in memory. Shape the channel first.
+    ///
+    /// # Errors
+    /// [`Io::System`] if the system has no more sockets.
+    pub fn stopper(&self) -> Result<Option<Stopper>, Error> {
+        self.transport.stopper()
     }
 
     /// Time there and back through the network, as setting up the connection took it, without any shaping. `None` in

@@ -45,3 +45,4 @@ pub use error::{Error, Io, Misuse, PeerMisbehaved};
 pub use link::Link;
 pub use memory::pair;
 pub use peer::Fingerprint;
+pub use socket::Stopper;

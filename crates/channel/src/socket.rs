@@ -87,6 +87,11 @@ impl Socket {
         let _ = self.0.shutdown(Shutdown::Read);
     }
 
+    /// What ends both directions from another thread.
+    pub fn stopper(&self) -> Result<Stopper, Error> {
+        self.0.try_clone().map(Stopper).map_err(|error| failure("sharing a socket", &error))
+    }
+
     /// Ends the sending side, takes in and forgets what the peer still sends for a second at most, then ends it all.
     ///
     /// Closing a socket with unread bytes resets the connection, and a reset may overtake the last word.
@@ -106,6 +111,17 @@ impl Socket {
             }
         }
         // The peer may have closed first; either way the link is down now.
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// Ends a channel from another thread than the one that waits on it.
+pub struct Stopper(TcpStream);
+
+impl Stopper {
+    /// Ends both directions: whatever waits for the channel, or uses it later, fails as if the peer had left.
+    pub fn stop(&self) {
+        // A link that is down already needs no end.
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }

@@ -6,6 +6,7 @@ use crate::deadline::Deadline;
 use crate::error::Error;
 use crate::link::Link;
 use crate::peer::Peer;
+use crate::socket::Stopper;
 
 /// A two-way byte stream to one peer.
 pub(crate) trait Transport: Send {
@@ -26,6 +27,11 @@ pub(crate) trait Transport: Send {
 
     /// Makes both directions as slow as `link`, from now on.
     fn shape(&mut self, link: Link) -> Result<(), Error>;
+
+    /// What ends the link from another thread, if it is a socket; asked for once the link is shaped.
+    fn stopper(&self) -> Result<Option<Stopper>, Error> {
+        Ok(None)
+    }
 
     /// The authenticated peer, if the transport authenticates.
     fn peer(&self) -> Option<&Peer> {

@@ -239,6 +239,26 @@ fn waits_stay_bounded() {
 }
 
 #[test]
+fn a_channel_is_stopped_from_another_thread() {
+    for link in [None, Some(link(20, 1e8))] {
+        let (mut a, mut b) = tls_pair();
+        if let Some(link) = link {
+            a = a.shaped(link).expect("a shaped link");
+        }
+        let stopper = a.stopper().expect("a socket").expect("a network link");
+        let waited = thread::scope(|scope| {
+            let waiting = scope.spawn(|| a.recv(1));
+            thread::sleep(Duration::from_millis(50));
+            stopper.stop();
+            waiting.join().expect("no panic")
+        });
+        assert_eq!(waited, Err(Io::Disconnected.into()));
+        assert_eq!(b.recv(1), Err(Io::Disconnected.into()));
+    }
+    assert!(pair().0.stopper().expect("nothing to share").is_none());
+}
+
+#[test]
 fn the_round_trip_of_this_machine_is_not_told() {
     for make in [pair, tls_pair] {
         let (a, b) = make();

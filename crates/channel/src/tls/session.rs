@@ -16,7 +16,7 @@ use crate::inbound::Inbound;
 use crate::link::Link;
 use crate::peer::Peer;
 use crate::shape::Relay;
-use crate::socket::Socket;
+use crate::socket::{Socket, Stopper};
 use crate::transport::Transport;
 
 /// Bytes read from the socket at once: sixteen full records.
@@ -243,6 +243,10 @@ impl Transport for Session {
         let network = mem::replace(&mut self.socket, near);
         self.relays.push(Relay::start(inner, network, link)?);
         Ok(())
+    }
+
+    fn stopper(&self) -> Result<Option<Stopper>, Error> {
+        self.socket.stopper().map(Some)
     }
 
     fn peer(&self) -> Option<&Peer> {
