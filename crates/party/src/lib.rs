@@ -16,4 +16,4 @@ mod store;
 pub use error::{Error, PeerMisbehaved};
 pub use memory::resident as resident_memory;
 pub use report::{Counterpart, LayerCost, Observer, Phase, PhaseCost, Report, Silent};
-pub use store::{Draft, MaterialId, Metadata, Store, StoreError};
+pub use store::{Draft, MaterialId, Metadata, Piece, Store, StoreError};

@@ -13,7 +13,7 @@ mod messages;
 mod server;
 
 pub use budget::Budget;
-pub use client::Client;
+pub use client::{Client, Prediction};
 pub use dealer::{Connect, Dealer, Dealt};
 pub use server::{Catalog, Event, Served, Server};
 

@@ -3,16 +3,15 @@
 //! A claim creates a tombstone file with `O_EXCL` and flushes it to disk before the first byte of the material is
 //! read. Whatever happens after (crash, error, retry) the tombstone stays, so the piece is spent. Both parties keep a
 //! store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
-//!
-//! A process that is killed may leave files that serve nobody; the next one that opens the store alone removes them.
 
+mod room;
 mod sweep;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::time::SystemTime;
 
 use privet_prg::{Prg, Seed};
 use serde::{Deserialize, Serialize};
@@ -70,6 +69,20 @@ pub struct Metadata {
     pub role: String,
     /// Fingerprint of the other party's certificate, in hexadecimal; empty over a link without certificates.
     pub peer: String,
+    /// The model's name, for people.
+    #[serde(default)]
+    pub model: String,
+}
+
+/// A piece that is ready, and what it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// What it is for.
+    pub metadata: Metadata,
+    /// Bytes on disk, metadata included.
+    pub bytes: u64,
+    /// When it was finished.
+    pub made: SystemTime,
 }
 
 /// A store operation failed.
@@ -95,6 +108,19 @@ pub enum StoreError {
         /// Its name.
         id: MaterialId,
     },
+    /// A piece would take the store beyond its limit.
+    #[error(
+        "the material store {store} is full: a piece takes {needed} bytes, and {limit} is the limit for all: use or delete \
+         some, or raise the limit"
+    )]
+    Full {
+        /// The directory.
+        store: String,
+        /// Bytes that were asked for.
+        needed: u64,
+        /// Most bytes that the store holds.
+        limit: u64,
+    },
     /// A file is not what the store writes.
     #[error("{path} is damaged ({problem}): delete it and prepare again")]
     Damaged {
@@ -117,36 +143,33 @@ pub enum StoreError {
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
-    /// Locked while the store is open, so that no other process sweeps it.
-    _lock: Option<Arc<File>>,
+    /// Most bytes of material.
+    limit: Option<u64>,
 }
 
 impl Store {
-    /// Opens the store in `root`, which is created if need be, readable by its owner only; what a killed process left
-    /// there is removed.
+    /// Opens the store in `root`, which is created if need be, readable by its owner only; what a crash left half done
+    /// is removed.
     ///
     /// # Errors
     /// [`StoreError::Io`].
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let store = Self { root: root.into(), _lock: None };
+        let store = Self { root: root.into(), limit: None };
         for name in ["", "ready", "spent"] {
             store.folder(name)?;
         }
-        let lock = sweep::enter(&store.root)?.map(Arc::new);
-        Ok(Self { _lock: lock, ..store })
+        store.sweep();
+        Ok(store)
     }
 
-    /// Begins a piece, which is written bit by bit and is nothing until it is published.
+    /// Begins a piece of at most `bytes` bytes, metadata included, which is nothing until it is published.
     ///
     /// # Errors
-    /// [`StoreError::Spent`] if a piece of this name was ever claimed; [`StoreError::Io`].
-    pub fn draft(&self, id: &MaterialId) -> Result<Draft, StoreError> {
-        if self.spent().join(id.as_str()).exists() {
-            return Err(StoreError::Spent { id: id.clone() });
-        }
-        let path = self.path(id, "partial");
-        let file = create(&path).map_err(|error| io(&path, error))?;
-        Ok(Draft { store: self.clone(), id: id.clone(), file: Some(BufWriter::with_capacity(1 << 20, file)) })
+    /// [`StoreError::Full`] if it would take the store beyond its limit; [`StoreError::Io`].
+    pub fn draft(&self, bytes: u64) -> Result<Draft, StoreError> {
+        let (path, file) = self.reserve(bytes)?;
+        let file = BufWriter::with_capacity(1 << 20, file);
+        Ok(Draft { store: self.clone(), path, file, published: false })
     }
 
     /// Adds a piece, durably: when this returns, it survives a crash.
@@ -154,7 +177,7 @@ impl Store {
     /// # Errors
     /// As [`Store::draft`] and [`Draft::finish`].
     pub fn put(&self, metadata: &Metadata, material: &[u8]) -> Result<(), StoreError> {
-        self.draft(&metadata.id)?.finish(metadata, material)
+        self.draft(material.len() as u64)?.finish(metadata, material)
     }
 
     /// The pieces that are ready, in order of their ids.
@@ -162,17 +185,25 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`] or [`StoreError::Damaged`].
     pub fn list(&self) -> Result<Vec<Metadata>, StoreError> {
+        Ok(self.pieces()?.into_iter().map(|piece| piece.metadata).collect())
+    }
+
+    /// The pieces that are ready, with their sizes and ages, in order of their ids.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] or [`StoreError::Damaged`].
+    pub fn pieces(&self) -> Result<Vec<Piece>, StoreError> {
         let ready = self.ready();
         let entries = fs::read_dir(&ready).map_err(|error| io(&ready, error))?;
         let mut pieces = Vec::new();
         for entry in entries {
             let path = entry.map_err(|error| io(&ready, error))?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                pieces.extend(Self::read_metadata(&path)?);
+                pieces.extend(Self::read_piece(&path)?);
             }
         }
-        pieces.retain(|piece: &Metadata| !self.spent().join(piece.id.as_str()).exists());
-        pieces.sort_by(|a, b| a.id.cmp(&b.id));
+        pieces.retain(|piece| !self.spent().join(piece.metadata.id.as_str()).exists());
+        pieces.sort_by(|a, b| a.metadata.id.cmp(&b.metadata.id));
         Ok(pieces)
     }
 
@@ -218,10 +249,9 @@ impl Store {
     pub(crate) fn secret(&self, name: &str) -> Result<Seed, Error> {
         let path = self.folder("secrets")?.join(name);
         if !path.exists() {
-            let (seed, mut unique) = (Prg::from_os()?.seed(), [0; 16]);
-            Prg::from_os()?.fill(&mut unique);
-            let fresh = path.with_file_name(format!("{name}-{}.new", MaterialId::new(&unique)));
-            self.write(&fresh, seed.as_bytes())?;
+            let (fresh, mut file) = self.partial(0)?;
+            let written = file.write_all(Prg::from_os()?.seed().as_bytes()).and_then(|()| file.sync_all());
+            written.map_err(|error| io(&fresh, error))?;
             // The first one to link wins, whoever else draws at the same time.
             let linked = fs::hard_link(&fresh, &path);
             fs::remove_file(&fresh).map_err(|error| io(&fresh, error))?;
@@ -250,6 +280,18 @@ impl Store {
         Ok(path)
     }
 
+    /// The piece with the metadata at `path`, unless it has gone.
+    fn read_piece(path: &Path) -> Result<Option<Piece>, StoreError> {
+        let Some(metadata) = Self::read_metadata(path)? else { return Ok(None) };
+        let made = match fs::metadata(path).and_then(|file| file.modified()) {
+            Ok(made) => made,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io(path, error)),
+        };
+        let bytes = room::length(path)? + room::length(&path.with_extension("material"))?;
+        Ok(Some(Piece { metadata, bytes, made }))
+    }
+
     fn read_metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -265,13 +307,8 @@ impl Store {
 
     /// Writes a file that is either absent or whole.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-        let partial = path.with_extension("partial");
-        let written = (|| {
-            let mut file = create(&partial)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&partial, path)
-        })();
+        let (partial, mut file) = self.partial(0)?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
         written.map_err(|error| io(path, error))
     }
 
@@ -295,9 +332,9 @@ impl Store {
 /// A piece that is being written; dropped unpublished, it leaves nothing.
 pub struct Draft {
     store: Store,
-    id: MaterialId,
-    /// None once it is published.
-    file: Option<BufWriter<File>>,
+    path: PathBuf,
+    file: BufWriter<File>,
+    published: bool,
 }
 
 impl Draft {
@@ -306,60 +343,53 @@ impl Draft {
     /// # Errors
     /// As [`Draft::publish`].
     pub fn finish(mut self, metadata: &Metadata, last: &[u8]) -> Result<(), StoreError> {
-        self.write_all(last).map_err(|error| io(&self.partial(), error))?;
+        self.write_all(last).map_err(|error| io(&self.path, error))?;
         self.publish(metadata)
     }
 
     /// Makes the piece ready, durably: when this returns, it survives a crash.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; the piece is then lost.
-    ///
-    /// # Panics
-    /// If `metadata` is another piece's.
+    /// [`StoreError::Spent`] if a piece of this name was ever claimed; [`StoreError::Io`]. The piece is then lost.
     pub fn publish(mut self, metadata: &Metadata) -> Result<(), StoreError> {
-        assert_eq!(metadata.id, self.id, "the piece that was drafted");
-        let (store, partial) = (self.store.clone(), self.partial());
-        let path = store.path(&self.id, "material");
-        let file = self.file.take().expect("published once");
-        let written = file.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
-        written.and_then(|()| fs::rename(&partial, &path)).map_err(|error| io(&path, error))?;
+        if self.store.spent().join(metadata.id.as_str()).exists() {
+            return Err(StoreError::Spent { id: metadata.id.clone() });
+        }
+        let path = self.store.path(&metadata.id, "material");
+        self.settle().and_then(|()| fs::rename(&self.path, &path)).map_err(|error| io(&path, error))?;
+        self.published = true;
         let header = serde_json::to_vec(metadata).expect("metadata is plain data");
-        store.write(&store.path(&self.id, "json"), &header)?;
-        sync(&store.ready())
+        self.store.write(&self.store.path(&metadata.id, "json"), &header)?;
+        sync(&self.store.ready())
     }
 
-    fn partial(&self) -> PathBuf {
-        self.store.path(&self.id, "partial")
-    }
-
-    fn writer(&mut self) -> &mut BufWriter<File> {
-        self.file.as_mut().expect("not published yet")
+    /// Writes everything to disk and gives back room that was not used.
+    fn settle(&mut self) -> std::io::Result<()> {
+        self.file.flush()?;
+        let file = self.file.get_mut();
+        let end = file.stream_position()?;
+        file.set_len(end)?;
+        file.sync_all()
     }
 }
 
 impl Write for Draft {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.writer().write(bytes)
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.writer().flush()
+        self.file.flush()
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if self.file.is_some() {
-            // Nothing refers to the file; what cannot be removed now is overwritten or found by its name.
-            let _ = fs::remove_file(self.partial());
+        if !self.published {
+            // Nothing refers to the file; what cannot be removed now is removed when the store is opened again.
+            let _ = fs::remove_file(&self.path);
         }
     }
-}
-
-/// A new file that its owner alone may read.
-fn create(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 fn sync(directory: &Path) -> Result<(), StoreError> {
@@ -381,6 +411,7 @@ mod tests {
             suite: "gmw".into(),
             role: "client".into(),
             peer: String::new(),
+            model: "m".into(),
         }
     }
 
@@ -405,7 +436,7 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         let first = piece(1);
         let files = || fs::read_dir(store.ready()).unwrap().count();
-        let mut draft = store.draft(&first.id).unwrap();
+        let mut draft = store.draft(4).unwrap();
         draft.write_all(b"half").unwrap();
         assert_eq!(store.list().unwrap(), []);
         assert!(matches!(store.claim(&first.id), Err(StoreError::Missing { .. })));
@@ -413,13 +444,14 @@ mod tests {
         drop(draft);
         assert_eq!(files(), 0);
 
-        let mut draft = store.draft(&first.id).unwrap();
+        let mut draft = store.draft(4).unwrap();
         draft.write_all(b"se").unwrap();
         draft.write_all(b"cret").unwrap();
         draft.publish(&first).unwrap();
         assert_eq!(std::io::read_to_string(store.claim(&first.id).unwrap()).unwrap(), "secret");
         assert_eq!(files(), 0);
-        assert!(matches!(store.draft(&first.id), Err(StoreError::Spent { .. })));
+        assert!(matches!(store.draft(0).unwrap().publish(&first), Err(StoreError::Spent { .. })));
+        assert_eq!(files(), 0);
     }
 
     #[test]
@@ -447,20 +479,6 @@ mod tests {
                 claims.into_iter().map(|claim| claim.join().unwrap()).filter(|won| *won).count()
             });
             assert_eq!(wins, 1);
-        }
-    }
-
-    #[test]
-    fn of_many_that_draw_a_secret_at_once_all_get_the_same() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path()).unwrap();
-        for round in 0..20 {
-            let name = format!("mask-{round}");
-            let seeds: Vec<_> = std::thread::scope(|scope| {
-                let draws: Vec<_> = (0..8).map(|_| scope.spawn(|| store.secret(&name).unwrap())).collect();
-                draws.into_iter().map(|draw| *draw.join().unwrap().as_bytes()).collect()
-            });
-            assert!(seeds.iter().all(|seed| *seed == seeds[0]));
         }
     }
 

@@ -1,5 +1,7 @@
 //! The client's side of a session.
 
+use std::collections::BTreeSet;
+
 use privet_channel::Channel;
 use privet_prg::Prg;
 use privet_program::Program;
@@ -9,6 +11,9 @@ use super::hidden::HiddenWeights;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
 use crate::sharing::{self, ClientMaterial, Plan};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError};
+
+/// A program's outputs as signed fixed-point integers, and what they cost.
+pub type Prediction = (Vec<Vec<i64>>, Report);
 
 /// A session with a server.
 pub struct Client {
@@ -53,7 +58,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Misuse`] if the plan wants a dealer and the session has none; if the server or the dealer refuses, a link
-    /// fails or the store does. Nothing is kept then.
+    /// fails or the store does, or the store is full. Nothing is kept then.
     pub fn prepare(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<(MaterialId, Report), Error> {
         let dealer = match (plan.is_dealt(), &self.dealer) {
             (false, _) => None,
@@ -62,6 +67,8 @@ impl Client {
                 return Err(Error::Misuse("this plan's material is dealt: say where the dealer is".into()));
             }
         };
+        // Room for it before anybody works.
+        let mut draft = self.store.draft(plan.piece_bytes().0)?;
         self.guarded(|client| {
             let hidden = dealer.as_ref().map(|_| client.hidden_weights(plan)).transpose()?;
             let mut nonce = [0; 16];
@@ -73,7 +80,6 @@ impl Client {
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 
             let id = messages::material_id(&nonce, &accepted.nonce);
-            let mut draft = client.store.draft(&id)?;
             let (material, report) = match (dealer, hidden) {
                 (Some(connect), Some(mut hidden)) => {
                     let mut dealer = connect()?;
@@ -82,7 +88,9 @@ impl Client {
                 }
                 _ => sharing::prepare_client(&mut client.channel, plan, observer)?,
             };
-            let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer: client.server() };
+            let model = plan.program().model().to_owned();
+            let metadata =
+                Metadata { id: id.clone(), program, suite, role: "client".into(), peer: client.server(), model };
             // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
             draft.finish(&metadata, &material.head(plan))?;
@@ -118,7 +126,7 @@ impl Client {
         messages::send(&mut self.channel, &Request::HiddenWeights { program, known: known.clone() })?;
         let Hidden { mask } = messages::receive(&mut self.channel)?;
         if known.as_deref() != Some(mask.as_str()) {
-            HiddenWeights::receive(&mut self.channel, plan, mask.as_str(), &path)?;
+            HiddenWeights::receive(&mut self.channel, plan, mask.as_str(), self.store.partial(0)?, &path)?;
         }
         HiddenWeights::open(&path, plan)
     }
@@ -136,12 +144,63 @@ impl Client {
         id: &MaterialId,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
-    ) -> Result<(Vec<Vec<i64>>, Report), Error> {
+    ) -> Result<Prediction, Error> {
         sharing::check_inputs(plan, inputs)?;
+        let material = self.claim(plan, id)?;
+        self.spend(plan, id, material, inputs, observer)
+    }
+
+    /// As [`Client::infer`] on the first piece that is ready and that nobody else claims first, so that any number of
+    /// processes can share a store; also tells which piece it was. `None`, and nothing was said, if no piece is left.
+    ///
+    /// # Errors
+    /// As [`Client::infer`].
+    pub fn infer_next(
+        &mut self,
+        plan: &Plan,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Option<(MaterialId, Prediction)>, Error> {
+        sharing::check_inputs(plan, inputs)?;
+        let Some((id, material)) = self.claim_next(plan)? else { return Ok(None) };
+        let prediction = self.spend(plan, &id, material, inputs, observer)?;
+        Ok(Some((id, prediction)))
+    }
+
+    fn claim(&self, plan: &Plan, id: &MaterialId) -> Result<ClientMaterial, Error> {
         if !self.fits(&self.store.metadata(id)?, plan) {
             return Err(StoreError::Unfit { id: id.clone() }.into());
         }
-        let material = ClientMaterial::read(self.store.claim(id)?, plan)?;
+        ClientMaterial::read(self.store.claim(id)?, plan)
+    }
+
+    /// Claims the first piece that is still there; pieces that were made meanwhile get their turn, too.
+    fn claim_next(&self, plan: &Plan) -> Result<Option<(MaterialId, ClientMaterial)>, Error> {
+        let mut lost = BTreeSet::new();
+        loop {
+            let ready = self.ready(plan)?;
+            let mut left = ready.into_iter().filter(|id| !lost.contains(id)).peekable();
+            if left.peek().is_none() {
+                return Ok(None);
+            }
+            for id in left.collect::<Vec<_>>() {
+                match self.claim(plan, &id) {
+                    Err(Error::Store(StoreError::Spent { .. } | StoreError::Missing { .. })) => lost.insert(id),
+                    claimed => return claimed.map(|material| Some((id, material))),
+                };
+            }
+        }
+    }
+
+    /// Runs one inference on material that has been claimed here.
+    fn spend(
+        &mut self,
+        plan: &Plan,
+        id: &MaterialId,
+        material: ClientMaterial,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Prediction, Error> {
         self.guarded(|client| {
             let request = Request::Infer { program: plan.program().hash().to_string(), material: id.clone() };
             messages::send(&mut client.channel, &request)?;

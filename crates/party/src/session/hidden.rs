@@ -1,10 +1,9 @@
 //! The client's copy of a server's hidden weights, `W - A`: fetched once, read layer by layer at each deal.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use privet_channel::Channel;
 use privet_ring::Modulus;
@@ -34,12 +33,16 @@ impl HiddenWeights {
         String::from_utf8(name.to_vec()).ok()
     }
 
-    /// Receives the weights of `plan`'s layers under the mask `name` and puts them into `path`, whole or not at all.
-    pub(super) fn receive(channel: &mut Channel, plan: &Plan, name: &str, path: &Path) -> Result<(), Error> {
-        let (ring, partial) = (Modulus::new(plan.program().ring_bits()), path.with_extension("partial"));
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&partial).map_err(|error| io(&partial, error))?;
+    /// Receives the weights of `plan`'s layers under the mask `name` and puts them into `path`, whole or not at all;
+    /// `partial` is a new file for them until then.
+    pub(super) fn receive(
+        channel: &mut Channel,
+        plan: &Plan,
+        name: &str,
+        (partial, mut file): (PathBuf, File),
+        path: &Path,
+    ) -> Result<(), Error> {
+        let ring = Modulus::new(plan.program().ring_bits());
         file.write_all(name.as_bytes()).map_err(|error| io(&partial, error))?;
         for len in lengths(plan) {
             for chunk in chunks(len) {

@@ -15,7 +15,7 @@ use super::dealer::{self, Connect};
 use super::hidden;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
 use crate::sharing::{self, Memory, Model, Options, Plan, Rounds, ServerMaterial, WeightMask};
-use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store};
+use crate::{Draft, Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
 /// that a client has asked for.
@@ -270,13 +270,13 @@ impl Session<'_> {
             Refusal::new(AbortReason::BadRequest, format!("this server has no OT extension {extension:?}"))
         })?;
         let dealer = if plan.is_dealt() { Some(self.dealer()?) } else { None };
+        let mut draft = self.draft(&plan)?;
         let _memory = self.memory(served.memory(&plan, extension).offline)?;
         let mut nonce = [0; 16];
         Prg::from_os()?.fill(&mut nonce);
         messages::send(self.channel, &Accepted { nonce })?;
 
         let id = messages::material_id(client_nonce, &nonce);
-        let mut draft = self.server.store.draft(&id).map_err(Error::from)?;
         let (material, report) = match dealer {
             None => sharing::prepare_server(self.channel, &plan, extension, &served.model, observer)?,
             Some(connect) => {
@@ -291,6 +291,7 @@ impl Session<'_> {
             suite: suite.to_owned(),
             role: "server".into(),
             peer: self.peer(),
+            model: plan.program().model().to_owned(),
         };
         draft.finish(&metadata, &material.head(&plan)).map_err(Error::from)?;
         self.channel.send(&[1])?;
@@ -310,6 +311,23 @@ impl Session<'_> {
             hidden::send(self.channel, &plan, mask.hide(&plan, served.model.weights()))?;
         }
         Ok(())
+    }
+
+    /// Room in the store for a piece of `plan`.
+    fn draft(&self, plan: &Plan) -> Result<Draft, Refusal> {
+        self.server.store.draft(plan.piece_bytes().1).map_err(|error| match error {
+            StoreError::Full { needed, limit, .. } if needed > limit => {
+                let text =
+                    format!("a piece takes {needed} bytes, and this server's material store holds {limit} at most");
+                Refusal::new(AbortReason::BadRequest, text)
+            }
+            StoreError::Full { needed, .. } => {
+                let text =
+                    format!("this server's material store is full: a piece takes {needed} bytes; try again later");
+                Refusal::new(AbortReason::Busy, text)
+            }
+            other => Error::from(other).into(),
+        })
     }
 
     /// Memory for a job that takes `bytes`, once it is there.

@@ -1,129 +1,91 @@
-//! What a killed process leaves in a store, and its removal.
+//! What a crash leaves in a store: drafts that nobody writes, material without its metadata, files of spent pieces.
 //!
-//! Nothing here decides whether a piece may be used; tombstones do. Leftovers are harmless but for the room they take
-//! and the secrets in them, which serve nobody any more.
+//! All of it is secret, takes room and serves nobody, so it goes when a store is opened. Whoever still works on such a
+//! file holds a lock on it, so processes that share a store do not sweep away each other's work.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::Duration;
 
-use super::{MaterialId, StoreError, io};
+use super::Store;
+use super::room::is_at;
 
-/// Marks the store in `root` as open for as long as the file that is returned stays open. Removes leftovers first,
-/// unless another process has the store open: what looks like a leftover may then be its work in progress.
-///
-/// Returns `None`, and removes nothing, where the file system has no locks.
-///
-/// # Errors
-/// [`StoreError::Io`].
-pub(super) fn enter(root: &Path) -> Result<Option<File>, StoreError> {
-    let path = root.join("lock");
-    let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-    let lock = opened.map_err(|error| io(&path, error))?;
-    match lock.try_lock() {
-        Ok(()) => sweep(root)?,
-        Err(TryLockError::WouldBlock) => {}
-        Err(TryLockError::Error(_)) => return Ok(None),
-    }
-    lock.lock_shared().map_err(|error| io(&path, error))?;
-    Ok(Some(lock))
-}
+/// How long a claim may take from its tombstone to the removal of the files.
+const CLAIMING: Duration = Duration::from_secs(60);
 
-/// Removes halves of pieces, the files of spent pieces, and files that were not written to their end.
-fn sweep(root: &Path) -> Result<(), StoreError> {
-    let mut pieces: BTreeMap<MaterialId, Vec<PathBuf>> = BTreeMap::new();
-    for path in files(&root.join("ready"))? {
-        let part = |path: &Path| Some((path.file_stem()?.to_str()?.to_owned(), path.extension()?.to_str()?.to_owned()));
-        let Some((stem, extension)) = part(&path) else { continue };
-        let Ok(id) = MaterialId::try_from(stem) else { continue };
-        match extension.as_str() {
-            "partial" => remove(&path)?,
-            "material" | "json" => pieces.entry(id).or_default().push(path),
-            _ => {}
+impl Store {
+    /// Removes what crashes left, as far as that is possible now; the rest is found at the next opening.
+    pub(super) fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(self.ready()) else { return };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("partial") => remove_unless_locked(&path, || true),
+                Some("material") => remove_unless_locked(&path, || !path.with_extension("json").exists()),
+                _ => {}
+            }
+            if self.was_claimed(&path) {
+                // An error leaves the file to the next opening.
+                let _ = fs::remove_file(&path);
+            }
         }
     }
-    for (id, paths) in pieces {
-        if paths.len() < 2 || root.join("spent").join(id.as_str()).exists() {
-            paths.iter().try_for_each(|path| remove(path))?;
-        }
-    }
-    for folder in ["secrets", "hidden"] {
-        let unfinished = |path: &&PathBuf| path.extension().is_some_and(|end| end == "partial" || end == "new");
-        files(&root.join(folder))?.iter().filter(unfinished).try_for_each(|path| remove(path))?;
-    }
-    Ok(())
-}
 
-/// The files in `folder`; none if it does not exist.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    let failed = |error| io(folder, error);
-    match fs::read_dir(folder) {
-        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path()).map_err(failed)).collect(),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(failed(error)),
+    /// Whether the piece that the file at `path` belongs to was claimed, and not just now.
+    fn was_claimed(&self, path: &Path) -> bool {
+        let claimed =
+            path.file_stem().and_then(|id| fs::metadata(self.spent().join(id)).and_then(|it| it.modified()).ok());
+        claimed.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > CLAIMING)
     }
 }
 
-fn remove(path: &Path) -> Result<(), StoreError> {
-    fs::remove_file(path).map_err(|error| io(path, error))
+/// Removes a file that no process works on, if it is `useless` even then.
+fn remove_unless_locked(path: &Path, useless: impl FnOnce() -> bool) {
+    let Ok(file) = File::open(path) else { return };
+    if file.try_lock().is_ok() && is_at(&file, path) && useless() {
+        // As above.
+        let _ = fs::remove_file(path);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Store;
+    use std::path::PathBuf;
+    use std::time::SystemTime;
+
     use super::super::tests::piece;
     use super::*;
 
-    /// A store with three pieces: one whole, one without its header, one spent but not yet removed.
-    fn after_a_kill(root: &Path) -> Store {
-        let store = Store::open(root).unwrap();
-        for byte in 1..=3 {
-            store.put(&piece(byte), b"secret").unwrap();
-        }
-        remove(&store.path(&piece(2).id, "json")).unwrap();
-        File::create(store.spent().join(piece(3).id.as_str())).unwrap();
-        fs::write(store.path(&piece(4).id, "partial"), b"sec").unwrap();
-        store.secret("mask").unwrap();
-        fs::write(root.join("secrets/mask-1.new"), b"secret").unwrap();
-        fs::write(root.join("secrets/mask-2.partial"), b"sec").unwrap();
-        fs::write(root.join("ready/README"), b"not ours").unwrap();
-        store
-    }
-
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            files(folder).unwrap().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
-        names.sort();
-        names.into_iter().map(|name| name.into_string().unwrap()).collect()
+    fn names(store: &Store) -> Vec<PathBuf> {
+        fs::read_dir(store.ready()).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 
     #[test]
-    fn what_a_killed_process_left_is_removed() {
+    fn what_a_crash_left_goes_at_the_next_opening_and_live_drafts_stay() {
         let directory = tempfile::tempdir().unwrap();
-        let secret = after_a_kill(directory.path()).secret("mask").unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let id = piece(1).id;
-        assert_eq!(
-            names(&directory.path().join("ready")),
-            [format!("{id}.json"), format!("{id}.material"), "README".into()]
-        );
-        assert_eq!(names(&directory.path().join("secrets")), ["mask"]);
-        assert_eq!(store.secret("mask").unwrap().as_bytes(), secret.as_bytes());
-        assert_eq!(std::io::read_to_string(store.claim(&id).unwrap()).unwrap(), "secret");
-        assert!(matches!(store.claim(&piece(3).id), Err(StoreError::Spent { .. })));
+        store.put(&piece(1), b"secret").unwrap();
+        let draft = store.draft(10).unwrap();
+        let kept = names(&store);
+        fs::write(store.ready().join("1-0.partial"), b"half a pie").unwrap();
+        fs::write(store.path(&piece(2).id, "material"), b"no metadata").unwrap();
+
+        let store = Store::open(directory.path()).unwrap();
+        assert_eq!(names(&store).len(), 3);
+        assert!(kept.iter().all(|path| path.exists()));
+        draft.finish(&piece(3), b"secret").unwrap();
+        assert_eq!(store.list().unwrap(), [piece(1), piece(3)]);
     }
 
     #[test]
-    fn nothing_is_removed_while_another_has_the_store_open() {
+    fn a_claim_that_died_leaves_nothing_to_restore() {
         let directory = tempfile::tempdir().unwrap();
-        let first = after_a_kill(directory.path());
-        let before = names(&directory.path().join("ready"));
-        let second = Store::open(directory.path()).unwrap();
-        assert_eq!(names(&directory.path().join("ready")), before);
-        drop((first, second));
-        Store::open(directory.path()).unwrap();
-        assert_ne!(names(&directory.path().join("ready")), before);
+        let store = Store::open(directory.path()).unwrap();
+        store.put(&piece(1), b"secret").unwrap();
+        let tombstone = File::create(store.spent().join(piece(1).id.as_str())).unwrap();
+        store.sweep();
+        assert_eq!(names(&store).len(), 2, "the claim may be under way");
+        tombstone.set_modified(SystemTime::now() - 2 * CLAIMING).unwrap();
+        store.sweep();
+        assert_eq!(names(&store).len(), 0);
     }
 }
