@@ -84,9 +84,17 @@ class PeerMisbehaved(PeerError):
     """The other party sent what the protocol does not allow; this inference is abandoned."""
 
 
+class PeerBusy(PeerError):
+    """The other party has no memory or no room for material left now; trying later may help."""
+
+
 class LinkError(PeerError):
     """The other party could not be reached, or the link to it broke or timed out."""
 
 
 class MaterialError(PeerError):
     """Prepared material is missing, already used, or made for another program or peer."""
+
+
+class StoreFull(PrivetError):
+    """Another piece of material would take this side's store beyond its limit on disk."""

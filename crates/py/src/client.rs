@@ -37,15 +37,28 @@ fn misuse(problem: &str) -> privet_party::Error {
 
 #[pymethods]
 impl Client {
-    /// Takes over `connection` and greets the server; material is kept in the directory `store`. `dealer` makes it for
-    /// plans that want it dealt.
+    /// Takes over `connection` and greets the server; material is kept in the directory `store`, which this session does
+    /// not take beyond `material` bytes. `dealer` makes it for plans that want it dealt.
     #[new]
-    #[pyo3(signature = (connection, store, dealer=None))]
-    fn new(py: Python<'_>, connection: &Connection, store: &str, dealer: Option<&Dialer>) -> Result<Self, Failure> {
+    #[pyo3(signature = (connection, store, dealer=None, material=None))]
+    fn new(
+        py: Python<'_>,
+        connection: &Connection,
+        store: &str,
+        dealer: Option<&Dialer>,
+        material: Option<u64>,
+    ) -> Result<Self, Failure> {
         let channel = connection.take()?;
-        let mut session = py.detach(|| session::Client::new(channel, Store::open(store)?))?;
-        if let Some(Dialer(connect)) = dealer {
-            session = session.with_dealer(connect.clone());
+        let mut session = py.detach(|| {
+            let store = Store::open(store)?;
+            let store = match material {
+                Some(bytes) => store.within(bytes),
+                None => store,
+            };
+            session::Client::new(channel, store)
+        })?;
+        if let Some(dialer) = dealer {
+            session = session.with_dealer(dialer.connect.clone());
         }
         Ok(Self(Mutex::new(Some(session))))
     }
@@ -86,11 +99,24 @@ impl Client {
         let mut observer = Progress::new(progress);
         let (outputs, report) = self.with(py, |session| session.infer(&plan.0, &id, &inputs, &mut observer))?;
         observer.finish()?;
-        let outputs = outputs.iter().map(|values| {
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            PyBytes::new(py, &bytes)
-        });
-        Ok((outputs.collect(), json(&report)))
+        Ok((to_python(py, &outputs), json(&report)))
+    }
+
+    /// As `infer` on the first piece that is ready and that nobody else claims first, whose id comes before the rest;
+    /// `None` if no piece is left.
+    #[pyo3(signature = (plan, inputs, progress=None))]
+    fn infer_next<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Plan,
+        inputs: Vec<Vec<u8>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Option<(String, Vec<Bound<'py, PyBytes>>, String)>> {
+        let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
+        let mut observer = Progress::new(progress);
+        let found = self.with(py, |session| session.infer_next(&plan.0, &inputs, &mut observer))?;
+        observer.finish()?;
+        Ok(found.map(|(id, (outputs, report))| (id.into(), to_python(py, &outputs), json(&report))))
     }
 
     /// Says goodbye; later calls fail.
@@ -101,6 +127,12 @@ impl Client {
         })
         .map_err(Failure::from)
     }
+}
+
+/// Each vector as little-endian int64.
+fn to_python<'py>(py: Python<'py>, outputs: &[Vec<i64>]) -> Vec<Bound<'py, PyBytes>> {
+    let bytes = |values: &Vec<i64>| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    outputs.iter().map(|values| PyBytes::new(py, &bytes(values))).collect()
 }
 
 fn integers(bytes: &[u8]) -> Vec<i64> {

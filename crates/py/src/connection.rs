@@ -55,6 +55,18 @@ impl Connection {
     }
 }
 
+/// Ends a connection from another thread than the one that uses it.
+#[pyclass(frozen)]
+pub(crate) struct Stopper(privet_channel::Stopper);
+
+#[pymethods]
+impl Stopper {
+    /// Whatever uses the connection fails, now or later, as if the peer had left.
+    fn stop(&self) {
+        self.0.stop();
+    }
+}
+
 #[pymethods]
 impl Connection {
     /// Connects and returns when both sides have accepted each other; `timeout` in seconds. From then on both
@@ -81,6 +93,12 @@ impl Connection {
             }
         });
         Ok(Self::new(channel?))
+    }
+
+    /// What ends this connection from another thread; to be asked for before a session takes it over.
+    fn stopper(&self) -> Result<Option<Stopper>, Failure> {
+        let stopper = self.channel.lock().ok().and_then(|channel| channel.as_ref().map(Channel::stopper));
+        Ok(stopper.transpose()?.flatten().map(Stopper))
     }
 
     /// Bounds the wait for any one message, in seconds.

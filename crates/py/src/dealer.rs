@@ -1,10 +1,9 @@
 //! `Dialer` and `Dealer`: the way to a dealer, and the dealer itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use privet_channel::Channel;
-use privet_channel::tls;
+use privet_channel::{Channel, Stopper, tls};
 use privet_party::session::{self, Connect};
 use pyo3::prelude::*;
 
@@ -14,7 +13,17 @@ use crate::link::Link;
 
 /// Opens a link to a dealer for each deal.
 #[pyclass(frozen)]
-pub(crate) struct Dialer(pub(crate) Connect);
+pub(crate) struct Dialer {
+    pub(crate) connect: Connect,
+    last: Arc<Mutex<Last>>,
+}
+
+/// The last link that a dialer opened.
+enum Last {
+    Link(Option<Stopper>),
+    /// There is to be no other.
+    Stopped,
+}
 
 #[pymethods]
 impl Dialer {
@@ -31,14 +40,32 @@ impl Dialer {
     ) -> Self {
         let (identity, trust) = (credentials.identity.clone(), credentials.trust.clone());
         let (timeout, link) = (Duration::from_secs_f64(timeout), link.map(|link| link.0));
-        Self(Arc::new(move || {
+        let last = Arc::new(Mutex::new(Last::Link(None)));
+        let latest = Arc::clone(&last);
+        let connect = move || {
             let mut channel: Channel = tls::connect(&host, port, &identity, &trust, &server_name, timeout)?;
             channel.set_timeout(timeout);
-            Ok(match link {
-                Some(link) => channel.shaped(link)?,
-                None => channel,
-            })
-        }))
+            if let Some(link) = link {
+                channel = channel.shaped(link)?;
+            }
+            let stopper = channel.stopper()?;
+            let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+            match (&*latest, &stopper) {
+                (Last::Stopped, Some(stopper)) => stopper.stop(),
+                _ => *latest = Last::Link(stopper),
+            }
+            Ok(channel)
+        };
+        Self { connect: Arc::new(connect), last }
+    }
+
+    /// Ends the link of a deal under way and every later one, from another thread.
+    fn stop(&self) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Last::Link(Some(stopper)) = &*last {
+            stopper.stop();
+        }
+        *last = Last::Stopped;
     }
 }
 

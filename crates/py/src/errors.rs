@@ -32,6 +32,7 @@ fn class(error: &Error) -> &'static str {
         Error::Channel(error) => link(error),
         _ if error.is_the_peers_fault() => "PeerMisbehaved",
         Error::Program(_) => "InvalidProgram",
+        Error::Store(StoreError::Full { .. }) => "StoreFull",
         Error::Store(StoreError::Io { .. }) | Error::Randomness(_) => "PrivetError",
         Error::Store(_) => "MaterialError",
         _ => "Misuse",
@@ -43,6 +44,7 @@ fn link(error: &privet_channel::Error) -> &'static str {
     match error {
         privet_channel::Error::PeerMisbehaved(PeerMisbehaved::Aborted { reason, .. }) => match reason {
             AbortReason::MaterialUnavailable | AbortReason::StaleSession => "MaterialError",
+            AbortReason::Busy | AbortReason::ShuttingDown => "PeerBusy",
             _ => "PeerMisbehaved",
         },
         privet_channel::Error::PeerMisbehaved(_) => "PeerMisbehaved",

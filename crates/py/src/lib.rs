@@ -14,6 +14,7 @@ mod listener;
 mod plan;
 mod progress;
 mod server;
+mod store;
 
 use pyo3::prelude::*;
 
@@ -35,6 +36,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<plan::Plan>()?;
     module.add_class::<client::Client>()?;
     module.add_class::<server::Server>()?;
+    module.add_class::<store::Store>()?;
+    module.add_class::<connection::Stopper>()?;
     module.add_function(wrap_pyfunction!(resident_memory, module)?)?;
     module.add("PROTOCOL_VERSION", privet_party::session::VERSION)?;
     Ok(())

@@ -80,6 +80,17 @@ impl Plan {
         self.0.program().hash().to_string()
     }
 
+    /// The suite with its options, as material of this plan is labelled.
+    #[getter]
+    fn suite(&self) -> String {
+        self.0.options().name()
+    }
+
+    /// Most bytes that a piece takes in the client's store.
+    fn piece_bytes(&self) -> u64 {
+        self.0.piece_bytes().0
+    }
+
     /// What one inference will take, as JSON: `privet_party::sharing::Forecast`.
     fn forecast(&self) -> String {
         serde_json::to_string(&self.0.forecast()).expect("a forecast is plain data")

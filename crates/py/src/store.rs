@@ -1,0 +1,48 @@
+//! `Store`: a look at a material store without a session.
+
+use std::time::SystemTime;
+
+use privet_party::Piece;
+use pyo3::prelude::*;
+
+use crate::errors::Failure;
+
+/// A directory of material.
+#[pyclass(frozen)]
+pub(crate) struct Store(privet_party::Store);
+
+#[pymethods]
+impl Store {
+    /// Opens the store in `path`; what crashes left there is removed.
+    #[new]
+    fn new(py: Python<'_>, path: &str) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| privet_party::Store::open(path))?))
+    }
+
+    /// The pieces that are ready, each as JSON: `id`, `program`, `model`, `suite`, `peer`, `bytes` and `age_seconds`.
+    fn pieces(&self, py: Python<'_>) -> Result<Vec<String>, Failure> {
+        let pieces = py.detach(|| self.0.pieces())?;
+        Ok(pieces.iter().map(describe).collect())
+    }
+
+    /// Bytes of material here, pieces included that are being made.
+    fn bytes(&self, py: Python<'_>) -> Result<u64, Failure> {
+        Ok(py.detach(|| self.0.bytes())?)
+    }
+}
+
+fn describe(piece: &Piece) -> String {
+    let Piece { metadata, bytes, made } = piece;
+    // A clock that was set back makes no piece younger than new.
+    let age = SystemTime::now().duration_since(*made).unwrap_or_default().as_secs_f64();
+    serde_json::json!({
+        "id": metadata.id,
+        "program": metadata.program,
+        "model": metadata.model,
+        "suite": metadata.suite,
+        "peer": metadata.peer,
+        "bytes": bytes,
+        "age_seconds": age,
+    })
+    .to_string()
+}
