@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 
 import numpy as np
@@ -18,10 +16,14 @@ from privet.executor import decode_output, encode_input
 from privet.executor.codec import Inputs
 from privet.executor.samples import fill, trim
 from privet.program import Program
+from privet.serve import dry
 from privet.serve.costs import LayerCost, PhaseCost, read_report
 from privet.serve.credentials import Credentials
-from privet.serve.dealer import TRUST, dialer
+from privet.serve.dry import Dry
 from privet.serve.memory import parse_size
+from privet.serve.route import Route, Way
+from privet.serve.session import Session
+from privet.serve.supply import Spent, Supply
 
 Link = _native.Link
 
@@ -37,13 +39,22 @@ class Result:
 
     `outputs` are reals by name, `integers` the fixed-point numbers they come from, in the
     program's order; of a batch, both hold an entry along the first axis for each of the `samples`
-    given. `offline` is the cost of the material that was spent, wherever it was made; None if it
-    was made by an earlier client object.
+    given. `offline` is the cost of the material that was spent, wherever it was made; None if
+    another client object made it.
+
+    `suite`, `rounds` and `correlations` are those of that material, `trust` what the result rests
+    on beyond the two parties (None if on nobody). `dry` tells what was done if no material was
+    ready; None if some was.
     """
 
     outputs: dict[str, Array]
     integers: tuple[Array, ...]
     material: str
+    suite: str
+    rounds: str | None
+    correlations: str
+    trust: str | None
+    dry: Dry | None
     offline: PhaseCost | None
     online: PhaseCost
     layers: tuple[LayerCost, ...]
@@ -53,8 +64,9 @@ class Result:
 class Client:
     """A session with a server; use it as a context manager.
 
-    `state` is a directory that keeps material between sessions. `program_hash` is the program
-    that the client expects; without it, the client takes the one that the server describes.
+    `state` is a directory that keeps material between sessions; any number of clients and pools
+    may share it. `program_hash` is the program that the client expects; without it, the client
+    takes the one that the server describes.
 
     `suite` is `gmw`, for the two parties alone, or `fss`, whose keys come from a dealer.
 
@@ -69,7 +81,12 @@ class Client:
     `correlations="dealer"` has the material of `gmw` made by the dealer at `dealer` (`HOST:PORT`),
     whom the server must use as well; it must collude with neither party. Suite `fss` needs it.
 
-    `memory` (bytes, or such as `2GB`) refuses a program for which this process would take more.
+    `when_dry` says what to do if no material is ready for an inference: `make` a piece, `wait` as
+    long as `timeout` for another process to make one, `refuse`, or a suite to fall back to: to its
+    material if there is some, and to making it if none can be made for the suite asked for.
+
+    `memory` (bytes, or such as `2GB`) refuses a program for which this process would take more;
+    `max_disk` likewise refuses to prepare beyond that much material in `state`.
 
     Nothing that the server sends can make the client reveal its input: a wrong program gives wrong
     predictions, so pin the hash if you rely on them.
@@ -93,83 +110,117 @@ class Client:
         truncation: str = "one-bit",
         correlations: str = "parties",
         dealer: str | None = None,
+        when_dry: str = dry.MAKE,
         memory: int | str | None = None,
+        max_disk: int | str | None = None,
         link: Link | str | None = None,
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
-        suites.check_suite(suite)
+        way = Way.of(suite, correlations, dealer)
+        other = dry.fallback(when_dry, way, dealer)
         limit = parse_size(memory)
-        self._dealt = suites.is_dealt(suite, correlations)
-        if self._dealt and dealer is None:
-            raise Misuse("dealt material needs a dealer: say where it listens, HOST:PORT")
-        native = credentials.native
         self.link = Link(link) if isinstance(link, str) else link
-        connection = _native.Connection.connect(
-            host, port, native, server_name or host, timeout, self.link
-        )
-        connection.set_timeout(timeout)
-        way = dialer(dealer, credentials, timeout, self.link)
-        self._session = _native.Client(connection, str(Path(state) / "client"), way)
-        self.suite = suite
-        self.correlations = "dealer" if self._dealt else "parties"
-        self.server_fingerprint = connection.peer
+        self._when_dry, self._timeout = when_dry, timeout
         self._costs: dict[str, tuple[PhaseCost, tuple[LayerCost, ...]]] = {}
+        self._session = Session(
+            host,
+            port,
+            credentials,
+            state=state,
+            dealer=dealer,
+            max_disk=parse_size(max_disk, "disk space"),
+            link=self.link,
+            server_name=server_name,
+            timeout=timeout,
+        )
         try:
-            public = self._session.describe(model)
+            public = self._session.native.describe(model)
             self.program = Program.from_public_bytes(public)
-            network = self.link or _network(connection.rtt)
-            plans = suites.plans(public, suite, rounds, truncation, correlations, network)
-            self.rounds = self._choose(plans, network)
-            self._plan = plans[self.rounds]
-            self.forecast = suites.forecast(self._plan)
+            network = self.link or _network(self._session.rtt)
+
+            def route(way: Way, rounds: str) -> Route:
+                pinned = self.link is not None
+                return Route(way, public, rounds, truncation, network, pinned=pinned)
+
+            self._asked = route(way, rounds)
+            self._other = route(other, suites.AUTO) if other is not None else None
+            self._asked.settle(self._session.native)
             if limit is not None:
-                self._plan.check_client_memory(limit)
-            if program_hash is not None and program_hash != self._plan.program_hash:
+                self._asked.plan.check_client_memory(limit)
+            if program_hash is not None and program_hash != self.program_hash:
                 raise PeerMisbehaved(
-                    f"the server offers program {self._plan.program_hash}, not {program_hash}: ask "
+                    f"the server offers program {self.program_hash}, not {program_hash}: ask "
                     "its operator which one is current"
                 )
         except PrivetError:
-            self._leave()
+            self._session.leave()
             raise
 
-    def _choose(self, plans: dict[str | None, _native.Plan], network: Link | None) -> str | None:
-        """The depth to use: by the shaped link, else by what is ready, else by the network."""
-        if self.link is not None:
-            return suites.quickest(plans, self.link)
-        stocked = {depth: plan for depth, plan in plans.items() if self._session.ready(plan)}
-        return suites.quickest(stocked or plans, network)
+    @property
+    def suite(self) -> str:
+        """The suite that was asked for."""
+        return self._asked.way.suite
+
+    @property
+    def correlations(self) -> str:
+        """Who makes the material that was asked for: the `parties`, or a `dealer`."""
+        return self._asked.way.correlations
+
+    @property
+    def rounds(self) -> str | None:
+        """The depth of comparisons; None in a suite without the choice."""
+        return self._asked.rounds
+
+    @property
+    def forecast(self) -> suites.Forecast:
+        """What one preparation and one inference take."""
+        return self._asked.forecast
 
     @property
     def extension(self) -> str | None:
-        """The OT extension that makes material; None with a dealer."""
+        """The OT extension that makes the correlations; None with a dealer."""
         return self.forecast.extension
 
     @property
     def trust(self) -> str | None:
         """What results rest on beyond the two parties; None where they need nobody else."""
-        return TRUST if self._dealt else None
+        return self._asked.way.trust
 
     @property
     def program_hash(self) -> str:
         """The program's name: SHA-256 of its public half."""
-        return self._plan.program_hash
+        return self._asked.plan.program_hash
+
+    @property
+    def server_fingerprint(self) -> str | None:
+        """SHA-256 of the server's certificate."""
+        return self._session.peer
+
+    @property
+    def label(self) -> str:
+        """The suite with its options, as the store labels the material that `prepare` makes."""
+        return self._asked.plan.suite
+
+    @property
+    def piece_bytes(self) -> int:
+        """Most bytes that a piece takes in `state`."""
+        return self._asked.plan.piece_bytes()
 
     def ready(self) -> list[str]:
         """Ids of material that is ready for this program with this server."""
-        return self._session.ready(self._plan)
+        return self._session.native.ready(self._asked.plan)
 
     def prepare(self, count: int = 1, *, progress: Progress | None = None) -> list[str]:
-        """Makes `count` pieces of material, each good for one inference; their ids."""
+        """Makes `count` pieces of material, each good for one inference; their ids.
+
+        # Errors
+        `PeerBusy` if the server has no room for it now, `StoreFull` if this side has none beyond
+        `max_disk`; `LinkError`; `PeerMisbehaved`.
+        """
         if count < 1:
             raise Misuse(f"count is {count}; at least 1 is possible")
-        made = []
-        for _ in range(count):
-            material, report = self._session.prepare(self._plan, progress)
-            self._costs[material] = read_report(report)
-            made.append(material)
-        return made
+        return [self._make(self._asked, progress) for _ in range(count)]
 
     def offline_cost(self, material: str) -> PhaseCost | None:
         """What a piece cost that this object made; None for others."""
@@ -184,20 +235,41 @@ class Client:
         A program for a batch takes up to that many samples, along the first axis of each input; it
         does the same work for fewer, and the server does not learn their number.
 
-        Uses up the piece `material`, or one that is ready, or makes one. A piece is spent as soon
-        as the inference starts, whatever becomes of it.
+        Uses up the piece `material`, or the first that is ready and that no other process takes
+        first; if there is none, does what `when_dry` says. A piece is spent as soon as the
+        inference starts, whatever becomes of it.
 
         # Errors
-        `InputError` before anything is spent if an input does not fit; `MaterialError` if the
-        piece is missing or used here or at the server; `LinkError`; `PeerMisbehaved`.
+        `InputError` before anything is spent if an input does not fit; `MaterialError` if no
+        material is ready and none may be made, or if the piece is missing or used here or at the
+        server; `LinkError`; `PeerMisbehaved`.
         """
         filled, samples = fill(self.program, inputs)
         encoded = encode_input(self.program, filled)
-        if material is None:
-            ready = self.ready()
-            material = ready[0] if ready else self.prepare(progress=progress)[0]
         payload = [array.astype("<i8").tobytes() for array in encoded]
-        revealed, report = self._session.infer(self._plan, material, payload, progress)
+        if material is not None:
+            revealed, report = self._session.native.infer(
+                self._asked.plan, material, payload, progress
+            )
+            return self._result(self._asked, None, (material, revealed, report), samples)
+
+        def take(route: Route) -> Spent | None:
+            route.settle(self._session.native)
+            return self._session.native.infer_next(route.plan, payload, progress)
+
+        supply = Supply(
+            self._session,
+            self._asked,
+            self._other,
+            self._when_dry,
+            self._timeout,
+            take,
+            lambda route: self._make(route, progress),
+        )
+        return self._result(*supply.spend(), samples)
+
+    def _result(self, route: Route, why: Dry | None, spent: Spent, samples: int) -> Result:
+        material, revealed, report = spent
         integers = tuple(
             np.frombuffer(data, dtype="<i8").reshape(self.program.values[output.value].shape)
             for data, output in zip(revealed, self.program.outputs, strict=True)
@@ -210,20 +282,29 @@ class Client:
             outputs=dict(zip(outputs, kept, strict=True)),
             integers=tuple(trim(self.program, integers, samples)),
             material=material,
+            suite=route.way.suite,
+            rounds=route.rounds,
+            correlations=route.way.correlations,
+            trust=route.way.trust,
+            dry=why,
             offline=offline,
             online=online,
             layers=offline_layers + online_layers,
             samples=samples,
         )
 
+    def _make(self, route: Route, progress: Progress | None) -> str:
+        material, report = self._session.native.prepare(route.plan, progress)
+        self._costs[material] = read_report(report)
+        return material
+
     def close(self) -> None:
         """Ends the session; prepared material stays for the next."""
-        self._session.close()
+        self._session.native.close()
 
-    def _leave(self) -> None:
-        """Closes a session that may have broken: the server need not wait for it."""
-        with contextlib.suppress(PrivetError):
-            self.close()
+    def abandon(self) -> None:
+        """Breaks the session from another thread; what it does there fails with `LinkError`."""
+        self._session.abandon()
 
     def __enter__(self) -> Client:
         return self
@@ -237,7 +318,7 @@ class Client:
         if error is None:
             self.close()
         else:
-            self._leave()
+            self._session.leave()
 
 
 def _network(rtt: float | None) -> Link | None:

@@ -1,4 +1,4 @@
-"""Limits of memory: `2GB`, `1500MB`, or bytes."""
+"""Limits of memory and of disk space: `2GB`, `1500MB`, or bytes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)")
 
 
-def parse_size(size: int | str | None) -> int | None:
-    """Bytes; None stays None.
+def parse_size(size: int | str | None, what: str = "memory") -> int | None:
+    """Bytes of `what`; None stays None.
 
     # Errors
     `Misuse` if it is no positive size.
@@ -21,8 +21,8 @@ def parse_size(size: int | str | None) -> int | None:
         return None
     found = _SIZE.fullmatch(str(size).strip())
     if found is None or found[2] not in _UNITS:
-        raise Misuse(f"{size!r} is no size of memory, such as 2GB, 1500MB or 512MiB")
+        raise Misuse(f"{size!r} is no size of {what}, such as 2GB, 1500MB or 512MiB")
     count = int(float(found[1]) * _UNITS[found[2]])
     if count < 1:
-        raise Misuse(f"{size!r} is no memory at all")
+        raise Misuse(f"{size!r} is no {what} at all")
     return count

@@ -47,7 +47,8 @@ class Server(Service):
     `state` is a directory that keeps material. `dealer` (`HOST:PORT`) makes it for clients that
     want it dealt; without one they are refused. `memory` (bytes, or such as `2GB`) limits the
     resident memory of this process: weights are kept as compactly as it takes, and jobs wait for
-    one another; a program that does not fit is refused.
+    one another; a program that does not fit is refused. `max_material` limits the material on disk:
+    a preparation that would go beyond it is refused, and the client gets `PeerBusy`.
 
     `on_finished` hears, from the session's thread, of every request served and of every session
     that failed. Neither a failed session nor an `on_finished` that raises (which is logged) ever
@@ -61,6 +62,7 @@ class Server(Service):
         state: str | os.PathLike[str],
         dealer: str | None = None,
         memory: int | str | None = None,
+        max_material: int | str | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         timeout: float = 120.0,
@@ -68,7 +70,8 @@ class Server(Service):
     ) -> None:
         way = dialer(dealer, credentials, timeout)
         limit = parse_size(memory)
-        self._native = _native.Server(str(Path(state) / "server"), way, limit)
+        room = parse_size(max_material, "disk space")
+        self._native = _native.Server(str(Path(state) / "server"), way, limit, room)
         self._on_finished = on_finished
         super().__init__(Acceptor(credentials, host, port, timeout, self._session, self._failed))
 

@@ -1,0 +1,51 @@
+"""What a client is to do when no material is ready for it, and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privet import suites
+from privet.errors import Misuse
+from privet.serve.route import Way
+
+MAKE = "make"
+"""Make a piece now."""
+
+WAIT = "wait"
+"""Wait until a pool or another process has made one."""
+
+REFUSE = "refuse"
+"""Raise `MaterialError`."""
+
+
+@dataclass(frozen=True)
+class Dry:
+    """That no material was ready, and what was done.
+
+    `action` is `made`, `waited` or `fell back`; `seconds` is how long it took until there was
+    material. If the client fell back, `asked` is the suite that it had asked for with its options,
+    and `reason` why no material could be made for that one (None if nobody tried, because material
+    was ready for the other).
+    """
+
+    action: str
+    seconds: float
+    asked: str | None = None
+    reason: str | None = None
+
+
+def fallback(when_dry: str, asked: Way, dealer: str | None) -> Way | None:
+    """The way that `when_dry` names instead of `asked`; None if it is a policy and no suite.
+
+    # Errors
+    `Misuse` if it is neither, or names nothing else than what was asked for.
+    """
+    if when_dry in (MAKE, WAIT, REFUSE):
+        return None
+    if when_dry not in suites.SUITES:
+        possible = ", ".join((MAKE, WAIT, REFUSE, *suites.SUITES))
+        raise Misuse(f"when dry, {when_dry!r} is no choice; possible are {possible}")
+    other = Way.of(when_dry, "parties", dealer)
+    if other == asked:
+        raise Misuse(f"suite {when_dry} is what was asked for: name another to fall back to")
+    return other
