@@ -1,7 +1,8 @@
 """Privet: private predictions from ONNX models.
 
-`compile` turns a model into a program; `Server` offers it and `Client` queries it over TLS; `run`
-does both on this machine and compares with the plaintext model. Errors are in `privet.errors`.
+`compile` turns a model into a program; `Server` offers it and `Client` queries it over TLS; `Pool`
+keeps material ready; `run` does both on this machine and compares with the plaintext model. Errors
+are in `privet.errors`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from privet.compile import Compiled, compile, load
 
 if TYPE_CHECKING:
-    from privet.serve import Client, Credentials, Dealer, Link, Result, Run, Server, run
+    from privet.serve import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "Credentials",
     "Dealer",
     "Link",
+    "Pool",
     "Result",
     "Run",
     "Server",
