@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from privet.cli import client, dealer, inspect, keys, run, server, zoo
+from privet.cli import client, dealer, inspect, keys, pool, run, server, zoo
 from privet.cli.failures import report
 from privet.errors import PrivetError
 
@@ -45,7 +45,15 @@ def _options(
     """Private predictions from ONNX models: the server learns no input, the client no weight."""
 
 
-for command in (run.run, server.server, client.client, dealer.dealer, inspect.inspect, keys.keys):
+for command in (
+    run.run,
+    server.server,
+    client.client,
+    pool.pool,
+    dealer.dealer,
+    inspect.inspect,
+    keys.keys,
+):
     app.command()(command)
 app.add_typer(zoo.app, name="zoo")
 

@@ -37,10 +37,9 @@ def client(
     truncation: options.Truncation = "one-bit",
     correlations: options.Correlations = "parties",
     dealer: options.Dealer = None,
+    when_dry: options.WhenDry = "make",
     link: options.Link = None,
-    server_name: Annotated[
-        str | None, typer.Option(help="Name in the server's certificate, if it is not the host's.")
-    ] = None,
+    server_name: options.ServerName = None,
     labels: options.Labels = None,
     memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
@@ -66,6 +65,7 @@ def client(
             truncation=truncation,
             correlations=correlations,
             dealer=dealer,
+            when_dry=when_dry,
             link=link,
             server_name=server_name,
             memory=memory,
@@ -89,22 +89,26 @@ def client(
         show.costs(console, result.offline, result.online, session.program.batch)
         if layers:
             show.layers(console, result.layers)
-    depth = show.rounds(session.rounds, session.link, rounds == "auto")
-    console.print(f"Suite {session.suite}, {depth}, program {session.program_hash[:16]}.")
-    show.trust(console, session.trust)
+    used = result or session
+    depth = show.rounds(used.rounds, session.link, rounds == "auto")
+    console.print(f"Suite {used.suite}, {depth}, program {session.program_hash[:16]}.")
+    if result is not None:
+        show.dry(console, result.dry)
+    show.trust(console, used.trust)
     console.print(f"Material for {ready} more inferences is ready in {state}.")
 
 
 def _as_object(
     session: Client, made: list[str], ready: int, result: Result | None
 ) -> dict[str, Any]:
+    used = result or session
     fields: dict[str, Any] = {
         "model": session.program.model,
-        "suite": session.suite,
-        "rounds": session.rounds,
+        "suite": used.suite,
+        "rounds": used.rounds,
         "extension": session.extension,
-        "correlations": session.correlations,
-        "trust": session.trust,
+        "correlations": used.correlations,
+        "trust": used.trust,
         "link": show.link_fields(session.link),
         "program_hash": session.program_hash,
         "batch": session.program.batch,
@@ -118,6 +122,7 @@ def _as_object(
             "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
             "material": result.material,
             "samples": result.samples,
+            "dry": asdict(result.dry) if result.dry else None,
             "offline": asdict(result.offline) if result.offline else None,
             "online": asdict(result.online),
             "per_sample": show.per_sample(

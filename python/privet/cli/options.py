@@ -72,6 +72,26 @@ Input = Annotated[
         dir_okay=False,
     ),
 ]
+MaxMaterial = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Most material on this side's disk, such as 20GB; clients whose pieces do not fit are "
+        "told to come back.",
+    ),
+]
+WhenDry = Annotated[
+    str,
+    typer.Option(
+        metavar="make|wait|refuse|SUITE",
+        help="If no material is ready: `make` a piece, `wait` for another process to make one, "
+        "`refuse`, or fall back to another suite.",
+    ),
+]
+ServerName = Annotated[
+    str | None,
+    typer.Option(help="Name in the server's certificate, if it is not the host's."),
+]
 Calibration = Annotated[
     Path | None,
     typer.Option(

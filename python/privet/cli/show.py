@@ -14,7 +14,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from privet.serve import DealerCost, LayerCost, Link, MemoryUse, PhaseCost
+from privet.serve import (
+    DealerCost,
+    Dry,
+    Holding,
+    LayerCost,
+    Level,
+    Link,
+    MemoryUse,
+    PhaseCost,
+)
 from privet.serve.client import Progress as Listener
 
 Array = npt.NDArray[np.generic]
@@ -167,6 +176,43 @@ def dealer(console: Console, cost: DealerCost) -> None:
         f"The dealer sent {size(cost.bytes_client)} to the client and {size(cost.bytes_server)} to "
         f"the server in {cost.seconds:.3f} s; its memory peaked at {cost.peak_rss_mb:.0f} MB."
     )
+
+
+def dry(console: Console, why: Dry | None) -> None:
+    """What was done if no material was ready."""
+    if why is None:
+        return
+    did = {
+        "made": f"a piece was made in {why.seconds:.3f} s",
+        "waited": f"one came after {why.seconds:.1f} s",
+        "fell back": f"fell back from {why.asked}",
+    }
+    console.print(f"No material was ready: {did[why.action]}.")
+    if why.reason is not None:
+        console.print(f"None could be made for {why.asked}: {why.reason}.", soft_wrap=True)
+
+
+def levels(console: Console, wanted: Sequence[Level], count: int, limit: int) -> None:
+    """How full a pool is, on one line."""
+    each = (
+        f"{level.model} {'?' if level.ready is None else level.ready}/{level.wanted}"
+        for level in wanted
+    )
+    console.print(f"{', '.join(each)}; {size(count)} of {size(limit)}")
+
+
+def holdings(console: Console, held: Sequence[Holding]) -> None:
+    """What lies ready in a state directory."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("model", "suite", "program", "server"):
+        table.add_column(title)
+    for title in ("ready", "on disk", "oldest"):
+        table.add_column(title, justify="right")
+    for it in held:
+        names = (it.model, it.suite, it.program[:16], it.peer[:16])
+        age = f"{it.oldest_seconds / 3600:.1f} h"
+        table.add_row(*names, str(it.ready), size(it.bytes), age)
+    console.print(table)
 
 
 def trust(console: Console, caution: str | None) -> None:
