@@ -12,6 +12,9 @@ use crate::errors::Failure;
 use crate::plan::Plan;
 use crate::progress::Progress;
 
+/// A piece that was spent, the outputs (little-endian int64 each), and the cost report.
+type Spent<'py> = (String, Vec<Bound<'py, PyBytes>>, String);
+
 /// A session with a server.
 #[pyclass(frozen)]
 pub(crate) struct Client(Mutex<Option<session::Client>>);
@@ -111,7 +114,7 @@ impl Client {
         plan: &Plan,
         inputs: Vec<Vec<u8>>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<Option<(String, Vec<Bound<'py, PyBytes>>, String)>> {
+    ) -> PyResult<Option<Spent<'py>>> {
         let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
         let mut observer = Progress::new(progress);
         let found = self.with(py, |session| session.infer_next(&plan.0, &inputs, &mut observer))?;

@@ -8,4 +8,6 @@ mod parties;
 mod privacy;
 mod requests;
 mod results;
+mod room;
+mod sharing_a_store;
 mod tampering;

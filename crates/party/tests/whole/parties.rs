@@ -130,6 +130,11 @@ pub fn server(shelf: &Shelf) -> Server {
     Server::new(CATALOG.clone(), shelf.store())
 }
 
+/// [`server`] whose store holds `bytes` at most.
+pub fn server_within(shelf: &Shelf, bytes: u64) -> Server {
+    Server::new(CATALOG.clone(), shelf.store().within(bytes))
+}
+
 /// A way to `dealer`, who serves each link on a thread of its own and tells `results` what came of it.
 pub fn to_dealer(dealer: &Arc<Dealer>, results: &Sender<Result<Option<Dealt>, Error>>) -> Connect {
     let (dealer, results) = (Arc::clone(dealer), results.clone());
