@@ -1,0 +1,73 @@
+"""Commands that run beside a test, and the lines that they print."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tests.e2e.test_commands import PRIVET
+
+SOON = 30.0
+"""Seconds within which everything here must have happened; far above what it takes."""
+
+
+class Running:
+    """A command with `--json`, whose lines are read as they come."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def next(self) -> dict[str, Any]:
+        """The next line."""
+        line: dict[str, Any] = json.loads(self._lines.get(timeout=SOON))
+        return line
+
+    def until(self, found: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The next line of which `found` holds."""
+        while True:
+            line = self.next()
+            if found(line):
+                return line
+
+    def end(self, signal: int) -> int:
+        """Sends a signal; the exit code, once the command has ended."""
+        self.process.send_signal(signal)
+        return self.process.wait(SOON)
+
+
+@contextmanager
+def running(*words: object) -> Iterator[Running]:
+    """Runs a command, which is killed at the end if it still runs."""
+    command = [*PRIVET, *map(str, words), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Running(process)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def listening(*words: object) -> Iterator[tuple[Running, str]]:
+    """Runs a server or a dealer on a free port; also tells its address."""
+    with running(*words, "--listen", "127.0.0.1:0") as process:
+        yield process, process.next()["address"]
+
+
+def lines(words: Sequence[object]) -> list[dict[str, Any]]:
+    """Runs a command to its end, which must be a good one; all that it printed."""
+    command = [*PRIVET, *map(str, words), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return [json.loads(line) for line in done.stdout.splitlines()]
