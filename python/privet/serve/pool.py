@@ -86,7 +86,8 @@ class Pool:
         self._known: tuple[Level, ...] | None = None
         self._crowded: set[str] = set()
 
-        def connect(model: str) -> Client:
+        def connect(model: str, rounds: str | None) -> Client:
+            chosen = options if rounds is None else {**options, "rounds": rounds}
             return Client(
                 host,
                 port,
@@ -94,7 +95,7 @@ class Pool:
                 state=state,
                 model=model,
                 max_disk=self.max_disk,
-                **options,
+                **chosen,
             )
 
         self._targets = [Target(model, wanted, connect) for model, wanted in levels.items()]
@@ -201,6 +202,10 @@ class Pool:
                 self._tell("full", self.levels(), model=target.model)
             return False
         self._crowded.discard(target.model)
+        target.meet()
+        # From here on `stop` finds the session, whenever it comes.
+        if self._stopping.is_set():
+            return False
         made = target.make()
         levels = self.levels()
         self._tell("made", levels, model=target.model, material=made.material, cost=made.cost)

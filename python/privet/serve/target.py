@@ -45,18 +45,22 @@ class Made:
 
 
 class Target:
-    """Keeps track of one model; `connect` opens a session for it."""
+    """Keeps track of one model; `connect` opens a session for it, at a depth if one is given."""
 
-    def __init__(self, model: str, wanted: int, connect: Callable[[str], Client]) -> None:
+    def __init__(
+        self, model: str, wanted: int, connect: Callable[[str, str | None], Client]
+    ) -> None:
         self.model = model
         self.wanted = wanted
         self._connect = connect
         self._client: Client | None = None
         self._serves: tuple[str, str, str] | None = None
+        # The depth stays what it was first chosen to be, so that material adds up.
+        self._rounds: str | None = None
         self._piece_bytes = 0
         self._met = 0.0
         self._used = 0.0
-        self._failures = 0
+        self._delay = FIRST_DELAY_SECONDS
         self._due = 0.0
 
     @property
@@ -86,7 +90,8 @@ class Target:
         if not self.is_known:
             self.leave()
         if self._client is None:
-            self._client = client = self._connect(self.model)
+            self._client = client = self._connect(self.model, self._rounds)
+            self._rounds = client.rounds
             self._serves = (client.program_hash, client.label, client.server_fingerprint or "")
             self._piece_bytes = client.piece_bytes
             self._met = self._used = time.monotonic()
@@ -96,14 +101,14 @@ class Target:
         """Makes a piece."""
         client = self.meet()
         (material,) = client.prepare()
-        self._failures, self._used = 0, time.monotonic()
+        self._delay, self._used = FIRST_DELAY_SECONDS, time.monotonic()
         return Made(material, client.offline_cost(material))
 
     def put_off(self) -> float:
         """Drops a session that failed; in how many seconds to try again."""
         self.leave()
-        delay = min(FIRST_DELAY_SECONDS * 2.0**self._failures, LONGEST_DELAY_SECONDS)
-        self._failures += 1
+        delay = self._delay
+        self._delay = min(2 * delay, LONGEST_DELAY_SECONDS)
         self._due = time.monotonic() + delay
         return delay
 
@@ -122,5 +127,6 @@ class Target:
 
     def abandon(self) -> None:
         """Breaks the session from another thread."""
-        if self._client is not None:
-            self._client.abandon()
+        client = self._client
+        if client is not None:
+            client.abandon()
