@@ -4,11 +4,12 @@
 //! read. Whatever happens after (crash, error, retry) the tombstone stays, so the piece is spent. Both parties keep a
 //! store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
 
+mod draft;
 mod room;
 mod sweep;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Seek, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -17,6 +18,7 @@ use privet_prg::{Prg, Seed};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+pub use draft::Draft;
 
 /// Name of one piece of material, the same at both parties: made from a nonce of each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -168,8 +170,7 @@ impl Store {
     /// [`StoreError::Full`] if it would take the store beyond its limit; [`StoreError::Io`].
     pub fn draft(&self, bytes: u64) -> Result<Draft, StoreError> {
         let (path, file) = self.reserve(bytes)?;
-        let file = BufWriter::with_capacity(1 << 20, file);
-        Ok(Draft { store: self.clone(), path, file, published: false })
+        Ok(Draft::new(self.clone(), path, file))
     }
 
     /// Adds a piece, durably: when this returns, it survives a crash.
@@ -326,69 +327,6 @@ impl Store {
 
     fn missing(&self, id: &MaterialId) -> StoreError {
         StoreError::Missing { id: id.clone(), store: self.root.display().to_string() }
-    }
-}
-
-/// A piece that is being written; dropped unpublished, it leaves nothing.
-pub struct Draft {
-    store: Store,
-    path: PathBuf,
-    file: BufWriter<File>,
-    published: bool,
-}
-
-impl Draft {
-    /// Writes the last bytes and publishes the piece.
-    ///
-    /// # Errors
-    /// As [`Draft::publish`].
-    pub fn finish(mut self, metadata: &Metadata, last: &[u8]) -> Result<(), StoreError> {
-        self.write_all(last).map_err(|error| io(&self.path, error))?;
-        self.publish(metadata)
-    }
-
-    /// Makes the piece ready, durably: when this returns, it survives a crash.
-    ///
-    /// # Errors
-    /// [`StoreError::Spent`] if a piece of this name was ever claimed; [`StoreError::Io`]. The piece is then lost.
-    pub fn publish(mut self, metadata: &Metadata) -> Result<(), StoreError> {
-        if self.store.spent().join(metadata.id.as_str()).exists() {
-            return Err(StoreError::Spent { id: metadata.id.clone() });
-        }
-        let path = self.store.path(&metadata.id, "material");
-        self.settle().and_then(|()| fs::rename(&self.path, &path)).map_err(|error| io(&path, error))?;
-        self.published = true;
-        let header = serde_json::to_vec(metadata).expect("metadata is plain data");
-        self.store.write(&self.store.path(&metadata.id, "json"), &header)?;
-        sync(&self.store.ready())
-    }
-
-    /// Writes everything to disk and gives back room that was not used.
-    fn settle(&mut self) -> std::io::Result<()> {
-        self.file.flush()?;
-        let file = self.file.get_mut();
-        let end = file.stream_position()?;
-        file.set_len(end)?;
-        file.sync_all()
-    }
-}
-
-impl Write for Draft {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.published {
-            // Nothing refers to the file; what cannot be removed now is removed when the store is opened again.
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }
 

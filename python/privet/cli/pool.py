@@ -87,17 +87,16 @@ def pool(
         timeout=timeout,
     )
     limits.append(keeping.max_disk)
-    _run(keeping, once)
+    end = _run(keeping, once)
     if as_json:
         levels = [asdict(level) for level in keeping.levels()]
-        event = "filled" if once else "stopped"
-        typer.echo(json.dumps({"event": event, "levels": levels, "bytes": keeping.bytes()}))
-    elif not once:
-        console.print("Stopped.")
+        typer.echo(json.dumps({"event": end, "levels": levels, "bytes": keeping.bytes()}))
+    else:
+        console.print(f"{end.capitalize()}.")
 
 
-def _run(pool: Pool, once: bool) -> None:
-    """Runs a pool until it ends, or a signal ends it."""
+def _run(pool: Pool, once: bool) -> str:
+    """Runs a pool until it has `filled` up, or a signal has `stopped` it."""
     stopped = threading.Event()
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -112,6 +111,7 @@ def _run(pool: Pool, once: bool) -> None:
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
+    return "stopped" if stopped.is_set() else "filled"
 
 
 def _levels(words: Sequence[str]) -> dict[str, int]:

@@ -1,0 +1,75 @@
+//! Pieces in the making.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Seek, Write};
+use std::path::PathBuf;
+
+use super::{Metadata, Store, StoreError, io, sync};
+
+/// A piece that is being written; dropped unpublished, it leaves nothing.
+pub struct Draft {
+    store: Store,
+    path: PathBuf,
+    file: BufWriter<File>,
+    published: bool,
+}
+
+impl Draft {
+    /// A draft in the new file `file` at `path`.
+    pub(super) fn new(store: Store, path: PathBuf, file: File) -> Self {
+        Self { store, path, file: BufWriter::with_capacity(1 << 20, file), published: false }
+    }
+
+    /// Writes the last bytes and publishes the piece.
+    ///
+    /// # Errors
+    /// As [`Draft::publish`].
+    pub fn finish(mut self, metadata: &Metadata, last: &[u8]) -> Result<(), StoreError> {
+        self.write_all(last).map_err(|error| io(&self.path, error))?;
+        self.publish(metadata)
+    }
+
+    /// Makes the piece ready, durably: when this returns, it survives a crash.
+    ///
+    /// # Errors
+    /// [`StoreError::Spent`] if a piece of this name was ever claimed; [`StoreError::Io`]. The piece is then lost.
+    pub fn publish(mut self, metadata: &Metadata) -> Result<(), StoreError> {
+        if self.store.spent().join(metadata.id.as_str()).exists() {
+            return Err(StoreError::Spent { id: metadata.id.clone() });
+        }
+        let path = self.store.path(&metadata.id, "material");
+        self.settle().and_then(|()| fs::rename(&self.path, &path)).map_err(|error| io(&path, error))?;
+        self.published = true;
+        let header = serde_json::to_vec(metadata).expect("metadata is plain data");
+        self.store.write(&self.store.path(&metadata.id, "json"), &header)?;
+        sync(&self.store.ready())
+    }
+
+    /// Writes everything to disk and gives back room that was not used.
+    fn settle(&mut self) -> std::io::Result<()> {
+        self.file.flush()?;
+        let file = self.file.get_mut();
+        let end = file.stream_position()?;
+        file.set_len(end)?;
+        file.sync_all()
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.published {
+            // Nothing refers to the file; what cannot be removed now is removed when the store is opened again.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
