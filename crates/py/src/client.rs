@@ -40,8 +40,8 @@ fn misuse(problem: &str) -> privet_party::Error {
 
 #[pymethods]
 impl Client {
-    /// Takes over `connection` and greets the server; material is kept in the directory `store`, which this session does
-    /// not take beyond `material` bytes. `dealer` makes it for plans that want it dealt.
+    /// Takes over `connection` and greets the server; material is kept in the directory `store`, which this session
+    /// does not take beyond `material` bytes. `dealer` makes it for plans that want it dealt.
     #[new]
     #[pyo3(signature = (connection, store, dealer=None, material=None))]
     fn new(

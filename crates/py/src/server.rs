@@ -22,8 +22,8 @@ pub(crate) struct Server {
 
 #[pymethods]
 impl Server {
-    /// Material is kept in the directory `store`, `material` bytes of it at most; `dealer` makes it for clients that want
-    /// it dealt; `memory` limits this process's resident bytes.
+    /// Material is kept in the directory `store`, `material` bytes of it at most; `dealer` makes it for clients that
+    /// want it dealt; `memory` limits this process's resident bytes.
     #[new]
     #[pyo3(signature = (store, dealer=None, memory=None, material=None))]
     fn new(store: &str, dealer: Option<&Dialer>, memory: Option<u64>, material: Option<u64>) -> Result<Self, Failure> {
