@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bodies;
 mod error;
 mod memory;
 mod report;

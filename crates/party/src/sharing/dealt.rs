@@ -22,6 +22,7 @@ use super::nonlinear::fss_role;
 use super::plan::LinearLayer;
 use super::prepare::uniform;
 use super::{ClientMaterial, Correlated, Plan, ServerMaterial, Suite, evaluate};
+use crate::bodies;
 use crate::report::{Counterpart, Recorder};
 use crate::{Error, MaterialId, Observer, Phase, Report};
 
@@ -147,7 +148,6 @@ fn receive_keys(
     observer: &mut dyn Observer,
 ) -> Result<(), Error> {
     let (before, steps) = (plan.linear().len() + 1, plan.steps().len());
-    let mut buffer = Vec::new();
     for (done, (step, batches)) in plan.steps().iter().zip(plan.keys()).enumerate() {
         if batches.is_empty() {
             continue;
@@ -155,7 +155,7 @@ fn receive_keys(
         let (name, operator) = plan.describe(step);
         observer.progress(Phase::Offline, before + done, before + steps, name);
         recorder.layer(name, operator, dealer, |dealer| {
-            keys::receive(batches, fss_role(role), dealer, keys, &mut buffer)
+            bodies::receive(dealer, keys::body_bytes(batches, fss_role(role)), keys)
         })?;
     }
     observer.progress(Phase::Offline, before + steps, before + steps, "");
@@ -222,8 +222,10 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
         let product = multiply(plan, layer, &masks[layer.mask], weights);
         server.send(&ring.pack(&ring.sub(&product, share)))?;
     }
-    let generators = [correlations, server_seed].each_ref().map(Prg::from_seed);
-    keys::deal(plan.keys().iter().flatten(), [&mut *client, &mut *server], generators)?;
+    let mut generators = [correlations, server_seed].each_ref().map(Prg::from_seed);
+    bodies::send([&mut *client, &mut *server], |bodies| {
+        plan.keys().iter().try_for_each(|batches| keys::deal(batches, bodies, &mut generators))
+    })?;
     client.flush()?;
     Ok(server.flush()?)
 }
@@ -237,7 +239,9 @@ pub fn dealt_bytes(plan: &Plan) -> [u64; 2] {
         Suite::Fss => 0,
     };
     let seed = (SEED_BYTES + FRAME_BYTES) as u64;
-    let keys = |role| plan.keys().iter().map(|batches| keys::wire_bytes(batches, fss_role(role))).sum::<u64>();
+    let keys = |role| {
+        plan.keys().iter().map(|batches| bodies::wire_bytes(keys::body_bytes(batches, fss_role(role)))).sum::<u64>()
+    };
     [seed + keys(Role::Client), seed + (corrections + shares.sum::<usize>()) as u64 + keys(Role::Server)]
 }
 

@@ -1,12 +1,8 @@
-//! The keys of suite `fss`: which gates a plan needs, in batches, and how a dealer's keys get to a party.
+//! The keys of suite `fss`: which gates a plan needs, in batches, and how they are dealt and used up.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
 
-use privet_channel::Channel;
 use privet_fss::{ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Source, Truncate};
 use privet_gmw::cost::Cost;
 use privet_prg::{Prg, Seed};
@@ -15,9 +11,7 @@ use privet_ring::tournament::matches;
 
 use super::layers::pooling_stages;
 use crate::Error;
-
-/// Bytes of keys in one message.
-const MESSAGE_BYTES: usize = 1 << 20;
+use crate::bodies::Body;
 
 /// What a channel adds to a message.
 const FRAME_BYTES: usize = 5;
@@ -86,121 +80,31 @@ pub(super) fn body_bytes(batches: &[Batch], role: Role) -> u64 {
     batches.iter().map(|batch| batch.key_bytes().of(role) as u64).sum()
 }
 
-/// Bytes on the wire for these batches' keys, from the dealer to one party.
-pub(super) fn wire_bytes(batches: &[Batch], role: Role) -> u64 {
-    let messages = batches.iter().flat_map(|batch| parts(batch.key_bytes(), role));
-    messages.map(|bytes| (bytes + FRAME_BYTES) as u64).sum()
-}
-
-/// Lengths of the messages that carry one batch's key: words, then the server's corrections.
-fn parts(bytes: KeyBytes, role: Role) -> Vec<usize> {
-    let corrections = if role == Role::Server { bytes.corrections } else { 0 };
-    let mut parts = Vec::new();
-    for mut left in [bytes.words, corrections] {
-        while left > 0 {
-            parts.push(left.min(MESSAGE_BYTES));
-            left -= left.min(MESSAGE_BYTES);
-        }
+/// The dealer's side of one step: makes the keys of `batches`, one after the other, from both parties' generators.
+///
+/// # Errors
+/// If a body cannot be written.
+pub(super) fn deal(batches: &[Batch], bodies: &mut [Body; 2], generators: &mut [Prg; 2]) -> Result<(), Error> {
+    for batch in batches {
+        let [client, server] = generators.each_mut().map(Prg::seed);
+        let corrections = batch.gate.deal(batch.count, &Seeds { client, server }, &mut Both(bodies))?;
+        bodies[1].write_all(&corrections).map_err(privet_fss::Error::from)?;
     }
-    parts
+    bodies.iter_mut().try_for_each(Write::flush).map_err(|error| privet_fss::Error::from(error).into())
 }
 
-/// Messages that wait for a party that is slower than the dealer, at most.
-const QUEUE: usize = 8;
+/// Writes the same to both bodies.
+struct Both<'a>(&'a mut [Body; 2]);
 
-/// A message of keys: words go to both parties.
-type Message = Arc<Vec<u8>>;
-
-/// The dealer's side: makes the keys of all batches, one after the other, from both parties' generators, while a thread for
-/// each party sends what is made.
-pub(super) fn deal<'a>(
-    batches: impl Iterator<Item = &'a Batch>,
-    [client, server]: [&mut Channel; 2],
-    mut generators: [Prg; 2],
-) -> Result<(), Error> {
-    let (to_client, for_client) = sync_channel(QUEUE);
-    let (to_server, for_server) = sync_channel(QUEUE);
-    thread::scope(|scope| {
-        let sending = [(client, for_client), (server, for_server)]
-            .map(|(channel, messages)| scope.spawn(move || send_all(channel, &messages)));
-        let mut words = Words { queues: [to_client, to_server], gathered: Vec::new() };
-        let mut dealt = Ok(());
-        for batch in batches {
-            let [client, server] = generators.each_mut().map(Prg::seed);
-            dealt = words.deal(batch, &Seeds { client, server });
-            if dealt.is_err() {
-                break;
-            }
-        }
-        drop(words);
-        // A link that failed is why dealing did.
-        let [client, server] = sending.map(|thread| thread.join().expect("sending does not panic"));
-        client.and(server)?;
-        Ok(dealt.map_err(privet_fss::Error::from)?)
-    })
-}
-
-fn send_all(channel: &mut Channel, messages: &Receiver<Message>) -> Result<(), privet_channel::Error> {
-    messages.iter().try_for_each(|message| channel.send(&message))
-}
-
-/// Hands what is written to both parties, in messages of [`MESSAGE_BYTES`].
-struct Words {
-    queues: [SyncSender<Message>; 2],
-    gathered: Vec<u8>,
-}
-
-impl Words {
-    /// Deals one batch to the end.
-    fn deal(&mut self, batch: &Batch, seeds: &Seeds) -> io::Result<()> {
-        let corrections = batch.gate.deal(batch.count, seeds, self).map_err(io::Error::other)?;
-        self.hand_out()?;
-        let [_, server] = &self.queues;
-        corrections.chunks(MESSAGE_BYTES).try_for_each(|part| put(server, Arc::new(part.to_vec())))
-    }
-
-    fn hand_out(&mut self) -> io::Result<()> {
-        if self.gathered.is_empty() {
-            return Ok(());
-        }
-        let message = Arc::new(std::mem::replace(&mut self.gathered, Vec::with_capacity(MESSAGE_BYTES)));
-        self.queues.iter().try_for_each(|queue| put(queue, Arc::clone(&message)))
-    }
-}
-
-fn put(queue: &SyncSender<Message>, message: Message) -> io::Result<()> {
-    queue.send(message).map_err(|_| io::Error::other("a link to a party failed"))
-}
-
-impl Write for Words {
+impl Write for Both<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(MESSAGE_BYTES - self.gathered.len());
-        self.gathered.extend_from_slice(&bytes[..taken]);
-        if self.gathered.len() == MESSAGE_BYTES {
-            self.hand_out()?;
-        }
-        Ok(taken)
+        self.0.iter_mut().try_for_each(|body| body.write_all(bytes))?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// A party's side of [`deal`]: writes the bodies of the keys of `batches` to `keys`.
-pub(super) fn receive(
-    batches: &[Batch],
-    role: Role,
-    dealer: &mut Channel,
-    keys: &mut dyn Write,
-    buffer: &mut Vec<u8>,
-) -> Result<(), Error> {
-    for bytes in batches.iter().flat_map(|batch| parts(batch.key_bytes(), role)) {
-        buffer.resize(bytes, 0);
-        dealer.recv_into(buffer)?;
-        keys.write_all(buffer).map_err(privet_fss::Error::from)?;
-    }
-    Ok(())
 }
 
 /// A party's keys while they are used up: the seed, and the bodies of all batches in order.

@@ -10,13 +10,10 @@ use privet_program::Operator;
 
 use super::forecast::stored_bytes;
 use super::{Plan, Step};
-use crate::Error;
+use crate::{Error, bodies};
 
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
 const SLACK: (u64, u64) = (8, 4 << 20);
-
-/// Bytes of keys on their way to the store.
-const KEY_BUFFERS: u64 = 3 << 20;
 
 /// Bytes for each element of a comparison while it runs: bit planes, correlations and messages in both directions.
 const PER_COMPARISON: u64 = 96;
@@ -144,7 +141,7 @@ impl Plan {
         let material = stock + masks + shares;
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
-        let offline = (stock + extending).max(material + most.max(packed)) + KEY_BUFFERS;
+        let offline = (stock + extending).max(material + most.max(packed)) + bodies::BUFFERS;
         let online = (material + packed).max(material + self.computing());
         (slack(offline), slack(online))
     }
