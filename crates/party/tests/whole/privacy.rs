@@ -15,6 +15,7 @@ use privet_party::sharing::{
 };
 use privet_party::{Error, Silent};
 use privet_prg::{Prg, Seed};
+use privet_program::Operator;
 use privet_ring::Modulus;
 
 use crate::parties::{CHOICE, Fixture, RESIDUAL, Shelf, both, dealer, over, server};
@@ -277,13 +278,22 @@ fn what_a_dealer_gives_the_server_does_not_tell_the_clients_masks() {
     let weights: Vec<u64> = model.weights().tensor(&layer.weight).iter().map(|&weight| weight as u64).collect();
     let secret = ring.sub(&weights, &hidden);
     let (ours, theirs) = dealt(&plan, &model, &mask);
-    let columns = theirs.shares[0].len();
-    let product = |column: usize| {
-        let terms = ours.masks[0].iter().zip(secret[column..].iter().step_by(columns));
-        ring.reduce(terms.fold(0u64, |sum, (r, a)| sum.wrapping_add(r.wrapping_mul(*a))))
+    let operation = plan.operation(layer.operation);
+    let Operator::Dense { weight_shape: [inner, columns], .. } = operation.operator else { panic!("a dense layer") };
+    let times = |matrix: &[u64]| -> Vec<u64> {
+        let rows = ours.masks[0].chunks_exact(inner);
+        let entry = |row: &[u64], column: usize| {
+            let terms = row.iter().zip(matrix[column..].iter().step_by(columns));
+            ring.reduce(terms.fold(0u64, |sum, (r, w)| sum.wrapping_add(r.wrapping_mul(*w))))
+        };
+        rows.flat_map(|row| (0..columns).map(move |column| entry(row, column))).collect()
     };
     // The server knows A. Were its share A r, it could solve for r.
-    assert!((0..columns).all(|column| theirs.shares[0][column] != product(column)));
+    let products = times(&secret);
+    assert!(theirs.shares[0].iter().zip(&products).all(|(share, product)| share != product));
+    // That these are the products shows in the sum of both shares: V r + A r.
+    let sum = ring.add(&ours.shares[0], &theirs.shares[0]);
+    assert_eq!(sum, ring.add(&times(&hidden), &products));
 }
 
 #[test]
