@@ -66,6 +66,7 @@ class Plan:
         cls,
         public: bytes,
         suite: str,
+        security: str,
         rounds: str,
         truncation: str,
         correlations: str = "parties",

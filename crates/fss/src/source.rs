@@ -76,7 +76,12 @@ pub struct KeyFile {
 impl KeyFile {
     /// Reads the body from the beginning of `file`.
     pub fn new(file: File) -> Self {
-        Self { file, offset: 0, window: Vec::new() }
+        Self::behind(file, 0)
+    }
+
+    /// Reads the body behind the first `offset` bytes of `file`.
+    pub fn behind(file: File, offset: u64) -> Self {
+        Self { file, offset, window: Vec::new() }
     }
 }
 

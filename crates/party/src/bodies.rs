@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use privet_channel::Channel;
+use privet_fss::Source;
 
 use crate::Error;
 
@@ -92,4 +93,37 @@ pub(crate) fn receive(dealer: &mut Channel, mut bytes: u64, body: &mut dyn Write
         bytes -= buffer.len() as u64;
     }
     Ok(())
+}
+
+/// A part of a body that a party uses up as it comes.
+pub(crate) struct Receiving<'a> {
+    dealer: &'a mut Channel,
+    left: u64,
+    held: Vec<u8>,
+    used: usize,
+}
+
+impl<'a> Receiving<'a> {
+    /// A part of `bytes` bytes.
+    pub(crate) fn new(dealer: &'a mut Channel, bytes: u64) -> Self {
+        Self { dealer, left: bytes, held: Vec::new(), used: 0 }
+    }
+}
+
+impl Source for Receiving<'_> {
+    fn pull(&mut self, bytes: usize) -> Result<&[u8], privet_fss::Error> {
+        self.held.drain(..self.used);
+        self.used = bytes;
+        while self.held.len() < bytes {
+            if self.left == 0 {
+                return Err(privet_fss::Error::KeyTooShort { expected: bytes, actual: self.held.len() });
+            }
+            let message = self.left.min(MESSAGE_BYTES as u64) as usize;
+            let end = self.held.len();
+            self.held.resize(end + message, 0);
+            self.dealer.recv_into(&mut self.held[end..])?;
+            self.left -= message as u64;
+        }
+        Ok(&self.held[..bytes])
+    }
 }

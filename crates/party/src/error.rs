@@ -19,6 +19,9 @@ pub enum Error {
     /// Correlations could not be made or ran dry.
     #[error(transparent)]
     Correlations(privet_ot::Error),
+    /// A run on authenticated values did not end well.
+    #[error(transparent)]
+    Authenticated(privet_shark::Error),
     /// Keys could not be made, stored or read.
     #[error(transparent)]
     Keys(privet_fss::Error),
@@ -78,6 +81,17 @@ impl From<privet_fss::Error> for Error {
     }
 }
 
+impl From<privet_shark::Error> for Error {
+    fn from(error: privet_shark::Error) -> Self {
+        match error {
+            privet_shark::Error::Channel(error) => Self::Channel(error),
+            privet_shark::Error::Key(error) => error.into(),
+            privet_shark::Error::Entropy(error) => Self::Randomness(error),
+            other => Self::Authenticated(other),
+        }
+    }
+}
+
 /// What a peer did in a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerMisbehaved {
@@ -125,7 +139,13 @@ impl Error {
                 | Self::Channel(privet_channel::Error::PeerMisbehaved(_))
                 | Self::Linear(privet_linear::Error::PeerMisbehaved(_))
                 | Self::Correlations(privet_ot::Error::PeerMisbehaved { .. })
+                | Self::Authenticated(privet_shark::Error::PeerMisbehaved(_))
         )
+    }
+
+    /// Whether what authenticates values towards this peer may have become known in part.
+    pub(crate) fn spoils_setup(&self) -> bool {
+        matches!(self, Self::Authenticated(error) if error.spoils_setup())
     }
 
     /// Whether the peer gave up, so that there is nobody left to tell.

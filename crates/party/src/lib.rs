@@ -6,15 +6,37 @@
 
 #![forbid(unsafe_code)]
 
+pub mod authenticated;
 mod bodies;
 mod error;
+mod layers;
 mod memory;
+mod plan;
 mod report;
 pub mod session;
 pub mod sharing;
 mod store;
+mod turns;
 
 pub use error::{Error, PeerMisbehaved};
 pub use memory::resident as resident_memory;
+pub use plan::{Options, Plan, PlanRef};
 pub use report::{Counterpart, LayerCost, Observer, Phase, PhaseCost, Report, Silent};
 pub use store::{Draft, MaterialId, Metadata, Piece, Store, StoreError};
+
+use privet_program::Program;
+
+/// # Errors
+/// [`Error::Misuse`] if `inputs` do not fit the program.
+pub(crate) fn check_inputs(program: &Program, inputs: &[Vec<i64>]) -> Result<(), Error> {
+    if inputs.len() != program.inputs().len() {
+        return Err(Error::Misuse(format!("{} inputs for a program of {}", inputs.len(), program.inputs().len())));
+    }
+    for (input, x) in program.inputs().iter().zip(inputs) {
+        let expected = program.value(input.value).len();
+        if x.len() != expected {
+            return Err(Error::Misuse(format!("input {} has {} elements, not {expected}", input.name, x.len())));
+        }
+    }
+    Ok(())
+}

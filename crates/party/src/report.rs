@@ -118,7 +118,12 @@ impl Recorder {
     ) -> Result<T, E> {
         let (started, before) = (Instant::now(), channel.cost());
         let result = work(channel)?;
-        let cost = channel.cost() - before;
+        self.book(name, operator, started, channel.cost() - before);
+        Ok(result)
+    }
+
+    /// Books work that began at `started` and took `cost` on the channel.
+    pub(crate) fn book(&mut self, name: &str, operator: &str, started: Instant, cost: privet_channel::Cost) {
         self.layers.push(LayerCost {
             name: name.to_owned(),
             operator: operator.to_owned(),
@@ -129,7 +134,6 @@ impl Recorder {
             rounds: cost.rounds,
             key_bytes: 0,
         });
-        Ok(result)
     }
 
     /// Books keys that the last layer used up.

@@ -30,6 +30,13 @@ impl MaterialId {
         Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
+    /// The bytes that the id spells.
+    pub(crate) fn bytes(&self) -> [u8; 16] {
+        let digit = |at: usize| self.0.as_bytes()[at];
+        let value = |digit: u8| if digit < b'a' { digit - b'0' } else { digit - b'a' + 10 };
+        std::array::from_fn(|i| value(digit(2 * i)) << 4 | value(digit(2 * i + 1)))
+    }
+
     /// The id in hexadecimal.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -272,6 +279,58 @@ impl Store {
     /// Where the hidden weights of a program of a peer lie, if they were received.
     pub(crate) fn hidden_weights(&self, program: &str, peer: &str) -> Result<PathBuf, StoreError> {
         Ok(self.folder("hidden")?.join(format!("{program}-{peer}")))
+    }
+
+    /// Where what a party keeps of a setup lies: at the client the hidden weights, at the server codes.
+    pub(crate) fn setup(&self, name: &MaterialId) -> Result<PathBuf, StoreError> {
+        Ok(self.folder("setups")?.join(name.as_str()))
+    }
+
+    /// How many setups for a program with a peer were given up because an attack may have told something of their keys.
+    pub(crate) fn spoiled_setups(&self, program: &str, peer: &str) -> Result<u64, StoreError> {
+        let path = self.spoiled(program, peer)?;
+        match fs::metadata(&path) {
+            Ok(file) => Ok(file.len()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(io(&path, error)),
+        }
+    }
+
+    /// Gives up a setup, durably: a byte is added to a file for each.
+    pub(crate) fn spoil_setup(&self, program: &str, peer: &str, name: &MaterialId) -> Result<(), StoreError> {
+        let path = self.spoiled(program, peer)?;
+        let added = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).and_then(|mut file| {
+            file.write_all(b".")?;
+            file.sync_all()
+        });
+        added.map_err(|error| io(&path, error))?;
+        let kept = self.setup(name)?;
+        match fs::remove_file(&kept) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(io(&kept, error)),
+            _ => sync(&self.folder("setups")?),
+        }
+    }
+
+    fn spoiled(&self, program: &str, peer: &str) -> Result<PathBuf, StoreError> {
+        Ok(self.folder("setups")?.join(format!("spoiled-{program}-{peer}")))
+    }
+
+    /// A file that is either absent or whole, written by `fill`.
+    pub(crate) fn write_whole<E: From<StoreError>>(
+        &self,
+        path: &Path,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let partial = path.with_extension(format!("new-{}", std::process::id()));
+        let file = create(&partial).map_err(|error| io(&partial, error))?;
+        let mut writer = BufWriter::with_capacity(1 << 20, file);
+        if let Err(error) = fill(&mut writer) {
+            // Nothing refers to the file.
+            let _ = fs::remove_file(&partial);
+            return Err(error);
+        }
+        let synced = writer.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
+        synced.and_then(|()| fs::rename(&partial, path)).map_err(|error| io(path, error).into())
     }
 
     /// A folder of the store, made if need be.

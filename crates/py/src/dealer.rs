@@ -80,8 +80,8 @@ pub(crate) struct Dealer(session::Dealer);
 impl Dealer {
     /// Refuses pieces of more than `most_bytes`; a party waits `patience` seconds for the other.
     #[new]
-    fn new(most_bytes: u64, patience: f64) -> Self {
-        Self(session::Dealer::new(most_bytes, Duration::from_secs_f64(patience)))
+    fn new(most_bytes: u64, patience: f64) -> Result<Self, Failure> {
+        Ok(Self(session::Dealer::new(most_bytes, Duration::from_secs_f64(patience))?))
     }
 
     /// Serves one party's deal: model, piece, bytes to client and to server, seconds and peak memory in MB if this call

@@ -1,6 +1,6 @@
 //! `Plan`: a program's public half, planned for a suite.
 
-use privet_party::sharing;
+use privet_party::{Options, authenticated, sharing};
 use privet_program::Program;
 use pyo3::prelude::*;
 
@@ -9,20 +9,27 @@ use crate::link::Link;
 
 /// A planned program.
 #[pyclass(frozen)]
-pub(crate) struct Plan(pub(crate) sharing::Plan);
+pub(crate) struct Plan(pub(crate) privet_party::Plan);
 
-fn options(suite: &str, rounds: &str, truncation: &str, correlations: &str) -> Result<sharing::Options, Failure> {
-    let suite = match suite {
-        "gmw" => sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations)? },
-        "fss" => sharing::Suite::Fss,
-        other => return Err(misuse(format!("suites are \"gmw\" and \"fss\", not {other:?}"))),
-    };
+fn options(
+    suite: &str,
+    security: &str,
+    rounds: &str,
+    truncation: &str,
+    correlations: &str,
+) -> Result<Options, Failure> {
     let truncation = match truncation {
         "one-bit" => sharing::Truncation::OneBit,
         "exact" => sharing::Truncation::Exact,
         other => return Err(misuse(format!("truncation is \"one-bit\" or \"exact\", not {other:?}"))),
     };
-    Ok(sharing::Options { suite, truncation })
+    let suite = match (suite, security) {
+        ("gmw", "semi-honest") => sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations)? },
+        ("fss", "semi-honest") => sharing::Suite::Fss,
+        ("fss", "malicious") => return Ok(Options::Authenticated(authenticated::Options { truncation })),
+        (suite, security) => return Err(misuse(format!("there is no suite {suite:?} against {security} parties"))),
+    };
+    Ok(Options::Sharing(sharing::Options { suite, truncation }))
 }
 
 fn depth(rounds: &str) -> Result<sharing::Rounds, Failure> {
@@ -48,20 +55,23 @@ fn misuse(problem: String) -> Failure {
 
 #[pymethods]
 impl Plan {
-    /// `public`: the public half's bytes; `suite`: `gmw` or `fss`; `truncation`: `one-bit` or `exact`; `link`: what material
+    /// `public`: the public half's bytes; `suite`: `gmw` or `fss`; `security`: against `semi-honest` or, in `fss`, `malicious`
+    /// parties; `truncation`: `one-bit` or `exact`; `link`: what material
     /// is made over, else a local network. For `gmw` alone, `rounds`: `linear`, `log` or `blocks`; `correlations`: from the
     /// `parties` themselves or a `dealer`.
     #[new]
-    #[pyo3(signature = (public, suite, rounds, truncation, correlations="parties", link=None))]
+    #[pyo3(signature = (public, suite, security, rounds, truncation, correlations="parties", link=None))]
     fn new(
         public: &[u8],
         suite: &str,
+        security: &str,
         rounds: &str,
         truncation: &str,
         correlations: &str,
         link: Option<&Link>,
     ) -> Result<Self, Failure> {
-        let plan = sharing::Plan::new(Program::parse(public)?, options(suite, rounds, truncation, correlations)?)?;
+        let options = options(suite, security, rounds, truncation, correlations)?;
+        let plan = privet_party::Plan::new(Program::parse(public)?, options)?;
         Ok(Self(match link {
             Some(link) => plan.over(link.0),
             None => plan,
@@ -77,18 +87,18 @@ impl Plan {
     /// The program's name: SHA-256 of the public half, in hexadecimal.
     #[getter]
     fn program_hash(&self) -> String {
-        self.0.program().hash().to_string()
+        self.0.by_ref().program().hash().to_string()
     }
 
     /// The suite with its options, as material of this plan is labelled.
     #[getter]
     fn suite(&self) -> String {
-        self.0.options().name()
+        self.0.by_ref().options().name()
     }
 
     /// Most bytes that a piece takes in the client's store.
     fn piece_bytes(&self) -> u64 {
-        self.0.piece_bytes().0
+        self.0.by_ref().piece_bytes().0
     }
 
     /// What one inference will take, as JSON: `privet_party::sharing::Forecast`.

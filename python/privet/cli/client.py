@@ -33,6 +33,7 @@ def client(
         str | None, typer.Option(help="The program to insist on, as its server prints it.")
     ] = None,
     suite: options.Suite = "gmw",
+    security: options.Security = "semi-honest",
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
     correlations: options.Correlations = "parties",
@@ -61,6 +62,7 @@ def client(
             model=model,
             program_hash=program_hash,
             suite=suite,
+            security=security,
             rounds=rounds,
             truncation=truncation,
             correlations=correlations,
@@ -91,7 +93,9 @@ def client(
             show.layers(console, result.layers)
     used = result or session
     depth = show.rounds(used.rounds, session.link, rounds == "auto")
-    console.print(f"Suite {used.suite}, {depth}, program {session.program_hash[:16]}.")
+    console.print(
+        f"Suite {used.suite} ({used.security}), {depth}, program {session.program_hash[:16]}."
+    )
     if result is not None:
         show.dry(console, result.dry)
     show.trust(console, used.trust)
@@ -105,6 +109,7 @@ def _as_object(
     fields: dict[str, Any] = {
         "model": session.program.model,
         "suite": used.suite,
+        "security": used.security,
         "rounds": used.rounds,
         "extension": session.extension,
         "correlations": used.correlations,

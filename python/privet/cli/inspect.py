@@ -23,6 +23,7 @@ from privet.suites import SUITES
 def inspect(
     model: options.Model,
     suite: options.Suite = "gmw",
+    security: options.Security = "semi-honest",
     bits: options.Bits = 37,
     scale: options.Scale = 12,
     batch: options.Batch = 1,
@@ -45,7 +46,13 @@ def inspect(
     try:
         compiled = compile(model, bits=bits, scale=scale, input_range=input_range, batch=batch)
         plans = suites.plans(
-            compiled.program.to_public_bytes(), suite, rounds, truncation, correlations, shaped
+            compiled.program.to_public_bytes(),
+            suite,
+            rounds,
+            truncation,
+            correlations,
+            shaped,
+            security,
         )
     except ModelError as error:
         _refused(nodes, error, as_json)
@@ -56,6 +63,7 @@ def inspect(
     if as_json:
         fields = {
             "suite": suite,
+            "security": security,
             "rounds": depth,
             "link": show.link_fields(shaped),
             "online_delay": delay,

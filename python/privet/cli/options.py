@@ -17,6 +17,13 @@ Suite = Annotated[
         "dealer that must collude with neither."
     ),
 ]
+Security = Annotated[
+    str,
+    typer.Option(
+        help="Against `semi-honest` parties, or with --suite fss `malicious` ones: whoever deviates "
+        "is caught before there is an output."
+    ),
+]
 Bits = Annotated[int, typer.Option(help="Width of the ring, 16 to 50 bits.")]
 Scale = Annotated[int, typer.Option(help="Fractional bits of inputs and weights, 4 to 20.")]
 Batch = Annotated[

@@ -23,6 +23,7 @@ def run(
     input: options.Input = None,
     batch: options.Batch = 1,
     suite: options.Suite = "gmw",
+    security: options.Security = "semi-honest",
     bits: options.Bits = 37,
     scale: options.Scale = 12,
     rounds: options.Rounds = "auto",
@@ -50,6 +51,7 @@ def run(
             model,
             inputs,
             suite=suite,
+            security=security,
             bits=bits,
             scale=scale,
             rounds=rounds,
@@ -90,6 +92,7 @@ def as_object(result: Run) -> dict[str, Any]:
     return {
         "model": result.model,
         "suite": result.suite,
+        "security": result.security,
         "rounds": result.rounds,
         "truncation": result.truncation,
         "extension": result.extension,
@@ -127,7 +130,7 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
     rounds = show.rounds(result.rounds, result.link, chosen)
     made = "material" if result.suite == "fss" else "correlations"
     console.print(
-        f"Suite {result.suite}, {rounds}, {result.truncation} truncation, {made} by "
+        f"Suite {result.suite} ({result.security}), {rounds}, {result.truncation} truncation, {made} by "
         f"{result.extension or 'a dealer'}, program "
         f"{result.program_hash[:16]}; {'two' if result.dealer is None else 'three'} processes over "
         "TLS on this machine."

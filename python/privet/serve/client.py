@@ -42,15 +42,16 @@ class Result:
     given. `offline` is the cost of the material that was spent, wherever it was made; None if
     another client object made it.
 
-    `suite`, `rounds` and `correlations` are those of that material, `trust` what the result rests
-    on beyond the two parties (None if on nobody). `dry` tells what was done if no material was
-    ready; None if some was.
+    `suite`, `security`, `rounds` and `correlations` are those of that material, `trust` what the
+    result rests on beyond the two parties (None if on nobody). `dry` tells what was done if no
+    material was ready; None if some was.
     """
 
     outputs: dict[str, Array]
     integers: tuple[Array, ...]
     material: str
     suite: str
+    security: str
     rounds: str | None
     correlations: str
     trust: str | None
@@ -68,7 +69,9 @@ class Client:
     may share it. `program_hash` is the program that the client expects; without it, the client
     takes the one that the server describes.
 
-    `suite` is `gmw`, for the two parties alone, or `fss`, whose keys come from a dealer.
+    `suite` is `gmw`, for the two parties alone, or `fss`, whose keys come from a dealer. With
+    `security="malicious"`, in `fss`, a server that deviates from the protocol in any message is
+    caught before there is an output, and so is a client.
 
     `link` (`lan`, `wan`, or round-trip time and bandwidth such as `20ms,100Mbit`) makes the
     connection that slow in both directions, for real. `rounds` is the depth of comparisons in
@@ -106,6 +109,7 @@ class Client:
         model: str | None = None,
         program_hash: str | None = None,
         suite: str = "gmw",
+        security: str = "semi-honest",
         rounds: str = suites.AUTO,
         truncation: str = "one-bit",
         correlations: str = "parties",
@@ -117,7 +121,7 @@ class Client:
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
-        way = Way.of(suite, correlations, dealer)
+        way = Way.of(suite, correlations, dealer, security)
         other = dry.fallback(when_dry, way, dealer)
         limit = parse_size(memory)
         self.link = Link(link) if isinstance(link, str) else link
@@ -156,6 +160,11 @@ class Client:
         except PrivetError:
             self._session.leave()
             raise
+
+    @property
+    def security(self) -> str:
+        """What the server may do: be `semi-honest` or `malicious`."""
+        return self._asked.way.security
 
     @property
     def suite(self) -> str:
@@ -283,6 +292,7 @@ class Client:
             integers=tuple(trim(self.program, integers, samples)),
             material=material,
             suite=route.way.suite,
+            security=route.way.security,
             rounds=route.rounds,
             correlations=route.way.correlations,
             trust=route.way.trust,

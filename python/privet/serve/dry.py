@@ -45,6 +45,8 @@ def fallback(when_dry: str, asked: Way, dealer: str | None) -> Way | None:
     if when_dry not in suites.SUITES:
         possible = ", ".join((MAKE, WAIT, REFUSE, *suites.SUITES))
         raise Misuse(f"when dry, {when_dry!r} is no choice; possible are {possible}")
+    if asked.security == "malicious":
+        raise Misuse("there is no suite to fall back to that withstands malicious parties as well")
     other = Way.of(when_dry, "parties", dealer)
     if other == asked:
         raise Misuse(f"suite {when_dry} is what was asked for: name another to fall back to")

@@ -54,6 +54,7 @@ class Run:
 
     model: str
     suite: str
+    security: str
     rounds: str | None
     extension: str | None
     truncation: str
@@ -81,6 +82,7 @@ def run(
     inputs: Inputs | None = None,
     *,
     suite: str = "gmw",
+    security: str = "semi-honest",
     bits: int = 37,
     scale: int = 12,
     rounds: str = suites.AUTO,
@@ -99,7 +101,7 @@ def run(
     `inputs` are real arrays by name or in order; without them, random ones. The fixed-point ranges
     are measured on `calibration`, or on random inputs, and on `inputs` as well, so that this call
     works on the model at hand; a real server has only its own calibration inputs. `suite` is `gmw`
-    or `fss`, as `Client` says.
+    or `fss` and `security` what a party may do, as `Client` says.
 
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis.
@@ -125,6 +127,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         options = {
             "suite": suite,
+            "security": security,
             "rounds": rounds,
             "truncation": truncation,
             "correlations": correlations,

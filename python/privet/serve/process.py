@@ -67,6 +67,7 @@ def query(job: dict[str, Any]) -> None:
             Credentials.from_directory(job["keys"], "client"),
             state=job["state"],
             suite=job["suite"],
+            security=job["security"],
             rounds=job["rounds"],
             truncation=job["truncation"],
             correlations=job["correlations"],

@@ -11,13 +11,16 @@ from privet.serve.dealer import TRUST
 
 @dataclass(frozen=True)
 class Way:
-    """A suite and who makes its material."""
+    """A suite, who makes its material, and what the other party may do."""
 
     suite: str
     correlations: str
+    security: str = "semi-honest"
 
     @classmethod
-    def of(cls, suite: str, correlations: str, dealer: str | None) -> Way:
+    def of(
+        cls, suite: str, correlations: str, dealer: str | None, security: str = "semi-honest"
+    ) -> Way:
         """Checks the choice.
 
         # Errors
@@ -27,7 +30,7 @@ class Way:
         dealt = suites.is_dealt(suite, correlations)
         if dealt and dealer is None:
             raise Misuse("dealt material needs a dealer: say where it listens, HOST:PORT")
-        return cls(suite, "dealer" if dealt else correlations)
+        return cls(suite, "dealer" if dealt else correlations, security)
 
     @property
     def trust(self) -> str | None:
@@ -52,7 +55,9 @@ class Route:
         pinned: bool,
     ) -> None:
         self.way = way
-        self._plans = suites.plans(public, way.suite, rounds, truncation, way.correlations, network)
+        self._plans = suites.plans(
+            public, way.suite, rounds, truncation, way.correlations, network, way.security
+        )
         self._network = network
         self._pinned = pinned
         self.rounds = suites.quickest(self._plans, network)

@@ -1,7 +1,8 @@
 """Plans of a program for a suite with its options, and what they will take.
 
 Suite `gmw`: two parties, BFV for linear layers offline, Boolean sharing online (SecONNds).
-Suite `fss`: function secret sharing with keys from a dealer (Orca, SIGMA).
+Suite `fss`: function secret sharing with keys from a dealer (Orca, SIGMA), or, against parties that
+deviate from the protocol, on authenticated values (SHARK).
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ rounds."""
 
 AUTO = "auto"
 """In place of a depth: the one that a link makes quickest."""
+
+Security = Literal["semi-honest", "malicious"]
+"""What the other party may do: study all it sees, or (in `fss`) deviate from the protocol."""
 
 Truncation = Literal["one-bit", "exact"]
 """What becomes of the carry that a truncation drops: lost for free, or computed."""
@@ -83,6 +87,7 @@ def plan(
     truncation: str = "one-bit",
     correlations: str = "parties",
     link: Link | None = None,
+    security: str = "semi-honest",
 ) -> Plan:
     """Plans a program's public half, and how its material is made over `link`.
 
@@ -97,9 +102,12 @@ def plan(
         _check("rounds", rounds, (AUTO, *get_args(Rounds)))
     elif rounds is not None:
         raise Misuse(f"rounds are a choice of suite gmw; in {suite} a comparison takes two")
+    _check("security", security, get_args(Security))
+    if security == "malicious" and suite != "fss":
+        raise Misuse(f"suite {suite} is for parties that follow the protocol; fss can do malicious")
     _check("truncation", truncation, get_args(Truncation))
     _check("the source of correlations", correlations, get_args(Correlations))
-    return Plan(public, suite, rounds or "", truncation, correlations, link)
+    return Plan(public, suite, security, rounds or "", truncation, correlations, link)
 
 
 def _check(what: str, value: str | None, possible: tuple[str, ...]) -> None:
@@ -114,6 +122,7 @@ def plans(
     truncation: str = "one-bit",
     correlations: str = "parties",
     link: Link | None = None,
+    security: str = "semi-honest",
 ) -> dict[str | None, Plan]:
     """The plans that `rounds` leaves to choose from, by their depth: one, or with `auto` all.
 
@@ -125,7 +134,10 @@ def plans(
     depths: tuple[str | None, ...] = get_args(Rounds) if rounds == AUTO else (rounds,)
     if suite != "gmw" and rounds == AUTO:
         depths = (None,)
-    return {depth: plan(public, suite, depth, truncation, correlations, link) for depth in depths}
+    return {
+        depth: plan(public, suite, depth, truncation, correlations, link, security)
+        for depth in depths
+    }
 
 
 def quickest(plans: Mapping[str | None, Plan], link: Link | None) -> str | None:

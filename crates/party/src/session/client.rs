@@ -1,16 +1,20 @@
 //! The client's side of a session.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 
 use privet_channel::Channel;
+use privet_fss::Role;
 use privet_prg::Prg;
 use privet_program::Program;
 
 use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
-use super::messages::{self, Accepted, Granted, Hidden, Request};
-use crate::sharing::{self, ClientMaterial, Plan};
-use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError};
+use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
+use crate::authenticated::{self, Material};
+use crate::sharing::{self, ClientMaterial};
+use crate::store::Draft;
+use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, PlanRef, Report, Store, StoreError, check_inputs};
 
 /// A program's outputs as signed fixed-point integers, and what they cost.
 pub type Prediction = (Vec<Vec<i64>>, Report);
@@ -59,8 +63,13 @@ impl Client {
     /// # Errors
     /// [`Error::Misuse`] if the plan wants a dealer and the session has none; if the server or the dealer refuses, a link
     /// fails or the store does, or the store is full. Nothing is kept then.
-    pub fn prepare(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<(MaterialId, Report), Error> {
-        let dealer = match (plan.is_dealt(), &self.dealer) {
+    pub fn prepare<'p>(
+        &mut self,
+        plan: impl Into<PlanRef<'p>>,
+        observer: &mut dyn Observer,
+    ) -> Result<(MaterialId, Report), Error> {
+        let plan = plan.into();
+        let dealer = match (plan.options().is_dealt(), &self.dealer) {
             (false, _) => None,
             (true, Some(connect)) => Some(connect.clone()),
             (true, None) => {
@@ -70,7 +79,10 @@ impl Client {
         // Room for it before anybody works.
         let mut draft = self.store.draft(plan.piece_bytes().0)?;
         self.guarded(|client| {
-            let hidden = dealer.as_ref().map(|_| client.hidden_weights(plan)).transpose()?;
+            let hidden = match plan {
+                PlanRef::Sharing(plan) if dealer.is_some() => Some(client.hidden_weights(plan)?),
+                _ => None,
+            };
             let mut nonce = [0; 16];
             Prg::from_os()?.fill(&mut nonce);
             let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
@@ -80,33 +92,71 @@ impl Client {
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 
             let id = messages::material_id(&nonce, &accepted.nonce);
-            let (material, report) = match (dealer, hidden) {
-                (Some(connect), Some(mut hidden)) => {
-                    let mut dealer = connect()?;
-                    dealer::ask_as_client(&mut dealer, plan, &id, client.server())?;
-                    sharing::prepare_client_dealt(&mut dealer, plan, &mut hidden, &mut draft, observer)?
+            let spoiled = client.store.spoiled_setups(&program, &client.server())?;
+            let mut dealer = dealer.map(|connect| connect()).transpose()?;
+            if let Some(dealer) = &mut dealer {
+                dealer::ask_as_client(dealer, plan, &id, client.server(), spoiled)?;
+            }
+            let (head, report) = match (plan, dealer, hidden) {
+                (PlanRef::Sharing(plan), Some(mut dealer), Some(mut hidden)) => {
+                    let keys = &mut draft;
+                    let (material, report) =
+                        sharing::prepare_client_dealt(&mut dealer, plan, &mut hidden, keys, observer)?;
+                    (material.head(plan), report)
                 }
-                _ => sharing::prepare_client(&mut client.channel, plan, observer)?,
+                (PlanRef::Authenticated(plan), Some(mut dealer), _) => {
+                    client.prepare_authenticated(&mut dealer, plan, &mut draft, observer)?
+                }
+                (PlanRef::Sharing(plan), ..) => {
+                    let (material, report) = sharing::prepare_client(&mut client.channel, plan, observer)?;
+                    (material.head(plan), report)
+                }
+                (PlanRef::Authenticated(_), None, _) => unreachable!("there is a dealer"),
             };
             let model = plan.program().model().to_owned();
             let metadata =
                 Metadata { id: id.clone(), program, suite, role: "client".into(), peer: client.server(), model };
             // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
-            draft.finish(&metadata, &material.head(plan))?;
+            draft.finish(&metadata, &head)?;
             Ok((id, report))
         })
+    }
+
+    /// A deal of authenticated material, and the server's weights behind their masks if they are not here yet.
+    fn prepare_authenticated(
+        &mut self,
+        dealer: &mut Channel,
+        plan: &authenticated::Plan,
+        draft: &mut Draft,
+        observer: &mut dyn Observer,
+    ) -> Result<(Vec<u8>, Report), Error> {
+        let (half, recorder) = authenticated::begin(dealer, plan, None)?;
+        let path = self.store.setup(&half.setup)?;
+        let known = path.exists();
+        messages::send(&mut self.channel, &HasSetup { known })?;
+        if !known {
+            self.store.write_whole(&path, |out| {
+                out.write_all(half.setup_seed()).map_err(privet_fss::Error::from)?;
+                authenticated::take_weights(&mut self.channel, plan, out)
+            })?;
+        }
+        let opened = authenticated::open_weights(open(&self.store, &half.setup)?, plan, None)?;
+        let links = [dealer, &mut self.channel];
+        let report = authenticated::prepare(links, plan, (&half, recorder), &opened, draft, observer)?;
+        Ok((half.head(), report))
     }
 
     /// Material that is ready for `plan` with this server.
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub fn ready(&self, plan: &Plan) -> Result<Vec<MaterialId>, Error> {
+    pub fn ready<'p>(&self, plan: impl Into<PlanRef<'p>>) -> Result<Vec<MaterialId>, Error> {
+        let plan = plan.into();
         Ok(self.store.list()?.into_iter().filter(|piece| self.fits(piece, plan)).map(|piece| piece.id).collect())
     }
 
-    fn fits(&self, piece: &Metadata, plan: &Plan) -> bool {
+    fn fits(&self, piece: &Metadata, plan: PlanRef<'_>) -> bool {
         piece.role == "client"
             && piece.program == plan.program().hash().to_string()
             && piece.suite == plan.options().name()
@@ -119,7 +169,7 @@ impl Client {
     }
 
     /// The server's hidden weights, fetched unless they are here.
-    fn hidden_weights(&mut self, plan: &Plan) -> Result<HiddenWeights, Error> {
+    fn hidden_weights(&mut self, plan: &sharing::Plan) -> Result<HiddenWeights, Error> {
         let program = plan.program().hash().to_string();
         let path = self.store.hidden_weights(&program, &self.server())?;
         let known = HiddenWeights::name(&path);
@@ -138,16 +188,17 @@ impl Client {
     /// [`Error::Misuse`] if the inputs do not fit and [`Error::Store`] if the piece does not fit, is spent or missing
     /// here: the session goes on then. [`Error::Channel`] with the server's reason if the piece is spent or missing
     /// there; otherwise if the link fails.
-    pub fn infer(
+    pub fn infer<'p>(
         &mut self,
-        plan: &Plan,
+        plan: impl Into<PlanRef<'p>>,
         id: &MaterialId,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
-        sharing::check_inputs(plan, inputs)?;
-        let material = self.claim(plan, id)?;
-        self.spend(plan, id, material, inputs, observer)
+        let plan = plan.into();
+        check_inputs(plan.program(), inputs)?;
+        let claimed = self.claim(plan, id)?;
+        self.spend(plan, id, claimed, inputs, observer)
     }
 
     /// As [`Client::infer`] on the first piece that is ready and that nobody else claims first, so that any number of
@@ -155,27 +206,28 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::infer`].
-    pub fn infer_next(
+    pub fn infer_next<'p>(
         &mut self,
-        plan: &Plan,
+        plan: impl Into<PlanRef<'p>>,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Option<(MaterialId, Prediction)>, Error> {
-        sharing::check_inputs(plan, inputs)?;
-        let Some((id, material)) = self.claim_next(plan)? else { return Ok(None) };
-        let prediction = self.spend(plan, &id, material, inputs, observer)?;
+        let plan = plan.into();
+        check_inputs(plan.program(), inputs)?;
+        let Some((id, claimed)) = self.claim_next(plan)? else { return Ok(None) };
+        let prediction = self.spend(plan, &id, claimed, inputs, observer)?;
         Ok(Some((id, prediction)))
     }
 
-    fn claim(&self, plan: &Plan, id: &MaterialId) -> Result<ClientMaterial, Error> {
+    fn claim(&self, plan: PlanRef<'_>, id: &MaterialId) -> Result<File, Error> {
         if !self.fits(&self.store.metadata(id)?, plan) {
             return Err(StoreError::Unfit { id: id.clone() }.into());
         }
-        ClientMaterial::read(self.store.claim(id)?, plan)
+        Ok(self.store.claim(id)?)
     }
 
     /// Claims the first piece that is still there; pieces that were made meanwhile get their turn, too.
-    fn claim_next(&self, plan: &Plan) -> Result<Option<(MaterialId, ClientMaterial)>, Error> {
+    fn claim_next(&self, plan: PlanRef<'_>) -> Result<Option<(MaterialId, File)>, Error> {
         let mut lost = BTreeSet::new();
         loop {
             let ready = self.ready(plan)?;
@@ -186,7 +238,7 @@ impl Client {
             for id in left.collect::<Vec<_>>() {
                 match self.claim(plan, &id) {
                     Err(Error::Store(StoreError::Spent { .. } | StoreError::Missing { .. })) => lost.insert(id),
-                    claimed => return claimed.map(|material| Some((id, material))),
+                    claimed => return claimed.map(|claimed| Some((id, claimed))),
                 };
             }
         }
@@ -195,18 +247,51 @@ impl Client {
     /// Runs one inference on material that has been claimed here.
     fn spend(
         &mut self,
-        plan: &Plan,
+        plan: PlanRef<'_>,
         id: &MaterialId,
-        material: ClientMaterial,
+        claimed: File,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
-        self.guarded(|client| {
-            let request = Request::Infer { program: plan.program().hash().to_string(), material: id.clone() };
-            messages::send(&mut client.channel, &request)?;
-            let Granted {} = messages::receive(&mut client.channel)?;
-            sharing::infer_client(&mut client.channel, plan, material, inputs, observer)
-        })
+        match plan {
+            PlanRef::Sharing(plan) => {
+                let material = ClientMaterial::read(claimed, plan)?;
+                self.guarded(|client| {
+                    client.ask_to_infer(plan.program().hash().to_string(), id)?;
+                    sharing::infer_client(&mut client.channel, plan, material, inputs, observer)
+                })
+            }
+            PlanRef::Authenticated(plan) => self.spend_authenticated(plan, id, claimed, inputs, observer),
+        }
+    }
+
+    fn ask_to_infer(&mut self, program: String, id: &MaterialId) -> Result<(), Error> {
+        messages::send(&mut self.channel, &Request::Infer { program, material: id.clone() })?;
+        let Granted {} = messages::receive(&mut self.channel)?;
+        Ok(())
+    }
+
+    /// An inference on authenticated values. If a check fails, the setup is given up.
+    fn spend_authenticated(
+        &mut self,
+        plan: &authenticated::Plan,
+        id: &MaterialId,
+        mut claimed: File,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Prediction, Error> {
+        let (name, seed) = Material::read_head(&mut claimed, plan, Role::Client)?;
+        let opened = authenticated::open_weights(open(&self.store, &name)?, plan, None)?;
+        let material = Material::new(claimed, plan, seed, &opened.setup, id.clone())?;
+        let program = plan.program().hash().to_string();
+        let result = self.guarded(|client| {
+            client.ask_to_infer(program.clone(), id)?;
+            authenticated::infer_client(&mut client.channel, plan, &opened.weights, material, inputs, observer)
+        });
+        if result.as_ref().is_err_and(Error::spoils_setup) {
+            self.store.spoil_setup(&program, &self.server(), &name)?;
+        }
+        result
     }
 
     /// Ends the session in good order.
@@ -225,4 +310,12 @@ impl Client {
             }
         })
     }
+}
+
+/// The setup with this name.
+pub(super) fn open(store: &Store, name: &MaterialId) -> Result<File, Error> {
+    let path = store.setup(name)?;
+    File::open(&path).map_err(|_| {
+        Error::Misuse("the setup that this material was made for is gone or given up: prepare again".into())
+    })
 }

@@ -5,12 +5,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use privet_channel::{AbortReason, Channel, DEFAULT_TIMEOUT};
+use privet_prg::{Prg, Seed};
 use privet_program::Program;
 use serde::{Deserialize, Serialize};
 
 use super::messages;
-use crate::sharing::{self, Options, Plan};
-use crate::{Error, MaterialId, PeerMisbehaved, memory};
+use crate::authenticated::{self, SetupSeeds};
+use crate::{Error, MaterialId, Options, PeerMisbehaved, Plan, PlanRef, memory, sharing};
 
 /// Opens a link to the dealer; a party calls it for each deal.
 pub type Connect = Arc<dyn Fn() -> Result<Channel, Error> + Send + Sync>;
@@ -34,30 +35,46 @@ struct Ask {
     other: String,
     program: String,
     suite: String,
+    /// How many setups of this program with the other party were given up here.
+    spoiled: u64,
 }
 
 /// Asks for the client's half of a deal.
-pub(super) fn ask_as_client(dealer: &mut Channel, plan: &Plan, id: &MaterialId, server: String) -> Result<(), Error> {
-    ask(dealer, Half::Client, plan, id, server)
+pub(super) fn ask_as_client(
+    dealer: &mut Channel,
+    plan: PlanRef<'_>,
+    id: &MaterialId,
+    server: String,
+    spoiled: u64,
+) -> Result<(), Error> {
+    ask(dealer, Half::Client, plan, id, server, spoiled)
 }
 
 /// Asks for the server's half of a deal; the program's public half goes with it.
 pub(super) fn ask_as_server(
     dealer: &mut Channel,
-    plan: &Plan,
+    plan: PlanRef<'_>,
     id: &MaterialId,
     client: String,
+    spoiled: u64,
     public: &[u8],
 ) -> Result<(), Error> {
-    ask(dealer, Half::Server, plan, id, client)?;
+    ask(dealer, Half::Server, plan, id, client, spoiled)?;
     dealer.send(public)?;
     Ok(dealer.flush()?)
 }
 
-fn ask(dealer: &mut Channel, half: Half, plan: &Plan, id: &MaterialId, other: String) -> Result<(), Error> {
+fn ask(
+    dealer: &mut Channel,
+    half: Half,
+    plan: PlanRef<'_>,
+    id: &MaterialId,
+    other: String,
+    spoiled: u64,
+) -> Result<(), Error> {
     messages::greet(dealer)?;
     let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
-    messages::send(dealer, &Ask { half, material: id.clone(), other, program, suite })
+    messages::send(dealer, &Ask { half, material: id.clone(), other, program, suite, spoiled })
 }
 
 /// A party that has asked, with its link.
@@ -106,13 +123,20 @@ pub struct Dealer {
     changed: Condvar,
     patience: Duration,
     most_bytes: u64,
+    /// What setups are derived from, for as long as the dealer lives.
+    secret: Seed,
 }
 
 impl Dealer {
     /// A dealer that refuses to make pieces of more than `most_bytes` on the wire, and lets a party wait as long as
     /// `patience` for the other.
-    pub fn new(most_bytes: u64, patience: Duration) -> Self {
-        Self { waiting: Mutex::default(), changed: Condvar::new(), patience: patience.min(DEFAULT_TIMEOUT), most_bytes }
+    ///
+    /// # Errors
+    /// [`Error::Randomness`].
+    pub fn new(most_bytes: u64, patience: Duration) -> Result<Self, Error> {
+        let secret = Prg::from_os()?.seed();
+        let patience = patience.min(DEFAULT_TIMEOUT);
+        Ok(Self { waiting: Mutex::default(), changed: Condvar::new(), patience, most_bytes, secret })
     }
 
     /// Serves one party's deal. The thread of the party that comes second deals and returns what was dealt; the other
@@ -201,15 +225,24 @@ impl Dealer {
         let options = Options::from_name(&client.ask.suite).filter(|options| options.is_dealt());
         let options = options.ok_or_else(|| request(format!("nothing is dealt for suite {:?}", client.ask.suite)))?;
         let plan = Plan::new(program, options)?;
-        let bytes = sharing::dealt_bytes(&plan);
+        let bytes = plan.by_ref().dealt_bytes();
         if bytes.iter().sum::<u64>() > self.most_bytes {
             let text =
                 format!("a piece takes {} bytes, this dealer's limit is {}", bytes[0] + bytes[1], self.most_bytes);
             return Err(request(text));
         }
-        sharing::deal(&mut client.channel, &mut server.channel, &plan)?;
+        match &plan {
+            Plan::Sharing(plan) => sharing::deal(&mut client.channel, &mut server.channel, plan)?,
+            Plan::Authenticated(plan) => {
+                let generation = client.ask.spoiled.max(server.ask.spoiled);
+                let parties = [client.fingerprint(), server.fingerprint()];
+                let parties = parties.each_ref().map(String::as_str);
+                let setup = SetupSeeds::derive(&self.secret, parties, &client.ask.program, generation);
+                authenticated::deal(&mut client.channel, &mut server.channel, plan, &setup)?;
+            }
+        }
         Ok(Dealt {
-            model: plan.program().model().to_owned(),
+            model: plan.by_ref().program().model().to_owned(),
             material: client.ask.material.clone(),
             bytes,
             seconds: started.elapsed().as_secs_f64(),

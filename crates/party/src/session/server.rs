@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use privet_channel::{AbortReason, Channel};
+use privet_fss::Role;
 use privet_linear::Workspace;
 use privet_ot::Extension;
 use privet_prg::Prg;
@@ -13,9 +14,12 @@ use privet_program::{Program, Weights};
 use super::budget::{Budget, Promise};
 use super::dealer::{self, Connect};
 use super::hidden;
-use super::messages::{self, Accepted, Granted, Hidden, Request};
-use crate::sharing::{self, Memory, Model, Options, Plan, Rounds, ServerMaterial, WeightMask};
-use crate::{Draft, Error, MaterialId, Metadata, Observer, PeerMisbehaved, Report, Store, StoreError};
+use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
+use crate::authenticated::{self, Material};
+use crate::sharing::{self, Memory, Model, Rounds, ServerMaterial, WeightMask};
+use crate::{
+    Draft, Error, MaterialId, Metadata, Observer, Options, PeerMisbehaved, Plan, Report, Store, StoreError,
+};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
 /// that a client has asked for.
@@ -34,7 +38,7 @@ impl Served {
     /// [`Error::Program`] if the halves are broken or do not belong together; [`Error::Linear`] if a layer does not
     /// fit secure parameters.
     pub fn new(public: Vec<u8>, weights: &[u8]) -> Result<Self, Error> {
-        Self::planned(public, weights, Plan::standard_workspaces)
+        Self::planned(public, weights, sharing::Plan::standard_workspaces)
     }
 
     /// As [`Served::new`], within what is left of `budget`, of which the weights take their part for good.
@@ -43,11 +47,10 @@ impl Served {
     /// As [`Served::new`]; [`Error::Misuse`] with the least that would do if too little is left.
     pub fn within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<Self, Error> {
         let (program, threads) = (Program::parse(&public)?, rayon::current_num_threads());
-        let plans = Options::made()
-            .chain(Options::dealt())
-            .map(|options| Plan::new(program.clone(), options))
-            .collect::<Result<Vec<_>, _>>()?;
-        let job = |plan: &&Plan| plan.server_memory(&plan.standard_workspaces(), threads).job();
+        let options = sharing::Options::made().chain(sharing::Options::dealt());
+        let plans =
+            options.map(|options| sharing::Plan::new(program.clone(), options)).collect::<Result<Vec<_>, _>>()?;
+        let job = |plan: &&sharing::Plan| plan.server_memory(&plan.standard_workspaces(), threads).job();
         let hungriest = plans.iter().max_by_key(job).ok_or_else(|| Error::Misuse("there are no options".into()))?;
         let workspaces = hungriest.workspaces_within(budget.left(), threads)?;
         let memory = hungriest.server_memory(&workspaces, threads);
@@ -58,10 +61,14 @@ impl Served {
         Self::planned(public, weights, |_| workspaces)
     }
 
-    fn planned(public: Vec<u8>, weights: &[u8], plan: impl FnOnce(&Plan) -> Vec<Workspace>) -> Result<Self, Error> {
+    fn planned(
+        public: Vec<u8>,
+        weights: &[u8],
+        plan: impl FnOnce(&sharing::Plan) -> Vec<Workspace>,
+    ) -> Result<Self, Error> {
         let program = Program::parse(&public)?;
         let weights = Weights::parse(weights, &program)?;
-        let linear = Plan::new(program.clone(), Rounds::Linear)?;
+        let linear = sharing::Plan::new(program.clone(), Rounds::Linear)?;
         let workspaces = plan(&linear);
         let model = Model::new(weights, workspaces.clone());
         Ok(Self { public, program, model, workspaces, plans: Mutex::default() })
@@ -72,13 +79,16 @@ impl Served {
     /// # Errors
     /// [`Error::Linear`] if a layer does not fit its plan.
     pub fn warm(&self) -> Result<(), Error> {
-        let plan = Plan::new(self.program.clone(), Rounds::Linear)?;
+        let plan = sharing::Plan::new(self.program.clone(), Rounds::Linear)?;
         self.model.transformed(&plan).map(drop)
     }
 
     /// What the jobs of `plan` take, with this OT extension.
     fn memory(&self, plan: &Plan, extension: Extension) -> Memory {
-        plan.server_memory_by(extension, &self.workspaces, rayon::current_num_threads())
+        match plan {
+            Plan::Sharing(plan) => plan.server_memory_by(extension, &self.workspaces, rayon::current_num_threads()),
+            Plan::Authenticated(plan) => plan.memory(),
+        }
     }
 
     /// The program.
@@ -269,7 +279,7 @@ impl Session<'_> {
         let extension = Extension::from_name(extension).ok_or_else(|| {
             Refusal::new(AbortReason::BadRequest, format!("this server has no OT extension {extension:?}"))
         })?;
-        let dealer = if plan.is_dealt() { Some(self.dealer()?) } else { None };
+        let dealer = if plan.by_ref().options().is_dealt() { Some(self.dealer()?) } else { None };
         let mut draft = self.draft(&plan)?;
         let _memory = self.memory(served.memory(&plan, extension).offline)?;
         let mut nonce = [0; 16];
@@ -277,13 +287,26 @@ impl Session<'_> {
         messages::send(self.channel, &Accepted { nonce })?;
 
         let id = messages::material_id(client_nonce, &nonce);
-        let (material, report) = match dealer {
-            None => sharing::prepare_server(self.channel, &plan, extension, &served.model, observer)?,
-            Some(connect) => {
-                let (mut dealer, mask) = (connect()?, self.weight_mask(program)?);
-                dealer::ask_as_server(&mut dealer, &plan, &id, self.peer(), &served.public)?;
-                sharing::prepare_server_dealt(&mut dealer, &plan, &mask, &mut draft, observer)?
+        let spoiled = self.server.store.spoiled_setups(program, &self.peer()).map_err(Error::from)?;
+        let mut dealer = dealer.map(|connect| connect()).transpose()?;
+        if let Some(dealer) = &mut dealer {
+            dealer::ask_as_server(dealer, plan.by_ref(), &id, self.peer(), spoiled, &served.public)?;
+        }
+        let (head, report) = match (&*plan, dealer) {
+            (Plan::Sharing(plan), None) => {
+                let (material, report) =
+                    sharing::prepare_server(self.channel, plan, extension, &served.model, observer)?;
+                (material.head(plan), report)
             }
+            (Plan::Sharing(plan), Some(mut dealer)) => {
+                let mask = self.weight_mask(program)?;
+                let (material, report) = sharing::prepare_server_dealt(&mut dealer, plan, &mask, &mut draft, observer)?;
+                (material.head(plan), report)
+            }
+            (Plan::Authenticated(plan), Some(mut dealer)) => {
+                self.prepare_authenticated(&served, &mut dealer, plan, &mut draft, observer)?
+            }
+            (Plan::Authenticated(_), None) => unreachable!("there is a dealer"),
         };
         let metadata = Metadata {
             id: id.clone(),
@@ -291,12 +314,56 @@ impl Session<'_> {
             suite: suite.to_owned(),
             role: "server".into(),
             peer: self.peer(),
-            model: plan.program().model().to_owned(),
+            model: served.program().model().to_owned(),
         };
-        draft.finish(&metadata, &material.head(&plan)).map_err(Error::from)?;
+        draft.finish(&metadata, &head).map_err(Error::from)?;
         self.channel.send(&[1])?;
         self.channel.flush()?;
-        Ok(Event::Prepared { model: plan.program().model().to_owned(), material: id, report })
+        Ok(Event::Prepared { model: served.program().model().to_owned(), material: id, report })
+    }
+
+    /// A deal of authenticated material, and the weights behind their masks if the client does not have them.
+    fn prepare_authenticated(
+        &mut self,
+        served: &Served,
+        dealer: &mut Channel,
+        plan: &authenticated::Plan,
+        draft: &mut Draft,
+        observer: &mut dyn Observer,
+    ) -> Result<(Vec<u8>, Report), Error> {
+        let store = &self.server.store;
+        let (half, recorder) = authenticated::begin(dealer, plan, Some(store))?;
+        let HasSetup { known } = messages::receive(self.channel)?;
+        let kept = super::client::open(store, &half.setup)?;
+        let opened = match known {
+            true => authenticated::open_weights(kept, plan, Some(served.model.weights()))?,
+            false => authenticated::hide_weights(self.channel, plan, served.model.weights(), kept)?,
+        };
+        let links = [dealer, &mut *self.channel];
+        let report = authenticated::prepare(links, plan, (&half, recorder), &opened, draft, observer)?;
+        Ok((half.head(), report))
+    }
+
+    /// An inference on authenticated values. If a check fails, the setup is given up.
+    fn infer_authenticated(
+        &mut self,
+        served: &Served,
+        plan: &authenticated::Plan,
+        id: &MaterialId,
+        observer: &mut dyn Observer,
+    ) -> Result<Report, Error> {
+        let store = &self.server.store;
+        let mut stored = store.claim(id)?;
+        let (name, seed) = Material::read_head(&mut stored, plan, Role::Server)?;
+        let opened =
+            authenticated::open_weights(super::client::open(store, &name)?, plan, Some(served.model.weights()))?;
+        let material = Material::new(stored, plan, seed, &opened.setup, id.clone())?;
+        messages::send(self.channel, &Granted {})?;
+        let result = authenticated::infer_server(self.channel, plan, &opened.weights, material, observer);
+        if result.as_ref().is_err_and(Error::spoils_setup) {
+            store.spoil_setup(&plan.program().hash().to_string(), &self.peer(), &name)?;
+        }
+        result
     }
 
     /// Tells the client which mask hides the weights and, if it does not know that one, sends them hidden.
@@ -307,7 +374,7 @@ impl Session<'_> {
         let name = mask.name(program);
         messages::send(self.channel, &Hidden { mask: name.clone() })?;
         if known.as_deref() != Some(name.as_str()) {
-            let plan = Plan::new(served.program.clone(), Rounds::Linear)?;
+            let plan = sharing::Plan::new(served.program.clone(), Rounds::Linear)?;
             hidden::send(self.channel, &plan, mask.hide(&plan, served.model.weights()))?;
         }
         Ok(())
@@ -356,12 +423,16 @@ impl Session<'_> {
         let plan = served
             .plan(&metadata.suite)?
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
-        let _memory = self.memory(served.memory(&plan, plan.extension()).online)?;
-        let material = self.server.store.claim(&id)?;
-        let material = ServerMaterial::read(material, &plan)?;
-        messages::send(self.channel, &Granted {})?;
-        let report = sharing::infer_server(self.channel, &plan, &served.model, material, observer)?;
-        Ok(Event::Inferred { model: plan.program().model().to_owned(), material: id, report })
+        let _memory = self.memory(served.memory(&plan, plan.by_ref().extension()).online)?;
+        let report = match &*plan {
+            Plan::Sharing(plan) => {
+                let material = ServerMaterial::read(self.server.store.claim(&id)?, plan)?;
+                messages::send(self.channel, &Granted {})?;
+                sharing::infer_server(self.channel, plan, &served.model, material, observer)?
+            }
+            Plan::Authenticated(plan) => self.infer_authenticated(&served, plan, &id, observer)?,
+        };
+        Ok(Event::Inferred { model: served.program().model().to_owned(), material: id, report })
     }
 
     fn served(&self, hash: &str) -> Result<Arc<Served>, Refusal> {

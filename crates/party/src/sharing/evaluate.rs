@@ -3,7 +3,7 @@
 use privet_program::{Operation, Operator, Program, Value, Weights};
 use privet_ring::{Modulus, layout, linear};
 
-use super::layers::window_groups;
+use crate::layers::window_groups;
 
 /// A linear operation on the opened input, in the clear: `W (x - r) + bias`; the server adds its share of `W r`.
 pub(super) fn linear(program: &Program, operation: &Operation, opened: &[u64], weights: &Weights) -> Vec<u64> {

@@ -68,14 +68,6 @@ impl Plan {
         self.options().is_dealt()
     }
 
-    /// Room that a piece takes in the stores of client and server, in bytes: the material, and at most a kilobyte of
-    /// header and metadata besides the model's name.
-    pub fn piece_bytes(&self) -> (u64, u64) {
-        // A character takes up to 6 bytes in JSON.
-        let (forecast, rest) = (self.forecast(), 1024 + 6 * self.program().model().len() as u64);
-        (forecast.material_bytes_client + rest, forecast.material_bytes_server + rest)
-    }
-
     /// What one preparation and one inference will take.
     pub fn forecast(&self) -> Forecast {
         let linear: Vec<LinearForecast> = self

@@ -8,11 +8,11 @@ use privet_program::{Operation, Operator};
 use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
 
-use super::layers::pooling_stages;
 use super::nonlinear::{Party, Supply, fss_role};
 use super::{ClientMaterial, Model, Plan, ServerMaterial, Step, evaluate, keys};
+use crate::layers::pooling_stages;
 use crate::report::Recorder;
-use crate::{Error, Observer, Phase, Report};
+use crate::{Error, Observer, Phase, Report, check_inputs};
 
 /// Where a party's shares of `W r` and its knowledge differ.
 enum Side<'a> {
@@ -32,7 +32,7 @@ pub fn infer_client(
     inputs: &[Vec<i64>],
     observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
-    check_inputs(plan, inputs)?;
+    check_inputs(plan.program(), inputs)?;
     let ring = Modulus::new(plan.program().ring_bits());
     let shares = inputs.iter().map(|x| x.iter().map(|&x| ring.reduce(x as u64)).collect()).collect();
     let ClientMaterial { masks, shares: products, correlated } = material;
@@ -41,22 +41,6 @@ pub fn infer_client(
     let (outputs, report) = run(channel, plan, Role::Client, side, &mut supply, shares, observer)?;
     let signed = |(ring, values): (Modulus, Vec<u64>)| values.into_iter().map(|value| ring.signed(value)).collect();
     Ok((outputs.into_iter().map(signed).collect(), report))
-}
-
-/// # Errors
-/// [`Error::Misuse`] if `inputs` do not fit the program.
-pub(crate) fn check_inputs(plan: &Plan, inputs: &[Vec<i64>]) -> Result<(), Error> {
-    let program = plan.program();
-    if inputs.len() != program.inputs().len() {
-        return Err(Error::Misuse(format!("{} inputs for a program of {}", inputs.len(), program.inputs().len())));
-    }
-    for (input, x) in program.inputs().iter().zip(inputs) {
-        let expected = program.value(input.value).len();
-        if x.len() != expected {
-            return Err(Error::Misuse(format!("input {} has {} elements, not {expected}", input.name, x.len())));
-        }
-    }
-    Ok(())
 }
 
 /// The server's side: learns nothing. The material is consumed.

@@ -9,9 +9,9 @@ use privet_prg::{Prg, Seed};
 use privet_program::{Operation, Operator, Program};
 use privet_ring::tournament::matches;
 
-use super::layers::pooling_stages;
 use crate::Error;
 use crate::bodies::Body;
+use crate::layers::pooling_stages;
 
 /// What a channel adds to a message.
 const FRAME_BYTES: usize = 5;

@@ -6,7 +6,7 @@
 
 use privet_linear::{Keep, Workspace};
 use privet_ot::{Extension, Role};
-use privet_program::Operator;
+use privet_program::{Operator, Program};
 
 use super::forecast::stored_bytes;
 use super::{Plan, Step};
@@ -119,16 +119,7 @@ impl Plan {
         }
         match fits(&workspaces) {
             true => Ok(workspaces),
-            false => Err(too_little(self, limit, self.server_memory(&workspaces, threads).peak())),
-        }
-    }
-
-    /// # Errors
-    /// [`Error::Misuse`] if the client takes more than `limit` bytes, with the figure.
-    pub fn check_client_memory(&self, limit: u64, threads: usize) -> Result<(), Error> {
-        match self.client_memory(threads).peak() {
-            peak if peak <= limit => Ok(()),
-            peak => Err(too_little(self, limit, peak)),
+            false => Err(too_little(self.program(), limit, self.server_memory(&workspaces, threads).peak())),
         }
     }
 
@@ -218,12 +209,12 @@ fn slack(bytes: u64) -> u64 {
     bytes + (bytes / SLACK.0).max(SLACK.1)
 }
 
-fn too_little(plan: &Plan, limit: u64, needed: u64) -> Error {
+pub(crate) fn too_little(program: &Program, limit: u64, needed: u64) -> Error {
     let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
     Error::Misuse(format!(
         "{} needs {} MB beside the process itself, the limit leaves {} MB: raise the limit, or take a smaller model or \
          input",
-        plan.program().model(),
+        program.model(),
         megabytes(needed),
         megabytes(limit)
     ))

@@ -13,10 +13,10 @@ use privet_linear::Layer;
 use privet_program::{Operation, Operator, Program};
 
 use super::keys::{self, Batch};
-use super::layers::{linear_layer, pooling_stages};
-use super::turns::Turns;
 use super::{Options, Suite};
 use crate::Error;
+use crate::layers::{computes_in_ring, linear_layer, needs_ring, pooling_stages};
+use crate::turns::Turns;
 
 /// One step of the online phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +216,7 @@ impl<'a> Planner<'a> {
             Operator::Truncate { bits } => width - bits,
             Operator::Argmax { .. } => self.program.ring_bits(),
             // The key of a ReLU brings its value to the wide ring for a few bits more.
-            Operator::Relu if self.options.suite == Suite::Fss && self.needs_ring(operation.output) => {
+            Operator::Relu if self.options.suite == Suite::Fss && needs_ring(self.program, operation.output) => {
                 self.program.ring_bits()
             }
             _ => width,
@@ -244,15 +244,6 @@ impl<'a> Planner<'a> {
     fn step(&mut self, step: Step, keys: Vec<Batch>) {
         self.steps.push(step);
         self.keys.push(keys);
-    }
-
-    /// Whether a step that reads `value`, perhaps rearranged, needs it in the wide ring.
-    fn needs_ring(&self, value: usize) -> bool {
-        let mut readers = self.program.operations().iter().filter(|operation| operation.inputs.contains(&value));
-        readers.any(|reader| match reader.operator {
-            Operator::Relu | Operator::MaxPool2d { .. } | Operator::Argmax { .. } => false,
-            ref operator => computes_in_ring(operator) || self.needs_ring(reader.output),
-        })
     }
 
     /// Extends the inputs of `operation` where it needs the wide ring, or all of one width.
@@ -302,20 +293,6 @@ impl<'a> Planner<'a> {
         self.turns.client_sends();
         mask
     }
-}
-
-/// Whether an operation's inputs must be in the wide ring. For a truncation, because a second drop of bits would leave too
-/// little room for comparisons.
-fn computes_in_ring(operator: &Operator) -> bool {
-    matches!(
-        operator,
-        Operator::Conv2d { .. }
-            | Operator::Dense { .. }
-            | Operator::Scale { .. }
-            | Operator::ShiftLeft { .. }
-            | Operator::AvgPool2d { .. }
-            | Operator::Truncate { .. }
-    )
 }
 
 /// What an operation on a value of `width` bits takes with Boolean sharing.

@@ -1,5 +1,6 @@
 //! Whole programs between two parties in one process: results, costs, privacy, and what bad peers can do.
 
+mod authenticated;
 mod costs;
 mod dealt;
 mod hostile_programs;

@@ -32,7 +32,12 @@ pub struct Case {
 impl Case {
     /// Panics unless `outputs` are right for these options.
     pub fn check(&self, outputs: &[Vec<i64>], options: Options) {
-        let bounds = match options.truncation {
+        self.check_with(outputs, options.truncation);
+    }
+
+    /// The same for any suite with these truncations.
+    pub fn check_with(&self, outputs: &[Vec<i64>], truncation: Truncation) {
+        let bounds = match truncation {
             Truncation::OneBit => &self.bounds,
             Truncation::Exact => &self.exact_bounds,
         };
@@ -162,7 +167,7 @@ pub fn dealer() -> (Connect, Receiver<Dealing>) {
 /// [`dealer`] with limits of its own.
 pub fn dealer_with(most: u64, patience: Duration) -> (Connect, Receiver<Dealing>) {
     let (send, receive) = channel();
-    (to_dealer(&Arc::new(Dealer::new(most, patience)), &send), receive)
+    (to_dealer(&Arc::new(Dealer::new(most, patience).expect("entropy")), &send), receive)
 }
 
 /// What happened at the server in one session.

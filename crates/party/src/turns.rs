@@ -18,18 +18,18 @@ impl Side {
 }
 
 /// Both parties. A session starts an inference with the server's consent, so the server has sent last.
-pub(super) struct Turns {
+pub(crate) struct Turns {
     client: Side,
     server: Side,
 }
 
 impl Turns {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { client: Side { rounds: 0, turned: false }, server: Side { rounds: 0, turned: true } }
     }
 
     /// Both send, then both receive, `count` times.
-    pub(super) fn exchange(&mut self, count: u64) {
+    pub(crate) fn exchange(&mut self, count: u64) {
         for side in [&mut self.client, &mut self.server] {
             side.rounds += count;
             side.turned &= count == 0;
@@ -37,19 +37,19 @@ impl Turns {
     }
 
     /// A message from the client.
-    pub(super) fn client_sends(&mut self) {
+    pub(crate) fn client_sends(&mut self) {
         self.client.turned = true;
         self.server.receives();
     }
 
     /// A message from the server.
-    pub(super) fn server_sends(&mut self) {
+    pub(crate) fn server_sends(&mut self) {
         self.server.turned = true;
         self.client.receives();
     }
 
     /// Rounds of the party that counts more.
-    pub(super) fn rounds(&self) -> u64 {
+    pub(crate) fn rounds(&self) -> u64 {
         self.client.rounds.max(self.server.rounds)
     }
 }

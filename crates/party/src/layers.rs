@@ -1,11 +1,12 @@
-//! Shapes of a program's linear layers and poolings, as kernels and packings take them.
+//! Shapes of a program's linear layers and poolings as kernels and packings take them, and which values must be in which
+//! ring.
 
 use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use privet_program::{Operation, Operator, Program, Window};
 use privet_ring::window::{Groups, Windows};
 
 /// The weights' name and the shape of a linear operation; `None` for any other.
-pub(super) fn linear_layer<'a>(program: &Program, operation: &'a Operation) -> Option<(&'a str, Layer)> {
+pub(crate) fn linear_layer<'a>(program: &Program, operation: &'a Operation) -> Option<(&'a str, Layer)> {
     let shape = &program.value(operation.inputs[0]).shape;
     match &operation.operator {
         Operator::Conv2d { weight, weight_shape, stride, padding, dilation, groups, .. } => {
@@ -48,14 +49,14 @@ fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows
 }
 
 /// Indices into a pooling's input that each of its outputs reads.
-pub(super) fn window_groups(program: &Program, operation: &Operation, window: &Window) -> Groups {
+pub(crate) fn window_groups(program: &Program, operation: &Operation, window: &Window) -> Groups {
     let input = &program.value(operation.inputs[0]).shape;
     Groups::on_planes(windows(program, operation, window).elements(), input[0] * input[1], input[2] * input[3])
 }
 
 /// How a max pooling is computed: indices into its input, and into what each stage leaves to the next
 /// ([`Windows::maxima`]).
-pub(super) fn pooling_stages(program: &Program, operation: &Operation, window: &Window) -> Vec<Groups> {
+pub(crate) fn pooling_stages(program: &Program, operation: &Operation, window: &Window) -> Vec<Groups> {
     let input = &program.value(operation.inputs[0]).shape;
     let mut plane = input[2] * input[3];
     let on_planes = |groups: Vec<Vec<usize>>| {
@@ -63,4 +64,27 @@ pub(super) fn pooling_stages(program: &Program, operation: &Operation, window: &
         Groups::on_planes(groups, input[0] * input[1], std::mem::replace(&mut plane, left))
     };
     windows(program, operation, window).maxima().into_iter().map(on_planes).collect()
+}
+
+/// Whether an operation's inputs must be in the wide ring. For a truncation, because a second drop of bits would leave too
+/// little room for comparisons.
+pub(crate) fn computes_in_ring(operator: &Operator) -> bool {
+    matches!(
+        operator,
+        Operator::Conv2d { .. }
+            | Operator::Dense { .. }
+            | Operator::Scale { .. }
+            | Operator::ShiftLeft { .. }
+            | Operator::AvgPool2d { .. }
+            | Operator::Truncate { .. }
+    )
+}
+
+/// Whether a step that reads `value`, perhaps rearranged, needs it in the wide ring.
+pub(crate) fn needs_ring(program: &Program, value: usize) -> bool {
+    let mut readers = program.operations().iter().filter(|operation| operation.inputs.contains(&value));
+    readers.any(|reader| match reader.operator {
+        Operator::Relu | Operator::MaxPool2d { .. } | Operator::Argmax { .. } => false,
+        ref operator => computes_in_ring(operator) || needs_ring(program, reader.output),
+    })
 }
