@@ -11,6 +11,7 @@ mod modulus;
 pub mod planes;
 pub mod select;
 pub mod tournament;
+pub mod wide;
 pub mod window;
 
 pub use bits::{Bits, WrongLength};

@@ -103,7 +103,7 @@ impl Conv2d {
     }
 
     /// Output positions along `axis` at which kernel element `k` lies on the image.
-    fn valid(&self, axis: usize, k: usize) -> std::ops::Range<usize> {
+    pub(crate) fn valid(&self, axis: usize, k: usize) -> std::ops::Range<usize> {
         let (offset, stride) = (k * self.dilation[axis], self.stride[axis]);
         let start = self.origin[axis].saturating_sub(offset).div_ceil(stride);
         let end = (self.image[axis] + self.origin[axis]).saturating_sub(offset).div_ceil(stride);

@@ -1,0 +1,148 @@
+//! Comparisons whose result is an authenticated bit: words that turn two roots into shares of `[point <= x] delta`.
+//!
+//! The tree is that of [`privet_fss::dcf`], a level for each bit, with values in the group of 64-bit strings under exclusive
+//! or: a node `s` has the value `G(s) ^ (s & 1) V`, with `G(s) = H(s ^ 2)` cut to 64 bits and the level's value word `V`. The
+//! two values of the node on the path differ by `delta`; off the path nodes are equal, and so are values. A party adds up
+//! the values of the left siblings along the path to `x`, and that of its end.
+//!
+//! A key takes 24 bytes for each bit of the domain, the same for both parties. Keys lie in groups of 32: the tree words of a
+//! level, then its value words, level by level. A domain of no bits has no key: the result is 1.
+
+use privet_prg::Block;
+use privet_prg::paths::{self, GROUP};
+use rayon::prelude::*;
+
+/// Bytes of one level of a key: a word of the tree and one of values.
+const LEVEL: usize = 24;
+
+/// Groups that a thread takes at once.
+const GROUPS_PER_JOB: usize = 8;
+
+/// Bytes of one key over `bits` bits.
+pub const fn key_bytes(bits: u32) -> usize {
+    LEVEL * bits as usize
+}
+
+/// Makes keys. `roots`: the client's and the server's, of which the lowest bits differ, `[n]` each; `points`: below `2^bits`.
+///
+/// # Panics
+/// If the lengths differ.
+pub(crate) fn plant(bits: u32, roots: [&[Block]; 2], points: &[u64], delta: u64) -> Vec<u8> {
+    assert!(roots.iter().all(|roots| roots.len() == points.len()), "a root of each party for each point");
+    let mut keys = vec![0; points.len() * key_bytes(bits)];
+    let groups = keys.par_chunks_mut((GROUP * key_bytes(bits)).max(1)).zip(points.par_chunks(GROUP));
+    groups.enumerate().for_each(|(group, (keys, points))| {
+        let here = group * GROUP..group * GROUP + points.len();
+        plant_group(bits, [&roots[0][here.clone()], &roots[1][here]], points, delta, keys);
+    });
+    keys
+}
+
+fn plant_group(bits: u32, roots: [&[Block]; 2], points: &[u64], delta: u64, keys: &mut [u8]) {
+    let count = points.len();
+    let (mut nodes, mut differences, mut turns) = ([0; GROUP], [0; GROUP], [0; GROUP]);
+    let (nodes, differences, turns) = (&mut nodes[..count], &mut differences[..count], &mut turns[..count]);
+    nodes.copy_from_slice(roots[0]);
+    differences.iter_mut().zip(roots[0].iter().zip(roots[1])).for_each(|(d, (client, server))| *d = client ^ server);
+    for (level, keys) in (0..bits).rev().zip(keys.chunks_exact_mut(count * LEVEL)) {
+        let (words, values) = keys.split_at_mut(16 * count);
+        turns.iter_mut().zip(points).for_each(|(turn, point)| *turn = point >> level);
+        paths::plant(nodes, differences, turns, 1, words.as_chunks_mut().0);
+        let mut hashes = [[0; GROUP]; 2];
+        for i in 0..count {
+            hashes[0][i] = nodes[i] ^ 2;
+            hashes[1][i] = nodes[i] ^ differences[i] ^ 2;
+        }
+        paths::hash(hashes.as_flattened_mut());
+        for (i, value) in values.as_chunks_mut().0.iter_mut().enumerate() {
+            *value = ((hashes[0][i] ^ hashes[1][i]) as u64 ^ delta).to_le_bytes();
+        }
+    }
+}
+
+/// This party's words of the bits `[point <= x]`, for each key.
+///
+/// `roots`: this party's, `[n]`; `x`: public, below `2^bits`, `[n]`; `delta`: its share of the key.
+///
+/// # Panics
+/// If the lengths do not fit.
+pub(crate) fn at_most(bits: u32, roots: &[Block], x: &[u64], keys: &[u8], delta: u64) -> Vec<u64> {
+    assert_eq!(x.len(), roots.len(), "an input for each key");
+    assert_eq!(keys.len(), roots.len() * key_bytes(bits), "the bytes of each key");
+    if bits == 0 {
+        return vec![delta; roots.len()];
+    }
+    let mut out = vec![0; roots.len()];
+    let groups = roots.par_chunks(GROUP).zip(x.par_chunks(GROUP)).zip(keys.par_chunks(GROUP * key_bytes(bits)));
+    let groups = groups.zip(out.par_chunks_mut(GROUP)).with_min_len(GROUPS_PER_JOB);
+    groups.for_each(|(((roots, x), keys), out)| read_group(bits, roots, x, keys, out));
+    out
+}
+
+fn read_group(bits: u32, roots: &[Block], x: &[u64], keys: &[u8], out: &mut [u64]) {
+    let count = roots.len();
+    let (mut nodes, mut left, mut turns) = ([0; GROUP], [0; GROUP], [0; GROUP]);
+    nodes[..count].copy_from_slice(roots);
+    let mut values = &keys[..0];
+    for (level, keys) in (0..bits).rev().zip(keys.chunks_exact(count * LEVEL)) {
+        let words;
+        (words, values) = keys.split_at(16 * count);
+        turns.iter_mut().zip(x).for_each(|(turn, x)| *turn = x >> level & 1);
+        left[..count].fill(0);
+        paths::walk(&mut nodes[..count], &turns[..count], 1, words.as_chunks().0, &mut left[..count]);
+        add_values(&mut left, &turns, values, out);
+    }
+    add_values(&mut nodes, &[1; GROUP], values, out);
+}
+
+/// Adds the values of those `nodes` whose `turns` are 1. The nodes are used up.
+fn add_values(nodes: &mut [Block; GROUP], turns: &[u64; GROUP], values: &[u8], out: &mut [u64]) {
+    let marks = nodes.map(|node| (node as u64 & 1).wrapping_neg());
+    nodes.iter_mut().for_each(|node| *node ^= 2);
+    paths::hash(nodes);
+    for (i, (out, value)) in out.iter_mut().zip(values.as_chunks().0).enumerate() {
+        *out ^= (nodes[i] as u64 ^ u64::from_le_bytes(*value) & marks[i]) & turns[i].wrapping_neg();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use privet_fss::Role;
+    use privet_prg::Seed;
+
+    use super::*;
+    use crate::streams::Streams;
+
+    /// The exclusive or of both parties' words, for keys of `points` read at `x`.
+    fn compare(bits: u32, points: &[u64], x: &[u64], delta: u64) -> Vec<u64> {
+        let roots = [(Role::Client, 1), (Role::Server, 2)]
+            .map(|(role, seed)| Streams::new(role, &Seed::from_block(seed)).roots(points.len()));
+        let keys = plant(bits, [&roots[0], &roots[1]], points, delta);
+        let shares = [5, 5 ^ delta];
+        let [client, server] = [0, 1].map(|i| at_most(bits, &roots[i], x, &keys, shares[i]));
+        client.iter().zip(server).map(|(a, b)| a ^ b).collect()
+    }
+
+    #[test]
+    fn every_pair_of_small_domains() {
+        for bits in 0..7 {
+            let (points, x): (Vec<u64>, Vec<u64>) =
+                (0..1 << bits).flat_map(|point| (0..1 << bits).map(move |x| (point, x))).unzip();
+            let expected: Vec<u64> = points.iter().zip(&x).map(|(point, x)| if point <= x { 0xf00d } else { 0 }).collect();
+            assert_eq!(compare(bits, &points, &x, 0xf00d), expected, "{bits} bits");
+        }
+    }
+
+    #[test]
+    fn edges_of_wide_domains() {
+        for bits in [24, 36, 63, 64] {
+            let top = u64::MAX >> (64 - bits);
+            let (points, x): (Vec<u64>, Vec<u64>) = [0, 1, top / 2, top / 2 + 1, top - 1, top]
+                .iter()
+                .flat_map(|a| [0, 1, top / 2, top / 2 + 1, top - 1, top].map(|b| (*a, b)))
+                .unzip();
+            let expected: Vec<u64> = points.iter().zip(&x).map(|(point, x)| if point <= x { 99 } else { 0 }).collect();
+            assert_eq!(compare(bits, &points, &x, 99), expected, "{bits} bits");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Linear layers: the server's hidden weights times a masked value. No message.
+//!
+//! With `W' = V + A` authenticated ([`crate::setup`]) and `x^ = x + r` public,
+//!
+//! ```text
+//! W' (x^ - r) = W' x^ - V r - A r
+//! ```
+//!
+//! The first term is linear in `W'`: the server multiplies in the clear, and each party multiplies its shares of the codes. The
+//! second is linear in `r`, and needs no input. The third is what the dealer shares, who knows `A` and `r`: one secret for
+//! each output. It learns neither `W` nor `x`.
+//!
+//! Products are modulo 2^128, so that codes stay codes. Offline two products of 64 by 128 bits, online one and at the server
+//! another.
+
+use privet_fss::{KeyBytes, Role};
+use privet_ring::linear::Conv2d;
+use privet_ring::wide::{self, Factor};
+use zeroize::Zeroizing;
+
+use crate::dealer::{Dealer, SECRET_BYTES};
+use crate::{Error, Masked, Party, Values, Weights};
+
+/// The shape of a linear layer.
+#[derive(Clone, Copy, Debug)]
+pub enum Layer {
+    /// A convolution of `batch` images.
+    Conv2d {
+        /// Its shape.
+        shape: Conv2d,
+        /// Images.
+        batch: usize,
+    },
+    /// `x` of shape `[rows, inner]` times weights of shape `[inner, columns]`.
+    MatMul {
+        /// Rows of `x`.
+        rows: usize,
+        /// Columns of `x`.
+        inner: usize,
+        /// Columns of the weights.
+        columns: usize,
+    },
+    /// A weight for each element.
+    Diagonal {
+        /// Number of elements.
+        len: usize,
+    },
+}
+
+impl Layer {
+    /// Number of weights.
+    pub fn weights(&self) -> usize {
+        match self {
+            Self::Conv2d { shape, .. } => shape.weights(),
+            Self::MatMul { inner, columns, .. } => inner * columns,
+            Self::Diagonal { len } => *len,
+        }
+    }
+
+    /// Elements of the output.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Self::Conv2d { shape, batch } => shape.outputs(*batch),
+            Self::MatMul { rows, columns, .. } => rows * columns,
+            Self::Diagonal { len } => *len,
+        }
+    }
+
+    /// Bytes of the key of a run. The setup takes [`crate::dealer::MASK_BYTES`] for each weight besides.
+    pub fn key_bytes(&self) -> KeyBytes {
+        KeyBytes { words: 0, corrections: self.outputs() * SECRET_BYTES }
+    }
+
+    /// The layer on `x`, modulo 2^128.
+    fn apply<X: Factor, W: Factor>(&self, x: &[X], weights: &[W]) -> Vec<u128> {
+        match *self {
+            Self::Conv2d { shape, batch } => shape.apply_wide(x, weights, batch),
+            Self::MatMul { rows, inner, columns } => wide::matmul(x, weights, rows, inner, columns),
+            Self::Diagonal { .. } => {
+                let product = |(x, w): (&X, &W)| Into::<u128>::into(*x).wrapping_mul((*w).into());
+                x.iter().zip(weights).map(product).collect()
+            }
+        }
+    }
+
+    /// Deals for an input behind `masks`; `hidden`: `A`, from [`crate::Hiding::next`].
+    ///
+    /// # Errors
+    /// If a body cannot be written.
+    ///
+    /// # Panics
+    /// If the lengths do not fit the shape.
+    pub fn deal(&self, dealer: &mut Dealer<'_>, hidden: &[u64], masks: &[u128]) -> Result<(), Error> {
+        let mut products = Zeroizing::new(self.apply(masks, hidden));
+        products.iter_mut().for_each(|product| *product = product.wrapping_neg());
+        Ok(dealer.secrets(&products)?)
+    }
+
+    /// What can be done before there is an input: `-W' r`.
+    ///
+    /// # Errors
+    /// If the key fails.
+    ///
+    /// # Panics
+    /// If the lengths do not fit the shape.
+    pub fn prepare(&self, party: &mut Party<'_>, weights: &Weights, mask: &Values) -> Result<Values, Error> {
+        let products = party.secrets(self.outputs())?;
+        let [shares, codes] = mask.parts.each_ref().map(|part| self.apply(part, &weights.public));
+        Ok(products.sub(&Values::from_parts(shares, codes)))
+    }
+
+    /// `W x`, from what was prepared for the mask of `x` and from the opened `x^`.
+    ///
+    /// # Panics
+    /// If the lengths do not fit the shape.
+    pub fn finish(&self, prepared: &Values, weights: &Weights, opened: &[u64]) -> Values {
+        let shares = match weights.role() {
+            Role::Client => vec![0; self.outputs()],
+            Role::Server => self.apply(opened, &weights.whole),
+        };
+        prepared.add(&Values::from_parts(shares, self.apply(opened, &weights.codes)))
+    }
+
+    /// `W x`, valid in the ring of `x` if the weights are of the same ring.
+    ///
+    /// # Errors
+    /// If the key fails.
+    ///
+    /// # Panics
+    /// If the lengths do not fit the shape.
+    pub fn evaluate(&self, party: &mut Party<'_>, weights: &Weights, x: &Masked) -> Result<Values, Error> {
+        let prepared = self.prepare(party, weights, x.mask())?;
+        Ok(self.finish(&prepared, weights, x.opened()))
+    }
+}

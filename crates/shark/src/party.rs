@@ -1,0 +1,208 @@
+//! A party to a run: its half of the material, its link, and the transcript of what was opened.
+
+use privet_channel::Channel;
+use privet_fss::{Role, Source};
+use privet_prg::Seed;
+use privet_ring::{Bits, Modulus};
+
+use crate::dealer::{CHUNK, FLIP_BYTES, MASK_BYTES};
+use crate::streams::Streams;
+use crate::transcript::Transcript;
+use crate::{Error, Key, Masked, PeerMisbehaved, TaggedBits, Values, check, compare};
+
+/// One party's side of a run, from its first step to [`Party::reveal`].
+pub struct Party<'a> {
+    key: Key,
+    channel: &'a mut Channel,
+    streams: Streams,
+    body: &'a mut dyn Source,
+    session: Vec<u8>,
+    transcript: Transcript,
+    /// Whether a step has failed.
+    failed: bool,
+}
+
+impl<'a> Party<'a> {
+    /// `key`: of the setup with this peer. `seed`, `body`: this party's half of fresh material. `session`: a name that is
+    /// the same at both parties and never used again, such as that of the material.
+    pub fn new(
+        key: &Key,
+        channel: &'a mut Channel,
+        seed: &Seed,
+        body: &'a mut dyn Source,
+        session: &[u8],
+    ) -> Self {
+        let streams = Streams::new(key.role(), seed);
+        let transcript = Transcript::new(session);
+        Self { key: key.clone(), channel, streams, body, session: session.to_vec(), transcript, failed: false }
+    }
+
+    /// Client or server.
+    pub fn role(&self) -> Role {
+        self.key.role()
+    }
+
+    /// This party's keys.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Has the next check compare `statement` as well: what both parties must agree on, such as the hash of the program.
+    pub fn state(&mut self, statement: &[u8]) {
+        self.transcript.state(b"statement", statement);
+    }
+
+    /// The next masks that neither party knows.
+    ///
+    /// # Errors
+    /// What the body fails with; so for all functions that read it.
+    pub fn masks(&mut self, count: usize) -> Result<Values, Error> {
+        let shares = self.streams.shares(count);
+        self.with_codes(shares)
+    }
+
+    /// The next masks that the client knows: its shares are the masks.
+    pub(crate) fn input_masks(&mut self, count: usize) -> Result<Values, Error> {
+        let shares = match self.role() {
+            Role::Client => self.streams.shares(count),
+            Role::Server => vec![0; count],
+        };
+        self.with_codes(shares)
+    }
+
+    /// The next masks of which the client knows the bits of `ring`: they are those of its shares.
+    pub(crate) fn output_masks(&mut self, ring: Modulus, count: usize) -> Result<Values, Error> {
+        let mut shares = self.streams.shares(count);
+        if self.role() == Role::Server {
+            shares.iter_mut().for_each(|share| *share <<= ring.bits());
+        }
+        self.with_codes(shares)
+    }
+
+    /// The next secrets of the dealer's choice.
+    pub fn secrets(&mut self, count: usize) -> Result<Values, Error> {
+        let shares = match self.role() {
+            Role::Client => self.streams.shares(count),
+            Role::Server => self.pull(count)?,
+        };
+        self.with_codes(shares)
+    }
+
+    /// The next random bits that neither party knows.
+    pub fn flips(&mut self, count: usize) -> Result<TaggedBits, Error> {
+        let words = match self.role() {
+            Role::Client => self.streams.flips(count),
+            Role::Server => {
+                let (words, _) = self.body.pull(count * FLIP_BYTES)?.as_chunks();
+                words.iter().map(|word| u64::from_le_bytes(*word)).collect()
+            }
+        };
+        Ok(TaggedBits::from_words(words))
+    }
+
+    /// The bits `[point <= x]` over `bits` bits, with the next points that the dealer chose.
+    pub fn compare(&mut self, bits: u32, x: &[u64]) -> Result<TaggedBits, Error> {
+        let mut words = Vec::with_capacity(x.len());
+        for x in x.chunks(CHUNK) {
+            let roots = self.streams.roots(x.len());
+            let keys = self.body.pull(x.len() * compare::key_bytes(bits))?;
+            words.extend(compare::at_most(bits, &roots, x, keys, self.key.bits()));
+        }
+        Ok(TaggedBits::from_words(words))
+    }
+
+    /// Opens `x` behind fresh masks, for use in `ring`. One round, 16 bytes for each value.
+    ///
+    /// # Errors
+    /// If the link or the key fails.
+    pub fn mask(&mut self, x: &Values, ring: Modulus) -> Result<Masked, Error> {
+        let mask = self.masks(x.len())?;
+        let opened = self.open(&x.add(&mask))?;
+        Ok(Masked::new(ring, &opened, mask))
+    }
+
+    /// Opens values that nothing has to hide: those behind a mask. One round, 16 bytes for each.
+    ///
+    /// # Errors
+    /// If the link fails or the message has another length.
+    pub fn open(&mut self, masked: &Values) -> Result<Vec<u128>, Error> {
+        let own: Vec<u128> = masked.shares().iter().copied().map(u128::to_le).collect();
+        let theirs = self.exchange(bytemuck::must_cast_slice(&own))?;
+        let theirs = theirs.as_chunks().0.iter().map(|share| u128::from_le_bytes(*share));
+        let opened: Vec<u128> = masked.shares().iter().zip(theirs).map(|(own, theirs)| own.wrapping_add(theirs)).collect();
+        self.transcript.values(&self.key, masked, &opened);
+        Ok(opened)
+    }
+
+    /// Opens bits that are behind random ones. One round, a bit for each.
+    ///
+    /// # Errors
+    /// If the link fails, or the message has another length or bits behind its end.
+    pub fn open_bits(&mut self, masked: &TaggedBits) -> Result<Bits, Error> {
+        let own = masked.shares();
+        let message = self.exchange(&own.to_bytes())?;
+        let theirs = Bits::from_bytes(&message, masked.len())?;
+        self.ensure_padding(theirs.to_bytes() == message)?;
+        let opened = own.xor(&theirs);
+        self.transcript.bits(&self.key, masked, &opened);
+        Ok(opened)
+    }
+
+    /// Checks everything that was opened so far. One exchange and a message each way, [`check::CHECK_BYTES`] each.
+    ///
+    /// # Errors
+    /// Any error that [`Error::spoils_setup`] tells apart, or [`Error::Failed`] if a step before has failed.
+    pub fn check(&mut self) -> Result<(), Error> {
+        if self.failed {
+            return Err(Error::Failed);
+        }
+        let digest = self.transcript.digest();
+        let agreed = check::agree(self.channel, self.role(), &self.session, &digest);
+        self.failed = agreed.is_err();
+        self.transcript.state(b"checked", &digest);
+        agreed
+    }
+
+    /// As [`Channel::exchange`], never again after a failure.
+    fn exchange(&mut self, message: &[u8]) -> Result<Vec<u8>, Error> {
+        if self.failed {
+            return Err(Error::Failed);
+        }
+        let theirs = self.channel.exchange(message);
+        self.failed = theirs.is_err();
+        Ok(theirs?)
+    }
+
+    /// Sends to the peer outside an exchange.
+    pub(crate) fn send(&mut self, message: &[u8]) -> Result<(), Error> {
+        Ok(self.channel.send(message)?)
+    }
+
+    /// Receives from the peer outside an exchange.
+    pub(crate) fn receive(&mut self, bytes: usize) -> Result<Vec<u8>, Error> {
+        let message = self.channel.recv(bytes);
+        self.failed |= message.is_err();
+        Ok(message?)
+    }
+
+    /// Fails for good unless the unused bits of a message are zero.
+    pub(crate) fn ensure_padding(&mut self, clear: bool) -> Result<(), Error> {
+        self.failed |= !clear;
+        if clear { Ok(()) } else { Err(PeerMisbehaved::Padding.into()) }
+    }
+
+    /// Authenticates shares of what the dealer knows.
+    fn with_codes(&mut self, shares: Vec<u128>) -> Result<Values, Error> {
+        let codes = match self.role() {
+            Role::Client => self.streams.codes(shares.len()),
+            Role::Server => self.pull(shares.len())?,
+        };
+        Ok(Values::from_parts(shares, codes))
+    }
+
+    /// The server's next shares.
+    fn pull(&mut self, count: usize) -> Result<Vec<u128>, Error> {
+        let (shares, _) = self.body.pull(count * MASK_BYTES)?.as_chunks();
+        Ok(shares.iter().map(|share| u128::from_le_bytes(*share)).collect())
+    }
+}

@@ -1,0 +1,83 @@
+//! All that was opened so far, and what its codes say of it, as one digest that two honest parties share.
+//!
+//! Of an opened value `x^` each party keeps `sigma = m - Delta_i x^`, with `m` its share of the code. The two `sigma` add up to
+//! zero; if `x^` is off by `e`, to `-Delta e`. So the client's `sigma` and the server's `-sigma` are the same numbers, and a
+//! party that caused the error would have to guess `Delta e` to know what the other one has. For bits the words are the same
+//! as they are. Both parties hash these numbers, together with the opened values themselves.
+//!
+//! Long vectors are hashed in chunks, which may go to several threads, and the chunks' digests are hashed in order.
+
+use privet_fss::Role;
+use privet_ring::Bits;
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use crate::{Key, TaggedBits, Values};
+
+/// Elements of a chunk. Part of the protocol: both parties cut alike.
+const CHUNK: usize = 4096;
+
+/// A running digest.
+#[derive(Clone)]
+pub(crate) struct Transcript {
+    hash: Sha256,
+}
+
+impl Transcript {
+    /// That of the session with this name.
+    pub(crate) fn new(session: &[u8]) -> Self {
+        let mut transcript = Self { hash: Sha256::new_with_prefix(b"privet shark transcript 1") };
+        transcript.state(b"session", session);
+        transcript
+    }
+
+    /// Takes in something that both parties know and must agree on.
+    pub(crate) fn state(&mut self, label: &[u8], statement: &[u8]) {
+        for part in [label, statement] {
+            self.hash.update((part.len() as u64).to_le_bytes());
+            self.hash.update(part);
+        }
+    }
+
+    /// Takes in opened values. `masked`: this party's half of them.
+    pub(crate) fn values(&mut self, key: &Key, masked: &Values, opened: &[u128]) {
+        let [_, code] = key.units();
+        let chunks = opened.par_chunks(CHUNK).zip(masked.codes().par_chunks(CHUNK));
+        let digests: Vec<[u8; 32]> = chunks
+            .map(|(opened, codes)| {
+                let sigma = |(x, m): (&u128, &u128)| m.wrapping_sub(code.wrapping_mul(*x));
+                let residues = opened.iter().zip(codes).map(sigma).map(|sigma| match key.role() {
+                    Role::Client => sigma,
+                    Role::Server => sigma.wrapping_neg(),
+                });
+                let both: Vec<u128> = opened.iter().copied().chain(residues).map(u128::to_le).collect();
+                Sha256::digest(bytemuck::must_cast_slice(&both)).into()
+            })
+            .collect();
+        self.list(b"values", opened.len(), digests);
+    }
+
+    /// Takes in opened bits. `masked`: this party's half of them.
+    pub(crate) fn bits(&mut self, key: &Key, masked: &TaggedBits, opened: &Bits) {
+        self.state(b"opened bits", &opened.to_bytes());
+        let residues = masked.residues(key, opened);
+        let digests: Vec<[u8; 32]> = (residues.par_chunks(CHUNK))
+            .map(|residues| {
+                let residues: Vec<u64> = residues.iter().copied().map(u64::to_le).collect();
+                Sha256::digest(bytemuck::must_cast_slice(&residues)).into()
+            })
+            .collect();
+        self.list(b"bits", opened.len(), digests);
+    }
+
+    /// Digests of the chunks of `count` elements.
+    fn list(&mut self, label: &[u8], count: usize, digests: Vec<[u8; 32]>) {
+        self.state(label, &(count as u64).to_le_bytes());
+        self.hash.update(digests.as_flattened());
+    }
+
+    /// The digest of everything so far.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        self.hash.clone().finalize().into()
+    }
+}

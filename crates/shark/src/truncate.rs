@@ -1,0 +1,178 @@
+//! Truncation of masked values, and the way into a wider ring.
+//!
+//! Notation as in [`crate::sign`]: `y^ - s` is `floor(x / 2^f)` in the ring of `n - f` bits, or one more if the low bits carry.
+//!
+//! - [`Truncate::near`] leaves it at that, with no message and one secret `s`. Whether it rounds up depends on the mask
+//!   alone, with a probability of the fraction that is dropped: right on average.
+//! - [`Truncate::exact`] takes away the carry `c = [low(x^) < low(r)]` of the `f` low bits. The parties open `o = 1 ^ c ^ u`, so
+//!   `c` is `u` or `1 - u`; secrets `s + u` and `s - u`.
+//! - [`Extend`] is for values that leave half of the ring unused, `0 <= y < 2^(n-f-1)`. There `y = y^ - S` as an integer, with
+//!   the two `S` of [`crate::relu`]. No message.
+
+use privet_fss::KeyBytes;
+use privet_ring::{Bits, Modulus};
+use zeroize::Zeroizing;
+
+use crate::dealer::{Dealer, FLIP_BYTES, SECRET_BYTES};
+use crate::sign::Sign;
+use crate::values::affine;
+use crate::{Error, Masked, Party, Values, compare};
+
+/// `x / 2^f` from Z_2^n into Z_2^(n-f).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncate {
+    sign: Sign,
+    exact: bool,
+}
+
+impl Truncate {
+    /// Rounds down or up. No round.
+    ///
+    /// # Panics
+    /// Unless `1 <= dropped < bits <= 64`.
+    pub fn near(bits: u32, dropped: u32) -> Self {
+        assert!(dropped >= 1, "a truncation drops some bits");
+        Self { sign: Sign::new(bits, dropped), exact: false }
+    }
+
+    /// Rounds down. One round.
+    ///
+    /// # Panics
+    /// Unless `1 <= dropped < bits <= 64`.
+    pub fn exact(bits: u32, dropped: u32) -> Self {
+        Self { exact: true, ..Self::near(bits, dropped) }
+    }
+
+    /// The ring in which the results are valid.
+    pub fn output(&self) -> Modulus {
+        self.sign.truncated()
+    }
+
+    /// Bytes of the key of `count` elements.
+    pub fn key_bytes(&self, count: usize) -> KeyBytes {
+        let words = count * compare::key_bytes(self.sign.dropped());
+        match self.exact {
+            true => KeyBytes { words, corrections: count * (FLIP_BYTES + 2 * SECRET_BYTES) },
+            false => KeyBytes { words: 0, corrections: count * SECRET_BYTES },
+        }
+    }
+
+    /// Bytes of each message that either party sends.
+    pub fn message_bytes(&self, count: usize) -> Vec<usize> {
+        if self.exact { vec![count.div_ceil(8)] } else { Vec::new() }
+    }
+
+    /// Deals for values behind `masks`.
+    ///
+    /// # Errors
+    /// If a body cannot be written.
+    pub fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<(), Error> {
+        let shifted = |i: usize| u128::from(self.sign.shift(masks[i] as u64));
+        if !self.exact {
+            return Ok(dealer.secrets(&Zeroizing::new((0..masks.len()).map(shifted).collect::<Vec<_>>()))?);
+        }
+        let points = Zeroizing::new(masks.iter().map(|r| self.low(*r as u64)).collect::<Vec<_>>());
+        dealer.comparisons(self.sign.dropped(), &points)?;
+        let flips = dealer.flips(masks.len())?;
+        let flip = |i: usize| u128::from(flips.get(i));
+        let sums: Vec<u128> = (0..masks.len()).map(|i| shifted(i).wrapping_add(flip(i))).collect();
+        let differences: Vec<u128> = (0..masks.len()).map(|i| shifted(i).wrapping_sub(flip(i))).collect();
+        dealer.secrets(&Zeroizing::new(sums))?;
+        Ok(dealer.secrets(&Zeroizing::new(differences))?)
+    }
+
+    /// The values `x / 2^f`.
+    ///
+    /// # Errors
+    /// If the link or the key fails.
+    ///
+    /// # Panics
+    /// If `x` is of another ring.
+    pub fn evaluate(&self, party: &mut Party<'_>, x: &Masked) -> Result<Values, Error> {
+        assert_eq!(x.ring(), self.sign.input(), "the ring of the input");
+        let shifted: Vec<u64> = x.opened().iter().map(|x| self.sign.shift(*x)).collect();
+        if !self.exact {
+            return Ok(party.secrets(x.len())?.negate().plus(party.key(), &shifted));
+        }
+        let points: Vec<u64> = x.opened().iter().map(|x| self.low(*x)).collect();
+        let compared = party.compare(self.sign.dropped(), &points)?;
+        let flips = party.flips(x.len())?;
+        let public = party.open_bits(&compared.xor(&flips))?;
+        let [sums, differences] = [party.secrets(x.len())?, party.secrets(x.len())?];
+        Ok(affine(party.key(), [&sums, &differences], |i, unit, [sum, difference]| {
+            let high = u128::from(shifted[i]);
+            match public.get(i) {
+                true => unit.wrapping_mul(high).wrapping_sub(sum),
+                false => unit.wrapping_mul(high.wrapping_sub(1)).wrapping_sub(difference),
+            }
+        }))
+    }
+
+    /// The bits that are dropped.
+    fn low(&self, x: u64) -> u64 {
+        x & ((1 << self.sign.dropped()) - 1)
+    }
+}
+
+/// `y = x / 2^f`, rounded down or up, as an integer, for `y` of half the range of its ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extend {
+    sign: Sign,
+    /// Added to `x` to make every `y` one of `[0, 2^(n-f-1))`.
+    offset: u64,
+}
+
+impl Extend {
+    /// For `y` in `[0, 2^(bits-dropped-1))`.
+    ///
+    /// # Panics
+    /// Unless `dropped < bits <= 64`.
+    pub fn non_negative(bits: u32, dropped: u32) -> Self {
+        Self { sign: Sign::new(bits, dropped), offset: 0 }
+    }
+
+    /// For signed `y` in `[-2^(bits-dropped-2), 2^(bits-dropped-2))`.
+    ///
+    /// # Panics
+    /// Unless `dropped + 2 <= bits <= 64`.
+    pub fn signed(bits: u32, dropped: u32) -> Self {
+        assert!(dropped + 2 <= bits, "a signed value and a bit of slack");
+        Self { offset: 1 << (bits - 2), ..Self::non_negative(bits, dropped) }
+    }
+
+    /// Bytes of the key of `count` elements.
+    pub fn key_bytes(&self, count: usize) -> KeyBytes {
+        KeyBytes { words: 0, corrections: 2 * count * SECRET_BYTES }
+    }
+
+    /// Deals for values behind `masks`.
+    ///
+    /// # Errors
+    /// If a body cannot be written.
+    pub fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<(), Error> {
+        let shifted = |r: &u128| u128::from(self.sign.shift(*r as u64));
+        let wrapped = |r: &u128| u128::from(self.sign.top(*r as u64)) << self.sign.truncated().bits();
+        dealer.secrets(&Zeroizing::new(masks.iter().map(shifted).collect::<Vec<_>>()))?;
+        let differences = masks.iter().map(|r| shifted(r).wrapping_sub(wrapped(r)));
+        Ok(dealer.secrets(&Zeroizing::new(differences.collect::<Vec<_>>()))?)
+    }
+
+    /// The values `y`, exact integers modulo 2^128. A value out of bounds comes out wrong, and nothing tells.
+    ///
+    /// # Errors
+    /// If the key fails.
+    ///
+    /// # Panics
+    /// If `x` is of another ring.
+    pub fn evaluate(&self, party: &mut Party<'_>, x: &Masked) -> Result<Values, Error> {
+        assert_eq!(x.ring(), self.sign.input(), "the ring of the input");
+        let [with_top, without] = [party.secrets(x.len())?, party.secrets(x.len())?];
+        let x = x.plus(self.offset);
+        let tops = Bits::from_lowest(x.opened().iter().map(|x| u64::from(self.sign.top(*x))));
+        let offset = u128::from(self.offset >> self.sign.dropped());
+        Ok(affine(party.key(), [&with_top, &without], |i, unit, [with_top, without]| {
+            let high = u128::from(self.sign.shift(x.opened()[i])).wrapping_sub(offset);
+            unit.wrapping_mul(high).wrapping_sub(if tops.get(i) { with_top } else { without })
+        }))
+    }
+}
