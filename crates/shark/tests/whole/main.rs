@@ -1,0 +1,5 @@
+//! Runs of the malicious mode between a dealer and two parties.
+
+mod gates;
+mod layers;
+mod support;
