@@ -128,7 +128,8 @@ mod tests {
         for bits in 0..7 {
             let (points, x): (Vec<u64>, Vec<u64>) =
                 (0..1 << bits).flat_map(|point| (0..1 << bits).map(move |x| (point, x))).unzip();
-            let expected: Vec<u64> = points.iter().zip(&x).map(|(point, x)| if point <= x { 0xf00d } else { 0 }).collect();
+            let expected: Vec<u64> =
+                points.iter().zip(&x).map(|(point, x)| if point <= x { 0xf00d } else { 0 }).collect();
             assert_eq!(compare(bits, &points, &x, 0xf00d), expected, "{bits} bits");
         }
     }

@@ -82,7 +82,8 @@ impl<'a> Dealer<'a> {
         let [client, server] = self.streams.each_mut().map(|streams| Zeroizing::new(streams.flips(count)));
         let flips = Bits::from_lowest(client.iter().zip(server.iter()).map(|(client, server)| client ^ server));
         let delta = self.keys.bits;
-        let words = client.iter().zip(flips.iter()).map(|(client, flip)| client ^ delta & u64::from(flip).wrapping_neg());
+        let words =
+            client.iter().zip(flips.iter()).map(|(client, flip)| client ^ delta & u64::from(flip).wrapping_neg());
         let words: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         self.bodies[1].write_all(&words)?;
         Ok(flips)

@@ -46,10 +46,7 @@ impl Error {
     /// If so, this party must use the setup that it shares with this peer (keys and hidden weights) never again: a peer
     /// that could go on would learn a key bit by bit.
     pub fn spoils_setup(&self) -> bool {
-        matches!(
-            self,
-            Self::CheckCut(_) | Self::PeerMisbehaved(PeerMisbehaved::Commitment | PeerMisbehaved::Check)
-        )
+        matches!(self, Self::CheckCut(_) | Self::PeerMisbehaved(PeerMisbehaved::Commitment | PeerMisbehaved::Check))
     }
 }
 

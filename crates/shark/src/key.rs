@@ -53,7 +53,8 @@ pub struct Keys {
 impl Keys {
     /// Those of the setup with these seeds.
     pub fn new(seeds: &Seeds) -> Self {
-        let [client, server] = [(Role::Client, &seeds.client), (Role::Server, &seeds.server)].map(|(r, s)| Key::new(r, s));
+        let [client, server] =
+            [(Role::Client, &seeds.client), (Role::Server, &seeds.server)].map(|(r, s)| Key::new(r, s));
         Self { values: client.values.wrapping_add(server.values), bits: client.bits ^ server.bits }
     }
 }

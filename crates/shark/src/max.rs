@@ -58,7 +58,10 @@ impl Tournament {
     /// Bytes of each message that either party sends.
     pub fn message_bytes(&self) -> Vec<usize> {
         let opened = if self.positions { 32 } else { 16 };
-        self.levels().into_iter().flat_map(|count| [vec![count * opened], self.relu().message_bytes(count)].concat()).collect()
+        self.levels()
+            .into_iter()
+            .flat_map(|count| [vec![count * opened], self.relu().message_bytes(count)].concat())
+            .collect()
     }
 
     /// Deals.

@@ -25,13 +25,7 @@ pub struct Party<'a> {
 impl<'a> Party<'a> {
     /// `key`: of the setup with this peer. `seed`, `body`: this party's half of fresh material. `session`: a name that is
     /// the same at both parties and never used again, such as that of the material.
-    pub fn new(
-        key: &Key,
-        channel: &'a mut Channel,
-        seed: &Seed,
-        body: &'a mut dyn Source,
-        session: &[u8],
-    ) -> Self {
+    pub fn new(key: &Key, channel: &'a mut Channel, seed: &Seed, body: &'a mut dyn Source, session: &[u8]) -> Self {
         let streams = Streams::new(key.role(), seed);
         let transcript = Transcript::new(session);
         Self { key: key.clone(), channel, streams, body, session: session.to_vec(), transcript, failed: false }
@@ -129,7 +123,8 @@ impl<'a> Party<'a> {
         let own: Vec<u128> = masked.shares().iter().copied().map(u128::to_le).collect();
         let theirs = self.exchange(bytemuck::must_cast_slice(&own))?;
         let theirs = theirs.as_chunks().0.iter().map(|share| u128::from_le_bytes(*share));
-        let opened: Vec<u128> = masked.shares().iter().zip(theirs).map(|(own, theirs)| own.wrapping_add(theirs)).collect();
+        let opened: Vec<u128> =
+            masked.shares().iter().zip(theirs).map(|(own, theirs)| own.wrapping_add(theirs)).collect();
         self.transcript.values(&self.key, masked, &opened);
         Ok(opened)
     }

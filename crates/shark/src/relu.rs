@@ -58,7 +58,8 @@ impl Relu {
     pub fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<Bits, Error> {
         let hidden = self.sign.deal(dealer, masks)?;
         for range in chunks(masks.len()) {
-            let subtrahends = |top: bool| -> Vec<u128> { masks[range.clone()].iter().map(|r| self.subtrahend(*r, top)).collect() };
+            let subtrahends =
+                |top: bool| -> Vec<u128> { masks[range.clone()].iter().map(|r| self.subtrahend(*r, top)).collect() };
             let chosen = |subtrahends: &[u128]| -> Vec<u128> {
                 let keep = |(s, v): (&u128, bool)| s & u128::from(v).wrapping_neg();
                 subtrahends.iter().zip(range.clone().map(|i| hidden.get(i))).map(keep).collect()

@@ -161,6 +161,11 @@ impl Weights {
         self.public.is_empty()
     }
 
+    /// `V`, `[n]`.
+    pub fn public(&self) -> &[u64] {
+        &self.public
+    }
+
     /// A hash of `V`, which both parties have [`crate::Party::state`]d in every run: so a client that was sent another `V`
     /// notices for certain.
     pub fn digest(&self) -> &[u8; 32] {

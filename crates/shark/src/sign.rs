@@ -32,9 +32,7 @@ pub struct Choice {
 impl Choice {
     /// `d`, exactly 0 or 1: `d^ + (1 - 2 d^) v`.
     pub fn values(&self, key: &Key) -> Values {
-        affine(key, [&self.hidden], |i, unit, [v]| {
-            if self.public.get(i) { unit.wrapping_sub(v) } else { v }
-        })
+        affine(key, [&self.hidden], |i, unit, [v]| if self.public.get(i) { unit.wrapping_sub(v) } else { v })
     }
 
     /// Some of the bits.

@@ -2,10 +2,10 @@
 
 use privet_fss::{KeyBytes, Role};
 use privet_ring::Modulus;
-use privet_shark::{Extend, Masked, Relu, Sign, Tournament, Truncate, Values, dealer, ends, select};
+use privet_shark::{Error, Extend, Masked, Party, Relu, Sign, Tournament, Truncate, Values, dealer, ends, select};
 use proptest::prelude::*;
 
-use crate::support::{Case, deal, prg, random};
+use crate::support::{Case, deal, input, prg, random};
 
 /// Every value of the ring many times over, so that random masks take every value beside it.
 fn everything(bits: u32) -> Vec<u64> {
@@ -236,7 +236,7 @@ fn keys_are_as_long_as_the_table_says() {
 fn values_compute_with_public_numbers() {
     let ring = Modulus::new(20);
     let x = [5, 1 << 19, 77, 3];
-    let case = |evaluate: &(dyn Fn(&mut privet_shark::Party<'_>, &Masked) -> Values + Sync)| {
+    let case = |evaluate: &(dyn Fn(&mut Party<'_>, &Masked) -> Values + Sync)| {
         let case = Case {
             input: ring,
             key_bytes: KeyBytes::default(),
@@ -246,37 +246,41 @@ fn values_compute_with_public_numbers() {
         };
         case.run(&x, 5).0.iter().map(|x| ring.reduce(*x as u64)).collect::<Vec<_>>()
     };
-    let values = |party: &privet_shark::Party<'_>, x: &Masked| x.values(party.key());
+    let values = |party: &Party<'_>, x: &Masked| x.values(party.key());
     assert_eq!(case(&values_of), x);
     assert_eq!(case(&|party, x| values(party, &x.plus(9))), x.map(|x| x + 9));
     assert_eq!(case(&|party, x| values(party, x).scale(1 << 3).plus(party.key(), &[1, 2, 3, 4])), [41, 2, 619, 28]);
-    assert_eq!(case(&|party, x| values(party, x).weigh(&[0, 1, 2, 3]).negate()), [0, 1 << 19, (1 << 20) - 154, (1 << 20) - 9]);
+    assert_eq!(
+        case(&|party, x| values(party, x).weigh(&[0, 1, 2, 3]).negate()),
+        [0, 1 << 19, (1 << 20) - 154, (1 << 20) - 9]
+    );
     assert_eq!(case(&|party, x| values(party, x).sums(&[vec![0, 2, 3], vec![1]])), [85, 1 << 19]);
     assert_eq!(case(&|party, x| values(party, &x.slice(2..4)).gather(&[1, 0])), [3, 77]);
-    assert_eq!(case(&|party, x| values(party, x).sub(&values(party, x).add(&values(party, x)))), x.map(|x| ring.reduce(0u64.wrapping_sub(x))));
+    assert_eq!(
+        case(&|party, x| values(party, x).sub(&values(party, x).add(&values(party, x)))),
+        x.map(|x| ring.reduce(0u64.wrapping_sub(x)))
+    );
 }
 
-fn values_of(party: &mut privet_shark::Party<'_>, x: &Masked) -> Values {
+fn values_of(party: &mut Party<'_>, x: &Masked) -> Values {
     x.values(party.key())
 }
 
 #[test]
 fn a_body_that_ends_early_is_an_error() {
-    let gate = Relu::new(8, 0, 8);
-    let mut material = deal(6, |dealer, _| {
-        let masks = dealer.input_masks(40).expect("a vector takes everything");
-        gate.deal(dealer, &masks).expect("a vector takes everything");
-    });
-    material.bodies.iter_mut().for_each(|body| body.truncate(body.len() - 1));
-    let results = material.both(privet_channel::pair().into(), |mut party| {
-        let ring = Modulus::new(8);
-        let x = match party.role() {
-            Role::Client => party.input(&[1; 40], ring)?,
-            Role::Server => party.input_of_client(40, ring)?,
-        };
-        gate.evaluate(&mut party, &x)
-    });
-    for (result, _) in results {
-        assert!(matches!(result, Err(privet_shark::Error::Key(privet_fss::Error::KeyTooShort { .. }))));
+    let (gate, ring) = (Relu::new(8, 0, 8), Modulus::new(8));
+    for role in [Role::Client, Role::Server] {
+        let mut material = deal(6, |dealer, _| {
+            let masks = dealer.input_masks(40).expect("a vector takes everything");
+            gate.deal(dealer, &masks).expect("a vector takes everything");
+        });
+        let body = &mut material.bodies[role as usize];
+        body.truncate(body.len() - 1);
+        let results = material.both(privet_channel::pair().into(), |mut party| {
+            let x = input(&mut party, &[1; 40], ring)?;
+            gate.evaluate(&mut party, &x)
+        });
+        let result = &results[role as usize].0;
+        assert!(matches!(result, Err(Error::Key(privet_fss::Error::KeyTooShort { .. }))), "{role:?}");
     }
 }

@@ -1,28 +1,12 @@
 //! Setups and linear layers: the server's weights times the client's input.
 
-use privet_fss::{Role, Source};
+use privet_fss::Role;
 use privet_ring::Modulus;
 use privet_ring::linear::{Conv2d, matmul};
-use privet_shark::{Error, Hiding, Key, Layer, Party, PeerMisbehaved, Setup, Weights};
+use privet_shark::{Error, Hiding, Layer, PeerMisbehaved, Setup};
 use proptest::prelude::*;
 
-use crate::support::{Material, deal, prg, random};
-
-/// A dealer, and both halves of the weights of a program.
-pub fn hide(material: &Material, ring: Modulus, weights: &[&[i64]]) -> [Vec<Weights>; 2] {
-    let (mut hiding, mut codes) = (Hiding::new(&material.setup), Vec::new());
-    weights.iter().for_each(|weights| hiding.deal(ring, weights.len(), &mut codes).expect("a vector takes everything"));
-    let mut server = Setup::new(Role::Server, &material.setup.server);
-    let mut client = Setup::new(Role::Client, &material.setup.client);
-    let mut body = &codes[..];
-    let halves = weights.iter().map(|weights| {
-        let (own, message) = server.hide(ring, weights, &mut body as &mut dyn Source).expect("codes for all");
-        (client.take(ring, weights.len(), &message).expect("an honest message"), own)
-    });
-    let (client, server) = halves.unzip();
-    assert!(body.is_empty());
-    [client, server]
-}
+use crate::support::{deal, hide, input, prg, random};
 
 /// Weights times inputs, and a bias, in the clear and by the protocol.
 fn check(layer: Layer, inputs: usize, bits: u32, seed: u64, plain: impl Fn(&[u64], &[i64]) -> Vec<u64>) {
@@ -51,14 +35,6 @@ fn check(layer: Layer, inputs: usize, bits: u32, seed: u64, plain: impl Fn(&[u64
         plain(&x, &weights).iter().zip(&bias).map(|(z, b)| ring.reduce(z.wrapping_add(*b as u64))).collect();
     let joined = material.join([&results[0].0, &results[1].0]);
     assert_eq!(joined.iter().map(|z| ring.reduce(*z as u64)).collect::<Vec<_>>(), expected);
-}
-
-/// The client's input at either side.
-pub fn input(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<privet_shark::Masked, Error> {
-    match party.role() {
-        Role::Client => party.input(x, ring),
-        Role::Server => party.input_of_client(x.len(), ring),
-    }
 }
 
 proptest! {
@@ -98,5 +74,4 @@ fn other_weights_have_another_digest_and_padding_is_refused() {
     message[13] = 0x80;
     let refused = Setup::new(Role::Client, &material.setup.client).take(ring, 3, &message).map(|_| ());
     assert!(matches!(refused, Err(Error::PeerMisbehaved(PeerMisbehaved::Padding))));
-    assert_eq!(Key::new(Role::Client, &material.setup.client).role(), Role::Client);
 }

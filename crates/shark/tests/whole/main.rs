@@ -1,5 +1,9 @@
 //! Runs of the malicious mode between a dealer and two parties.
 
+mod cheating;
 mod gates;
 mod layers;
+mod network;
+mod privacy;
 mod support;
+mod tampering;

@@ -3,10 +3,10 @@
 use std::thread;
 
 use privet_channel::{Channel, Cost, pair};
-use privet_fss::{KeyBytes, Role, Seeds};
+use privet_fss::{KeyBytes, Role, Seeds, Source};
 use privet_prg::{Prg, Seed};
 use privet_ring::Modulus;
-use privet_shark::{Dealer, Error, Key, Keys, Party, Values};
+use privet_shark::{Dealer, Error, Hiding, Key, Keys, Masked, Party, Setup, Values, Weights};
 
 /// A generator of a fixed seed.
 pub fn prg(seed: u64) -> Prg {
@@ -96,7 +96,7 @@ pub struct Case<'a> {
     pub key_bytes: KeyBytes,
     pub messages: Vec<usize>,
     pub deal: &'a (dyn Fn(&mut Dealer<'_>, &[u128]) + Sync),
-    pub evaluate: &'a (dyn Fn(&mut Party<'_>, &privet_shark::Masked) -> Result<Values, Error> + Sync),
+    pub evaluate: &'a (dyn Fn(&mut Party<'_>, &Masked) -> Result<Values, Error> + Sync),
 }
 
 impl Case<'_> {
@@ -113,18 +113,41 @@ impl Case<'_> {
         let lengths = material.bodies.each_ref().map(Vec::len);
         assert_eq!(lengths, [words, words + corrections + 32 * count], "bytes of the key");
         let [client, server] = material.run(|mut party| {
-            let x = match party.role() {
-                Role::Client => party.input(values, self.input)?,
-                Role::Server => party.input_of_client(count, self.input)?,
-            };
+            let x = input(&mut party, values, self.input)?;
             let x = party.mask(&x.values(party.key()), self.input)?;
             let result = (self.evaluate)(&mut party, &x)?;
             party.check()?;
             Ok(result)
         });
-        let sent = |own: usize| own + 5 + 16 * count + 5 + self.messages.iter().map(|bytes| bytes + 5).sum::<usize>() + 32 + 5 + 64 + 5;
+        let sent = |own: usize| {
+            own + 5 + 16 * count + 5 + self.messages.iter().map(|bytes| bytes + 5).sum::<usize>() + 32 + 5 + 64 + 5
+        };
         assert_eq!(client.1.bytes_sent as usize, sent(self.input.packed_bytes(count)), "bytes that the client sends");
         assert_eq!(server.1.bytes_sent as usize, sent(0) - 5, "bytes that the server sends");
         (material.join([&client.0, &server.0]), masks)
     }
+}
+
+/// The client's input at either side.
+pub fn input(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Masked, Error> {
+    match party.role() {
+        Role::Client => party.input(x, ring),
+        Role::Server => party.input_of_client(x.len(), ring),
+    }
+}
+
+/// A dealer, and both halves of the weights of a program.
+pub fn hide(material: &Material, ring: Modulus, weights: &[&[i64]]) -> [Vec<Weights>; 2] {
+    let (mut hiding, mut codes) = (Hiding::new(&material.setup), Vec::new());
+    weights.iter().for_each(|weights| hiding.deal(ring, weights.len(), &mut codes).expect("a vector takes everything"));
+    let mut server = Setup::new(Role::Server, &material.setup.server);
+    let mut client = Setup::new(Role::Client, &material.setup.client);
+    let mut body = &codes[..];
+    let halves = weights.iter().map(|weights| {
+        let (own, message) = server.hide(ring, weights, &mut body as &mut dyn Source).expect("codes for all");
+        (client.take(ring, weights.len(), &message).expect("an honest message"), own)
+    });
+    let (client, server) = halves.unzip();
+    assert!(body.is_empty());
+    [client, server]
 }
