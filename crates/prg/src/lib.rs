@@ -4,7 +4,7 @@
 //! - [`hash`]: a tweakable correlation-robust hash of blocks from AES under a fixed key.
 //! - [`transpose`] and [`subset_sums`]: bit-matrix transposes and sums of rows.
 //! - [`ggm`] and [`sparse`]: trees whose children add up to their parent, and sparse random sums, for silent OT.
-//! - [`paths`]: single paths through many trees, corrected on the way, for point functions.
+//! - [`paths`]: single paths through many trees, corrected on the way, for point functions; [`tags`] adds up values there.
 //!
 //! Everything runs in constant time (the words of [`sparse`] are public), and has accelerated code that is chosen at run
 //! time beside a portable form; the environment variable `PRIVET_PORTABLE=1` forces the latter. Portable AES is the `aes`
@@ -19,6 +19,7 @@ pub mod paths;
 mod seed;
 pub mod sparse;
 mod sums;
+pub mod tags;
 pub mod transpose;
 
 pub use counter::KeyStream;

@@ -55,7 +55,12 @@ impl TaggedBits {
     /// If the lengths differ.
     pub(crate) fn residues(&self, key: &Key, opened: &Bits) -> Vec<u64> {
         assert_eq!(self.len(), opened.len(), "a bit for each word");
-        let expected = |opened: bool| key.bits() & u64::from(opened).wrapping_neg();
-        self.words.iter().zip(opened.iter()).map(|(word, opened)| word ^ expected(opened)).collect()
+        let delta = key.bits();
+        self.words.iter().enumerate().map(|(i, word)| word ^ delta & all(opened, i) as u64).collect()
     }
+}
+
+/// All ones if bit `i` is set, else zero.
+pub(crate) fn all(bits: &Bits, i: usize) -> u128 {
+    u128::from(bits.words()[i / 64] >> (i % 64) & 1).wrapping_neg()
 }

@@ -1,26 +1,24 @@
 //! Comparisons whose result is an authenticated bit: words that turn two roots into shares of `[point <= x] delta`.
 //!
 //! The tree is that of [`privet_fss::dcf`], a level for each bit, with values in the group of 64-bit strings under exclusive
-//! or: a node `s` has the value `G(s) ^ (s & 1) V`, with `G(s) = H(s ^ 2)` cut to 64 bits and the level's value word `V`. The
-//! two values of the node on the path differ by `delta`; off the path nodes are equal, and so are values. A party adds up
-//! the values of the left siblings along the path to `x`, and that of its end.
+//! or, as [`privet_prg::tags`] adds them up. The value words are such that the two values of the node on the path differ by
+//! `delta`; off the path nodes are equal, and so are values. So the two sums differ by `delta` if a left sibling on the way to
+//! `x` is on the path, or its end: if the point is at most `x`.
 //!
-//! A key takes 24 bytes for each bit of the domain, the same for both parties. Keys lie in groups of 32: the tree words of a
-//! level, then its value words, level by level. A domain of no bits has no key: the result is 1.
+//! A key takes 24 bytes for each bit of the domain, the same for both parties. A domain of no bits has no key: the result
+//! is 1.
 
 use privet_prg::Block;
 use privet_prg::paths::{self, GROUP};
+use privet_prg::tags::{self, LEVEL_BYTES};
 use rayon::prelude::*;
 
-/// Bytes of one level of a key: a word of the tree and one of values.
-const LEVEL: usize = 24;
-
-/// Groups that a thread takes at once.
-const GROUPS_PER_JOB: usize = 8;
+/// Comparisons that a thread takes at once.
+const JOB: usize = 8 * GROUP;
 
 /// Bytes of one key over `bits` bits.
 pub const fn key_bytes(bits: u32) -> usize {
-    LEVEL * bits as usize
+    LEVEL_BYTES * bits as usize
 }
 
 /// Makes keys. `roots`: the client's and the server's, of which the lowest bits differ, `[n]` each; `points`: below `2^bits`.
@@ -44,7 +42,7 @@ fn plant_group(bits: u32, roots: [&[Block]; 2], points: &[u64], delta: u64, keys
     let (nodes, differences, turns) = (&mut nodes[..count], &mut differences[..count], &mut turns[..count]);
     nodes.copy_from_slice(roots[0]);
     differences.iter_mut().zip(roots[0].iter().zip(roots[1])).for_each(|(d, (client, server))| *d = client ^ server);
-    for (level, keys) in (0..bits).rev().zip(keys.chunks_exact_mut(count * LEVEL)) {
+    for (level, keys) in (0..bits).rev().zip(keys.chunks_exact_mut(count * LEVEL_BYTES)) {
         let (words, values) = keys.split_at_mut(16 * count);
         turns.iter_mut().zip(points).for_each(|(turn, point)| *turn = point >> level);
         paths::plant(nodes, differences, turns, 1, words.as_chunks_mut().0);
@@ -73,36 +71,11 @@ pub(crate) fn at_most(bits: u32, roots: &[Block], x: &[u64], keys: &[u8], delta:
         return vec![delta; roots.len()];
     }
     let mut out = vec![0; roots.len()];
-    let groups = roots.par_chunks(GROUP).zip(x.par_chunks(GROUP)).zip(keys.par_chunks(GROUP * key_bytes(bits)));
-    let groups = groups.zip(out.par_chunks_mut(GROUP)).with_min_len(GROUPS_PER_JOB);
-    groups.for_each(|(((roots, x), keys), out)| read_group(bits, roots, x, keys, out));
+    let jobs = roots.par_chunks(JOB).zip(x.par_chunks(JOB)).zip(keys.par_chunks(JOB * key_bytes(bits)));
+    jobs.zip(out.par_chunks_mut(JOB)).for_each(|(((roots, x), keys), out)| {
+        tags::walk(roots, x, bits as usize, keys, out);
+    });
     out
-}
-
-fn read_group(bits: u32, roots: &[Block], x: &[u64], keys: &[u8], out: &mut [u64]) {
-    let count = roots.len();
-    let (mut nodes, mut left, mut turns) = ([0; GROUP], [0; GROUP], [0; GROUP]);
-    nodes[..count].copy_from_slice(roots);
-    let mut values = &keys[..0];
-    for (level, keys) in (0..bits).rev().zip(keys.chunks_exact(count * LEVEL)) {
-        let words;
-        (words, values) = keys.split_at(16 * count);
-        turns.iter_mut().zip(x).for_each(|(turn, x)| *turn = x >> level & 1);
-        left[..count].fill(0);
-        paths::walk(&mut nodes[..count], &turns[..count], 1, words.as_chunks().0, &mut left[..count]);
-        add_values(&mut left, &turns, values, out);
-    }
-    add_values(&mut nodes, &[1; GROUP], values, out);
-}
-
-/// Adds the values of those `nodes` whose `turns` are 1. The nodes are used up.
-fn add_values(nodes: &mut [Block; GROUP], turns: &[u64; GROUP], values: &[u8], out: &mut [u64]) {
-    let marks = nodes.map(|node| (node as u64 & 1).wrapping_neg());
-    nodes.iter_mut().for_each(|node| *node ^= 2);
-    paths::hash(nodes);
-    for (i, (out, value)) in out.iter_mut().zip(values.as_chunks().0).enumerate() {
-        *out ^= (nodes[i] as u64 ^ u64::from_le_bytes(*value) & marks[i]) & turns[i].wrapping_neg();
-    }
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ impl<'a> Party<'a> {
     /// If the link or the key fails.
     pub fn mask(&mut self, x: &Values, ring: Modulus) -> Result<Masked, Error> {
         let mask = self.masks(x.len())?;
-        let opened = self.open(&x.add(&mask))?;
+        let opened = self.open_sum([x, &mask])?;
         Ok(Masked::new(ring, &opened, mask))
     }
 
@@ -120,12 +120,22 @@ impl<'a> Party<'a> {
     /// # Errors
     /// If the link fails or the message has another length.
     pub fn open(&mut self, masked: &Values) -> Result<Vec<u128>, Error> {
-        let own: Vec<u128> = masked.shares().iter().copied().map(u128::to_le).collect();
-        let theirs = self.exchange(bytemuck::must_cast_slice(&own))?;
-        let theirs = theirs.as_chunks().0.iter().map(|share| u128::from_le_bytes(*share));
-        let opened: Vec<u128> =
-            masked.shares().iter().zip(theirs).map(|(own, theirs)| own.wrapping_add(theirs)).collect();
-        self.transcript.values(&self.key, masked, &opened);
+        self.open_sum([masked])
+    }
+
+    /// Opens the sums of values.
+    pub(crate) fn open_sum<const K: usize>(&mut self, terms: [&Values; K]) -> Result<Vec<u128>, Error> {
+        assert!(terms.iter().all(|term| term.len() == terms[0].len()), "vectors of one length");
+        let mut opened = vec![0u128; terms[0].len()];
+        for term in terms {
+            opened.iter_mut().zip(term.shares()).for_each(|(sum, share)| *sum = sum.wrapping_add(*share));
+        }
+        opened.iter_mut().for_each(|share| *share = share.to_le());
+        let theirs = self.exchange(bytemuck::must_cast_slice(&opened))?;
+        for (own, theirs) in opened.iter_mut().zip(theirs.as_chunks().0) {
+            *own = u128::from_le(*own).wrapping_add(u128::from_le_bytes(*theirs));
+        }
+        self.transcript.values(&self.key, terms, &opened);
         Ok(opened)
     }
 

@@ -12,6 +12,7 @@ use privet_fss::KeyBytes;
 use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
+use crate::bits::all;
 use crate::dealer::{CHUNK, Dealer, SECRET_BYTES};
 use crate::sign::{Choice, Sign};
 use crate::values::affine;
@@ -95,7 +96,7 @@ impl Relu {
     /// If `x` is of another ring.
     pub fn evaluate_with_sign(&self, party: &mut Party<'_>, x: &Masked) -> Result<(Values, Choice), Error> {
         let choice = self.sign.evaluate(party, x)?;
-        let mut values = Values::default();
+        let mut values = Values::with_capacity(x.len());
         for range in chunks(x.len()) {
             let mut cases = Vec::new();
             for _ in 0..self.cases() {
@@ -120,8 +121,7 @@ impl Relu {
             let chosen = chosen_0 ^ (chosen_0 ^ chosen_1) & top;
             let hidden = v.wrapping_mul(y).wrapping_sub(chosen);
             let whole = unit.wrapping_mul(y).wrapping_sub(subtrahend);
-            let public = u128::from(choice.public.get(i)).wrapping_neg();
-            hidden ^ (hidden ^ whole.wrapping_sub(hidden)) & public
+            hidden ^ (hidden ^ whole.wrapping_sub(hidden)) & all(&choice.public, i)
         })
     }
 

@@ -7,6 +7,7 @@ use privet_fss::KeyBytes;
 use privet_ring::Bits;
 use zeroize::Zeroizing;
 
+use crate::bits::all;
 use crate::dealer::{Dealer, SECRET_BYTES};
 use crate::sign::Choice;
 use crate::values::affine;
@@ -39,6 +40,6 @@ pub fn evaluate(party: &mut Party<'_>, choice: &Choice, x: &Masked) -> Result<Va
         let opened = u128::from(x.opened()[i]);
         let hidden = v.wrapping_mul(opened).wrapping_sub(product);
         let whole = unit.wrapping_mul(opened).wrapping_sub(mask);
-        if choice.public.get(i) { whole.wrapping_sub(hidden) } else { hidden }
+        hidden ^ (hidden ^ whole.wrapping_sub(hidden)) & all(&choice.public, i)
     }))
 }

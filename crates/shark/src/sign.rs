@@ -9,6 +9,7 @@ use privet_fss::KeyBytes;
 use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
+use crate::bits::all;
 use crate::dealer::{Dealer, FLIP_BYTES, SECRET_BYTES};
 use crate::values::affine;
 use crate::{Error, Key, Masked, Party, Values, compare};
@@ -18,6 +19,7 @@ use crate::{Error, Key, Masked, Party, Values, compare};
 pub struct Sign {
     ring: Modulus,
     dropped: u32,
+    truncated: Modulus,
 }
 
 /// A bit `d = d^ ^ v` for each element: `d^` public, `v` authenticated.
@@ -32,7 +34,7 @@ pub struct Choice {
 impl Choice {
     /// `d`, exactly 0 or 1: `d^ + (1 - 2 d^) v`.
     pub fn values(&self, key: &Key) -> Values {
-        affine(key, [&self.hidden], |i, unit, [v]| if self.public.get(i) { unit.wrapping_sub(v) } else { v })
+        affine(key, [&self.hidden], |i, unit, [v]| v ^ (v ^ unit.wrapping_sub(v)) & all(&self.public, i))
     }
 
     /// Some of the bits.
@@ -48,7 +50,7 @@ impl Sign {
     /// Unless `dropped < bits <= 64`.
     pub fn new(bits: u32, dropped: u32) -> Self {
         assert!(dropped < bits, "a truncation leaves some bits");
-        Self { ring: Modulus::new(bits), dropped }
+        Self { ring: Modulus::new(bits), dropped, truncated: Modulus::new(bits - dropped) }
     }
 
     /// The ring of `x`.
@@ -63,7 +65,7 @@ impl Sign {
 
     /// The ring of `y`.
     pub fn truncated(&self) -> Modulus {
-        Modulus::new(self.ring.bits() - self.dropped)
+        self.truncated
     }
 
     /// `y^` or `s`.

@@ -17,6 +17,9 @@ use crate::{Key, TaggedBits, Values};
 /// Elements of a chunk. Part of the protocol: both parties cut alike.
 const CHUNK: usize = 4096;
 
+/// Elements that are laid out for the hash at once.
+const BLOCK: usize = 128;
+
 /// A running digest.
 #[derive(Clone)]
 pub(crate) struct Transcript {
@@ -39,21 +42,29 @@ impl Transcript {
         }
     }
 
-    /// Takes in opened values. `masked`: this party's half of them.
-    pub(crate) fn values(&mut self, key: &Key, masked: &Values, opened: &[u128]) {
+    /// Takes in opened values. `terms`: this party's halves of what was added up and opened.
+    pub(crate) fn values<const K: usize>(&mut self, key: &Key, terms: [&Values; K], opened: &[u128]) {
         let [_, code] = key.units();
-        let chunks = opened.par_chunks(CHUNK).zip(masked.codes().par_chunks(CHUNK));
-        let digests: Vec<[u8; 32]> = chunks
-            .map(|(opened, codes)| {
-                let sigma = |(x, m): (&u128, &u128)| m.wrapping_sub(code.wrapping_mul(*x));
-                let residues = opened.iter().zip(codes).map(sigma).map(|sigma| match key.role() {
-                    Role::Client => sigma,
-                    Role::Server => sigma.wrapping_neg(),
-                });
-                let both: Vec<u128> = opened.iter().copied().chain(residues).map(u128::to_le).collect();
-                Sha256::digest(bytemuck::must_cast_slice(&both)).into()
-            })
-            .collect();
+        let negative = key.role() == Role::Server;
+        let digest = |(chunk, opened): (usize, &[u128])| {
+            let mut hash = Sha256::new();
+            let mut block = [0; 2 * BLOCK];
+            for (index, opened) in opened.chunks(BLOCK).enumerate() {
+                let first = chunk * CHUNK + index * BLOCK;
+                let terms = terms.map(|term| &term.codes()[first..][..opened.len()]);
+                for (i, x) in opened.iter().enumerate() {
+                    let mut sigma = code.wrapping_mul(*x).wrapping_neg();
+                    for term in &terms {
+                        sigma = sigma.wrapping_add(term[i]);
+                    }
+                    block[2 * i] = x.to_le();
+                    block[2 * i + 1] = if negative { sigma.wrapping_neg() } else { sigma }.to_le();
+                }
+                hash.update(bytemuck::must_cast_slice(&block[..2 * opened.len()]));
+            }
+            hash.finalize().into()
+        };
+        let digests: Vec<[u8; 32]> = opened.par_chunks(CHUNK).enumerate().map(digest).collect();
         self.list(b"values", opened.len(), digests);
     }
 

@@ -111,6 +111,11 @@ impl Values {
         Self { parts: self.parts.each_ref().map(|part| groups.iter().map(|group| sum(part, group)).collect()) }
     }
 
+    /// None yet, with room for `count`.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self { parts: [Vec::with_capacity(count), Vec::with_capacity(count)] }
+    }
+
     /// Appends `other`.
     pub fn extend(&mut self, other: &Self) {
         self.parts.iter_mut().zip(&other.parts).for_each(|(part, other)| part.extend_from_slice(other));
@@ -148,9 +153,19 @@ fn combine<const K: usize>(
     let count = inputs[0].len();
     assert!(inputs.iter().all(|input| input.len() == count), "vectors of one length");
     let part = |kind: usize| {
-        let columns = inputs.map(|input| &input.parts[kind][..count]);
-        let value = |i: usize| f(i, units[kind], columns.map(|column| column[i]));
-        (0..count).into_par_iter().with_min_len(JOB).map(value).collect()
+        let mut out = vec![0; count];
+        out.par_chunks_mut(JOB).enumerate().for_each(|(job, out)| {
+            let (first, unit) = (job * JOB, units[kind]);
+            let columns = inputs.map(|input| &input.parts[kind][first..][..out.len()]);
+            for (i, out) in out.iter_mut().enumerate() {
+                let mut row = [0; K];
+                for (x, column) in row.iter_mut().zip(&columns) {
+                    *x = column[i];
+                }
+                *out = f(first + i, unit, row);
+            }
+        });
+        out
     };
     Values { parts: [part(0), part(1)] }
 }

@@ -8,6 +8,7 @@ use crate::ggm::TREES;
 mod aes;
 mod paths;
 mod portable;
+mod tags;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

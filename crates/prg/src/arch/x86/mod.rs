@@ -4,6 +4,7 @@ use super::Kernels;
 
 mod gfni;
 mod paths;
+mod tags;
 pub(super) mod vaes;
 mod wide;
 

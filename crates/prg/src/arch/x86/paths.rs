@@ -8,7 +8,7 @@ use crate::Block;
 use crate::paths::GROUP;
 
 /// Vectors of four nodes in a group.
-const VECTORS: usize = GROUP / 4;
+pub(super) const VECTORS: usize = GROUP / 4;
 
 /// Levels whose words are asked for ahead. A level takes too long for the processor to see far enough by itself.
 const LEVELS_AHEAD: usize = 16;
@@ -185,7 +185,7 @@ fn hash(round_keys: &[Block; 11], blocks: &mut [Block; GROUP]) {
 /// Both halves of every block whose lowest bit is set.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn is_marked(nodes: __m512i) -> __mmask8 {
+pub(super) fn is_marked(nodes: __m512i) -> __mmask8 {
     let low_halves = _mm512_shuffle_epi32::<0b0100_0100>(nodes);
     _mm512_test_epi64_mask(low_halves, _mm512_set1_epi64(1))
 }
@@ -193,7 +193,7 @@ fn is_marked(nodes: __m512i) -> __mmask8 {
 /// Paths `4 vector .. 4 vector + 4`, each in both halves of its block.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn doubled(paths: &[u64; GROUP], vector: usize) -> __m512i {
+pub(super) fn doubled(paths: &[u64; GROUP], vector: usize) -> __m512i {
     let [a, b, c, d] = paths.as_chunks::<4>().0[vector].map(u64::cast_signed);
     _mm512_setr_epi64(a, a, b, b, c, c, d, d)
 }
