@@ -4,8 +4,9 @@
 //! `i_b + [a >= b] (i_a - i_b)` with the bit that the ReLU has anyway; the differences of positions are opened along with those
 //! of values, so that positions take no round of their own.
 
-use privet_fss::{KeyBytes, matches};
+use privet_fss::KeyBytes;
 use privet_ring::Modulus;
+use privet_ring::tournament::matches;
 
 use crate::dealer::{Dealer, MASK_BYTES};
 use crate::{Error, Masked, Party, Relu, Values, select};

@@ -1,6 +1,6 @@
 //! A party to a run: its half of the material, its link, and the transcript of what was opened.
 
-use privet_channel::Channel;
+use privet_channel::{Channel, Cost};
 use privet_fss::{Role, Source};
 use privet_prg::Seed;
 use privet_ring::{Bits, Modulus};
@@ -41,6 +41,11 @@ impl<'a> Party<'a> {
         &self.key
     }
 
+    /// What this party's link has carried so far.
+    pub fn cost(&self) -> Cost {
+        self.channel.cost()
+    }
+
     /// Has the next check compare `statement` as well: what both parties must agree on, such as the hash of the program.
     pub fn state(&mut self, statement: &[u8]) {
         self.transcript.state(b"statement", statement);
@@ -56,7 +61,10 @@ impl<'a> Party<'a> {
     }
 
     /// The next masks that the client knows: its shares are the masks.
-    pub(crate) fn input_masks(&mut self, count: usize) -> Result<Values, Error> {
+    ///
+    /// # Errors
+    /// What the body fails with.
+    pub fn input_masks(&mut self, count: usize) -> Result<Values, Error> {
         let shares = match self.role() {
             Role::Client => self.streams.shares(count),
             Role::Server => vec![0; count],
@@ -111,6 +119,14 @@ impl<'a> Party<'a> {
     /// If the link or the key fails.
     pub fn mask(&mut self, x: &Values, ring: Modulus) -> Result<Masked, Error> {
         let mask = self.masks(x.len())?;
+        self.mask_with(x, ring, mask)
+    }
+
+    /// As [`Party::mask`], with masks that [`Party::masks`] gave when this material was made.
+    ///
+    /// # Errors
+    /// If the link fails.
+    pub fn mask_with(&mut self, x: &Values, ring: Modulus, mask: Values) -> Result<Masked, Error> {
         let opened = self.open_sum([x, &mask])?;
         Ok(Masked::new(ring, &opened, mask))
     }
