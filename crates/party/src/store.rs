@@ -321,9 +321,8 @@ impl Store {
         path: &Path,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<(), E> {
-        let partial = path.with_extension(format!("new-{}", std::process::id()));
-        let file = create(&partial).map_err(|error| io(&partial, error))?;
-        let mut writer = BufWriter::with_capacity(1 << 20, file);
+        let (partial, file) = self.partial(0)?;
+        let mut writer = std::io::BufWriter::with_capacity(1 << 20, file);
         if let Err(error) = fill(&mut writer) {
             // Nothing refers to the file.
             let _ = fs::remove_file(&partial);

@@ -17,9 +17,7 @@ use super::hidden;
 use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
 use crate::authenticated::{self, Material};
 use crate::sharing::{self, Memory, Model, Rounds, ServerMaterial, WeightMask};
-use crate::{
-    Draft, Error, MaterialId, Metadata, Observer, Options, PeerMisbehaved, Plan, Report, Store, StoreError,
-};
+use crate::{Draft, Error, MaterialId, Metadata, Observer, Options, PeerMisbehaved, Plan, Report, Store, StoreError};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
 /// that a client has asked for.
@@ -382,7 +380,7 @@ impl Session<'_> {
 
     /// Room in the store for a piece of `plan`.
     fn draft(&self, plan: &Plan) -> Result<Draft, Refusal> {
-        self.server.store.draft(plan.piece_bytes().1).map_err(|error| match error {
+        self.server.store.draft(plan.by_ref().piece_bytes().1).map_err(|error| match error {
             StoreError::Full { needed, limit, .. } if needed > limit => {
                 let text =
                     format!("a piece takes {needed} bytes, and this server's material store holds {limit} at most");
