@@ -49,7 +49,7 @@ def server(key_folder: Path, tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 def test_run_prints_what_programs_need() -> None:
     result = privet("run", DIGITS, "--input", SEVEN)
-    assert list(result)[:4] == ["model", "suite", "rounds", "truncation"]
+    assert list(result)[:4] == ["model", "suite", "security", "rounds"]
     assert int(np.argmax(result["output"])) == 7
     assert result["argmax_agrees"] is True
     assert result["max_abs_error"] < 0.1

@@ -20,8 +20,8 @@ Suite = Annotated[
 Security = Annotated[
     str,
     typer.Option(
-        help="Against `semi-honest` parties, or with --suite fss `malicious` ones: whoever deviates "
-        "is caught before there is an output."
+        help="Against `semi-honest` parties or, in suite fss, `malicious` ones: whoever deviates is "
+        "caught before there is an output."
     ),
 ]
 Bits = Annotated[int, typer.Option(help="Width of the ring, 16 to 50 bits.")]

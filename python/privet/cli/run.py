@@ -130,8 +130,8 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
     rounds = show.rounds(result.rounds, result.link, chosen)
     made = "material" if result.suite == "fss" else "correlations"
     console.print(
-        f"Suite {result.suite} ({result.security}), {rounds}, {result.truncation} truncation, {made} by "
-        f"{result.extension or 'a dealer'}, program "
+        f"Suite {result.suite} ({result.security}), {rounds}, {result.truncation} truncation, "
+        f"{made} by {result.extension or 'a dealer'}, program "
         f"{result.program_hash[:16]}; {'two' if result.dealer is None else 'three'} processes over "
         "TLS on this machine."
     )
