@@ -136,12 +136,15 @@ mod tests {
         product.iter().map(|x| *x as u64).collect()
     }
 
+    /// A product of any widths: both operands of 64 bits and both of 128.
+    type Product<'a> = &'a dyn Fn(&[u64], &[u64], &[u128], &[u128]) -> Vec<u128>;
+
     /// `(a + 2^64 b) w = a w + 2^64 b w`, where `a w` needs all its bits: so each pair of widths is held against another.
     fn check(
         x: [&[u64]; 2],
         weights: [&[u64]; 2],
         narrow: impl Fn(&[u64], &[i64]) -> Vec<u64>,
-        [small, tall, wide, both]: [&dyn Fn(&[u64], &[u64], &[u128], &[u128]) -> Vec<u128>; 4],
+        [small, tall, wide, both]: [Product<'_>; 4],
     ) {
         let signed = |words: &[u64]| words.iter().map(|word| *word as i64).collect::<Vec<_>>();
         let (long, heavy) = (joined(x[0], x[1]), joined(weights[0], weights[1]));

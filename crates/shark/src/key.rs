@@ -58,3 +58,22 @@ impl Keys {
         Self { values: client.values.wrapping_add(server.values), bits: client.bits ^ server.bits }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_party_of_every_setup_has_keys_of_its_own() {
+        let setups = [1, 3].map(|i| Seeds { client: Seed::from_block(i), server: Seed::from_block(i + 1) });
+        let keys = setups.each_ref().map(Keys::new);
+        let shares = [1, 2, 3, 4].map(|i| Key::new(Role::Client, &Seed::from_block(i)));
+        let values: HashSet<u128> =
+            keys.iter().map(|keys| keys.values).chain(shares.iter().map(|key| key.values)).collect();
+        let bits: HashSet<u64> = keys.iter().map(|keys| keys.bits).chain(shares.iter().map(|key| key.bits)).collect();
+        assert_eq!((values.len(), bits.len()), (6, 6));
+        assert!(keys.iter().all(|keys| keys.bits & 1 == 1));
+    }
+}

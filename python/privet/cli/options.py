@@ -20,7 +20,7 @@ Suite = Annotated[
 Security = Annotated[
     str,
     typer.Option(
-        help="Against `semi-honest` parties or, in suite fss, `malicious` ones: whoever deviates is "
+        help="Against `semi-honest` parties or, in suite fss, `malicious` ones: who deviates is "
         "caught before there is an output."
     ),
 ]

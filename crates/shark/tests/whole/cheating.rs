@@ -1,5 +1,6 @@
 //! Parties that deviate on purpose: they alter a share and guess its code, or wait for what the other one says.
 
+use privet_channel::record::{self, Direction};
 use privet_channel::{Channel, pair};
 use privet_fss::Role;
 use privet_ring::Modulus;
@@ -186,6 +187,33 @@ fn a_client_that_cheated_is_not_told_the_digest() {
         });
         assert!(misbehaved(&honest.join().expect("no panic"), PeerMisbehaved::Check));
     });
+}
+
+#[test]
+fn a_client_that_cheated_gets_no_share_of_the_output() {
+    let material = deal(9, |dealer, _| {
+        dealer.masks(3).expect("a vector takes everything");
+        dealer.secrets(&[1, 2, 3, 4, 5]).expect("a vector takes everything");
+        dealer.output_masks(RING, 5).expect("a vector takes everything");
+    });
+    // The error, and the bytes of the messages that the server sends: an opening, a commitment, its digest, its shares of
+    // the output, and another check.
+    for (error, sent) in [(0, vec![48, 32, 64, 80, 32, 64]), (1, vec![48, 32])] {
+        let (client, server, transcript) = record::pair();
+        let results = material.both([client, server], |mut party| {
+            let mut masks = party.masks(3)?;
+            if party.role() == Role::Client {
+                let shares = masks.shares().iter().map(|share| share.wrapping_add(error)).collect();
+                masks = Values::from_parts(shares, masks.codes().to_vec());
+            }
+            party.open(&masks)?;
+            let y = party.secrets(5)?;
+            party.reveal(&y, RING)
+        });
+        assert_eq!(results.iter().all(|(result, _)| result.is_ok()), error == 0);
+        let transcript = transcript.lock().expect("no panic");
+        assert_eq!(transcript.payloads(Direction::SecondToFirst).map(<[u8]>::len).collect::<Vec<_>>(), sent);
+    }
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! What parties see looks random, whatever the values are: openings, messages, bodies, and published weights.
 
 use privet_channel::record::{self, Direction};
-use privet_fss::Role;
 use privet_ring::Modulus;
 use privet_shark::{Relu, Sign, Truncate, Values};
 
-use crate::support::{deal, hide, prg};
+use crate::support::{deal, hide, input, prg};
 
 /// Elements of a run.
 const COUNT: usize = 4096;
@@ -65,7 +64,7 @@ fn an_input_is_masked() {
         let material = deal(2, |dealer, _| {
             dealer.input_masks(COUNT).expect("a vector takes everything");
         });
-        let results = material.run(|mut party| crate::support::input(&mut party, &[value; COUNT], ring));
+        let results = material.run(|mut party| input(&mut party, &[value; COUNT], ring));
         let seen = results[1].0.opened();
         assert!(is_balanced(37, seen.iter().map(|x| u128::from(*x))));
         assert_eq!(results[1].0.mask().shares(), [0; COUNT]);
@@ -139,11 +138,19 @@ fn published_weights_and_codes_are_uniform() {
 }
 
 #[test]
-fn keys_and_seeds_are_each_others_strangers() {
+fn a_commitment_hides_the_digest() {
     let material = deal(6, |_, _| {});
-    let other = deal(7, |_, _| {});
-    assert_ne!(material.delta(), other.delta());
-    let units = [(Role::Client, &material.setup.client), (Role::Server, &material.setup.server)]
-        .map(|(role, seed)| Values::public(&privet_shark::Key::new(role, seed), &[1]).codes()[0]);
-    assert_ne!(units[0], units[1]);
+    let commitments = [(); 2].map(|()| {
+        let (client, server, transcript) = record::pair();
+        let results = material.both([client, server], |mut party| party.check());
+        assert!(results.iter().all(|(result, _)| result.is_ok()));
+        let transcript = transcript.lock().expect("no panic");
+        [Direction::FirstToSecond, Direction::SecondToFirst]
+            .map(|side| transcript.payloads(side).next().map(<[u8]>::to_vec))
+    });
+    // The same digest four times.
+    let mut distinct = commitments.concat();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), 4);
 }

@@ -119,6 +119,9 @@ impl Case<'_> {
             party.check()?;
             Ok(result)
         });
+        let rounds = 1 + self.messages.len();
+        // The client receives no input, and turns once more in a check.
+        assert_eq!([client.1.rounds, server.1.rounds].map(|rounds| rounds as usize), [rounds + 2, rounds + 2]);
         let sent = |own: usize| {
             own + 5 + 16 * count + 5 + self.messages.iter().map(|bytes| bytes + 5).sum::<usize>() + 32 + 5 + 64 + 5
         };
