@@ -15,7 +15,7 @@ from pathlib import Path
 import privet
 from privet import zoo
 from privet.compile import Compiled, compile
-from privet.serve import PhaseCost, Run
+from privet.parties import PhaseCost, Run
 
 REPEATS = 5
 MODELS = ("digits-cnn", "m1", "m2", "hinet")

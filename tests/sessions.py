@@ -10,7 +10,7 @@ import pytest
 
 from privet import keys
 from privet.compile import Compiled
-from privet.serve import Client, Credentials, Finished, Server
+from privet.parties import Client, Credentials, Finished, Server
 
 Session = Callable[..., Client]
 

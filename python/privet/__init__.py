@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from privet.compile import Compiled, compile, load
 
 if TYPE_CHECKING:
-    from privet.serve import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
+    from privet.parties import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
 
 __version__ = "0.1.0"
 
@@ -39,4 +39,4 @@ def __getattr__(name: str) -> Any:
     """Loads a name of `__all__` when it is first used, so that `import privet` stays light."""
     if name not in __all__:
         raise AttributeError(f"module 'privet' has no attribute {name!r}")
-    return getattr(import_module("privet.serve"), name)
+    return getattr(import_module("privet.parties"), name)

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from privet.compile import Compiled, compile
 from privet.executor import execute
-from privet.serve import Client, Credentials, Finished, Result, Server
+from privet.parties import Client, Credentials, Finished, Result, Server
 
 Array = npt.NDArray[np.float64]
 
@@ -114,7 +114,7 @@ class Scene:
         path = self.folder / f"{role}.json"
         path.write_text(json.dumps({**common, **job}))
         script = Path(__file__).with_name("doomed_client.py")
-        words = ["-m", "privet.serve.process"] if role == "server" else [str(script)]
+        words = ["-m", "privet.parties.process"] if role == "server" else [str(script)]
         with subprocess.Popen(
             [sys.executable, *words, str(path)],
             stdin=subprocess.PIPE,

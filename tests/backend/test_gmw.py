@@ -9,7 +9,7 @@ from tests.backend.cases import Array, Result, Verdict, cases, counts, run
 
 from privet.compile import Compiled
 from privet.executor import execute
-from privet.serve import Client
+from privet.parties import Client
 
 BITS = 37
 SCALE = 12

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privet.serve import Client, Credentials
+from privet.parties import Client, Credentials
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from privet.compile import compile
 from privet.errors import InputError
 from privet.executor import error_bound, execute
 from privet.executor.simulate import simulated_bound
-from privet.serve import Client
+from privet.parties import Client
 
 DEALT = ["--correlations", "dealer", "--rounds", "log"]
 

@@ -11,7 +11,7 @@ import privet
 from privet import zoo
 from privet.compile import Compiled, compile
 from privet.errors import Misuse
-from privet.serve.memory import parse_size
+from privet.parties.memory import parse_size
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 from privet.compile import compile
 from privet.executor import error_bound, execute
-from privet.serve import Client
+from privet.parties import Client
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 

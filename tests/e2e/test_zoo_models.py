@@ -87,5 +87,5 @@ def test_a_dealers_traffic_is_what_the_formulas_say(
     assert keys <= forecast.material_bytes_client
 
 
-def _phase(cost: privet.serve.PhaseCost, result: privet.Run) -> str:
+def _phase(cost: privet.parties.PhaseCost, result: privet.Run) -> str:
     return "offline" if cost is result.offline else "online"

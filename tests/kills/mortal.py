@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privet.errors import MaterialError, PrivetError
-from privet.serve import Client, Credentials, Server
+from privet.parties import Client, Credentials, Server
 
 
 def say(event: str, **fields: Any) -> None:

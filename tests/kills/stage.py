@@ -18,7 +18,7 @@ from tests.kills.ledger import Ledger
 from tests.kills.wiretap import Party, Wiretap
 
 from privet.compile import Compiled
-from privet.serve import Credentials, Dealer
+from privet.parties import Credentials, Dealer
 
 MORTAL = Path(__file__).with_name("mortal.py")
 

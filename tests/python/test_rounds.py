@@ -9,7 +9,7 @@ import pytest
 from privet import Link, suites
 from privet.compile import compile
 from privet.errors import Misuse
-from privet.serve.client import _network
+from privet.parties.client import _network
 
 DIGITS = Path(__file__).parents[2] / "zoo" / "models" / "digits-cnn.onnx"
 

@@ -14,8 +14,8 @@ from rich.console import Console
 from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.errors import Misuse
-from privet.serve import Client, Credentials, Result
-from privet.serve.address import split_address
+from privet.parties import Client, Credentials, Result
+from privet.parties.address import split_address
 
 
 def client(

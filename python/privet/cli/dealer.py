@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from privet.cli import options, show
-from privet.serve import Credentials, Dealer, Dealt
-from privet.serve.address import split_address
-from privet.serve.dealer import MOST_BYTES, PATIENCE_SECONDS
+from privet.parties import Credentials, Dealer, Dealt
+from privet.parties.address import split_address
+from privet.parties.dealer import MOST_BYTES, PATIENCE_SECONDS
 
 
 def dealer(

@@ -16,7 +16,7 @@ from privet.cli.failures import exit_code
 from privet.compile import Compiled, compile
 from privet.errors import ModelError, UnsupportedModel
 from privet.graph import load_model
-from privet.serve import Link
+from privet.parties import Link
 from privet.suites import SUITES
 
 

@@ -16,8 +16,8 @@ from rich.console import Console
 
 from privet.cli import options, show
 from privet.errors import Misuse
-from privet.serve import Credentials, Pool, PoolEvent, Stock
-from privet.serve.address import split_address
+from privet.parties import Credentials, Pool, PoolEvent, Stock
+from privet.parties.address import split_address
 
 WATCH_SECONDS = 0.2
 """How often the main thread looks for signals."""

@@ -14,8 +14,8 @@ from rich.console import Console
 from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels, read_samples
 from privet.graph import import_model, load_model
-from privet.serve import Run
-from privet.serve import run as run_locally
+from privet.parties import Run
+from privet.parties import run as run_locally
 
 
 def run(

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from privet.cli import options, show
 from privet.cli.inputs import read_samples
-from privet.serve import Credentials, Finished, Server
-from privet.serve.address import split_address
-from privet.serve.catalog import compile_once
+from privet.parties import Credentials, Finished, Server
+from privet.parties.address import split_address
+from privet.parties.catalog import compile_once
 
 
 def server(

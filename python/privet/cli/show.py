@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from privet.serve import (
+from privet.parties import (
     DealerCost,
     Dry,
     Holding,
@@ -24,7 +24,7 @@ from privet.serve import (
     MemoryUse,
     PhaseCost,
 )
-from privet.serve.client import Progress as Listener
+from privet.parties.client import Progress as Listener
 
 Array = npt.NDArray[np.generic]
 

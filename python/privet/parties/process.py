@@ -1,4 +1,4 @@
-"""One party as a process of its own, for `privet.run`: `python -m privet.serve.process JOB.json`.
+"""One party as a process of its own, for `privet.run`: `python -m privet.parties.process JOB.json`.
 
 The job names the party and the files it may read; the process prints one JSON object on each line
 of standard output. It loads neither the model nor the reference, so that its memory is a party's.
@@ -16,10 +16,10 @@ import numpy as np
 
 from privet._native import resident_memory
 from privet.errors import PrivetError
-from privet.serve.client import Client
-from privet.serve.credentials import Credentials
-from privet.serve.dealer import Dealer, Dealt
-from privet.serve.server import Finished, Server
+from privet.parties.client import Client
+from privet.parties.credentials import Credentials
+from privet.parties.dealer import Dealer, Dealt
+from privet.parties.server import Finished, Server
 
 
 def _say(event: str, **fields: Any) -> None:

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 from privet.errors import MaterialError, PeerError
-from privet.serve.dry import MAKE, REFUSE, WAIT, Dry
-from privet.serve.route import Route
-from privet.serve.session import Session
+from privet.parties.dry import MAKE, REFUSE, WAIT, Dry
+from privet.parties.route import Route
+from privet.parties.session import Session
 
 POLL_SECONDS = 0.1
 """How often a client that waits looks for material."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from privet import _native
 from privet.errors import PrivetError
-from privet.serve.credentials import Credentials
-from privet.serve.dealer import dialer
+from privet.parties.credentials import Credentials
+from privet.parties.dealer import dialer
 
 
 class Session:

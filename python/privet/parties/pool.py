@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from privet.errors import Misuse, PeerError, PrivetError, StoreFull
-from privet.serve.client import Client
-from privet.serve.costs import PhaseCost
-from privet.serve.credentials import Credentials
-from privet.serve.memory import parse_size
-from privet.serve.stock import Stock
-from privet.serve.target import Level, Target
+from privet.parties.client import Client
+from privet.parties.costs import PhaseCost
+from privet.parties.credentials import Credentials
+from privet.parties.memory import parse_size
+from privet.parties.stock import Stock
+from privet.parties.target import Level, Target
 
 POLL_SECONDS = 0.5
 """How often a full pool looks whether somebody has used a piece."""

@@ -15,7 +15,7 @@ from tests.attacks.scene import INPUT, SOON, small_model
 
 from privet.compile import Compiled
 from privet.errors import LinkError, MaterialError, Misuse, PeerBusy, PeerMisbehaved, StoreFull
-from privet.serve import Client, Credentials, Pool, PoolEvent, Server, Stock, supply, target
+from privet.parties import Client, Credentials, Pool, PoolEvent, Server, Stock, supply, target
 
 Serve = Callable[..., Server]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from privet import _native
 from privet.errors import Misuse, PrivetError
 from privet.keys import DEALER_NAME
-from privet.serve.acceptor import Acceptor, Service
-from privet.serve.address import split_address
-from privet.serve.costs import DealerCost
-from privet.serve.credentials import Credentials
+from privet.parties.acceptor import Acceptor, Service
+from privet.parties.address import split_address
+from privet.parties.costs import DealerCost
+from privet.parties.credentials import Credentials
 
 PATIENCE_SECONDS = 30.0
 """How long a party waits at the dealer for the other one."""

@@ -15,15 +15,15 @@ from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.executor import decode_output, encode_input
 from privet.executor.codec import Inputs
 from privet.executor.samples import fill, trim
+from privet.parties import dry
+from privet.parties.costs import LayerCost, PhaseCost, read_report
+from privet.parties.credentials import Credentials
+from privet.parties.dry import Dry
+from privet.parties.memory import parse_size
+from privet.parties.route import Route, Way
+from privet.parties.session import Session
+from privet.parties.supply import Spent, Supply
 from privet.program import Program
-from privet.serve import dry
-from privet.serve.costs import LayerCost, PhaseCost, read_report
-from privet.serve.credentials import Credentials
-from privet.serve.dry import Dry
-from privet.serve.memory import parse_size
-from privet.serve.route import Route, Way
-from privet.serve.session import Session
-from privet.serve.supply import Spent, Supply
 
 Link = _native.Link
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from privet import _native
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.errors import InvalidProgram, PrivetError
+from privet.parties.acceptor import Acceptor, Service
+from privet.parties.costs import LayerCost, PhaseCost, read_report
+from privet.parties.credentials import Credentials
+from privet.parties.dealer import dialer
+from privet.parties.memory import parse_size
 from privet.program import Program, Weights
-from privet.serve.acceptor import Acceptor, Service
-from privet.serve.costs import LayerCost, PhaseCost, read_report
-from privet.serve.credentials import Credentials
-from privet.serve.dealer import dialer
-from privet.serve.memory import parse_size
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from privet import _native, suites
 from privet.errors import Misuse
-from privet.serve.dealer import TRUST
+from privet.parties.dealer import TRUST
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from privet.errors import PrivetError
-from privet.serve.client import Client
-from privet.serve.costs import PhaseCost
-from privet.serve.stock import Piece
+from privet.parties.client import Client
+from privet.parties.costs import PhaseCost
+from privet.parties.stock import Piece
 
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 60.0

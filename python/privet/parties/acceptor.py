@@ -9,7 +9,7 @@ from typing import Self
 
 from privet import _native
 from privet.errors import Misuse, PrivetError
-from privet.serve.credentials import Credentials
+from privet.parties.credentials import Credentials
 
 MAX_SESSIONS = 64
 """Sessions at the same time; further peers wait in the system's queue."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from privet import suites
 from privet.errors import Misuse
-from privet.serve.route import Way
+from privet.parties.route import Way
 
 MAKE = "make"
 """Make a piece now."""

@@ -25,9 +25,9 @@ from privet.executor.ranges import Calibration
 from privet.executor.reference import random_inputs, run_plaintext
 from privet.executor.samples import fill, split, trim
 from privet.graph import ModelSource
-from privet.serve.client import Link, Progress
-from privet.serve.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
-from privet.serve.memory import parse_size
+from privet.parties.client import Link, Progress
+from privet.parties.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
+from privet.parties.memory import parse_size
 
 Array = npt.NDArray[np.generic]
 
@@ -290,7 +290,7 @@ def _party(folder: Path, job: dict[str, Any]) -> Iterator[subprocess.Popen[str]]
     """A running party; its standard input is closed at the end, which stops a server."""
     path = folder / f"{job['role']}.json"
     path.write_text(json.dumps(job))
-    command = [sys.executable, "-m", "privet.serve.process", str(path)]
+    command = [sys.executable, "-m", "privet.parties.process", str(path)]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
