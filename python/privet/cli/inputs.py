@@ -1,9 +1,9 @@
-"""Inputs and calibration samples from files: .npy, .npz and images."""
+"""Inputs from files: .npy, .npz and images."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,6 @@ import numpy.typing as npt
 from privet.errors import InputError
 
 Array = npt.NDArray[np.generic]
-
-Sample = Array | Mapping[str, Array]
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp"}
 
@@ -70,25 +68,6 @@ def read_input(path: Path, shapes: Sequence[tuple[int, ...]]) -> list[Array]:
         array[None] if (1, *array.shape) == shape else array
         for array, shape in zip(arrays, shapes, strict=False)
     ] + arrays[len(shapes) :]
-
-
-def read_samples(path: Path) -> list[Sample]:
-    """Calibration samples, one along the first axis: a .npy for a model with one input, or a .npz
-    with an array for each input, by name.
-
-    # Errors
-    `InputError` if the file cannot be read or its arrays hold different numbers of samples.
-    """
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as calibration samples: {error}") from error
-    counts = {len(array) if array.ndim else 0 for array in arrays.values()}
-    if len(counts) != 1 or counts == {0}:
-        raise InputError(f"{path}: every array needs the same number of samples, at least one")
-    samples = [{name: array[i : i + 1] for name, array in arrays.items()} for i in range(*counts)]
-    return [sample.get("", sample) for sample in samples]
 
 
 def read_labels(path: Path | None, model: Path | None) -> list[str]:

@@ -12,10 +12,11 @@ import typer
 from rich.console import Console
 
 from privet.cli import options, show
-from privet.cli.inputs import read_inputs, read_labels, read_samples
+from privet.cli.inputs import read_inputs, read_labels
 from privet.graph import import_model, load_model
 from privet.parties import Run
 from privet.parties import run as run_locally
+from privet.parties.calibration import read_samples
 
 
 def run(

@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 
 from privet.cli import options, show
-from privet.cli.inputs import read_samples
 from privet.parties import Credentials, Finished, Server
 from privet.parties.address import split_address
+from privet.parties.calibration import read_samples
 from privet.parties.catalog import compile_once
 
 

@@ -1,0 +1,169 @@
+"""The repository as it is served: what is loaded, and how it follows its folder.
+
+A version is compiled, offered to the executors, and only then takes the place of the one before.
+If anything fails on the way, the one before stays, and the table shows why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from privet.errors import Misuse, PrivetError
+from privet.serve.repository.build import Build
+from privet.serve.repository.config import ModelConfig, read_config
+from privet.serve.repository.files import Source, chosen, model_folders
+from privet.serve.repository.version import Version, load_version
+
+RETRY_SECONDS = 60.0
+"""How soon a version is tried again that failed for a reason outside itself: a full disk."""
+
+Offer = Callable[[Version], Awaitable[None]]
+"""Makes a version known to the executors; called again for one that takes another's place."""
+
+Retire = Callable[[Version], Awaitable[None]]
+"""Hears of a version that is not to be asked for any more."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: `ready` tells whether it is served, `error` what is wrong, if anything.
+
+    Both may hold: then an earlier state of the files is served. `version` is None if the model's
+    configuration is at fault.
+    """
+
+    model: str
+    version: int | None
+    suites: tuple[str, ...]
+    ready: bool
+    error: str | None
+
+
+@dataclass
+class _Held:
+    """What is known of one version's files: `key` is the state of them that was tried last."""
+
+    key: Any = None
+    version: Version | None = None
+    error: str | None = None
+    again_at: float | None = None
+
+
+@dataclass
+class _Model:
+    error: str | None = None
+    held: dict[int, _Held] = field(default_factory=dict)
+
+
+class Repository:
+    """Follows `folder`. `dealer` tells whether suites that need one can be served."""
+
+    def __init__(
+        self, folder: Path, build: Build, offer: Offer, retire: Retire, *, dealer: bool
+    ) -> None:
+        self._folder = folder
+        self._build = build
+        self._offer = offer
+        self._retire = retire
+        self._dealer = dealer
+        self._models: dict[str, _Model] = {}
+
+    def models(self) -> list[str]:
+        """The models that have a version to serve, by name."""
+        return [name for name, model in self._models.items() if self._served(model)]
+
+    def versions(self, model: str) -> list[Version]:
+        """The versions of a model that are served, the oldest first; none if there is no such."""
+        return self._served(self._models.get(model, _Model()))
+
+    def version(self, model: str, number: int | None = None) -> Version | None:
+        """The version of a model, or its newest; None if it is not served."""
+        served = [it for it in self.versions(model) if number in (None, it.number)]
+        return served[-1] if served else None
+
+    def rows(self) -> list[Row]:
+        """The table: every model and version, served or not."""
+        return [row for name, model in self._models.items() for row in self._rows(name, model)]
+
+    async def refresh(self) -> bool:
+        """Looks at the folder once; whether anything that is served or shown changed.
+
+        # Errors
+        `Misuse` if the repository itself cannot be read.
+        """
+        before = self.rows(), [it for name in self.models() for it in self.versions(name)]
+        folders = model_folders(self._folder)
+        for gone in set(self._models) - {folder.name for folder in folders}:
+            await self._drop(self._models.pop(gone), [])
+        for folder in folders:
+            model = self._models.setdefault(folder.name, _Model())
+            try:
+                config = read_config(folder)
+                sources = chosen(folder, config)
+                model.error = None
+            except (Misuse, OSError) as error:
+                model.error = str(error)
+                continue
+            for source in sources:
+                await self._update(model.held.setdefault(source.number, _Held()), source, config)
+            await self._drop(model, [source.number for source in sources])
+        self._models = dict(sorted(self._models.items()))
+        return before != (self.rows(), [it for name in self.models() for it in self.versions(name)])
+
+    async def _update(self, held: _Held, source: Source, config: ModelConfig) -> None:
+        key = (replace(config, limits=ModelConfig().limits, description=""), source.signature())
+        due = held.again_at is not None and time.monotonic() >= held.again_at
+        if held.key == key and not due:
+            if held.version is not None and held.version.config != config and not held.error:
+                held.version = replace(held.version, config=config)
+            return
+        held.key, held.again_at = key, None
+        old = held.version
+        try:
+            folder = await self._build(source, config)
+            fresh = await asyncio.to_thread(
+                load_version, source.model, source.number, folder, config, dealer=self._dealer
+            )
+            await self._offer(fresh)
+        except (PrivetError, OSError) as error:
+            held.error = str(error)
+            if not isinstance(error, PrivetError):
+                held.again_at = time.monotonic() + RETRY_SECONDS
+            _log.warning("version not loaded", extra={"model": source.model, "error": str(error)})
+            return
+        held.version, held.error = fresh, None
+        if old is not None and old.program.program_hash != fresh.program.program_hash:
+            await self._retire(old)
+
+    async def _drop(self, model: _Model, keep: list[int]) -> None:
+        for number in [number for number in model.held if number not in keep]:
+            version = model.held.pop(number).version
+            if version is not None:
+                await self._retire(version)
+
+    @staticmethod
+    def _served(model: _Model) -> list[Version]:
+        held = sorted(model.held.items())
+        return [it.version for _, it in held if it.version is not None]
+
+    @staticmethod
+    def _rows(name: str, model: _Model) -> list[Row]:
+        rows = [
+            Row(
+                name,
+                number,
+                held.version.suites if held.version else (),
+                held.version is not None,
+                held.error or model.error,
+            )
+            for number, held in sorted(model.held.items())
+        ]
+        return rows or [Row(name, None, (), False, model.error)]

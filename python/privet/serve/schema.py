@@ -1,0 +1,218 @@
+"""What a document from outside may say: dataclasses whose fields tell how they are read.
+
+One declaration serves three ends: it reads a TOML table or a JSON object with errors that say what
+is wrong, where, and what is possible; it makes the JSON schema of the OpenAPI document; and it
+makes the tables of options in the documentation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from privet.errors import Misuse
+
+T = TypeVar("T")
+
+
+class Kind(Protocol):
+    """How a field's value is read and described."""
+
+    def read(self, value: Any) -> Any:
+        """The value as the field holds it; `ValueError` with what is possible instead."""
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the value."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text: one of `choices` if there are any, else up to `longest` characters of `pattern`."""
+
+    choices: tuple[str, ...] = ()
+    pattern: str = r"[^\x00-\x1f]*"
+    longest: int = 200
+
+    def read(self, value: Any) -> str:
+        """As `Kind`."""
+        if not isinstance(value, str):
+            raise ValueError("a text")
+        if self.choices and value not in self.choices:
+            raise ValueError(f"one of {', '.join(self.choices)}")
+        if len(value) > self.longest or not re.fullmatch(self.pattern, value):
+            raise ValueError(f"at most {self.longest} characters that match {self.pattern}")
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """As `Kind`."""
+        if self.choices:
+            return {"type": "string", "enum": list(self.choices)}
+        return {"type": "string", "maxLength": self.longest, "pattern": f"^{self.pattern}$"}
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number from `least` to `most`."""
+
+    least: int
+    most: int
+
+    def read(self, value: Any) -> int:
+        """As `Kind`."""
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"a whole number from {self.least} to {self.most}")
+        if not self.least <= value <= self.most:
+            raise ValueError(f"{self.least} to {self.most}")
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """As `Kind`."""
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number from `least` to `most`."""
+
+    least: float
+    most: float
+
+    def read(self, value: Any) -> float:
+        """As `Kind`."""
+        possible = f"a number from {self.least:g} to {self.most:g}"
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(possible)
+        if not math.isfinite(value) or not self.least <= value <= self.most:
+            raise ValueError(possible)
+        return float(value)
+
+    def schema(self) -> dict[str, Any]:
+        """As `Kind`."""
+        return {"type": "number", "minimum": self.least, "maximum": self.most}
+
+
+@dataclass(frozen=True)
+class Several:
+    """A list of different values of one kind, `least` to `most` of them."""
+
+    each: Kind
+    least: int = 1
+    most: int = 16
+
+    def read(self, value: Any) -> tuple[Any, ...]:
+        """As `Kind`."""
+        if not isinstance(value, (list, tuple)) or not self.least <= len(value) <= self.most:
+            raise ValueError(f"a list of {self.least} to {self.most} values")
+        items = tuple(self.each.read(item) for item in value)
+        if len(set(items)) != len(items):
+            raise ValueError("each value once")
+        return items
+
+    def schema(self) -> dict[str, Any]:
+        """As `Kind`."""
+        limits = {"minItems": self.least, "maxItems": self.most, "uniqueItems": True}
+        return {"type": "array", "items": self.each.schema(), **limits}
+
+
+@dataclass(frozen=True)
+class Part:
+    """An object or a table of its own, read as the dataclass `of`."""
+
+    of: type[Any]
+
+    def read(self, value: Any) -> Any:
+        """As `Kind`."""
+        try:
+            return read(self.of, value, "")
+        except Misuse as error:
+            raise ValueError(f"a table in which {error}") from error
+
+    def schema(self) -> dict[str, Any]:
+        """As `Kind`."""
+        return schema(self.of)
+
+
+def option(kind: Kind, about: str, default: Any = None) -> Any:
+    """A dataclass field that is read as `kind`; it may be left out, and is `default` then."""
+    return dataclasses.field(default=default, metadata=described(kind, about))
+
+
+def described(kind: Kind, about: str) -> dict[str, Any]:
+    """The metadata of a dataclass field that is read as `kind`."""
+    return {"kind": kind, "about": about}
+
+
+def read(into: type[T], document: Any, where: str) -> T:
+    """The dataclass `into` from a TOML table or a JSON object; null means left out.
+
+    # Errors
+    `Misuse` that names `where`, the field, what is wrong with it, and what is possible.
+    """
+    start = f"{where}: " if where else ""
+    if not isinstance(document, Mapping):
+        raise Misuse(f"{start}an object with named fields is needed")
+    fields = {field.name: field for field in _fields(into)}
+    unknown = [str(name) for name in document if name not in fields]
+    if unknown:
+        raise Misuse(f"{start}{', '.join(unknown)} is not known; known are {', '.join(fields)}")
+    values = {}
+    for name, value in document.items():
+        if value is None:
+            continue
+        try:
+            values[name] = fields[name].metadata["kind"].read(value)
+        except ValueError as error:
+            raise Misuse(f"{start}{name} is {_shown(value)}; possible: {error}") from error
+    return into(**values)
+
+
+def schema(of: type[Any]) -> dict[str, Any]:
+    """The JSON schema of a dataclass."""
+    properties = {}
+    for field in _fields(of):
+        properties[field.name] = {
+            **field.metadata["kind"].schema(),
+            "description": field.metadata["about"],
+        }
+        default = _default(field)
+        if default is not None and not dataclasses.is_dataclass(default):
+            properties[field.name]["default"] = default
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def table(of: type[Any]) -> str:
+    """The fields of a dataclass as a Markdown table: name, default, meaning."""
+    rows = ["| Option | Default | Meaning |", "|---|---|---|"]
+    for field in _fields(of):
+        default = _default(field)
+        shown = "" if default is None else f"`{_toml(default)}`"
+        if not isinstance(field.metadata["kind"], Part):
+            rows.append(f"| `{field.name}` | {shown} | {field.metadata['about']} |")
+    return "\n".join(rows) + "\n"
+
+
+def _fields(of: type[Any]) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(of) if "kind" in field.metadata]
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
