@@ -1,0 +1,141 @@
+"""The HTTP application: each route of the table with what all of them have in common.
+
+Who calls, how often, how much and in what form is settled here, before a handler runs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from privet.errors import Misuse
+from privet.serve.control.bodies import parameters
+from privet.serve.control.calls import Call, Route
+from privet.serve.control.identity import Gate, Identity
+from privet.serve.control.limits import Buckets
+from privet.serve.control.refusal import Refusal, bad_request, not_found, too_many
+from privet.serve.control.routes import ROUTES
+from privet.serve.schema import read
+from privet.serve.service import Service
+
+_log = logging.getLogger(__name__)
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""On every answer, unless a handler has set its own."""
+
+
+def make_app(service: Service, gate: Gate) -> web.Application:
+    """The application over a service."""
+    app = web.Application(
+        client_max_size=service.limits.body_bytes, middlewares=[_Front(service).handle]
+    )
+    calls = Buckets()
+    for route in ROUTES:
+        app.router.add_route(
+            route.method, route.path, _endpoint(service, gate, calls, route), name=route.name
+        )
+    return app
+
+
+class _Front:
+    """Times, counts and logs calls, and turns what goes wrong into answers."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    @property
+    def handle(self) -> Any:
+        """The middleware."""
+        return web.middleware(self._handle)
+
+    async def _handle(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        start = time.monotonic()
+        resource = request.match_info.route.resource
+        name = resource.canonical if resource is not None else "unknown"
+        try:
+            response = await handler(request)
+        except Refusal as refusal:
+            response = self._refused(refusal)
+        except web.HTTPException as error:
+            response = self._refused(_translated(error))
+        except Exception:
+            _log.exception("call failed", extra={"route": name})
+            response = Refusal(500, "internal", "the service made a mistake; see its log").response()
+        seconds = time.monotonic() - start
+        self._service.metrics.call(request.method, name, response.status, seconds)
+        if not response.prepared:
+            for header, value in HEADERS.items():
+                response.headers.setdefault(header, value)
+        return response
+
+    def _refused(self, refusal: Refusal) -> web.Response:
+        self._service.metrics.refused(refusal.reason)
+        return refusal.response()
+
+
+def _translated(error: web.HTTPException) -> Refusal:
+    if error.status == 413:
+        return Refusal(413, "too large", "the body is larger than this service takes")
+    if error.status == 405:
+        return Refusal(405, "method", "there is no such call at this address; see /openapi.json")
+    if error.status == 404:
+        return not_found("there is nothing at this address; see /openapi.json")
+    return Refusal(error.status, "http", error.reason)
+
+
+def _endpoint(
+    service: Service, gate: Gate, buckets: Buckets, route: Route
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def endpoint(request: web.Request) -> web.StreamResponse:
+        caller = gate.identify(request)
+        _admit(service, buckets, route, caller)
+        try:
+            query = read(route.parameters, parameters(request.query), "the address")
+            body = await _body(request, route)
+        except Misuse as error:
+            raise bad_request(str(error)) from error
+        return await route.handler(
+            Call(service, caller, request, dict(request.match_info), query, body)
+        )
+
+    return endpoint
+
+
+def _admit(service: Service, buckets: Buckets, route: Route, caller: Identity) -> None:
+    if route.role == "operator" and not caller.operator:
+        raise Refusal(403, "operators only", "this is for operators of the service")
+    limits = service.limits
+    rate = limits.calls_per_second
+    wait = buckets.take((caller.client,), rate, rate, time.monotonic())
+    if wait:
+        raise too_many(f"more than {rate:g} calls a second", wait)
+    if route.waits and service.jobs.waiting(caller.client) >= limits.long_polls:
+        raise too_many(f"more than {limits.long_polls} calls that wait for news", 1.0, "long polls")
+
+
+async def _body(request: web.Request, route: Route) -> Any:
+    """The body as the route's dataclass; None for a route that takes none.
+
+    # Errors
+    `Misuse` if it is no JSON object of that form.
+    """
+    if route.body is None:
+        return None
+    raw = await request.read()
+    try:
+        document = json.loads(raw) if raw else {}
+    except (ValueError, RecursionError) as error:
+        raise Misuse(f"the body is no JSON: {error}") from error
+    return read(route.body, document, "the body")

@@ -1,0 +1,140 @@
+"""Notices, requests, and news of them. A client sees and ends its own jobs only."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from privet.errors import Misuse
+from privet.scheduler import Refused, Why
+from privet.serve.control.bodies import Ask, NoticeBody, RequestBody, Wait
+from privet.serve.control.calls import Answer, Call, answer
+from privet.serve.control.handlers.models import find
+from privet.serve.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
+from privet.serve.jobs import Job
+from privet.serve.repository import Version
+
+NOT_YOURS = "there is no such job of yours"
+
+RETRY_SECONDS = 5.0
+"""When to try again what a full queue refused."""
+
+
+async def notice(call: Call[NoticeBody]) -> Answer:
+    """Announces a request: material is made ahead."""
+    version = _wanted(call)
+    prepared = [it for it in _mine(call, version) if it.kind == "notice"]
+    most = version.config.limits.notices_per_client
+    stock = sum(call.service.stock(call.caller.client, version).values())
+    if len(prepared) + stock + 1 > most:
+        raise too_many(
+            f"you have {len(prepared)} notices and {stock} pieces for {version.name}, and {most} "
+            "is the most: use them first",
+            RETRY_SECONDS,
+            "notices",
+        )
+    return _submit(call, version)
+
+
+async def request(call: Call[RequestBody]) -> Answer:
+    """Asks for an inference."""
+    version = _wanted(call)
+    limits = version.config.limits
+    if limits.requests_per_minute is not None:
+        _spend(call, version.name, limits.requests_per_minute)
+    return _submit(call, version)
+
+
+async def news(call: Call[None]) -> Answer:
+    """The client's jobs that changed after `seen`; waits for some."""
+    wait: Wait = call.parameters
+    jobs, client = call.service.jobs, call.caller.client
+    await jobs.wait(client, wait.seen, wait.wait)
+    changed = sorted(jobs.news(client, wait.seen), key=lambda job: job.sequence)
+    return answer(
+        {"sequence": jobs.sequence(client), "jobs": [job.document() for job in changed]}
+    )
+
+
+async def job(call: Call[None]) -> Answer:
+    """One job; waits until it changes after `seen`."""
+    wait: Wait = call.parameters
+    found = _own(call)
+    if isinstance(found, Job):
+        await call.service.jobs.wait(call.caller.client, wait.seen, wait.wait, found.id)
+        return answer(found.document())
+    return answer(found)
+
+
+async def cancel(call: Call[None]) -> Answer:
+    """Ends a job as cancelled, also one that runs."""
+    found = _own(call)
+    if isinstance(found, Job):
+        call.service.cancel(found)
+        return answer(found.document())
+    return answer(found)
+
+
+def _own(call: Call[None]) -> Job | dict[str, Any]:
+    """The caller's job that the address names, or what is on record of it."""
+    id, client = call.path["id"], call.caller.client
+    found = call.service.jobs.mine(client, id) or call.service.past(client, id)
+    if found is None:
+        raise not_found(NOT_YOURS)
+    return found
+
+
+def _wanted(call: Call[Any]) -> Version:
+    body: Ask = call.body
+    if call.service.draining:
+        raise unavailable("the service is shutting down", RETRY_SECONDS, "draining")
+    version = find(call, body.version)
+    if body.program not in (None, version.program.program_hash):
+        raise Refusal(
+            409,
+            "other program",
+            f"model {version.name} is program {version.program.program_hash} now: look whether "
+            "you trust it, and ask for that",
+        )
+    _spend(call, "", call.service.limits.requests_per_minute)
+    return version
+
+
+def _spend(call: Call[Any], model: str, rate: float) -> None:
+    """Takes one request out of the caller's bucket: of a model's, or of the service's own."""
+    name = (call.caller.client, model)
+    wait = call.service.buckets.take(name, rate / 60, max(1.0, rate / 6), time.monotonic())
+    if wait:
+        of = f" of model {model}" if model else ""
+        raise too_many(f"more than {rate:g} requests a minute{of}", wait)
+
+
+def _mine(call: Call[Any], version: Version) -> list[Job]:
+    mine = call.service.jobs.live(call.caller.client)
+    return [it for it in mine if it.version.model == version.model]
+
+
+def _submit(call: Call[Any], version: Version) -> Answer:
+    limits, live = version.config.limits, call.service.jobs.live()
+    mine = _mine(call, version)
+    if len(mine) >= limits.queued_per_client:
+        raise too_many(f"you have {len(mine)} jobs of {version.model} already", RETRY_SECONDS, "queue")
+    of_model = sum(it.version.model == version.model for it in live)
+    if len(live) >= call.service.limits.queued or of_model >= limits.queued:
+        raise unavailable("the queue is full: try again later", RETRY_SECONDS, "full")
+    try:
+        made = call.service.submit(call.caller.client, version, call.body)
+    except Misuse as error:
+        raise bad_request(str(error)) from error
+    except Refused as refused:
+        raise _translated(refused) from refused
+    return answer({"id": made.id, "state": made.state, "sequence": made.sequence}, 202)
+
+
+def _translated(refused: Refused) -> Refusal:
+    if refused.retry:
+        return unavailable(str(refused), RETRY_SECONDS, str(refused.why))
+    if refused.why in (Why.UNKNOWN_NOTICE, Why.FOREIGN_NOTICE):
+        # In the same words, so that nobody learns which notices others have.
+        return not_found("there is no such notice of yours")
+    return Refusal(409, str(refused.why), str(refused))

@@ -1,0 +1,140 @@
+"""Who calls: the client's certificate, and a bearer token where tokens are asked for.
+
+A client is named by the SHA-256 fingerprint of its certificate, as everywhere in Privet; material
+and jobs belong to that name. Tokens come on top of certificates, never instead of them: a service
+whose authority signs for many uses can admit some of those certificates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from privet.errors import Misuse
+from privet.serve.control.refusal import Refusal
+
+OPERATOR_NAME = "privet operator"
+"""Common name in the certificate that `privet keys` makes for operators."""
+
+_LINE = re.compile(r"([0-9a-f]{64})\s+(\S+)(?:\s+(operator))?")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A caller: `client` is its certificate's fingerprint, `name` what people call it."""
+
+    client: str
+    name: str
+    operator: bool
+
+
+@dataclass(frozen=True)
+class Token:
+    """A line of the file of tokens: SHA-256 of the token, whose it is, and whether an operator's."""
+
+    digest: str
+    name: str
+    operator: bool
+
+
+def read_tokens(path: Path) -> tuple[Token, ...]:
+    """Tokens from a file: `SHA256 NAME` or `SHA256 NAME operator` a line; `#` begins a comment.
+
+    # Errors
+    `Misuse` if it cannot be read, or a line is something else; the line's number is told.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise Misuse(f"the tokens {path} cannot be read: {error}") from error
+    tokens = []
+    for number, line in enumerate(lines, 1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        found = _LINE.fullmatch(text)
+        if found is None:
+            raise Misuse(
+                f"{path}, line {number}: needs the token's SHA-256 in 64 hexadecimal digits, a "
+                "name, and for an operator the word operator"
+            )
+        tokens.append(Token(found[1], found[2], found[3] is not None))
+    return tuple(tokens)
+
+
+def tls(keys: Path) -> ssl.SSLContext:
+    """TLS 1.3 for the control plane: shows `server.pem`, and lets in whom `ca.pem` has signed.
+
+    # Errors
+    `Misuse` if a file is missing or no certificate.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_cert_chain(keys / "server.pem", keys / "server.key")
+        context.load_verify_locations(keys / "ca.pem")
+    except (OSError, ssl.SSLError) as error:
+        raise Misuse(
+            f"the server's certificate in {keys} cannot be used ({error}): `privet keys DIR` makes "
+            "certificates for a first try"
+        ) from error
+    return context
+
+
+class Gate:
+    """Tells who calls, or refuses.
+
+    `operators` are common names or fingerprints of certificates that may see the operator's page,
+    metrics and events. With `tokens`, every caller needs one of them besides.
+    """
+
+    def __init__(
+        self, operators: Iterable[str] = (OPERATOR_NAME,), tokens: tuple[Token, ...] = ()
+    ) -> None:
+        self._operators = frozenset(operators)
+        self._tokens = tokens
+
+    def identify(self, request: web.Request) -> Identity:
+        """The caller of a request.
+
+        # Errors
+        `Refusal` 401 if a token is needed and none of ours was shown.
+        """
+        transport = request.transport
+        link = transport.get_extra_info("ssl_object") if transport else None
+        certificate = link.getpeercert(binary_form=True) if link else None
+        if link is None or certificate is None:
+            raise Refusal(401, "no certificate", "a client certificate is needed")
+        client = hashlib.sha256(certificate).hexdigest()
+        name = _common_name(link.getpeercert()) or client[:16]
+        operator = client in self._operators or name in self._operators
+        if not self._tokens:
+            return Identity(client, name, operator)
+        token = self._token(request.headers.get("Authorization", ""))
+        return Identity(client, token.name, operator or token.operator)
+
+    def _token(self, header: str) -> Token:
+        scheme, _, shown = header.partition(" ")
+        digest = hashlib.sha256(shown.strip().encode()).hexdigest()
+        # All are compared, in constant time, so that the time tells nothing of any of them.
+        found = [token for token in self._tokens if hmac.compare_digest(token.digest, digest)]
+        if scheme.lower() != "bearer" or not found:
+            raise Refusal(
+                401, "no token", "this service asks for a token: Authorization: Bearer TOKEN"
+            )
+        return found[0]
+
+
+def _common_name(certificate: object) -> str | None:
+    """The common name in what `getpeercert` tells."""
+    subject = certificate.get("subject", ()) if isinstance(certificate, dict) else ()
+    names = [value for part in subject for key, value in part if key == "commonName"]
+    return names[0] if names else None

@@ -1,0 +1,74 @@
+"""Limits on what one client may ask.
+
+Every answer of a model tells a little about its weights, whatever protects the computation: with
+enough answers of its choice a client can train a copy. Cryptography does not prevent that, a bound
+on the rate of inferences per client slows it down. The bucket lets short bursts through, since
+people and batches come in bursts, and holds the average.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+MOST_CLIENTS = 10_000
+"""Buckets that are kept; the one that was used longest ago goes first, and it is full by then."""
+
+
+@dataclass(frozen=True)
+class ServiceLimits:
+    """What clients may ask of the whole service.
+
+    Of one client: inferences and notices in a minute on the average, calls of any kind in a second
+    on the average, and calls that wait for news at once; a whole minute's or second's worth may
+    come at once. Of all: jobs that wait or run at once. `body_bytes` bounds the body of a call.
+    """
+
+    requests_per_minute: float = 600.0
+    calls_per_second: float = 100.0
+    queued: int = 1000
+    long_polls: int = 64
+    body_bytes: int = 16 * 1024
+
+
+class Bucket:
+    """A token bucket: `rate` tokens a second, at most `size` at once, full at first."""
+
+    def __init__(self, rate: float, size: float, now: float) -> None:
+        self._rate = rate
+        self._size = size
+        self._left = size
+        self._at = now
+
+    def take(self, now: float, count: float = 1.0) -> float:
+        """Takes `count` tokens; 0.0, or if there are not so many, in how many seconds to retry.
+
+        More than the bucket holds is never there: it costs all, and a full bucket's time.
+        """
+        self._left = min(self._size, self._left + (now - self._at) * self._rate)
+        self._at = now
+        count = min(count, self._size)
+        if self._left >= count:
+            self._left -= count
+            return 0.0
+        return (count - self._left) / self._rate
+
+
+class Buckets:
+    """A bucket for each name, such as a client or a client's use of a model."""
+
+    def __init__(self) -> None:
+        self._buckets: OrderedDict[tuple[str, ...], tuple[float, Bucket]] = OrderedDict()
+
+    def take(
+        self, name: tuple[str, ...], rate: float, size: float, now: float, count: float = 1.0
+    ) -> float:
+        """As `Bucket.take`, on the bucket of `name`, made anew when its rate has changed."""
+        known = self._buckets.get(name)
+        if known is None or known[0] != rate:
+            known = (rate, Bucket(rate, size, now))
+            self._buckets[name] = known
+            if len(self._buckets) > MOST_CLIENTS:
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(name)
+        return known[1].take(now, count)

@@ -1,0 +1,172 @@
+"""The jobs that clients asked for, as clients see them, and how clients wait for news.
+
+A client's jobs share one count of changes: it tells a client that polls which news it has seen,
+and nothing about other clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from privet.serve.repository import Asked, Version
+
+Kind = Literal["notice", "request", "ahead"]
+"""An advance notice, a request for an inference, or material that the service offers to make."""
+
+State = Literal["queued", "preparing", "prepared", "inferring", "ended"]
+"""`prepared`: a notice's material is ready; a request's is, and it waits for its turn."""
+
+KEPT = 200
+"""Jobs of one client that are remembered after their end."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """Leave to run one job now: connect to `host` and `port`, and prepare or infer.
+
+    `server_name` is in the certificate there. `program` is the hash to expect, `suite` the label of
+    the plan, `material` the piece to use (none to prepare), `samples` how many of the request's
+    samples go through. The client must have asked within `grace` seconds; the job is killed
+    `seconds` after that.
+    """
+
+    job: str
+    phase: Literal["prepare", "infer"]
+    host: str
+    port: int
+    server_name: str
+    program: str
+    suite: str
+    material: str | None
+    samples: int
+    grace: float
+    seconds: float
+    dealer: str | None
+
+    def document(self) -> dict[str, Any]:
+        """As clients get it."""
+        return vars(self).copy()
+
+
+@dataclass
+class Job:
+    """A notice or a request. `created` and `ended` are in seconds since 1970, `done` counts the
+    samples whose material is made (of a notice) or that are inferred (of a request)."""
+
+    id: str
+    client: str
+    kind: Kind
+    version: Version
+    asked: Asked
+    samples: int
+    notice: str | None
+    created: float
+    state: State = "queued"
+    outcome: str | None = None
+    reason: str = ""
+    ended: float | None = None
+    done: int = 0
+    sequence: int = 0
+    go: dict[str, Go] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """As clients get it; of itself it holds nothing about other clients or the schedule."""
+        choice = self.asked.choice
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "model": self.version.model,
+            "version": self.version.number,
+            "program": self.version.program.program_hash,
+            "suite": choice.suite,
+            "security": choice.security,
+            "rounds": choice.rounds,
+            "truncation": choice.truncation,
+            "correlations": choice.correlations,
+            "samples": self.samples,
+            "notice": self.notice,
+            "state": self.state,
+            "done": self.done,
+            "go": [go.document() for go in self.go.values()],
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "sequence": self.sequence,
+        }
+
+
+class Jobs:
+    """All jobs that live, and the latest that ended."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._clients: dict[str, dict[str, Job]] = defaultdict(dict)
+        self._sequences: dict[str, int] = defaultdict(int)
+        self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+
+    def add(self, job: Job) -> None:
+        """Adds a job; its client hears of it."""
+        self._jobs[job.id] = job
+        mine = self._clients[job.client]
+        mine[job.id] = job
+        if len(mine) > KEPT:
+            for old in [it for it in mine.values() if it.state == "ended"][: len(mine) - KEPT]:
+                del mine[old.id], self._jobs[old.id]
+        self.changed(job)
+
+    def find(self, id: str) -> Job | None:
+        """A job by its id."""
+        return self._jobs.get(id)
+
+    def mine(self, client: str, id: str) -> Job | None:
+        """A client's own job by its id; None also for another client's."""
+        return self._clients[client].get(id) if client in self._clients else None
+
+    def live(self, client: str | None = None) -> list[Job]:
+        """The jobs that have not ended, of one client or of all, the oldest first."""
+        jobs = self._jobs if client is None else self._clients.get(client, {})
+        return [job for job in jobs.values() if job.state != "ended"]
+
+    def changed(self, job: Job) -> None:
+        """Tells the job's client that it changed."""
+        self._sequences[job.client] += 1
+        job.sequence = self._sequences[job.client]
+        for event in self._waiting.get(job.client, ()):
+            event.set()
+
+    def sequence(self, client: str) -> int:
+        """How often a client's jobs have changed."""
+        return self._sequences.get(client, 0)
+
+    def news(self, client: str, seen: int) -> list[Job]:
+        """A client's jobs that changed after `seen`; all that live if `seen` is of another life of
+        the service."""
+        if seen > self.sequence(client):
+            return self.live(client)
+        return [job for job in self._clients.get(client, {}).values() if job.sequence > seen]
+
+    def waiting(self, client: str) -> int:
+        """How many calls of a client wait for news."""
+        return len(self._waiting.get(client, ()))
+
+    async def wait(self, client: str, seen: int, seconds: float, id: str | None = None) -> None:
+        """Waits until a job of the client, or its job `id`, changes after `seen`."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        event = asyncio.Event()
+        self._waiting[client].add(event)
+        try:
+            while not any(id in (None, job.id) for job in self.news(client, seen)):
+                left = deadline - asyncio.get_running_loop().time()
+                if left <= 0:
+                    return
+                event.clear()
+                try:
+                    await asyncio.wait_for(event.wait(), left)
+                except TimeoutError:
+                    return
+        finally:
+            self._waiting[client].discard(event)
+            if not self._waiting[client]:
+                del self._waiting[client]
