@@ -1,0 +1,41 @@
+"""The two-phase scheduler of the service: a pure state machine, and the policies that order it.
+
+Follows SwiftSNNI (Batool et al., ICPE 2026), Sections 3 and 4. See docs/scheduler.md.
+"""
+
+from privet.scheduler.actions import Action, Ended, MaterialGone, MaterialReady, Start, Stop
+from privet.scheduler.limits import Limits
+from privet.scheduler.machine import Machine
+from privet.scheduler.policies import Fcfs, Policy, Priority, Stream
+from privet.scheduler.profiles import GIB, Demand, Key, Profiles, Scaling, Usage
+from privet.scheduler.scheduler import Scheduler
+from privet.scheduler.snapshot import Snapshot
+from privet.scheduler.submission import Outcome, Phase, Refused, Submission, Why
+
+__all__ = [
+    "GIB",
+    "Action",
+    "Demand",
+    "Ended",
+    "Fcfs",
+    "Key",
+    "Limits",
+    "Machine",
+    "MaterialGone",
+    "MaterialReady",
+    "Outcome",
+    "Phase",
+    "Policy",
+    "Priority",
+    "Profiles",
+    "Refused",
+    "Scaling",
+    "Scheduler",
+    "Snapshot",
+    "Start",
+    "Stop",
+    "Stream",
+    "Submission",
+    "Usage",
+    "Why",
+]

@@ -1,0 +1,72 @@
+"""What must happen outside the scheduler; `Scheduler.decide` returns each action once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privet.scheduler.submission import Outcome, Phase
+
+
+@dataclass(frozen=True)
+class Start:
+    """Run `job` now, on `machine`, bound to `cores`, with at most `memory` bytes.
+
+    `request` is the submission that the job serves (of a T_pre that a notice asked for: the
+    notice); made ahead of any submission, it is an id that the scheduler chose and `client` has
+    not asked for it. `batch` samples go through the program at once. `material` is the piece that
+    a T_on uses up, none for a T_pre. After `limit_seconds` the job is to be killed, and `failed`
+    called.
+    """
+
+    job: str
+    request: str
+    phase: Phase
+    client: str
+    model: str
+    suite: str
+    batch: int
+    machine: str
+    cores: tuple[int, ...]
+    memory: int
+    limit_seconds: float
+    material: str | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Kill `job`. Its cores stay taken until `finished` or `failed` is called for it."""
+
+    job: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A submission ended. A request is done when all its samples are inferred, a notice when all
+    its material is made (it can be referred to from then on, too)."""
+
+    id: str
+    outcome: Outcome
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class MaterialReady:
+    """The piece `material`, made under the submission `id`, lies on `machine`."""
+
+    id: str
+    material: str
+    machine: str
+
+
+@dataclass(frozen=True)
+class MaterialGone:
+    """The piece `material` will never be used: `expired`, to be deleted; `machine lost` with what lay
+    there; or `deleted` outside."""
+
+    material: str
+    machine: str
+    reason: str
+
+
+Action = Start | Stop | Ended | MaterialReady | MaterialGone

@@ -1,0 +1,136 @@
+"""What happens when a submission arrives (the paper's Procedure 1)."""
+
+from __future__ import annotations
+
+from privet.scheduler.pairs import Entry, Pair, Stage
+from privet.scheduler.policies.policy import Stream
+from privet.scheduler.profiles import Key
+from privet.scheduler.state import State
+from privet.scheduler.submission import Phase, Refused, Submission, Why
+from privet.scheduler.timers import Alarm
+
+#: What became of a notice, and what a request that refers to it is told. A notice that came to
+#: nothing by no fault of its client (failed, timed out, lost) is no reason to refuse: the request
+#: is prepared for by itself.
+_FATES = {
+    "cancelled": (Why.CANCELLED_NOTICE, "was cancelled"),
+    "used": (Why.USED_NOTICE, "was used by another request"),
+}
+
+
+def admit(state: State, now: float, submission: Submission) -> None:
+    """Admits a submission, or raises `Refused`."""
+    try:
+        batches = _check(state, submission)
+        notice = _notice(state, submission) if submission.refers_to is not None else None
+    except Refused as refusal:
+        state.counts["refused", refusal.why] += 1
+        raise
+    entry = Entry(submission, now)
+    state.counts["submitted", "notice" if submission.notice else "request"] += 1
+    state.policy.submitted(now, submission, batches)
+    pairs = list(notice.pairs) if notice is not None else []
+    for batch in batches:
+        stream = Stream(submission.client, submission.model, submission.suite, batch)
+        _pair(state, now, entry, stream, pairs)
+    entry.open = len(entry.pairs)
+    state.open(entry)
+    if notice is not None:
+        notice.claimed = True
+        if notice.ended:
+            state.forget(notice, "used")
+
+
+def _check(state: State, submission: Submission) -> list[int]:
+    """The batches of the submission's pairs."""
+    if submission.id in state.entries or submission.id in state.past:
+        raise Refused(Why.DUPLICATE, f"there was a submission {submission.id} already")
+    if state.draining:
+        raise Refused(Why.DRAINING, "the service is shutting down and takes nothing new")
+    model, suite = submission.model, submission.suite
+    batches = state.profiles.split(model, suite, submission.batch)
+    client = state.pairs_of[submission.client] + len(batches)
+    if not state.limits.of_pairs(client, state.pairs_of.total() + len(batches)):
+        raise Refused(Why.FULL, "too many jobs wait; try again later")
+    most = max((room.machine.memory for room in state.rooms.values()), default=None)
+    for batch in set(batches):
+        for phase in Phase:
+            needed = state.profiles.estimate(Key(model, suite, batch, phase)).memory
+            if most is not None and needed > most:
+                raise Refused(
+                    Why.TOO_LARGE,
+                    f"{batch} samples of {model} need {needed} bytes; no machine has that many",
+                )
+    return batches
+
+
+def _notice(state: State, submission: Submission) -> Entry | None:
+    """The notice that a request refers to; None if it came to nothing by no fault of the client."""
+    id = submission.refers_to or ""
+    notice = state.entries.get(id)
+    if notice is None or not notice.submission.notice:
+        client, fate = state.past.get(id, (None, ""))
+        if client is None:
+            raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {id}")
+        if client != submission.client:
+            raise Refused(Why.FOREIGN_NOTICE, f"notice {id} is another client's")
+        if fate in _FATES:
+            why, text = _FATES[fate]
+            raise Refused(why, f"notice {id} {text}")
+        return None
+    told = notice.submission
+    if told.client != submission.client:
+        raise Refused(Why.FOREIGN_NOTICE, f"notice {id} is another client's")
+    if notice.claimed:
+        raise Refused(Why.USED_NOTICE, f"notice {id} was used by another request")
+    if (told.model, told.suite, told.batch) != (
+        submission.model,
+        submission.suite,
+        submission.batch,
+    ):
+        raise Refused(
+            Why.OTHER_NOTICE,
+            f"notice {id} announced {told.batch} of {told.model} under {told.suite}",
+        )
+    return notice
+
+
+def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[Pair]) -> None:
+    """Finds a pair for `stream`: the notice's, one whose material is there or is being made ahead,
+    or a new one."""
+    pair = next((pair for pair in noticed if pair.stream == stream), None)
+    if pair is not None:
+        noticed.remove(pair)
+        _claim(state, now, entry, pair)
+        return
+    if not entry.submission.notice:
+        piece = state.stock.take(stream)
+        if piece is not None:
+            state.timers.drop(Alarm.EXPIRY, piece.material)
+            pair = Pair(stream, entry, entry, machine=piece.machine, material=piece.material)
+            entry.pairs.append(pair)
+            state.enqueue(now, pair, Stage.READY)
+            return
+        ahead = state.making.get(stream)
+        if ahead:
+            pair = ahead.pop(0)
+            if not ahead:
+                del state.making[stream]
+            _claim(state, now, entry, pair)
+            return
+    pair = Pair(stream, entry, None if entry.submission.notice else entry)
+    entry.pairs.append(pair)
+    state.enqueue(now, pair, Stage.PRE)
+
+
+def _claim(state: State, now: float, entry: Entry, pair: Pair) -> None:
+    """A request takes over a pair that was begun for a notice, or ahead."""
+    pair.request = entry
+    entry.pairs.append(pair)
+    if pair.stage is Stage.TRANSIT:
+        state.in_transit.pop(pair.material or "", None)
+        state.timers.drop(Alarm.EXPIRY, pair.material or "")
+        state.enqueue(now, pair, Stage.READY)
+    elif pair.stage is Stage.PRE:
+        pair.key = state.policy.claimed(state.candidate(pair, Phase.PRE), pair.key)
+        state.queues.push(pair, Phase.PRE)

@@ -1,0 +1,145 @@
+"""Which jobs start now (the paper's Procedure 2).
+
+Jobs start in the order of the policy as long as they fit; the first of each phase that does not fit
+gets a reservation. Whoever has waited longer than its patience goes first.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from privet.scheduler.machine import Machine
+from privet.scheduler.pairs import Pair
+from privet.scheduler.placement import Placement, on
+from privet.scheduler.policies.policy import View
+from privet.scheduler.queues import Lane
+from privet.scheduler.state import State
+from privet.scheduler.submission import Outcome, Phase
+
+
+class Dispatch:
+    """One decision at `now`."""
+
+    def __init__(self, state: State, now: float) -> None:
+        self._state = state
+        self._now = now
+        running = [run.shown for run in state.running.values()]
+        scaling = state.profiles.scaling
+        self._placement = Placement(now, state.rooms, running, scaling)
+        self._held: set[Phase] = set()
+
+    def run(self) -> None:
+        """Starts what can start."""
+        if self._state.queues:
+            self._homeless()
+            self._elders()
+            self._in_order()
+        self._wishes()
+
+    def _elders(self) -> None:
+        """Jobs beyond their patience, the oldest first."""
+        queues = self._state.queues
+        latest = self._now - self._state.limits.patience
+        heads = [pair for phase in Phase if (pair := queues.oldest(phase)) is not None]
+        for head in sorted(heads, key=lambda pair: pair.since):
+            phase = queues.lane(head).job.phase
+            oldest: Pair | None = head
+            while oldest is not None and oldest.since <= latest:
+                lane = queues.lane(oldest)
+                if not self._start(lane, oldest):
+                    self._hold(lane, oldest)
+                    break
+                oldest = queues.oldest(phase)
+
+    def _in_order(self) -> None:
+        """All others, in the order of the policy."""
+        heads: list[tuple[bool, float, int, Lane]] = []
+        for lane in self._state.queues.lanes():
+            self._push(heads, lane)
+        heapq.heapify(heads)
+        while heads:
+            lane = heapq.heappop(heads)[3]
+            first = lane.heap.first()
+            if first is None:
+                continue
+            if self._start(lane, first[2]):
+                self._push(heads, lane)
+            elif lane.job.phase not in self._held:
+                self._hold(lane, first[2])
+
+    def _push(self, heads: list[tuple[bool, float, int, Lane]], lane: Lane) -> None:
+        first = lane.heap.first()
+        if first is not None:
+            later = self._state.policy.online_first and lane.job.phase is Phase.PRE
+            heapq.heappush(heads, (later, first[0], first[1], lane))
+
+    def _start(self, lane: Lane, pair: Pair) -> bool:
+        """Starts a job if it fits now."""
+        state = self._state
+        place = self._placement.find(state.profiles.estimate(lane.job), lane.machine)
+        if place is None:
+            return False
+        machine, demand = place
+        phase = lane.job.phase
+        state.policy.started(self._now, state.candidate(pair, phase), pair.key)
+        state.start(self._now, pair, phase, machine, demand)
+        self._placement.started(machine, demand)
+        return True
+
+    def _hold(self, lane: Lane, pair: Pair) -> None:
+        """Keeps room for a job, on the machine where some was kept for it before."""
+        if not self._state.limits.reserve:
+            return
+        rooms = self._state.rooms
+        pinned = lane.machine or (pair.reserved if pair.reserved in rooms else None)
+        pair.reserved = self._placement.reserve(self._state.profiles.estimate(lane.job), pinned)
+        if pair.reserved is not None:
+            self._held.add(lane.job.phase)
+
+    def _homeless(self) -> None:
+        """Fails jobs for which no machine has been large enough for long."""
+        state = self._state
+        for lane in state.queues.lanes():
+            if any(self._fits_empty(lane, room.machine) for room in state.rooms.values()):
+                lane.homeless_since = None
+                continue
+            if lane.homeless_since is None:
+                lane.homeless_since = self._now
+            if self._now >= lane.homeless_since + state.limits.homeless_seconds:
+                for pair in lane.heap:
+                    if pair in lane.heap:
+                        reason = "no machine has the memory that it needs"
+                        state.end(self._now, pair.owner, Outcome.FAILED, reason)
+
+    def _fits_empty(self, lane: Lane, machine: Machine) -> bool:
+        if lane.machine not in (None, machine.name):
+            return False
+        demand = self._state.profiles.estimate(lane.job)
+        return on(machine, demand, self._state.profiles.scaling).memory <= machine.memory
+
+    def _wishes(self) -> None:
+        """Makes material ahead, as the policy wishes, with what is left."""
+        state = self._state
+        if state.draining:
+            return
+        view = look(state)
+        for stream in state.policy.wishes(self._now, view):
+            place = self._placement.find(state.profiles.estimate(stream.job(Phase.PRE)), None)
+            if place is None:
+                continue
+            pair = state.ahead(self._now, stream)
+            state.making.setdefault(stream, []).append(pair)
+            state.start(self._now, pair, Phase.PRE, *place)
+            self._placement.started(*place)
+
+
+def look(state: State) -> View:
+    """What the policy sees when it wishes."""
+    free = state.stock.counts()
+    size, cores = state.stock.bytes, 0
+    for stream, pairs in state.making.items():
+        free[stream] = free.get(stream, 0) + len(pairs)
+        for pair in pairs:
+            size += state.profiles.expected(stream.job(Phase.PRE)).material
+            cores += len(state.running[pair.job or ""].shown.cores)
+    return View(free, size, cores, state.rooms, state.profiles)

@@ -1,0 +1,38 @@
+"""What the scheduler bounds, whatever its policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds; times in seconds.
+
+    A job may take `job_factor` times its estimate, at least `job_floor` seconds, and never beyond
+    the timeout of its submission. A job that could not finish for a cause outside it is run again
+    at most `reruns` times. A job that has waited in one queue for `patience` goes before all that
+    have not, whatever the policy says. Material unclaimed for `material_seconds` is deleted. Jobs
+    for which no machine is large enough fail after `homeless_seconds`. `queue` bounds the job pairs
+    that are admitted and not over, `queue_per_client` those of one client. `reserve`: keep room for
+    the first in line (without it a job that needs much can wait for its `patience` behind others).
+    """
+
+    job_factor: float = 10.0
+    job_floor: float = 60.0
+    reruns: int = 2
+    patience: float = 3600.0
+    material_seconds: float = 86_400.0
+    homeless_seconds: float = 60.0
+    queue: int = 100_000
+    queue_per_client: int = 10_000
+    reserve: bool = True
+
+    def of_job(self, now: float, expected: float, arrived: float, timeout: float | None) -> float:
+        """Seconds that a job may take from `now`, given its `expected` length."""
+        own = max(self.job_floor, self.job_factor * expected)
+        return own if timeout is None else min(own, max(0.0, arrived + timeout - now))
+
+    def of_pairs(self, client: int, total: int) -> bool:
+        """Whether that many open pairs of one client, and of all, are within the bounds."""
+        return client <= self.queue_per_client and total <= self.queue

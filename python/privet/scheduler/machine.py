@@ -1,0 +1,50 @@
+"""Machines, and what of them is free."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+from privet.errors import Misuse
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine that runs jobs: `cores` that it lends, and `memory` in bytes."""
+
+    name: str
+    cores: int
+    memory: int
+
+    def __post_init__(self) -> None:
+        if not self.name or self.cores < 1 or self.memory < 1:
+            raise Misuse("a machine has a name, at least one core and at least one byte")
+
+
+class Room:
+    """What is free on one machine: numbered cores, and memory in bytes."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.memory = machine.memory
+        self._cores = list(range(machine.cores))
+
+    @property
+    def cores(self) -> int:
+        """Cores that are free."""
+        return len(self._cores)
+
+    def fits(self, cores: int, memory: int) -> bool:
+        """Whether `cores` and `memory` (bytes) are free now."""
+        return cores <= len(self._cores) and memory <= self.memory
+
+    def take(self, cores: int, memory: int) -> tuple[int, ...]:
+        """The lowest free cores, theirs until `give`; call `fits` first."""
+        self.memory -= memory
+        return tuple(heapq.heappop(self._cores) for _ in range(cores))
+
+    def give(self, cores: tuple[int, ...], memory: int) -> None:
+        """Returns what `take` gave."""
+        self.memory += memory
+        for core in cores:
+            heapq.heappush(self._cores, core)

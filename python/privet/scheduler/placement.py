@@ -1,0 +1,106 @@
+"""Where a job can run now, and the room kept for the one at the head of the line.
+
+A job that fits nowhere and is first in line gets a reservation (EASY backfilling, Lifka 1995): the
+machine on which it will fit soonest, and that time by the estimates. Others may pass it there only
+if they end before that time, or take what it leaves. So a job that needs much cannot starve behind
+small ones, and cores do not idle while it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from privet.scheduler.machine import Machine, Room
+from privet.scheduler.profiles import Demand, Scaling
+from privet.scheduler.snapshot import Running
+
+
+@dataclass(slots=True)
+class Reservation:
+    """Room kept on a machine from time `at` (seconds); `cores` and `memory` are left beside it."""
+
+    machine: str
+    at: float
+    cores: int
+    memory: int
+
+    def admits(self, now: float, demand: Demand) -> bool:
+        """Whether a job may start now without delaying the one the room is kept for."""
+        ends_before = now + demand.seconds <= self.at
+        return ends_before or (demand.cores <= self.cores and demand.memory <= self.memory)
+
+    def use(self, now: float, demand: Demand) -> None:
+        """A job was started beside."""
+        if now + demand.seconds > self.at:
+            self.cores -= demand.cores
+            self.memory -= demand.memory
+
+
+def on(machine: Machine, demand: Demand, scaling: Scaling) -> Demand:
+    """`demand` on a machine that may have fewer cores: then it takes longer."""
+    if demand.cores <= machine.cores:
+        return demand
+    single = demand.seconds / scaling.seconds(1.0, demand.cores)
+    return replace(demand, cores=machine.cores, seconds=scaling.seconds(single, machine.cores))
+
+
+class Placement:
+    """One decision's view of the machines: `rooms`, what runs, and the reservations made so far."""
+
+    def __init__(
+        self, now: float, rooms: Mapping[str, Room], running: Iterable[Running], scaling: Scaling
+    ) -> None:
+        self._now = now
+        self._rooms = rooms
+        self._running = running
+        self._scaling = scaling
+        self._reservations: list[Reservation] = []
+
+    def find(self, demand: Demand, pinned: str | None) -> tuple[str, Demand] | None:
+        """The machine with the most free cores on which the job fits, and what it takes there."""
+        best: tuple[str, Demand] | None = None
+        most = 0.0
+        for name in self._rooms if pinned is None else (pinned,):
+            room = self._rooms[name]
+            if not room.cores:
+                continue
+            here = on(room.machine, demand, self._scaling)
+            free = room.cores / room.machine.cores
+            if free > most and room.fits(here.cores, here.memory) and self._admits(name, here):
+                best, most = (name, here), free
+        return best
+
+    def _admits(self, machine: str, demand: Demand) -> bool:
+        kept = (kept for kept in self._reservations if kept.machine == machine)
+        return all(kept.admits(self._now, demand) for kept in kept)
+
+    def started(self, machine: str, demand: Demand) -> None:
+        """A job was started that `find` placed."""
+        for kept in self._reservations:
+            if kept.machine == machine:
+                kept.use(self._now, demand)
+
+    def reserve(self, demand: Demand, pinned: str | None) -> str | None:
+        """Keeps room for a job that does not fit now; the machine, None if none is large enough."""
+        names = self._rooms if pinned is None else (pinned,)
+        kept = [found for name in names if (found := self._soonest(name, demand)) is not None]
+        if not kept:
+            return None
+        best = min(kept, key=lambda reservation: reservation.at)
+        self._reservations.append(best)
+        return best.machine
+
+    def _soonest(self, name: str, demand: Demand) -> Reservation | None:
+        room = self._rooms[name]
+        here = on(room.machine, demand, self._scaling)
+        if here.memory > room.machine.memory:
+            return None
+        cores, memory, at = room.cores, room.memory, self._now
+        runs = [run for run in self._running if run.machine == name]
+        for run in sorted(runs, key=lambda run: (run.expected_end, run.job)):
+            if cores >= here.cores and memory >= here.memory:
+                break
+            cores, memory = cores + len(run.cores), memory + run.memory
+            at = max(self._now, run.expected_end)
+        return Reservation(name, at, cores - here.cores, memory - here.memory)

@@ -1,0 +1,95 @@
+"""What a policy is: an order of the jobs that wait, and perhaps wishes for material ahead.
+
+The order is a key that a job gets when it enters a queue and keeps while it waits. That costs
+nothing: a score `length - beta * age` falls for all jobs at one pace, so jobs stay in the order of
+`length + beta * arrival`; slack and fair shares are static in the same way. The scheduler can then
+keep its queues in heaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from privet.scheduler.machine import Room
+from privet.scheduler.profiles import Key, Profiles
+from privet.scheduler.submission import Phase, Submission
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A job that enters a queue, as a policy sees it. Times in seconds on the scheduler's clock.
+
+    `arrived`: when its request (or notice) was submitted; `queued`: when the job entered this
+    queue. `seconds`: estimated length; `rest`: the same and that of the T_on still to follow.
+    `wanted`: a request waits for it, so it is no T_pre for a notice or made ahead.
+    """
+
+    client: str
+    model: str
+    suite: str
+    batch: int
+    phase: Phase
+    arrived: float
+    queued: float
+    cores: int
+    seconds: float
+    rest: float
+    wanted: bool
+    deadline: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Requests that the same material serves."""
+
+    client: str
+    model: str
+    suite: str
+    batch: int
+
+    def job(self, phase: Phase) -> Key:
+        """The kind of its job of a phase, for the profiles."""
+        return Key(self.model, self.suite, self.batch, phase)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a policy sees when it may wish: `free` pieces (made or being made) that nobody claimed,
+    by stream; `bytes` and `cores` that pieces made ahead take now; and the machines' rooms."""
+
+    free: Mapping[Stream, int]
+    bytes: int
+    cores: int
+    rooms: Mapping[str, Room]
+    profiles: Profiles
+
+
+class Policy:
+    """Base of the policies: order of arrival, no wishes. One small file each."""
+
+    name = "policy"
+    #: Whether any T_on that fits goes before every T_pre.
+    online_first = True
+
+    def key(self, job: Candidate) -> float:
+        """The place of `job` in its queues: lower goes first, equals by order of entry."""
+        return job.queued
+
+    def claimed(self, job: Candidate, key: float) -> float:
+        """The new place of a queued T_pre for a notice, whose request has come; `key` so far."""
+        return key
+
+    def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
+        """A request or notice was admitted, split into job pairs of `batches` samples."""
+
+    def started(self, now: float, job: Candidate, key: float) -> None:
+        """A job with that key was started."""
+
+    def wishes(self, now: float, view: View) -> list[Stream]:
+        """Pieces to make ahead now, most wanted first; the scheduler starts those that fit."""
+        return []
+
+    def next_event_at(self, now: float) -> float | None:
+        """When `wishes` may change although nothing happens, in seconds; None for never."""
+        return None

@@ -1,0 +1,184 @@
+"""What jobs need: estimates per model, suite, batch and phase, corrected by measured runs.
+
+This is the paper's profiling table. Time follows an exponential average of what was measured;
+memory follows its maximum, which decays slowly, since a job that got too little dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from privet.errors import Misuse
+from privet.scheduler.submission import Phase
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one job takes: `cores`, `memory` in bytes, and `seconds` on that many cores.
+
+    `material` is the size in bytes of the piece that a T_pre leaves (0 for a T_on).
+    """
+
+    cores: int
+    memory: int
+    seconds: float
+    material: int = 0
+
+    def __post_init__(self) -> None:
+        if self.cores < 1 or self.memory < 0 or self.seconds < 0 or self.material < 0:
+            raise Misuse(f"no job takes {self}")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one job took: `seconds`, peak `memory` in bytes, and the bytes of its `material`.
+
+    `cores` are those that it ran on; 0 where they were the profile's own.
+    """
+
+    seconds: float
+    memory: int = 0
+    material: int = 0
+    cores: int = 0
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How time shrinks with cores: Amdahl's law up to `limit` cores, nothing beyond.
+
+    `serial` is the part of the time on one core that does not shrink, from 0 to 1.
+    """
+
+    serial: float = 0.0
+    limit: int = 16
+
+    def seconds(self, single: float, cores: int) -> float:
+        """Time on `cores` cores of a job that takes `single` seconds on one."""
+        return single * (self.serial + (1 - self.serial) / min(cores, self.limit))
+
+
+@dataclass(frozen=True)
+class Key:
+    """Which job: a model under a suite, `batch` samples at once, in a phase."""
+
+    model: str
+    suite: str
+    batch: int
+    phase: Phase
+
+
+DEFAULT = {Phase.PRE: Demand(1, GIB, 10.0), Phase.ON: Demand(1, GIB, 5.0)}
+
+
+@dataclass
+class Profiles:
+    """The profile table. Unknown batches are scaled from the nearest known one of the same model
+    (time, memory and material in proportion to the samples); unknown models get `default`.
+
+    `weight` is the share of a new measurement in the average of times, `decay` the factor by which
+    a memory maximum shrinks towards a lower measurement, `headroom` the factor between the memory
+    expected and the memory given to a job.
+    """
+
+    default: Mapping[Phase, Demand] = field(default_factory=lambda: dict(DEFAULT))
+    weight: float = 0.2
+    decay: float = 0.9
+    headroom: float = 1.0
+    scaling: Scaling = Scaling()
+
+    def __post_init__(self) -> None:
+        if not (0 < self.weight <= 1 and 0 <= self.decay <= 1 and self.headroom >= 1):
+            raise Misuse("weight lies in (0, 1], decay in [0, 1], and headroom is at least 1")
+        self._table: dict[Key, Demand] = {}
+        self._batches: dict[tuple[str, str, Phase], list[int]] = {}
+        self._at_once: dict[tuple[str, str], int] = {}
+
+    def set(self, key: Key, demand: Demand) -> None:
+        """Sets what `key` takes, as if it had been measured often."""
+        if key not in self._table:
+            self._batches.setdefault((key.model, key.suite, key.phase), []).append(key.batch)
+        self._table[key] = demand
+
+    def set_at_once(self, model: str, suite: str, batch: int) -> None:
+        """Sets how many samples the program of `model` takes at once (1 if never set)."""
+        if batch < 1:
+            raise Misuse(f"a program takes at least one sample at once, not {batch}")
+        self._at_once[model, suite] = batch
+
+    def split(self, model: str, suite: str, batch: int) -> list[int]:
+        """The batches of the job pairs for `batch` samples: as large as the program takes."""
+        most = self._at_once.get((model, suite), 1)
+        whole, rest = divmod(batch, most)
+        return [most] * whole + ([rest] if rest else [])
+
+    def knows(self, key: Key) -> bool:
+        """Whether exactly this job is in the table."""
+        return key in self._table
+
+    def expected(self, key: Key) -> Demand:
+        """What the job is expected to take, without headroom."""
+        known = self._table.get(key)
+        if known is not None:
+            return known
+        batches = self._batches.get((key.model, key.suite, key.phase))
+        if not batches:
+            return _scaled(self.default[key.phase], key.batch)
+        near = min(batches, key=lambda batch: (abs(batch - key.batch), batch))
+        return _scaled(self._table[replace(key, batch=near)], key.batch / near)
+
+    def estimate(self, key: Key) -> Demand:
+        """What to give to the job: as `expected`, the memory times the headroom."""
+        demand = self.expected(key)
+        return replace(demand, memory=int(demand.memory * self.headroom))
+
+    def observe(self, key: Key, usage: Usage) -> None:
+        """Feeds back a run that finished."""
+        if not self.knows(key):
+            prior = self.expected(key)
+            taken = self._at_cores(usage, prior.cores)
+            memory = usage.memory or prior.memory
+            self.set(key, Demand(prior.cores, memory, taken, usage.material))
+            return
+        old = self._table[key]
+        taken = self._at_cores(usage, old.cores)
+        seconds = old.seconds + self.weight * (taken - old.seconds)
+        memory = old.memory
+        if usage.memory:
+            sunk = self.decay * old.memory + (1 - self.decay) * usage.memory
+            memory = max(usage.memory, int(sunk))
+        material = max(usage.material, old.material)
+        self._table[key] = Demand(old.cores, memory, seconds, material)
+
+    def _at_cores(self, usage: Usage, cores: int) -> float:
+        """The measured time, brought to the cores of the profile by the scaling law."""
+        if usage.cores in (0, cores):
+            return usage.seconds
+        single = usage.seconds / self.scaling.seconds(1.0, usage.cores)
+        return self.scaling.seconds(single, cores)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table as plain rows (`seconds`, bytes of `memory` and `material`), for storing."""
+        order = sorted(self._table, key=lambda key: (key.model, key.suite, key.batch, key.phase))
+        return [
+            {**asdict(key), "phase": str(key.phase), **asdict(self._table[key])} for key in order
+        ]
+
+    def load(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Sets what `rows` say, as `rows()` writes them."""
+        for row in rows:
+            key = Key(row["model"], row["suite"], int(row["batch"]), Phase(row["phase"]))
+            material = int(row.get("material", 0))
+            self.set(key, Demand(int(row["cores"]), int(row["memory"]), row["seconds"], material))
+
+
+def _scaled(demand: Demand, factor: float) -> Demand:
+    return replace(
+        demand,
+        memory=int(demand.memory * factor),
+        seconds=demand.seconds * factor,
+        material=int(demand.material * factor),
+    )

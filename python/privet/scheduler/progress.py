@@ -1,0 +1,149 @@
+"""What happens when a job ends, a machine goes, or something comes due."""
+
+from __future__ import annotations
+
+from privet.scheduler.pairs import Pair, Stage
+from privet.scheduler.profiles import Key, Usage
+from privet.scheduler.state import Run, State
+from privet.scheduler.submission import Outcome, Phase
+from privet.scheduler.timers import Alarm
+
+
+def finished(state: State, now: float, job: str, usage: Usage | None, material: str | None) -> None:
+    """A job did what it should; `material` names the piece that a T_pre left."""
+    run = state.leave(job)
+    if run is None:
+        return
+    shown, pair = run.shown, run.pair
+    state.counts["jobs", f"{shown.phase} finished"] += 1
+    if usage is not None:
+        key = Key(shown.model, shown.suite, shown.batch, shown.phase)
+        state.profiles.observe(key, usage)
+    if shown.phase is Phase.PRE:
+        _prepared(state, now, pair, material or job)
+    elif pair.stage is Stage.INFERRING:
+        pair.stage = Stage.OVER
+        request = pair.owner
+        state.close_pairs(request, 1)
+        if not request.open:
+            state.end(now, request, Outcome.DONE)
+
+
+def _prepared(state: State, now: float, pair: Pair, material: str) -> None:
+    maker, wanted = pair.maker, pair.stage is Stage.MAKING
+    state.made(pair, material)
+    if not wanted:
+        state.to_stock(now, pair)
+        return
+    if pair.request is not None:
+        state.enqueue(now, pair, Stage.READY)
+    elif maker.ahead:
+        _unlist(state, pair)
+        pair.stage = Stage.OVER
+        state.to_stock(now, pair)
+    else:
+        pair.stage, pair.since = Stage.TRANSIT, now
+        state.in_transit[material] = pair
+        state.timers.set(Alarm.EXPIRY, material, now + state.limits.material_seconds)
+    if maker.submission.notice and not maker.ahead and not maker.ended:
+        state.close_pairs(maker, 1)
+        if not maker.open:
+            state.end(now, maker, Outcome.DONE)
+
+
+def failed(state: State, now: float, job: str, reason: str, rerun: bool) -> None:
+    """A job ended without a result; what material it had is given up."""
+    run = state.leave(job)
+    if run is not None:
+        state.counts["jobs", f"{run.shown.phase} failed"] += 1
+        _without_result(state, now, run, reason, rerun)
+
+
+def _without_result(state: State, now: float, run: Run, reason: str, rerun: bool) -> None:
+    pair = run.pair
+    if run.shown.phase is Phase.ON:
+        state.counts["material", "given up"] += 1
+    if pair.stage not in (Stage.MAKING, Stage.INFERRING):
+        return
+    if pair.request is None and pair.maker.ahead:
+        _unlist(state, pair)
+        pair.stage = Stage.OVER
+    else:
+        _again(state, now, pair, reason, rerun)
+
+
+def _again(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
+    """Runs a pair again from a fresh T_pre, or fails its submission."""
+    if rerun and pair.reruns < state.limits.reruns:
+        pair.reruns += 1
+        state.counts["jobs", "rerun"] += 1
+        if pair.request is not None and pair.maker.ended:
+            pair.maker = pair.request
+        state.enqueue(now, pair, Stage.PRE)
+    else:
+        state.end(now, pair.owner, Outcome.FAILED, reason)
+
+
+def _unlist(state: State, pair: Pair) -> None:
+    ahead = state.making[pair.stream]
+    ahead.remove(pair)
+    if not ahead:
+        del state.making[pair.stream]
+
+
+def machine_lost(state: State, now: float, name: str) -> None:
+    """A machine is gone, with its jobs and its material."""
+    if state.rooms.pop(name, None) is None:
+        return
+    for piece in state.stock.drop_machine(name):
+        state.gone(piece.material, name, "machine lost")
+    for material, pair in list(state.in_transit.items()):
+        if pair.machine == name:
+            del state.in_transit[material]
+            drop_transit(state, pair, "machine lost")
+    for lane in list(state.queues.lanes()):
+        if lane.machine == name:
+            for pair in lane.heap:
+                state.queues.remove(pair)
+                state.gone(pair.material or "", name, "machine lost")
+                _again(state, now, pair, f"machine {name} was lost", rerun=True)
+    for job, run in list(state.running.items()):
+        if run.shown.machine == name:
+            state.leave(job)
+            state.counts["jobs", f"{run.shown.phase} failed"] += 1
+            _without_result(state, now, run, f"machine {name} was lost", rerun=True)
+
+
+def drop_transit(state: State, pair: Pair, reason: str) -> None:
+    """A notice's piece is gone before its request came; the notice is forgotten with its last."""
+    state.gone(pair.material or "", pair.machine or "", reason)
+    pair.stage = Stage.OVER
+    notice = pair.maker
+    notice.pairs.remove(pair)
+    if not notice.pairs and notice.ended:
+        state.forget(notice, reason)
+
+
+def come_due(state: State, now: float) -> None:
+    """Timeouts, limits of jobs and expiry of material, by `now`."""
+    for alarm, name in state.timers.due(now):
+        if alarm is Alarm.TIMEOUT:
+            state.end(now, state.entries[name], Outcome.TIMED_OUT, "timeout")
+        elif alarm is Alarm.LIMIT:
+            state.stop(state.running[name].pair, "ran longer than its limit")
+        elif (piece := state.stock.drop(name)) is not None:
+            state.gone(name, piece.machine, "expired")
+        else:
+            drop_transit(state, state.in_transit.pop(name), "expired")
+
+
+def give_up_notices(state: State, now: float) -> None:
+    """For a drain: ends the notices that no request took over, and stops what is made ahead."""
+    for entry in list(state.entries.values()):
+        if entry.submission.notice and not entry.claimed and not entry.ended:
+            state.end(now, entry, Outcome.CANCELLED, "the service is shutting down")
+    for pairs in state.making.values():
+        for pair in pairs:
+            pair.stage = Stage.OVER
+            state.stop(pair, "the service is shutting down")
+    state.making.clear()

@@ -1,0 +1,79 @@
+"""Jobs that wait, in lanes: one heap for each kind of job, since those of a kind need the same.
+
+A decision looks at the head of each lane, so it costs the number of lanes (models, suites, batches,
+machines), and the logarithm of the number of jobs. The needs are looked up when a job starts, not
+when it enters: corrected profiles hold for what waits already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from privet.scheduler.heap import Heap
+from privet.scheduler.pairs import Pair
+from privet.scheduler.profiles import Key
+from privet.scheduler.submission import Phase
+
+
+@dataclass(eq=False, slots=True)
+class Lane:
+    """Jobs of one kind; `machine` where their material lies, for T_on. `homeless_since`: from when
+    on no machine is large enough."""
+
+    job: Key
+    machine: str | None
+    heap: Heap[Pair] = field(default_factory=Heap)
+    homeless_since: float | None = None
+
+
+class Queues:
+    """The queues of both phases."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[tuple[Key, str | None], Lane] = {}
+        self._where: dict[Pair, Lane] = {}
+        self._oldest: dict[Phase, Heap[Pair]] = {phase: Heap() for phase in Phase}
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def count(self, phase: Phase) -> int:
+        """Jobs of a phase that wait."""
+        return len(self._oldest[phase])
+
+    def push(self, pair: Pair, phase: Phase) -> None:
+        """Puts `pair` in by its key, or moves it."""
+        stream = pair.stream
+        kind = Key(stream.model, stream.suite, stream.batch, phase)
+        place = (kind, pair.machine)
+        lane = self._lanes.get(place)
+        if lane is None:
+            lane = self._lanes[place] = Lane(kind, pair.machine)
+        self._turn += 1
+        lane.heap.push(pair, pair.key, self._turn)
+        self._where[pair] = lane
+        self._oldest[phase].push(pair, pair.since, self._turn)
+
+    def remove(self, pair: Pair) -> None:
+        """Takes `pair` out, if it is in."""
+        lane = self._where.pop(pair, None)
+        if lane is not None:
+            lane.heap.remove(pair)
+            self._oldest[lane.job.phase].remove(pair)
+            if not lane.heap:
+                del self._lanes[lane.job, lane.machine]
+
+    def lane(self, pair: Pair) -> Lane:
+        """Where `pair` waits."""
+        return self._where[pair]
+
+    def lanes(self) -> Iterator[Lane]:
+        """The lanes, none of which is empty."""
+        return iter(tuple(self._lanes.values()))
+
+    def oldest(self, phase: Phase) -> Pair | None:
+        """The job that has waited longest in its queue."""
+        first = self._oldest[phase].first()
+        return None if first is None else first[2]

@@ -1,0 +1,189 @@
+"""The two-phase scheduler (SwiftSNNI, Section 4): a pure state machine over events.
+
+It has no clock, no threads, no input or output and no randomness. The caller brings events with the
+time at which they happened, in any unit-consistent clock of seconds that never runs back, and asks
+`decide` what is to be done. The same events give the same decisions.
+
+    scheduler = Scheduler([Machine("here", 4, 8 * GIB)], Profiles(), Fcfs())
+    scheduler.submit(0.0, Submission("r1", client="alice", model="m1", suite="fss"))
+    for action in scheduler.decide(0.0):
+        ...                                   # Start("r1/pre#1", ...): run it
+    scheduler.finished(2.5, "r1/pre#1", Usage(2.5))
+    scheduler.decide(2.5)                     # MaterialReady(...), Start("r1/on#2", ...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from privet.errors import Misuse
+from privet.scheduler import progress, survey
+from privet.scheduler.actions import Action
+from privet.scheduler.admission import admit
+from privet.scheduler.dispatch import Dispatch
+from privet.scheduler.limits import Limits
+from privet.scheduler.machine import Machine
+from privet.scheduler.pairs import Stage
+from privet.scheduler.policies.policy import Policy, Stream
+from privet.scheduler.profiles import Profiles, Usage
+from privet.scheduler.snapshot import Snapshot
+from privet.scheduler.state import State
+from privet.scheduler.submission import Outcome, Submission
+
+
+class Scheduler:
+    """Decides which job runs when and where. All times are seconds on the caller's clock.
+
+    After any event, call `decide`, and again at `next_event_at`.
+    """
+
+    def __init__(
+        self,
+        machines: Iterable[Machine] = (),
+        profiles: Profiles | None = None,
+        policy: Policy | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._state = State(profiles or Profiles(), policy or Policy(), limits or Limits())
+        self._now = float("-inf")
+        for machine in machines:
+            self._state.add_machine(machine)
+
+    @property
+    def profiles(self) -> Profiles:
+        """The profile table, which `finished` corrects."""
+        return self._state.profiles
+
+    # Submissions --------------------------------------------------------------------------------
+
+    def submit(self, now: float, submission: Submission) -> None:
+        """Admits a request or a notice.
+
+        # Errors
+        `Refused` if it cannot be admitted; nothing has changed then.
+        """
+        self._at(now)
+        admit(self._state, now, submission)
+
+    def cancel(self, now: float, id: str) -> bool:
+        """Ends a submission as cancelled: its jobs stop, its material goes to the client's stock.
+        A notice that is done is given up. False if there is none that can be cancelled: it ended
+        before, or is a notice that a request has taken over."""
+        self._at(now)
+        entry = self._state.entries.get(id)
+        if entry is None or entry.claimed:
+            return False
+        if not entry.ended:
+            self._state.end(now, entry, Outcome.CANCELLED, "cancelled by the client")
+            return True
+        for pair in entry.pairs:
+            pair.stage = Stage.OVER
+            self._state.to_stock(now, pair)
+        self._state.forget(entry, str(Outcome.CANCELLED))
+        return True
+
+    # Jobs ---------------------------------------------------------------------------------------
+
+    def finished(
+        self, now: float, job: str, measured: Usage | None = None, material: str | None = None
+    ) -> None:
+        """A job has done its work: frees its cores, corrects the profile by what was `measured`.
+        `material` names the piece that a T_pre left (by default, as the job). A job that does not
+        run any more, because its machine was lost, is ignored."""
+        self._at(now)
+        progress.finished(self._state, now, job, measured, material)
+
+    def failed(self, now: float, job: str, reason: str, rerun: bool = False) -> None:
+        """A job ended without a result: it broke, was killed at its limit, stopped, or its client
+        did not come. Its material is given up. With `rerun`, its pair starts again from a fresh
+        T_pre, a bounded number of times; else its submission fails for `reason`."""
+        self._at(now)
+        progress.failed(self._state, now, job, reason, rerun)
+
+    # Material -----------------------------------------------------------------------------------
+
+    def stock_found(self, now: float, material: str, stream: Stream, machine: str) -> None:
+        """A piece lies on `machine` from an earlier run of the service, never used.
+
+        # Errors
+        `Misuse` if the machine is unknown or the piece is known.
+        """
+        self._at(now)
+        if machine not in self._state.rooms:
+            raise Misuse(f"there is no machine {machine}")
+        self._state.know(material)
+        self._state.add_stock(now, material, stream, machine)
+
+    def stock_gone(self, now: float, material: str) -> bool:
+        """An unclaimed piece is no longer there (deleted outside); False if it was claimed."""
+        self._at(now)
+        piece = self._state.stock.drop(material)
+        if piece is None:
+            return False
+        self._state.gone(material, piece.machine, "deleted")
+        return True
+
+    # Machines -----------------------------------------------------------------------------------
+
+    def machine_joined(self, now: float, machine: Machine) -> None:
+        """Lends a machine.
+
+        # Errors
+        `Misuse` if one of that name is there.
+        """
+        self._at(now)
+        if machine.name in self._state.rooms:
+            raise Misuse(f"there is a machine {machine.name} already")
+        self._state.add_machine(machine)
+
+    def machine_lost(self, now: float, name: str) -> None:
+        """A machine is gone: its jobs run again elsewhere from a fresh T_pre, a bounded number of
+        times, and its material is never used."""
+        self._at(now)
+        progress.machine_lost(self._state, now, name)
+
+    # Time ---------------------------------------------------------------------------------------
+
+    def drain(self, now: float) -> None:
+        """Admits nothing more. Requests run to their end; notices that no request took over, and
+        material made ahead, are given up."""
+        self._at(now)
+        self._state.draining = True
+        progress.give_up_notices(self._state, now)
+
+    @property
+    def drained(self) -> bool:
+        """Whether `drain` was called and all has ended."""
+        state = self._state
+        live = any(not entry.ended for entry in state.entries.values())
+        return state.draining and not live and not state.running
+
+    def tick(self, now: float) -> None:
+        """Lets time pass: timeouts, limits, expiry. `decide` does this, too."""
+        self._at(now)
+        progress.come_due(self._state, now)
+
+    def decide(self, now: float) -> list[Action]:
+        """What is to be done now, in order; each action is returned once."""
+        self.tick(now)
+        Dispatch(self._state, now).run()
+        actions, self._state.outbox = self._state.outbox, []
+        return actions
+
+    def next_event_at(self) -> float | None:
+        """The earliest time at which `decide` must run although nothing happened."""
+        return survey.next_event_at(self._state, self._now)
+
+    def backlog_seconds(self) -> float:
+        """Seconds in which the machines could do what waits, if they packed perfectly; a floor for
+        how long to tell a client to stay away."""
+        return survey.backlog_seconds(self._state)
+
+    def snapshot(self, now: float) -> Snapshot:
+        """The state, for people."""
+        return survey.snapshot(self._state, now)
+
+    def _at(self, now: float) -> None:
+        if not now >= self._now:
+            raise Misuse(f"time runs back, from {self._now} to {now}")
+        self._now = now

@@ -1,0 +1,90 @@
+"""The scheduler's state for people: page, metrics, command line. Times in seconds on its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privet.scheduler.submission import Outcome, Phase
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A job pair in a queue since `since`; `request` is None for a notice without its request."""
+
+    request: str | None
+    notice: str | None
+    client: str
+    model: str
+    suite: str
+    batch: int
+    since: float
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that runs: since `started`, to end at about `expected_end`, by `limit_end` at the
+    latest; on those cores of that machine, with `memory` bytes. `stopping`: told to stop."""
+
+    job: str
+    request: str
+    phase: Phase
+    client: str
+    model: str
+    suite: str
+    batch: int
+    machine: str
+    cores: tuple[int, ...]
+    memory: int
+    started: float
+    expected_end: float
+    limit_end: float
+    stopping: bool
+
+
+@dataclass(frozen=True)
+class Load:
+    """A machine: its cores and bytes, and how many of them are taken."""
+
+    name: str
+    cores: int
+    memory: int
+    cores_taken: int
+    memory_taken: int
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Counts since the start. `requests` and `notices` were admitted. `material`: pieces made, used,
+    expired, lost with a machine, or given up by a job that failed with them (used before)."""
+
+    requests: int
+    notices: int
+    refused: Mapping[str, int]
+    ended: Mapping[Outcome, int]
+    jobs: Mapping[str, int]
+    material: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything at one time; the queues bear the paper's names.
+
+    `pre`: T_pre not started; `transit`: a notice's material ready, no request yet; `waiting`: a
+    request whose notice is still being prepared; `ready`: T_on not started. A request in `waiting`
+    whose notice has not started is in `pre`, too. `stock`: unclaimed pieces by
+    (client, model, suite, batch).
+    """
+
+    now: float
+    policy: str
+    draining: bool
+    drained: bool
+    pre: tuple[Queued, ...]
+    transit: tuple[Queued, ...]
+    waiting: tuple[Queued, ...]
+    ready: tuple[Queued, ...]
+    running: tuple[Running, ...]
+    machines: tuple[Load, ...]
+    stock: Mapping[tuple[str, str, str, int], int]
+    counters: Counters

@@ -1,0 +1,256 @@
+"""The scheduler's state, and the steps in it that keep it whole.
+
+Whoever moves a pair goes through a method here, so that queues, stock, rooms and counters agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, replace
+
+from privet.errors import Misuse
+from privet.scheduler.actions import Action, Ended, MaterialGone, MaterialReady, Start, Stop
+from privet.scheduler.limits import Limits
+from privet.scheduler.machine import Machine, Room
+from privet.scheduler.pairs import Entry, Pair, Stage
+from privet.scheduler.policies.policy import Candidate, Policy, Stream
+from privet.scheduler.profiles import Demand, Profiles
+from privet.scheduler.queues import Queues
+from privet.scheduler.snapshot import Running
+from privet.scheduler.stock import Piece, Stock
+from privet.scheduler.submission import Outcome, Phase, Submission
+from privet.scheduler.timers import Alarm, Timers
+
+#: How many notices that are over are remembered, to tell their clients what became of them.
+REMEMBERED = 10_000
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """A job that runs, and its pair."""
+
+    shown: Running
+    pair: Pair
+
+
+class State:
+    """All that the scheduler knows. Times in seconds on the caller's clock."""
+
+    def __init__(self, profiles: Profiles, policy: Policy, limits: Limits) -> None:
+        self.profiles = profiles
+        self.policy = policy
+        self.limits = limits
+        self.rooms: dict[str, Room] = {}
+        self.queues = Queues()
+        self.stock = Stock()
+        self.timers = Timers()
+        self.running: dict[str, Run] = {}
+        self.entries: dict[str, Entry] = {}
+        self.past: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self.making: dict[Stream, list[Pair]] = {}
+        self.in_transit: dict[str, Pair] = {}
+        self.pairs_of: Counter[str] = Counter()
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.outbox: list[Action] = []
+        self.draining = False
+        self._known: set[str] = set()
+        self._aheads = 0
+
+    # Entries ------------------------------------------------------------------------------------
+
+    def open(self, entry: Entry) -> None:
+        """Admits an entry whose pairs are set."""
+        self.entries[entry.id] = entry
+        self.pairs_of[entry.submission.client] += entry.open
+        timeout = entry.submission.timeout
+        if timeout is not None:
+            self.timers.set(Alarm.TIMEOUT, entry.id, entry.arrived + timeout)
+
+    def ahead(self, now: float, stream: Stream) -> Pair:
+        """A pair that no submission asked for."""
+        self._aheads += 1
+        submission = Submission(
+            f"ahead-{self._aheads}", stream.client, stream.model, stream.suite, stream.batch, True
+        )
+        entry = Entry(submission, now, ahead=True, open=1)
+        pair = Pair(stream, entry, None, since=now)
+        entry.pairs.append(pair)
+        return pair
+
+    def end(self, now: float, entry: Entry, outcome: Outcome, reason: str = "") -> None:
+        """Ends a submission, once; what is left of its pairs is given up."""
+        if entry.ended:
+            return
+        entry.ended = True
+        self.timers.drop(Alarm.TIMEOUT, entry.id)
+        if not entry.ahead:
+            self.close_pairs(entry, entry.open)
+            self.counts["ended", outcome] += 1
+            self.outbox.append(Ended(entry.id, outcome, reason))
+        if outcome is not Outcome.DONE:
+            for pair in entry.pairs:
+                self._give_up(now, pair, entry, outcome, reason)
+        if not (entry.submission.notice and outcome is Outcome.DONE and not entry.claimed):
+            self.forget(entry, "used" if entry.claimed else str(outcome))
+
+    def close_pairs(self, entry: Entry, count: int) -> None:
+        """That many pairs of an entry are over."""
+        client = entry.submission.client
+        entry.open -= count
+        self.pairs_of[client] -= count
+        if not self.pairs_of[client]:
+            del self.pairs_of[client]
+
+    def forget(self, entry: Entry, fate: str) -> None:
+        """Drops an entry; of a notice remains what became of it."""
+        if self.entries.pop(entry.id, None) and entry.submission.notice:
+            self.past[entry.id] = (entry.submission.client, fate)
+            if len(self.past) > REMEMBERED:
+                self.past.popitem(last=False)
+
+    def _give_up(self, now: float, pair: Pair, entry: Entry, outcome: Outcome, reason: str) -> None:
+        if pair.stage is Stage.OVER or (pair.request not in (None, entry)):
+            return
+        if entry is not pair.maker and pair.maker.ahead and pair.stage is Stage.MAKING:
+            pair.request = None
+            self.making.setdefault(pair.stream, []).append(pair)
+            return
+        stage, pair.stage = pair.stage, Stage.OVER
+        self.queues.remove(pair)
+        if stage in (Stage.MAKING, Stage.INFERRING):
+            self.stop(pair, reason or str(outcome))
+        elif stage in (Stage.TRANSIT, Stage.READY):
+            self.to_stock(now, pair)
+        if pair.maker is not entry:
+            self.end(now, pair.maker, outcome, reason)
+
+    # Queues -------------------------------------------------------------------------------------
+
+    def enqueue(self, now: float, pair: Pair, stage: Stage) -> None:
+        """Puts a pair at the end of the queue of its next job: `PRE` or `READY`."""
+        pair.stage, pair.since, pair.reserved = stage, now, None
+        if stage is Stage.PRE:
+            pair.machine = pair.material = None
+        phase = Phase.PRE if stage is Stage.PRE else Phase.ON
+        pair.key = self.policy.key(self.candidate(pair, phase))
+        self.queues.push(pair, phase)
+
+    def candidate(self, pair: Pair, phase: Phase) -> Candidate:
+        """The pair's next job, as a policy sees it."""
+        stream, owner = pair.stream, pair.owner
+        demand = self.profiles.expected(stream.job(phase))
+        rest = demand.seconds
+        if phase is Phase.PRE:
+            rest += self.profiles.expected(stream.job(Phase.ON)).seconds
+        return Candidate(
+            stream.client,
+            stream.model,
+            stream.suite,
+            stream.batch,
+            phase,
+            owner.arrived,
+            pair.since,
+            demand.cores,
+            demand.seconds,
+            rest,
+            pair.request is not None,
+            owner.submission.deadline,
+        )
+
+    # Jobs ---------------------------------------------------------------------------------------
+
+    def start(self, now: float, pair: Pair, phase: Phase, machine: str, demand: Demand) -> None:
+        """Starts the pair's next job on `machine`, which has room for it."""
+        entry = pair.maker if phase is Phase.PRE else pair.owner
+        stream = pair.stream
+        job = entry.next_job(phase)
+        cores = self.rooms[machine].take(demand.cores, demand.memory)
+        limit = self.limits.of_job(now, demand.seconds, entry.arrived, entry.submission.timeout)
+        self.queues.remove(pair)
+        pair.stage = Stage.MAKING if phase is Phase.PRE else Stage.INFERRING
+        pair.job, pair.machine, pair.since = job, machine, now
+        what = (stream.client, stream.model, stream.suite, stream.batch)
+        shown = Running(
+            job,
+            entry.id,
+            phase,
+            *what,
+            machine,
+            cores,
+            demand.memory,
+            now,
+            now + demand.seconds,
+            now + limit,
+            False,
+        )
+        self.running[job] = Run(shown, pair)
+        self.timers.set(Alarm.LIMIT, job, now + limit)
+        self.counts["jobs", f"{phase} started"] += 1
+        if phase is Phase.ON:
+            self.counts["material", "used"] += 1
+        start = Start(
+            job, entry.id, phase, *what, machine, cores, demand.memory, limit, pair.material
+        )
+        self.outbox.append(start)
+
+    def stop(self, pair: Pair, reason: str) -> None:
+        """Tells the pair's job to stop; its cores stay taken until it is over."""
+        run = self.running[pair.job or ""]
+        if not run.shown.stopping:
+            run.shown = replace(run.shown, stopping=True)
+            self.timers.drop(Alarm.LIMIT, run.shown.job)
+            self.outbox.append(Stop(run.shown.job, reason))
+
+    def leave(self, job: str) -> Run | None:
+        """Frees what a job took; None if no such job runs."""
+        run = self.running.pop(job, None)
+        if run is not None:
+            self.timers.drop(Alarm.LIMIT, job)
+            if run.shown.phase is Phase.ON:
+                self._known.discard(run.pair.material or "")
+            room = self.rooms.get(run.shown.machine)
+            if room is not None:
+                room.give(run.shown.cores, run.shown.memory)
+        return run
+
+    # Material -----------------------------------------------------------------------------------
+
+    def made(self, pair: Pair, material: str) -> None:
+        """The pair's T_pre left `material` on its machine."""
+        self.know(material)
+        pair.material = material
+        self.counts["material", "made"] += 1
+        self.outbox.append(MaterialReady(pair.maker.id, material, pair.machine or ""))
+
+    def know(self, material: str) -> None:
+        """Registers a piece, so that none comes twice.
+
+        # Errors
+        `Misuse` if there is a piece of that name.
+        """
+        if material in self._known:
+            raise Misuse(f"the piece {material} is known already")
+        self._known.add(material)
+
+    def to_stock(self, now: float, pair: Pair) -> None:
+        """The pair's piece becomes free for the next request of its client."""
+        material = pair.material or ""
+        self.in_transit.pop(material, None)
+        self.add_stock(now, material, pair.stream, pair.machine or "")
+
+    def add_stock(self, now: float, material: str, stream: Stream, machine: str) -> None:
+        """A piece is free for the next request for `stream`, until it expires."""
+        size = self.profiles.expected(stream.job(Phase.PRE)).material
+        self.stock.add(Piece(material, stream, machine, size))
+        self.timers.set(Alarm.EXPIRY, material, now + self.limits.material_seconds)
+
+    def gone(self, material: str, machine: str, reason: str) -> None:
+        """A piece will not be used."""
+        self.timers.drop(Alarm.EXPIRY, material)
+        self._known.discard(material)
+        self.counts["material", reason] += 1
+        self.outbox.append(MaterialGone(material, machine, reason))
+
+    def add_machine(self, machine: Machine) -> None:
+        """Lends a machine to the scheduler."""
+        self.rooms[machine.name] = Room(machine)

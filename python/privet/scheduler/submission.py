@@ -1,0 +1,85 @@
+"""What clients ask for, and how it can end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from privet.errors import Misuse, PrivetError
+
+
+class Phase(StrEnum):
+    """The two jobs of an inference: `PRE` (the paper's T_pre) makes material, `ON` (T_on) uses it."""
+
+    PRE = "pre"
+    ON = "on"
+
+
+class Outcome(StrEnum):
+    """How a submission ended; each ends in exactly one of these."""
+
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed out"
+
+
+class Why(StrEnum):
+    """Why a submission was refused."""
+
+    DUPLICATE = "duplicate id"
+    DRAINING = "draining"
+    FULL = "full"
+    TOO_LARGE = "too large"
+    UNKNOWN_NOTICE = "unknown notice"
+    FOREIGN_NOTICE = "foreign notice"
+    CANCELLED_NOTICE = "cancelled notice"
+    USED_NOTICE = "used notice"
+    OTHER_NOTICE = "notice for something else"
+
+
+class Refused(PrivetError):
+    """A submission was not admitted; `why` says the reason for programs, the message for people.
+
+    `retry`: the same submission may be admitted later.
+    """
+
+    def __init__(self, why: Why, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+        self.retry = why in (Why.FULL, Why.DRAINING)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A request for inference, or (`notice`) an advance notice of one.
+
+    `id` is unique for ever and chosen by the caller, without a slash; `client` whom the material
+    belongs to (a certificate's fingerprint); `batch` the samples it asks for; `refers_to` the
+    notice that announced this request. `timeout` is in seconds from the submission: a request that
+    has not ended by then ends as timed out. `deadline` is a time on the scheduler's clock in
+    seconds by which the client would like the answer; policies may use it, nothing ends by it.
+    """
+
+    id: str
+    client: str
+    model: str
+    suite: str
+    batch: int = 1
+    notice: bool = False
+    refers_to: str | None = None
+    timeout: float | None = None
+    deadline: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.id or "/" in self.id:
+            raise Misuse("an id is not empty and has no slash")
+        if self.batch < 1:
+            raise Misuse(f"a batch has at least one sample, not {self.batch}")
+        if self.notice and self.refers_to is not None:
+            raise Misuse("a notice refers to no other notice")
+        if self.timeout is not None and not 0 < self.timeout < math.inf:
+            raise Misuse(f"a timeout is a positive number of seconds, not {self.timeout}")
+        if self.deadline is not None and not math.isfinite(self.deadline):
+            raise Misuse(f"a deadline is a time in seconds, not {self.deadline}")

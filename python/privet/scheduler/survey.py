@@ -1,0 +1,100 @@
+"""The scheduler's state, read: snapshot, backlog, and when something is due."""
+
+from __future__ import annotations
+
+import math
+
+from privet.scheduler.pairs import Pair, Stage
+from privet.scheduler.snapshot import Counters, Load, Queued, Snapshot
+from privet.scheduler.state import State
+from privet.scheduler.submission import Outcome, Phase
+
+
+def next_event_at(state: State, now: float) -> float | None:
+    """The earliest time after `now` at which a decision may differ; see `Scheduler`."""
+    times = [state.timers.next_at(), state.policy.next_event_at(now)]
+    for phase in Phase:
+        oldest = state.queues.oldest(phase)
+        if oldest is not None and oldest.since + state.limits.patience > now:
+            times.append(oldest.since + state.limits.patience)
+    for lane in state.queues.lanes():
+        if lane.homeless_since is not None:
+            times.append(lane.homeless_since + state.limits.homeless_seconds)
+    known = [time for time in times if time is not None and time < math.inf]
+    return min(known, default=None)
+
+
+def backlog_seconds(state: State) -> float:
+    """Core seconds that wait, by the cores there are; infinite without a machine."""
+    cores = sum(room.machine.cores for room in state.rooms.values())
+    total = 0.0
+    for lane in state.queues.lanes():
+        demand = state.profiles.expected(lane.job)
+        total += len(lane.heap) * demand.cores * demand.seconds
+    return total / cores if cores else (math.inf if total else 0.0)
+
+
+def snapshot(state: State, now: float) -> Snapshot:
+    """See `Snapshot`."""
+    queued: dict[Stage, list[Pair]] = {stage: [] for stage in Stage}
+    for lane in state.queues.lanes():
+        for pair in lane.heap:
+            queued[pair.stage].append(pair)
+    transit = [_queued(pair) for pair in state.in_transit.values()]
+    making = [run.pair for run in state.running.values() if run.pair.stage is Stage.MAKING]
+    waiting = [
+        _queued(pair)
+        for pair in (*queued[Stage.PRE], *making)
+        if pair.request is not None and pair.maker is not pair.request
+    ]
+    return Snapshot(
+        now,
+        state.policy.name,
+        state.draining,
+        state.draining and not state.running and not state.queues,
+        _sorted(queued[Stage.PRE]),
+        tuple(transit),
+        tuple(waiting),
+        _sorted(queued[Stage.READY]),
+        tuple(run.shown for run in state.running.values()),
+        tuple(_load(state, name) for name in state.rooms),
+        {
+            (stream.client, stream.model, stream.suite, stream.batch): count
+            for stream, count in state.stock.counts().items()
+        },
+        _counters(state),
+    )
+
+
+def _sorted(pairs: list[Pair]) -> tuple[Queued, ...]:
+    return tuple(_queued(pair) for pair in sorted(pairs, key=lambda pair: pair.since))
+
+
+def _queued(pair: Pair) -> Queued:
+    stream = pair.stream
+    request = pair.request.id if pair.request is not None else None
+    notice = pair.maker.id if pair.maker is not pair.request else None
+    names = (stream.client, stream.model, stream.suite, stream.batch)
+    return Queued(request, notice, *names, pair.since)
+
+
+def _load(state: State, name: str) -> Load:
+    room = state.rooms[name]
+    machine = room.machine
+    taken = (machine.cores - room.cores, machine.memory - room.memory)
+    return Load(name, machine.cores, machine.memory, *taken)
+
+
+def _counters(state: State) -> Counters:
+    groups: dict[str, dict[str, int]] = {}
+    for (group, name), count in state.counts.items():
+        groups.setdefault(group, {})[str(name)] = count
+    submitted = groups.get("submitted", {})
+    return Counters(
+        submitted.get("request", 0),
+        submitted.get("notice", 0),
+        groups.get("refused", {}),
+        {Outcome(name): count for name, count in groups.get("ended", {}).items()},
+        groups.get("jobs", {}),
+        groups.get("material", {}),
+    )
