@@ -17,7 +17,8 @@ Kind = Literal["notice", "request", "ahead"]
 """An advance notice, a request for an inference, or material that the service offers to make."""
 
 State = Literal["queued", "preparing", "prepared", "inferring", "ended"]
-"""`prepared`: a notice's material is ready; a request's is, and it waits for its turn."""
+"""`prepared`: the material is ready. A notice then is done and waits for its request; a request
+waits for its turn."""
 
 KEPT = 200
 """Jobs of one client that are remembered after their end."""
@@ -28,9 +29,9 @@ class Go:
     """Leave to run one job now: connect to `host` and `port`, and prepare or infer.
 
     `server_name` is in the certificate there. `program` is the hash to expect, `suite` the label of
-    the plan, `material` the piece to use (none to prepare), `samples` how many of the request's
-    samples go through. The client must have asked within `grace` seconds; the job is killed
-    `seconds` after that.
+    the plan, `material` the piece to use (none to prepare), `samples` how many go through at most.
+    The client must have asked within `grace` seconds; the job is killed
+    `seconds` after that. Suites with a dealer find it at `dealer`.
     """
 
     job: str
@@ -128,6 +129,11 @@ class Jobs:
         """The jobs that have not ended, of one client or of all, the oldest first."""
         jobs = self._jobs if client is None else self._clients.get(client, {})
         return [job for job in jobs.values() if job.state != "ended"]
+
+    def open(self, client: str | None = None) -> list[Job]:
+        """As `live`, without notices whose material lies ready: jobs with work to do."""
+        live = self.live(client)
+        return [job for job in live if job.kind != "notice" or job.state != "prepared"]
 
     def changed(self, job: Job) -> None:
         """Tells the job's client that it changed."""

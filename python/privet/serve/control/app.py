@@ -14,12 +14,13 @@ from typing import Any
 from aiohttp import web
 
 from privet.errors import Misuse
-from privet.serve.control.bodies import parameters
+from privet.serve.asks import parameters
 from privet.serve.control.calls import Call, Route
 from privet.serve.control.identity import Gate, Identity
-from privet.serve.control.limits import Buckets
+from privet.serve.control.pages import Pages
 from privet.serve.control.refusal import Refusal, bad_request, not_found, too_many
 from privet.serve.control.routes import ROUTES
+from privet.serve.limits import Buckets
 from privet.serve.schema import read
 from privet.serve.service import Service
 
@@ -40,9 +41,10 @@ def make_app(service: Service, gate: Gate) -> web.Application:
         client_max_size=service.limits.body_bytes, middlewares=[_Front(service).handle]
     )
     calls = Buckets()
+    pages = Pages(ROUTES, service.version)
     for route in ROUTES:
         app.router.add_route(
-            route.method, route.path, _endpoint(service, gate, calls, route), name=route.name
+            route.method, route.path, _endpoint(service, pages, gate, calls, route), name=route.name
         )
     return app
 
@@ -72,9 +74,14 @@ class _Front:
             response = self._refused(_translated(error))
         except Exception:
             _log.exception("call failed", extra={"route": name})
-            response = Refusal(500, "internal", "the service made a mistake; see its log").response()
+            response = Refusal(
+                500, "internal", "the service made a mistake; see its log"
+            ).response()
         seconds = time.monotonic() - start
         self._service.metrics.call(request.method, name, response.status, seconds)
+        if request.method != "GET" or response.status >= 400:
+            fields = {"method": request.method, "route": name, "status": response.status}
+            _log.info("call", extra={**fields, "seconds": round(seconds, 4)})
         if not response.prepared:
             for header, value in HEADERS.items():
                 response.headers.setdefault(header, value)
@@ -96,7 +103,7 @@ def _translated(error: web.HTTPException) -> Refusal:
 
 
 def _endpoint(
-    service: Service, gate: Gate, buckets: Buckets, route: Route
+    service: Service, pages: Pages, gate: Gate, buckets: Buckets, route: Route
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def endpoint(request: web.Request) -> web.StreamResponse:
         caller = gate.identify(request)
@@ -107,7 +114,7 @@ def _endpoint(
         except Misuse as error:
             raise bad_request(str(error)) from error
         return await route.handler(
-            Call(service, caller, request, dict(request.match_info), query, body)
+            Call(service, pages, caller, request, dict(request.match_info), query, body)
         )
 
     return endpoint

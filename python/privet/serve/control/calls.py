@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from aiohttp import web
 
-from privet.serve.control.bodies import NoParameters
+from privet.serve.asks import NoParameters
 from privet.serve.control.identity import Identity
 
 if TYPE_CHECKING:
+    from privet.serve.control.pages import Pages
     from privet.serve.service import Service
 
 Body = TypeVar("Body")
@@ -29,6 +30,7 @@ class Call(Generic[Body]):
     """One call: `path` holds the parts of the address that vary, `body` what was sent."""
 
     service: Service
+    pages: Pages
     caller: Identity
     request: web.Request
     path: Mapping[str, str]

@@ -37,7 +37,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Token:
-    """A line of the file of tokens: SHA-256 of the token, whose it is, and whether an operator's."""
+    """A line of the file of tokens: SHA-256 of one, whose it is, and whether an operator's."""
 
     digest: str
     name: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from privet.serve.asks import NoticeBody, RequestBody, Wait
 from privet.serve.control import answers
 from privet.serve.control.answers import fields
-from privet.serve.control.bodies import NoticeBody, RequestBody, Wait
 from privet.serve.control.calls import Route
 from privet.serve.control.handlers import health, jobs, models, operator
 
@@ -19,9 +19,7 @@ _ASKED: dict[int, str] = {
     503: "the queue is full, or the service is shutting down; Retry-After",
 }
 _READY = fields(name=answers.TEXT, version=answers.TEXT, ready=answers.FLAG)
-_SERVER = fields(
-    name=answers.TEXT, version=answers.TEXT, extensions=answers.several(answers.TEXT)
-)
+_SERVER = fields(name=answers.TEXT, version=answers.TEXT, extensions=answers.several(answers.TEXT))
 _VERSION = "/v2/models/{model}/versions/{version}"
 
 
@@ -145,7 +143,9 @@ ROUTES: tuple[Route, ...] = (
     ),
     _get("/openapi.json", "openapi", "This document", health.openapi, {"type": "object"}),
     _get("/docs", "docs", "This document as a page", health.documentation, "text/html"),
-    _get("/assets/{file}", "asset", "Scripts and styles of the pages", operator.asset, "text/plain"),
+    _get(
+        "/assets/{file}", "asset", "Scripts and styles of the pages", operator.asset, "text/plain"
+    ),
     _operator("/", "page", "The operator's page", operator.page, "text/html"),
     _operator("/metrics", "metrics", "Metrics for Prometheus", operator.metrics, "text/plain"),
     _operator("/v2/state", "state", "The state of everything", operator.state, answers.STATE),

@@ -86,6 +86,7 @@ class ModelConfig:
     bits: int = option(Integer(16, 50), "width of the ring in bits", 37)
     scale: int = option(Integer(4, 20), "fractional bits of inputs and weights", 12)
     batch: int = option(Integer(1, 4096), "samples that one inference computes at once", 1)
+    cores: int = option(Integer(1, 4096), "cores that each job of this model gets", 1)
     calibration: str | None = option(
         Text(pattern=r"[\w.-]+\.np[yz]"),
         "`.npy` or `.npz` beside `model.onnx`, or else beside `config.toml`: real samples, one "

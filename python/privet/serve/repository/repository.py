@@ -119,7 +119,10 @@ class Repository:
         return before != (self.rows(), [it for name in self.models() for it in self.versions(name)])
 
     async def _update(self, held: _Held, source: Source, config: ModelConfig) -> None:
-        key = (replace(config, limits=ModelConfig().limits, description=""), source.signature())
+        key = (
+            replace(config, limits=ModelConfig().limits, description="", cores=1),
+            source.signature(),
+        )
         due = held.again_at is not None and time.monotonic() >= held.again_at
         if held.key == key and not due:
             if held.version is not None and held.version.config != config and not held.error:

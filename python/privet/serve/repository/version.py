@@ -58,8 +58,13 @@ class Version:
 
     @property
     def name(self) -> str:
-        """How schedules and profiles call it."""
+        """How people call it."""
         return f"{self.model}/{self.number}"
+
+    @property
+    def key(self) -> str:
+        """How schedules call it: material and measurements belong to one program."""
+        return f"{self.name}@{self.program.program_hash[:12]}"
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -98,6 +103,10 @@ class Version:
         if choice not in self._asked:
             self._asked[choice] = plan(self.program.to_public_bytes(), choice)
         return self._asked[choice]
+
+    def labelled(self, label: str) -> Asked | None:
+        """The choice that stores label so; None if nobody has asked for it."""
+        return next((asked for asked in self._asked.values() if asked.label == label), None)
 
     def _depth(self, suite: str, rounds: str | None) -> str | None:
         if suite != "gmw":

@@ -34,13 +34,13 @@ async def ready(call: Call[Any]) -> Answer:
 
 async def openapi(call: Call[Any]) -> Answer:
     """The OpenAPI document."""
-    return answer(call.service.pages.openapi)
+    return answer(call.pages.openapi)
 
 
 async def documentation(call: Call[Any]) -> Answer:
     """The OpenAPI document as a page."""
     return web.Response(
-        text=call.service.pages.documentation,
+        text=call.pages.documentation,
         content_type="text/html",
         headers={"Content-Security-Policy": "default-src 'none'; style-src 'self'"},
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.scheduler import Refused, Why
-from privet.serve.control.bodies import Ask, NoticeBody, RequestBody, Wait
+from privet.serve.asks import Ask, NoticeBody, RequestBody, Wait
 from privet.serve.control.calls import Answer, Call, answer
 from privet.serve.control.handlers.models import find
 from privet.serve.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
@@ -23,13 +23,13 @@ RETRY_SECONDS = 5.0
 async def notice(call: Call[NoticeBody]) -> Answer:
     """Announces a request: material is made ahead."""
     version = _wanted(call)
-    prepared = [it for it in _mine(call, version) if it.kind == "notice"]
+    waiting = [it for it in _mine(call, version) if it.kind == "notice"]
     most = version.config.limits.notices_per_client
     stock = sum(call.service.stock(call.caller.client, version).values())
-    if len(prepared) + stock + 1 > most:
+    if len(waiting) + stock + 1 > most:
         raise too_many(
-            f"you have {len(prepared)} notices and {stock} pieces for {version.name}, and {most} "
-            "is the most: use them first",
+            f"you have {len(waiting)} notices that wait and {stock} pieces for {version.name}, and "
+            f"{most} is the most: use them first",
             RETRY_SECONDS,
             "notices",
         )
@@ -51,9 +51,7 @@ async def news(call: Call[None]) -> Answer:
     jobs, client = call.service.jobs, call.caller.client
     await jobs.wait(client, wait.seen, wait.wait)
     changed = sorted(jobs.news(client, wait.seen), key=lambda job: job.sequence)
-    return answer(
-        {"sequence": jobs.sequence(client), "jobs": [job.document() for job in changed]}
-    )
+    return answer({"sequence": jobs.sequence(client), "jobs": [job.document() for job in changed]})
 
 
 async def job(call: Call[None]) -> Answer:
@@ -110,17 +108,19 @@ def _spend(call: Call[Any], model: str, rate: float) -> None:
 
 
 def _mine(call: Call[Any], version: Version) -> list[Job]:
-    mine = call.service.jobs.live(call.caller.client)
+    mine = call.service.jobs.open(call.caller.client)
     return [it for it in mine if it.version.model == version.model]
 
 
 def _submit(call: Call[Any], version: Version) -> Answer:
-    limits, live = version.config.limits, call.service.jobs.live()
+    limits, all_open = version.config.limits, call.service.jobs.open()
     mine = _mine(call, version)
     if len(mine) >= limits.queued_per_client:
-        raise too_many(f"you have {len(mine)} jobs of {version.model} already", RETRY_SECONDS, "queue")
-    of_model = sum(it.version.model == version.model for it in live)
-    if len(live) >= call.service.limits.queued or of_model >= limits.queued:
+        raise too_many(
+            f"you have {len(mine)} jobs of {version.model} already", RETRY_SECONDS, "queue"
+        )
+    of_model = sum(it.version.model == version.model for it in all_open)
+    if len(all_open) >= call.service.limits.queued or of_model >= limits.queued:
         raise unavailable("the queue is full: try again later", RETRY_SECONDS, "full")
     try:
         made = call.service.submit(call.caller.client, version, call.body)

@@ -49,9 +49,7 @@ async def ready(call: Call[Any]) -> Answer:
 
 async def program(call: Call[Any]) -> Answer:
     """The public half of the program, byte for byte what its hash is of."""
-    return web.Response(
-        body=find(call).program.to_public_bytes(), content_type="application/json"
-    )
+    return web.Response(body=find(call).program.to_public_bytes(), content_type="application/json")
 
 
 def find(call: Call[Any], number: int | None = None) -> Version:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from privet.serve.control.calls import Answer, Call, answer
 from privet.serve.control.refusal import not_found
+from privet.serve.state import state as describe
 
 EVENT_SECONDS = 1.0
 """How often the page gets a new state."""
@@ -32,13 +33,11 @@ async def asset(call: Call[Any]) -> Answer:
 
 
 def _file(call: Call[Any], name: str) -> Answer:
-    found = call.service.pages.file(name)
+    found = call.pages.file(name)
     if found is None:
         raise not_found("there is no such file")
     kind, text = found
-    return web.Response(
-        text=text, content_type=kind, headers={"Content-Security-Policy": POLICY}
-    )
+    return web.Response(text=text, content_type=kind, headers={"Content-Security-Policy": POLICY})
 
 
 async def metrics(call: Call[Any]) -> Answer:
@@ -49,7 +48,7 @@ async def metrics(call: Call[Any]) -> Answer:
 
 async def state(call: Call[Any]) -> Answer:
     """The state of everything."""
-    return answer(call.service.state())
+    return answer(describe(call.service))
 
 
 async def events(call: Call[Any]) -> Answer:
@@ -61,7 +60,7 @@ async def events(call: Call[Any]) -> Answer:
     closing = call.service.closing
     try:
         while not closing.is_set():
-            data = json.dumps(call.service.state(), separators=(",", ":"))
+            data = json.dumps(describe(call.service), separators=(",", ":"))
             await response.write(f"event: state\ndata: {data}\n\n".encode())
             try:
                 await asyncio.wait_for(closing.wait(), EVENT_SECONDS)

@@ -1,0 +1,57 @@
+"""Executors by name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privet.errors import Misuse
+
+if TYPE_CHECKING:
+    from privet.serve.executor import Executor
+
+
+def make_executor(
+    kind: str,
+    *,
+    address: str | None,
+    keys: Path,
+    state: Path,
+    cores: int | None,
+    memory: int | None,
+    workers: int | None,
+    host: str,
+    advertise: str | None,
+    first_port: int,
+    dealer: str | None,
+    max_material: int | None,
+    timeout: float,
+) -> Executor:
+    """The executor `local` or `ray`; sizes in bytes, `timeout` in seconds.
+
+    # Errors
+    `Misuse` if there is no such executor, or this machine has not so many cores.
+    """
+    if kind != "local":
+        raise Misuse(f"the executor is {kind!r}; possible are local, ray")
+    if address is not None:
+        raise Misuse("--address is for --executor ray")
+    from privet.serve.executor.local import LocalExecutor
+
+    mine = sorted(os.sched_getaffinity(0))
+    if cores is not None and cores > len(mine):
+        raise Misuse(f"this process may use {len(mine)} cores, not {cores}")
+    return LocalExecutor(
+        keys=keys,
+        state=state,
+        cores=mine[:cores],
+        memory=memory,
+        workers=workers,
+        host=host,
+        advertise=advertise,
+        first_port=first_port,
+        dealer=dealer,
+        max_material=max_material,
+        timeout=timeout,
+    )

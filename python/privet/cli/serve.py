@@ -1,0 +1,206 @@
+"""`privet serve`: offer a repository of models to many clients, preparation overlapped with
+inference."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from privet.cli import options, show
+from privet.cli.executors import make_executor
+from privet.cli.policies import make_policy
+from privet.parties.address import split_address
+from privet.parties.memory import parse_size
+from privet.scheduler import Limits
+
+if TYPE_CHECKING:
+    from privet.serve.repository import Row
+    from privet.serve.service import Service
+
+
+def serve(
+    repository: Annotated[
+        Path,
+        typer.Argument(
+            metavar="REPOSITORY",
+            help="Folder of models: MODEL/config.toml and MODEL/VERSION/model.onnx.",
+            exists=True,
+            file_okay=False,
+        ),
+    ],
+    keys: options.Keys,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where the control plane listens.")
+    ] = "127.0.0.1:7480",
+    state: options.State = Path("privet-state"),
+    executor: Annotated[
+        str, typer.Option(metavar="local|ray", help="Where jobs run: on this machine, or on Ray's.")
+    ] = "local",
+    address: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Ray's address, for --executor ray.")
+    ] = None,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Cores that jobs may have; all of this machine's.")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Memory that jobs may have; what is free by default."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Jobs at once at most; one for each core.")
+    ] = None,
+    data_host: Annotated[
+        str, typer.Option(metavar="HOST", help="Where workers listen for clients.")
+    ] = "127.0.0.1",
+    advertise: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Where clients reach workers, if it is not --data-host."),
+    ] = None,
+    first_port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, help="First of the workers' ports, in a row; 0: any."),
+    ] = 0,
+    server_name: Annotated[
+        str | None,
+        typer.Option(help="Name in the server's certificate; found in it if there is one name."),
+    ] = None,
+    dealer: options.Dealer = None,
+    policy: Annotated[
+        str, typer.Option(help="Order of jobs: `fcfs`, or `priority` (length - beta * age).")
+    ] = "priority",
+    beta: Annotated[
+        float,
+        typer.Option(
+            min=0, help="For `priority`: seconds of length that a second of waiting outweighs."
+        ),
+    ] = 0.1,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of SHA-256 of bearer tokens; clients then need one.", dir_okay=False
+        ),
+    ] = None,
+    operator: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Common name or fingerprint of an operator's certificate; again for more."
+        ),
+    ] = None,
+    requests_per_minute: Annotated[
+        float, typer.Option(min=0.1, help="Inferences and notices of one client, on the average.")
+    ] = 600.0,
+    queue: Annotated[int, typer.Option(min=1, help="Jobs of all clients at once.")] = 1000,
+    material_hours: Annotated[
+        float, typer.Option(min=0.01, help="Hours after which unused material is deleted.")
+    ] = 24.0,
+    max_material: options.MaxMaterial = None,
+    grace: Annotated[
+        float, typer.Option(min=0.1, help="Seconds that a client may take to come when it may go.")
+    ] = 15.0,
+    poll: Annotated[
+        float, typer.Option(min=0.1, help="Seconds between looks at the repository.")
+    ] = 5.0,
+    timeout: options.Timeout = 30.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Serve a repository of models to many clients, on one machine or several.
+
+    Logs go to standard error, a JSON object a line. SIGTERM or Ctrl-C drains, a second one stops at
+    once.
+    """
+    # These libraries are for this command alone.
+    from privet.serve.control.identity import OPERATOR_NAME, Gate, read_tokens, tls
+    from privet.serve.control.listener import serve as serve_control
+    from privet.serve.control.names import certificate_name
+    from privet.serve.driver import Door
+    from privet.serve.limits import ServiceLimits
+    from privet.serve.logs import log_to_stderr
+    from privet.serve.repository import Builder
+    from privet.serve.service import Service, Settings
+
+    host, port = split_address(listen)
+    context = tls(keys)
+    gate = Gate(operator or [OPERATOR_NAME], read_tokens(tokens) if tokens else ())
+    name = server_name or certificate_name(keys / "server.pem")
+    settings = Settings(
+        repository,
+        state,
+        Door(name, grace, dealer),
+        make_policy(policy, beta),
+        ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
+        Limits(material_seconds=material_hours * 3600),
+        poll,
+    )
+    executing = make_executor(
+        executor,
+        address=address,
+        keys=keys,
+        state=state,
+        cores=cores,
+        memory=parse_size(memory),
+        workers=workers,
+        host=data_host,
+        advertise=advertise,
+        first_port=first_port,
+        dealer=dealer,
+        max_material=parse_size(max_material, "disk space"),
+        timeout=timeout,
+    )
+    log_to_stderr()
+    console = show.make_console()
+
+    async def main() -> int:
+        service = Service(settings, executing, Builder(state / "server" / "programs"), _version())
+
+        def listening(at: str, on: int) -> None:
+            _tell(console, service, f"{at}:{on}", as_json)
+
+        follow = asyncio.create_task(_follow(console, service, as_json))
+        try:
+            return await serve_control(service, gate, context, host, port, listening)
+        finally:
+            follow.cancel()
+
+    raise typer.Exit(asyncio.run(main()))
+
+
+def _version() -> str:
+    return version("privet")
+
+
+async def _follow(console: Console, service: Service, as_json: bool) -> None:
+    """Prints the table whenever it changes."""
+    while True:
+        await service.changes()
+        _print(console, service.repository.rows(), as_json)
+
+
+def _tell(console: Console, service: Service, address: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"event": "listening", "address": address}))
+    _print(console, service.repository.rows(), as_json)
+    if not as_json:
+        console.print(f"Serving at https://{address}; operators' page at /. Stop with Ctrl-C.")
+
+
+def _print(console: Console, rows: list[Row], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"event": "models", "models": [vars(row) for row in rows]}))
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("Model", "Version", "Suites", "Ready"):
+        table.add_column(title)
+    for row in rows:
+        ready = "yes" if row.ready else "no"
+        if row.error:
+            ready = f"{'earlier files' if row.ready else 'no'}: [red]{row.error}[/]"
+        number = "" if row.version is None else str(row.version)
+        table.add_row(row.model, number, ", ".join(row.suites), ready)
+    console.print(table)

@@ -1,0 +1,159 @@
+"""The books of the service: what the driver tells becomes news for clients, records and figures."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from privet.scheduler import (
+    Action,
+    Ended,
+    Key,
+    MaterialGone,
+    MaterialReady,
+    Phase,
+    Start,
+)
+from privet.serve.driver import Ran
+from privet.serve.estimates import Estimates
+from privet.serve.jobs import Job, Jobs
+from privet.serve.metrics import Metrics
+from privet.serve.records import Records, Run
+from privet.serve.shelf import Shelf
+from privet.serve.timeline import Timeline
+
+_log = logging.getLogger(__name__)
+
+
+class Books:
+    """Keeps `jobs` true. `settled` hears of each job that has nothing more to say.
+
+    `epoch` is the time since 1970 at which the driver's clock showed 0.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        shelf: Shelf,
+        records: Records,
+        metrics: Metrics,
+        timeline: Timeline,
+        estimates: Estimates,
+        epoch: float,
+        settled: Callable[[Job], None],
+    ) -> None:
+        self._jobs = jobs
+        self._shelf = shelf
+        self._records = records
+        self._metrics = metrics
+        self._timeline = timeline
+        self._estimates = estimates
+        self._epoch = epoch
+        self._settled = settled
+
+    def submitted(self, job: Job, told: Job | None) -> None:
+        """A notice or a request was admitted; `told` is the notice that it names."""
+        self._jobs.add(job)
+        self._records.submitted(job)
+        self._metrics.submitted(job.kind, job.version.key, job.asked.label)
+        if told is not None and told.state == "prepared":
+            self.close(told, f"used by {job.id}")
+
+    def close(self, job: Job, reason: str) -> None:
+        """A notice that was done, or material that was made ahead, has no more to say."""
+        job.state, job.reason, job.ended = "ended", reason, time.time()
+        if job.kind == "notice":
+            self._records.ended(job)
+        self._jobs.changed(job)
+        self._settled(job)
+
+    def told(self, action: Action) -> None:
+        """The driver carried out an action."""
+        if isinstance(action, Ended):
+            self._ended(action)
+        elif isinstance(action, MaterialReady):
+            self._made(action)
+        elif isinstance(action, MaterialGone):
+            self._gone(action)
+        elif isinstance(action, Start) and action.phase is Phase.ON:
+            self._metrics.material(action.model, "used")
+            job = self._jobs.find(action.request)
+            if job is not None and not job.done:
+                self._metrics.waited(action.model, time.time() - job.created)
+
+    def ran(self, ran: Ran) -> None:
+        """A job is over."""
+        start, outcome = ran.start, ran.outcome
+        run = self._run(ran)
+        self._records.ran(run)
+        self._timeline.add(run)
+        phase = str(start.phase)
+        self._metrics.ran(phase, start.model, start.suite, outcome.seconds, outcome.failure)
+        if outcome.cost is not None:
+            self._metrics.sent(phase, "client", outcome.cost.bytes_client)
+            self._metrics.sent(phase, "server", outcome.cost.bytes_server)
+        row = self._estimates.row(Key(start.model, start.suite, start.batch, start.phase))
+        if outcome.failure is None and row is not None:
+            self._records.keep_profiles([row])
+        job = self._jobs.find(start.request)
+        if job is not None and outcome.failure is None and start.phase is Phase.ON:
+            job.done = min(job.samples, job.done + start.batch)
+            self._jobs.changed(job)
+        if outcome.failure is not None:
+            extra = {"job": start.job, "failure": outcome.failure, "why": outcome.message}
+            _log.info("job failed", extra=extra)
+
+    def _run(self, ran: Ran) -> Run:
+        start, outcome = ran.start, ran.outcome
+        return Run(
+            start.job,
+            start.request,
+            str(start.phase),
+            start.model,
+            start.suite,
+            start.batch,
+            start.machine,
+            start.cores,
+            self._epoch + ran.began,
+            self._epoch + ran.ended,
+            outcome.seconds,
+            outcome.memory,
+            outcome.failure,
+        )
+
+    def _made(self, made: MaterialReady) -> None:
+        job = self._jobs.find(made.id)
+        if job is None:
+            return
+        self._metrics.material(job.version.key, "made")
+        if job.kind == "ahead":
+            self.close(job, "made ahead")
+            return
+        if job.kind == "notice":
+            job.done = min(job.samples, job.done + job.version.program.batch)
+        elif job.state != "ended":
+            job.state = "prepared"
+        self._jobs.changed(job)
+
+    def _gone(self, gone: MaterialGone) -> None:
+        self._metrics.material("", gone.reason)
+        for job in self._jobs.live():
+            if job.kind == "notice" and job.state == "prepared" and not self._shelf.has(job.id):
+                self.close(job, f"its material is gone: {gone.reason}")
+
+    def _ended(self, ended: Ended) -> None:
+        job = self._jobs.find(ended.id)
+        if job is None:
+            return
+        job.outcome, job.reason, job.ended = str(ended.outcome), ended.reason, time.time()
+        seconds = job.ended - job.created
+        self._records.ended(job)
+        self._metrics.ended(job.kind, job.version.key, job.outcome, seconds)
+        extra = {"job": job.id, "kind": job.kind, "model": job.version.name}
+        extra |= {"client": job.client[:16], "outcome": job.outcome, "reason": job.reason}
+        _log.info("ended", extra={**extra, "seconds": round(seconds, 3)})
+        waits = job.kind == "notice" and job.outcome == "done" and self._shelf.has(job.id)
+        job.state = "prepared" if waits else "ended"
+        self._jobs.changed(job)
+        self._settled(job)

@@ -1,0 +1,117 @@
+"""The control plane on a port, from start to drain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import ssl
+from collections.abc import Callable
+
+from aiohttp import web
+
+from privet.errors import PrivetError
+from privet.serve.control.app import make_app
+from privet.serve.control.identity import Gate
+from privet.serve.service import Service
+
+CLOSING_SECONDS = 2.0
+"""How long open calls have once all jobs have ended."""
+
+_log = logging.getLogger(__name__)
+
+
+async def serve(
+    service: Service,
+    gate: Gate,
+    tls: ssl.SSLContext,
+    host: str,
+    port: int,
+    listening: Callable[[str, int], None],
+) -> int:
+    """Serves until a signal; the exit code.
+
+    SIGTERM or SIGINT drains: health turns to not ready, nothing new is admitted, what was admitted
+    runs to its end. A second signal ends at once, with code 1. `listening` hears the address once
+    calls are answered and the repository is loaded.
+
+    # Errors
+    As `Service.start`; `OSError` if the port cannot be had.
+    """
+    stop = _Stop()
+    runner = web.AppRunner(
+        make_app(service, gate), access_log=None, shutdown_timeout=CLOSING_SECONDS
+    )
+    running: asyncio.Task[None] | None = None
+    try:
+        await service.start()
+        await runner.setup()
+        site = web.TCPSite(runner, host, port, ssl_context=tls)
+        await site.start()
+        running = asyncio.create_task(service.run())
+        listening(*_address(runner))
+        return await _until_stopped(service, running, stop)
+    finally:
+        stop.forget()
+        await service.close()
+        await runner.cleanup()
+        if running is not None:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def _until_stopped(service: Service, running: asyncio.Task[None], stop: _Stop) -> int:
+    first = asyncio.create_task(stop.wait(1))
+    await asyncio.wait({first, running}, return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        first.cancel()
+        await running
+        raise PrivetError("the service stopped by itself")
+    _log.info("draining", extra={"jobs": len(service.jobs.open())})
+    drained = asyncio.create_task(service.drain())
+    second = asyncio.create_task(stop.wait(2))
+    await asyncio.wait({drained, second, running}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (drained, second):
+        task.cancel()
+    if drained.done() and not drained.cancelled():
+        _log.info("drained")
+        return 0
+    _log.warning("stopped with jobs running", extra={"jobs": len(service.jobs.open())})
+    return 1
+
+
+class _Stop:
+    """Counts signals to stop."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._news = asyncio.Condition()
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._heard)
+
+    async def wait(self, count: int) -> None:
+        """Waits until that many signals have come."""
+        async with self._news:
+            await self._news.wait_for(lambda: self._count >= count)
+
+    def forget(self) -> None:
+        """Listens no more."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.remove_signal_handler(number)
+
+    def _heard(self) -> None:
+        self._count += 1
+        task = self._loop.create_task(self._tell())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()
+
+
+def _address(runner: web.AppRunner) -> tuple[str, int]:
+    host, port = runner.addresses[0][:2]
+    return host, port

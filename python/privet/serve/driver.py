@@ -1,0 +1,323 @@
+"""Between the scheduler, which decides, and the executor, which acts: one loop of events.
+
+The scheduler hears of everything at the time it happened and says what to do, once; this does it.
+All runs on one event loop, so nothing here needs a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from privet.errors import PrivetError
+from privet.scheduler import (
+    Action,
+    Key,
+    Machine,
+    MaterialGone,
+    Phase,
+    Scheduler,
+    Start,
+    Stop,
+    Stream,
+    Submission,
+    Usage,
+)
+from privet.serve.estimates import Estimates
+from privet.serve.executor import Executor, Failure, Grant, Node, Outcome
+from privet.serve.jobs import Go, Job
+from privet.serve.shelf import Lying, Shelf
+
+RERUN = ("crashed", "over memory", "machine lost")
+"""Failures that are not the client's: the job runs again, on fresh material."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A job that is over: from when to when, in seconds on the driver's clock."""
+
+    start: Start
+    outcome: Outcome
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True)
+class Door:
+    """What clients need to know besides a job's address: the name in the certificate there, how
+    long they may take to come, and where the dealer is, if there is one."""
+
+    server_name: str
+    grace: float
+    dealer: str | None
+
+
+class Driver:
+    """Runs what the scheduler decides.
+
+    `find` gives the job that a start serves (making one for material that nobody asked for),
+    `changed` hears of a job that its client should look at. Both must be quick.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        executor: Executor,
+        estimates: Estimates,
+        door: Door,
+        *,
+        find: Callable[[Start], Job | None],
+        changed: Callable[[Job], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.scheduler = scheduler
+        self.shelf = Shelf()
+        self.clock = clock
+        self._executor = executor
+        self._estimates = estimates
+        self._door = door
+        self._find, self._changed = find, changed
+        self._told: Callable[[Action], None] = lambda action: None
+        self._ran: Callable[[Ran], None] = lambda ran: None
+        self._nodes: dict[str, Node] = {}
+        self._starts: dict[str, Start] = {}
+        self._stops: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._fault: BaseException | None = None
+
+    def tell(self, told: Callable[[Action], None], ran: Callable[[Ran], None]) -> None:
+        """From now on, `told` hears of each action as it is carried out, and `ran` of each job that
+        is over. Both are called on the loop and must be quick."""
+        self._told, self._ran = told, ran
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The machines that are there."""
+        return list(self._nodes.values())
+
+    # From clients -------------------------------------------------------------------------------
+
+    def submit(self, submission: Submission) -> None:
+        """Admits a submission.
+
+        # Errors
+        `Refused`, as the scheduler says.
+        """
+        self.scheduler.submit(self.clock(), submission)
+        self._wake.set()
+
+    def cancel(self, id: str) -> bool:
+        """Cancels a submission; False if it is too late."""
+        done = self.scheduler.cancel(self.clock(), id)
+        self._wake.set()
+        return done
+
+    def drain(self) -> None:
+        """Admits nothing more."""
+        self.scheduler.drain(self.clock())
+        self._wake.set()
+
+    # Material -----------------------------------------------------------------------------------
+
+    def found(self, material: str, stream: Stream, machine: str) -> None:
+        """A piece lies on a machine from an earlier life of the service."""
+        self.scheduler.stock_found(self.clock(), material, stream, machine)
+        self.shelf.put(Lying(material, stream, machine, None))
+
+    def give_up_stock(self, model: str) -> None:
+        """Deletes the pieces of a model that nobody has claimed."""
+        for material in self.shelf.materials(model):
+            self.scheduler.stock_gone(self.clock(), material)
+        self._wake.set()
+
+    # The loop -----------------------------------------------------------------------------------
+
+    def join(self, node: Node) -> None:
+        """A machine is there."""
+        self._nodes[node.name] = node
+        machine = Machine(node.name, len(node.cores), node.memory)
+        self.scheduler.machine_joined(self.clock(), machine)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Drives until `close`. Raises what should never happen: the service cannot go on then."""
+        watch = asyncio.create_task(self._watch())
+        try:
+            while not self._closed:
+                self._wake.clear()
+                for action in self.scheduler.decide(self.clock()):
+                    self._do(action)
+                await self._rest()
+                if self._fault is not None:
+                    raise self._fault
+                if watch.done() and not self._closed:
+                    await watch
+        finally:
+            watch.cancel()
+
+    async def drained(self) -> None:
+        """Waits until everything has ended; `drain` first."""
+        while not (self.scheduler.drained and not self._tasks):
+            await asyncio.sleep(0.05)
+
+    async def close(self) -> None:
+        """Stops driving; jobs that run are left to the executor's own `close`."""
+        self._closed = True
+        self._wake.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _rest(self) -> None:
+        due = self.scheduler.next_event_at()
+        seconds = None if due is None else max(0.0, due - self.clock())
+        try:
+            await asyncio.wait_for(self._wake.wait(), seconds)
+        except TimeoutError:
+            return
+
+    async def _watch(self) -> None:
+        async for event in self._executor.events():
+            if event.kind == "joined":
+                self.join(event.node)
+            elif self._nodes.pop(event.node.name, None) is not None:
+                _log.warning("machine lost", extra={"machine": event.node.name})
+                self.scheduler.machine_lost(self.clock(), event.node.name)
+            self._wake.set()
+
+    # Actions ------------------------------------------------------------------------------------
+
+    def _do(self, action: Action) -> None:
+        if isinstance(action, Start):
+            self._starts[action.job] = action
+            if action.material is not None:
+                self.shelf.take(action.material)
+            self._background(self._job(action))
+        elif isinstance(action, Stop):
+            self._stops[action.job] = action.reason
+            self._background(self._executor.stop(action.job))
+        elif isinstance(action, MaterialGone):
+            self.shelf.take(action.material)
+            if action.reason != "machine lost":
+                self._background(self._discard(action))
+        self._told(action)
+
+    async def _job(self, start: Start) -> None:
+        began = self.clock()
+        job = self._find(start)
+        try:
+            outcome = await self._carry_out(start, job)
+        except PrivetError as error:
+            outcome = Outcome(start.job, "failed", str(error), start.material, kept=True)
+        finally:
+            if job is not None and job.go.pop(start.job, None) is not None:
+                self._changed(job)
+        self._over(Ran(start, outcome, began, self.clock()))
+
+    async def _carry_out(self, start: Start, job: Job | None) -> Outcome:
+        node = self._nodes.get(start.machine)
+        if node is None or job is None:
+            why: Failure = "machine lost" if node is None else "failed"
+            return Outcome(start.job, why, "there is nothing to run", start.material, kept=True)
+        infer = start.phase is Phase.ON
+        program = job.version.program.program_hash
+        running = await self._executor.run(
+            Grant(
+                start.job,
+                "infer" if infer else "prepare",
+                start.client,
+                program,
+                start.suite,
+                start.machine,
+                tuple(node.cores[index] for index in start.cores),
+                start.memory,
+                start.limit_seconds,
+                start.material,
+                self._door.grace,
+            )
+        )
+        if start.job in self._stops:
+            await self._executor.stop(start.job)
+            return await running.outcome()
+        job.go[start.job] = Go(
+            start.job,
+            "infer" if infer else "prepare",
+            running.host,
+            running.port,
+            self._door.server_name,
+            program,
+            start.suite,
+            start.material,
+            start.batch,
+            self._door.grace,
+            start.limit_seconds,
+            self._door.dealer,
+        )
+        job.state = "inferring" if infer else "preparing"
+        self._changed(job)
+        return await running.outcome()
+
+    def _over(self, ran: Ran) -> None:
+        """Tells the scheduler how a job ended."""
+        start, outcome, now = ran.start, ran.outcome, self.clock()
+        self._starts.pop(start.job)
+        stopped = self._stops.pop(start.job, None)
+        key = Key(start.model, start.suite, start.batch, start.phase)
+        if outcome.failure is None:
+            usage = Usage(outcome.seconds, outcome.memory, cores=len(start.cores))
+            self._estimates.measured(key, usage)
+            if start.phase is Phase.PRE and outcome.material is not None:
+                stream = Stream(start.client, start.model, start.suite, start.batch)
+                self.shelf.put(Lying(outcome.material, stream, start.machine, start.request))
+            self.scheduler.finished(now, start.job, usage, outcome.material)
+        else:
+            if outcome.failure == "over memory":
+                self._estimates.exceeded(key, start.memory)
+            rerun = outcome.failure in RERUN and stopped is None
+            self.scheduler.failed(now, start.job, stopped or _reason(outcome), rerun)
+            self._put_back(start, outcome)
+        self._ran(ran)
+        self._wake.set()
+
+    def _put_back(self, start: Start, outcome: Outcome) -> None:
+        """A piece that nobody touched serves its client's next request."""
+        if outcome.kept and start.material is not None and start.machine in self._nodes:
+            stream = Stream(start.client, start.model, start.suite, start.batch)
+            self.found(start.material, stream, start.machine)
+
+    async def _discard(self, gone: MaterialGone) -> None:
+        await self._executor.discard(gone.machine, [gone.material])
+
+    def _background(self, work: Awaitable[None]) -> None:
+        async def quietly() -> None:
+            try:
+                await work
+            except PrivetError as error:
+                _log.warning("not done", extra={"error": str(error)})
+            except Exception as error:
+                self._fault = error
+                self._wake.set()
+
+        task = asyncio.create_task(quietly())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _reason(outcome: Outcome) -> str:
+    """Why a job failed, in words for its client: no more than it may know."""
+    return {
+        "absent": "the client did not come in time",
+        "failed": f"the session failed: {outcome.message}",
+        "stopped": "it was stopped",
+        "timed out": "it took longer than its limit",
+        "over memory": "it took more memory than it may have",
+        "crashed": "its process died",
+        "machine lost": "its machine was lost",
+    }[str(outcome.failure)]

@@ -1,0 +1,280 @@
+"""The service: repository, jobs, driver, records and metrics, put together.
+
+It knows nothing of HTTP; the control plane's handlers call it, and so do tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privet.errors import PrivetError
+from privet.scheduler import (
+    Limits,
+    Phase,
+    Policy,
+    Profiles,
+    Refused,
+    Scheduler,
+    Snapshot,
+    Start,
+    Submission,
+    Why,
+)
+from privet.serve.asks import Ask, RequestBody
+from privet.serve.books import Books
+from privet.serve.driver import Door, Driver
+from privet.serve.estimates import HEADROOM, Estimates
+from privet.serve.executor import Executor
+from privet.serve.jobs import Job, Jobs
+from privet.serve.limits import Buckets, ServiceLimits
+from privet.serve.metrics import Metrics
+from privet.serve.offers import Offers
+from privet.serve.records import Records
+from privet.serve.repository import Build, Repository, Version
+from privet.serve.timeline import WINDOW_SECONDS, Timeline
+
+RECORDS_FILE = "service.sqlite"
+
+PRUNE_SECONDS = 3600.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a service runs. `poll` is how often, in seconds, the repository is looked at."""
+
+    repository: Path
+    state: Path
+    door: Door
+    policy: Policy = field(default_factory=Policy)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
+    bounds: Limits = field(default_factory=Limits)
+    poll: float = 5.0
+
+
+class Service:
+    """Everything behind the control plane's calls. All times are in seconds since 1970, except the
+    driver's, whose clock never runs back."""
+
+    def __init__(self, settings: Settings, executor: Executor, build: Build, version: str) -> None:
+        self.settings = settings
+        self.version = version
+        self.limits = settings.limits
+        self.buckets = Buckets()
+        self.jobs = Jobs()
+        self.draining = False
+        self.closing = asyncio.Event()
+        self.started = time.time()
+        self.metrics = Metrics(self.snapshot)
+        self._executor = executor
+        self._offers = Offers(executor, self.jobs, self.metrics)
+        self._changes = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        dealer = settings.door.dealer is not None
+        self.repository = Repository(
+            settings.repository, build, self._offers.offer, self._retire, dealer=dealer
+        )
+        self.records = Records(settings.state / RECORDS_FILE)
+        self.timeline = Timeline(self.records.runs(time.time() - WINDOW_SECONDS))
+        self.profiles = Profiles(headroom=HEADROOM)
+        self._estimates = Estimates(self.profiles, self.records.profiles())
+        self.driver = Driver(
+            Scheduler([], self.profiles, settings.policy, settings.bounds),
+            executor,
+            self._estimates,
+            settings.door,
+            find=self._find,
+            changed=self.jobs.changed,
+        )
+        self.epoch = time.time() - self.driver.clock()
+        self._books = Books(
+            self.jobs,
+            self.driver.shelf,
+            self.records,
+            self.metrics,
+            self.timeline,
+            self._estimates,
+            self.epoch,
+            self._settled,
+        )
+        self.driver.tell(self._books.told, self._books.ran)
+
+    def snapshot(self) -> Snapshot:
+        """The scheduler's state now."""
+        return self.driver.scheduler.snapshot(self.driver.clock())
+
+    # Life ---------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Starts the executor, loads the repository, and takes stock of what lies on disk.
+
+        # Errors
+        `Misuse` if the repository cannot be read or the executor cannot run here.
+        """
+        ended = self.records.interrupt(time.time())
+        if ended:
+            _log.warning("jobs of an earlier process failed", extra={"jobs": ended})
+        await self._executor.start()
+        for node in self._executor.machines():
+            self.driver.join(node)
+        await self.repository.refresh()
+        await self._offers.take_stock(self.driver)
+
+    async def run(self) -> None:
+        """Drives jobs and follows the repository until `close`."""
+        async with asyncio.TaskGroup() as group:
+            follow = group.create_task(self._follow())
+            prune = group.create_task(self._prune())
+            await self.driver.run()
+            follow.cancel()
+            prune.cancel()
+
+    async def drain(self) -> None:
+        """Takes nothing new, and waits until all that was admitted has ended."""
+        self.draining = True
+        self.driver.drain()
+        await self.driver.drained()
+
+    async def close(self) -> None:
+        """Ends everything, at once."""
+        self.draining = True
+        self.closing.set()
+        await self.driver.close()
+        await self._executor.close()
+        self.records.close()
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.poll)
+            try:
+                if await self.repository.refresh():
+                    self._changes.set()
+            except PrivetError as error:
+                _log.warning("the repository cannot be read", extra={"error": str(error)})
+
+    async def _prune(self) -> None:
+        while True:
+            self.records.prune()
+            await asyncio.sleep(PRUNE_SECONDS)
+
+    async def changes(self) -> None:
+        """Waits until the table of the repository has changed."""
+        await self._changes.wait()
+        self._changes.clear()
+
+    # For calls ----------------------------------------------------------------------------------
+
+    def is_served(self, key: str) -> bool:
+        """Whether a version is offered, by how schedules call it."""
+        return self._offers.find(key) is not None
+
+    def why_not_ready(self) -> str | None:
+        """Why the service takes no jobs now; None if it does."""
+        if self.draining:
+            return "the service is shutting down"
+        if not self.repository.models():
+            return "no model is served"
+        if not self.driver.nodes:
+            return "no machine is there to run jobs"
+        return None
+
+    def stock(self, client: str, version: Version) -> dict[str, int]:
+        """A client's own pieces for a version, by the label of the suite."""
+        return self.driver.shelf.of(client, version.key)
+
+    def submit(self, client: str, version: Version, body: Ask) -> Job:
+        """Admits a notice or a request.
+
+        # Errors
+        `Misuse` if the version does not serve what is asked; `Refused` by the scheduler.
+        """
+        notice = body.notice if isinstance(body, RequestBody) else None
+        told = self._notice(client, notice) if notice is not None else None
+        choice = (body.suite, body.security, body.rounds, body.truncation, body.correlations)
+        asked = told.asked if told and not any(choice) else version.ask(*choice)
+        batch = version.program.batch
+        cores = version.config.cores
+        self._estimates.expect(version.key, asked.label, batch, asked.forecast, cores)
+        request = isinstance(body, RequestBody)
+        job = Job(
+            secrets.token_hex(8),
+            client,
+            "request" if request else "notice",
+            version,
+            asked,
+            body.samples,
+            notice,
+            time.time(),
+        )
+        most = version.config.limits.timeout
+        deadline = body.deadline if isinstance(body, RequestBody) else None
+        self.driver.submit(
+            Submission(
+                job.id,
+                client,
+                version.key,
+                asked.label,
+                -(-body.samples // batch) * batch,
+                not request,
+                told.id if told else None,
+                min(body.timeout or most, most),
+                None if deadline is None else self.driver.clock() + deadline,
+            )
+        )
+        self._books.submitted(job, told)
+        return job
+
+    def cancel(self, job: Job, reason: str = "cancelled by the client") -> None:
+        """Cancels a job, unless it is too late."""
+        if self.driver.cancel(job.id) and job.state == "prepared" and job.kind == "notice":
+            job.outcome = "cancelled"
+            self._books.close(job, reason)
+
+    def past(self, client: str, id: str) -> dict[str, Any] | None:
+        """A client's job of an earlier process, or one that ended long ago, as on record."""
+        return self.records.past(client, id)
+
+    def _notice(self, client: str, id: str) -> Job | None:
+        """The notice that a request names; None if it came to nothing with an earlier process."""
+        told = self.jobs.mine(client, id)
+        if told is None and self.records.past(client, id) is None:
+            raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {id}")
+        return told
+
+    # For repository and driver ------------------------------------------------------------------
+
+    async def _retire(self, version: Version) -> None:
+        """Lets requests for it run to their end, and gives up what was prepared."""
+        self._offers.retire(version)
+        for job in self.jobs.live():
+            if job.version.key == version.key and job.kind == "notice":
+                self.cancel(job, "the model was changed")
+        self.driver.give_up_stock(version.key)
+        await self._offers.withdraw(version)
+
+    def _settled(self, job: Job) -> None:
+        if self._offers.is_retired(job.version):
+            task = asyncio.ensure_future(self._offers.withdraw(job.version))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _find(self, start: Start) -> Job | None:
+        """The job that a start serves; what is made ahead becomes a job of the client's."""
+        job, version = self.jobs.find(start.request), self._offers.find(start.model)
+        if job is not None or version is None or start.phase is Phase.ON:
+            return job
+        asked = version.labelled(start.suite)
+        if asked is None:
+            return None
+        job = Job(
+            start.request, start.client, "ahead", version, asked, start.batch, None, time.time()
+        )
+        self.jobs.add(job)
+        return job

@@ -1,0 +1,48 @@
+"""The last minutes of every core: which job ran when, as in the paper's Figure 5."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from privet.serve.records import Run
+
+WINDOW_SECONDS = 600.0
+MOST_RUNS = 600
+
+
+class Timeline:
+    """Runs that ended within the window; times in seconds since 1970."""
+
+    def __init__(self, earlier: Iterable[Run] = ()) -> None:
+        self._runs: deque[Run] = deque(earlier, maxlen=MOST_RUNS)
+
+    def add(self, run: Run) -> None:
+        """A run has ended."""
+        self._runs.append(run)
+
+    def document(self, now: float) -> list[dict[str, Any]]:
+        """The runs of the window, the oldest first, for the page."""
+        since = now - WINDOW_SECONDS
+        while self._runs and self._runs[0].ended < since:
+            self._runs.popleft()
+        return [
+            {
+                "job": run.job,
+                "phase": run.phase,
+                "model": shown(run.model),
+                "suite": run.suite,
+                "machine": run.machine,
+                "cores": list(run.cores),
+                "started": run.started,
+                "ended": run.ended,
+                "failure": run.failure,
+            }
+            for run in self._runs
+        ]
+
+
+def shown(model: str) -> str:
+    """A schedule's name of a model as people read it: without the program's hash."""
+    return model.partition("@")[0]
