@@ -24,6 +24,8 @@ from privet.serve.limits import Buckets
 from privet.serve.schema import read
 from privet.serve.service import Service
 
+Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
 _log = logging.getLogger(__name__)
 
 HEADERS = {
@@ -37,9 +39,7 @@ HEADERS = {
 
 def make_app(service: Service, gate: Gate) -> web.Application:
     """The application over a service."""
-    app = web.Application(
-        client_max_size=service.limits.body_bytes, middlewares=[_Front(service).handle]
-    )
+    app = web.Application(client_max_size=service.limits.body_bytes, middlewares=[_front(service)])
     calls = Buckets()
     pages = Pages(ROUTES, service.version)
     for route in ROUTES:
@@ -49,47 +49,42 @@ def make_app(service: Service, gate: Gate) -> web.Application:
     return app
 
 
-class _Front:
+def _front(service: Service) -> Any:
     """Times, counts and logs calls, and turns what goes wrong into answers."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def refused(refusal: Refusal) -> web.Response:
+        service.metrics.refused(refusal.reason)
+        return refusal.response()
 
-    @property
-    def handle(self) -> Any:
-        """The middleware."""
-        return web.middleware(self._handle)
-
-    async def _handle(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
+    @web.middleware
+    async def front(request: web.Request, handler: Endpoint) -> web.StreamResponse:
         start = time.monotonic()
         resource = request.match_info.route.resource
         name = resource.canonical if resource is not None else "unknown"
+        response: web.StreamResponse
         try:
             response = await handler(request)
         except Refusal as refusal:
-            response = self._refused(refusal)
+            response = refused(refusal)
         except web.HTTPException as error:
-            response = self._refused(_translated(error))
+            response = refused(_translated(error))
         except Exception:
             _log.exception("call failed", extra={"route": name})
-            response = Refusal(
-                500, "internal", "the service made a mistake; see its log"
-            ).response()
-        seconds = time.monotonic() - start
-        self._service.metrics.call(request.method, name, response.status, seconds)
-        if request.method != "GET" or response.status >= 400:
-            fields = {"method": request.method, "route": name, "status": response.status}
-            _log.info("call", extra={**fields, "seconds": round(seconds, 4)})
+            response = refused(Refusal(500, "internal", "the service made a mistake; see its log"))
         if not response.prepared:
             for header, value in HEADERS.items():
                 response.headers.setdefault(header, value)
+        _account(service, request.method, name, response.status, time.monotonic() - start)
         return response
 
-    def _refused(self, refusal: Refusal) -> web.Response:
-        self._service.metrics.refused(refusal.reason)
-        return refusal.response()
+    return front
+
+
+def _account(service: Service, method: str, route: str, status: int, seconds: float) -> None:
+    service.metrics.call(method, route, status, seconds)
+    if method != "GET" or status >= 400:
+        fields = {"method": method, "route": route, "status": status}
+        _log.info("call", extra={**fields, "seconds": round(seconds, 4)})
 
 
 def _translated(error: web.HTTPException) -> Refusal:
@@ -104,7 +99,7 @@ def _translated(error: web.HTTPException) -> Refusal:
 
 def _endpoint(
     service: Service, pages: Pages, gate: Gate, buckets: Buckets, route: Route
-) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+) -> Endpoint:
     async def endpoint(request: web.Request) -> web.StreamResponse:
         caller = gate.identify(request)
         _admit(service, buckets, route, caller)

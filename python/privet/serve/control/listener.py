@@ -73,7 +73,10 @@ async def _until_stopped(service: Service, running: asyncio.Task[None], stop: _S
     await asyncio.wait({drained, second, running}, return_when=asyncio.FIRST_COMPLETED)
     for task in (drained, second):
         task.cancel()
-    if drained.done() and not drained.cancelled():
+    if running.done():
+        await running
+    if drained.done():
+        drained.result()
         _log.info("drained")
         return 0
     _log.warning("stopped with jobs running", extra={"jobs": len(service.jobs.open())})

@@ -1,8 +1,4 @@
-"""Compiles a version in a process of its own, so that the control plane keeps answering.
-
-`python -m privet.serve.repository.build` reads a job as JSON from standard input and prints what
-came of it: `{"folder": ...}` or `{"error": ...}`.
-"""
+"""Compiles a version in a process of its own, so that the control plane keeps answering."""
 
 from __future__ import annotations
 
@@ -14,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privet.errors import ModelError, PrivetError
-from privet.parties.calibration import read_samples
-from privet.parties.catalog import compile_once
+from privet.errors import ModelError
 from privet.serve.repository.config import ModelConfig
 from privet.serve.repository.files import Source
 
@@ -38,7 +32,7 @@ class Builder:
         """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", __name__),
+            *("-m", __package__),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
@@ -66,33 +60,3 @@ class Builder:
             "batch": config.batch,
             "input_range": config.input_range,
         }
-
-
-def build(job: dict[str, Any]) -> Path:
-    """Compiles here and now."""
-    calibration = job["calibration"]
-    given = job["input_range"]
-    return compile_once(
-        Path(job["onnx"]),
-        Path(job["programs"]),
-        bits=job["bits"],
-        scale=job["scale"],
-        calibration=read_samples(Path(calibration)) if calibration else None,
-        input_range=(given[0], given[1]) if given else None,
-        name=job["name"],
-        batch=job["batch"],
-    )
-
-
-def main() -> int:
-    """Does the job on standard input."""
-    try:
-        answer = {"folder": str(build(json.load(sys.stdin)))}
-    except (PrivetError, OSError) as error:
-        answer = {"error": str(error)}
-    sys.stdout.write(json.dumps(answer) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
