@@ -77,7 +77,8 @@ def _again(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> No
     if rerun and pair.reruns < state.limits.reruns:
         pair.reruns += 1
         state.counts["jobs", "rerun"] += 1
-        if pair.request is not None and pair.maker.ended:
+        made_once = pair.material is not None
+        if pair.request is not None and (made_once or pair.maker.ahead or pair.maker.ended):
             pair.maker = pair.request
         state.enqueue(now, pair, Stage.PRE)
     else:
