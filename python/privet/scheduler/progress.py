@@ -82,7 +82,9 @@ def _again(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> No
             pair.maker = pair.request
         state.enqueue(now, pair, Stage.PRE)
     else:
+        pair.stage = Stage.OVER
         state.end(now, pair.owner, Outcome.FAILED, reason)
+        state.end(now, pair.maker, Outcome.FAILED, reason)
 
 
 def _unlist(state: State, pair: Pair) -> None:
