@@ -61,8 +61,8 @@ class MaterialReady:
 
 @dataclass(frozen=True)
 class MaterialGone:
-    """The piece `material` will never be used: `expired`, to be deleted; `machine lost` with what lay
-    there; or `deleted` outside."""
+    """The piece `material` will never be used: `expired`, to be deleted; `machine lost`
+    with what lay there; or `deleted` outside."""
 
     material: str
     machine: str

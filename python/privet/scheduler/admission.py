@@ -37,6 +37,7 @@ def admit(state: State, now: float, submission: Submission) -> None:
     state.open(entry)
     if notice is not None:
         notice.claimed = True
+        state.timers.drop(Alarm.TIMEOUT, notice.id)
         if notice.ended:
             state.forget(notice, "used")
 

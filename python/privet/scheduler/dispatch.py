@@ -23,9 +23,12 @@ class Dispatch:
     def __init__(self, state: State, now: float) -> None:
         self._state = state
         self._now = now
-        running = [run.shown for run in state.running.values()]
-        scaling = state.profiles.scaling
-        self._placement = Placement(now, state.rooms, running, scaling)
+        self._placement = Placement(
+            now,
+            state.rooms,
+            lambda: (run.shown for run in state.running.values()),
+            state.profiles.scaling,
+        )
         self._held: set[Phase] = set()
 
     def run(self) -> None:

@@ -8,7 +8,7 @@ small ones, and cores do not idle while it waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from privet.scheduler.machine import Machine, Room
@@ -49,7 +49,11 @@ class Placement:
     """One decision's view of the machines: `rooms`, what runs, and the reservations made so far."""
 
     def __init__(
-        self, now: float, rooms: Mapping[str, Room], running: Iterable[Running], scaling: Scaling
+        self,
+        now: float,
+        rooms: Mapping[str, Room],
+        running: Callable[[], Iterable[Running]],
+        scaling: Scaling,
     ) -> None:
         self._now = now
         self._rooms = rooms
@@ -97,7 +101,7 @@ class Placement:
         if here.memory > room.machine.memory:
             return None
         cores, memory, at = room.cores, room.memory, self._now
-        runs = [run for run in self._running if run.machine == name]
+        runs = [run for run in self._running() if run.machine == name]
         for run in sorted(runs, key=lambda run: (run.expected_end, run.job)):
             if cores >= here.cores and memory >= here.memory:
                 break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privet.scheduler.pairs import Pair, Stage
 from privet.scheduler.profiles import Key, Usage
-from privet.scheduler.state import Run, State
+from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Phase
 from privet.scheduler.timers import Alarm
 
@@ -54,13 +54,10 @@ def _prepared(state: State, now: float, pair: Pair, material: str) -> None:
 def failed(state: State, now: float, job: str, reason: str, rerun: bool) -> None:
     """A job ended without a result; what material it had is given up."""
     run = state.leave(job)
-    if run is not None:
-        state.counts["jobs", f"{run.shown.phase} failed"] += 1
-        _without_result(state, now, run, reason, rerun)
-
-
-def _without_result(state: State, now: float, run: Run, reason: str, rerun: bool) -> None:
+    if run is None:
+        return
     pair = run.pair
+    state.counts["jobs", f"{run.shown.phase} failed"] += 1
     if run.shown.phase is Phase.ON:
         state.counts["material", "given up"] += 1
     if pair.stage not in (Stage.MAKING, Stage.INFERRING):
@@ -77,11 +74,14 @@ def _again(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> No
     if rerun and pair.reruns < state.limits.reruns:
         pair.reruns += 1
         state.counts["jobs", "rerun"] += 1
-        if pair.request is not None and pair.maker.ended:
+        made_once = pair.material is not None
+        if pair.request is not None and (made_once or pair.maker.ahead or pair.maker.ended):
             pair.maker = pair.request
         state.enqueue(now, pair, Stage.PRE)
     else:
+        pair.stage = Stage.OVER
         state.end(now, pair.owner, Outcome.FAILED, reason)
+        state.end(now, pair.maker, Outcome.FAILED, reason)
 
 
 def _unlist(state: State, pair: Pair) -> None:
@@ -101,17 +101,43 @@ def machine_lost(state: State, now: float, name: str) -> None:
         if pair.machine == name:
             del state.in_transit[material]
             drop_transit(state, pair, "machine lost")
-    for lane in list(state.queues.lanes()):
-        if lane.machine == name:
-            for pair in lane.heap:
-                state.queues.remove(pair)
-                state.gone(pair.material or "", name, "machine lost")
-                _again(state, now, pair, f"machine {name} was lost", rerun=True)
+    # All that is struck leaves first: what one loss ends must not find another's remains.
+    struck = [*_waiting_on(state, name), *_running_on(state, name)]
+    for pair in struck:
+        if not pair.owner.ended:
+            _again(state, now, pair, f"machine {name} was lost", rerun=True)
+
+
+def _waiting_on(state: State, machine: str) -> list[Pair]:
+    """Takes out the pairs whose material lay on `machine`."""
+    struck = [
+        pair for lane in state.queues.lanes() if lane.machine == machine for pair in lane.heap
+    ]
+    for pair in struck:
+        state.queues.remove(pair)
+        state.gone(pair.material or "", machine, "machine lost")
+        pair.stage = Stage.OVER
+    return struck
+
+
+def _running_on(state: State, machine: str) -> list[Pair]:
+    """Takes out what ran on `machine`; the pairs that a submission waits for."""
+    struck = []
     for job, run in list(state.running.items()):
-        if run.shown.machine == name:
-            state.leave(job)
-            state.counts["jobs", f"{run.shown.phase} failed"] += 1
-            _without_result(state, now, run, f"machine {name} was lost", rerun=True)
+        pair = run.pair
+        if run.shown.machine != machine:
+            continue
+        state.leave(job)
+        state.counts["jobs", f"{run.shown.phase} failed"] += 1
+        if run.shown.phase is Phase.ON:
+            state.counts["material", "given up"] += 1
+        if pair.stage in (Stage.MAKING, Stage.INFERRING):
+            if pair.request is None and pair.maker.ahead:
+                _unlist(state, pair)
+            else:
+                struck.append(pair)
+            pair.stage = Stage.OVER
+    return struck
 
 
 def drop_transit(state: State, pair: Pair, reason: str) -> None:

@@ -100,6 +100,12 @@ class Scheduler:
         self._at(now)
         progress.failed(self._state, now, job, reason, rerun)
 
+    def client_present(self, now: float, client: str, present: bool) -> None:
+        """Whether `client` is there to take part in jobs that it did not ask for (material made
+        ahead); it is not until it says so."""
+        self._at(now)
+        self._state.policy.present(now, client, present)
+
     # Material -----------------------------------------------------------------------------------
 
     def stock_found(self, now: float, material: str, stream: Stream, machine: str) -> None:
@@ -154,9 +160,7 @@ class Scheduler:
     @property
     def drained(self) -> bool:
         """Whether `drain` was called and all has ended."""
-        state = self._state
-        live = any(not entry.ended for entry in state.entries.values())
-        return state.draining and not live and not state.running
+        return self._state.drained
 
     def tick(self, now: float) -> None:
         """Lets time pass: timeouts, limits, expiry. `decide` does this, too."""

@@ -55,8 +55,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Counters:
-    """Counts since the start. `requests` and `notices` were admitted. `material`: pieces made, used,
-    expired, lost with a machine, or given up by a job that failed with them (used before)."""
+    """Counts since the start. `requests` and `notices` were admitted. `material`: pieces made,
+    used, expired, lost with a machine, or given up by a job that failed with them (used before)."""
 
     requests: int
     notices: int

@@ -165,7 +165,8 @@ class State:
         stream = pair.stream
         job = entry.next_job(phase)
         cores = self.rooms[machine].take(demand.cores, demand.memory)
-        limit = self.limits.of_job(now, demand.seconds, entry.arrived, entry.submission.timeout)
+        owner = pair.owner
+        limit = self.limits.of_job(now, demand.seconds, owner.arrived, owner.submission.timeout)
         self.queues.remove(pair)
         pair.stage = Stage.MAKING if phase is Phase.PRE else Stage.INFERRING
         pair.job, pair.machine, pair.since = job, machine, now
@@ -250,6 +251,12 @@ class State:
         self._known.discard(material)
         self.counts["material", reason] += 1
         self.outbox.append(MaterialGone(material, machine, reason))
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing is admitted any more and all has ended."""
+        live = any(not entry.ended for entry in self.entries.values())
+        return self.draining and not live and not self.running
 
     def add_machine(self, machine: Machine) -> None:
         """Lends a machine to the scheduler."""

@@ -10,7 +10,7 @@ from privet.errors import Misuse, PrivetError
 
 
 class Phase(StrEnum):
-    """The two jobs of an inference: `PRE` (the paper's T_pre) makes material, `ON` (T_on) uses it."""
+    """Jobs of an inference: `PRE` (the paper's T_pre) makes material, `ON` (T_on) uses it."""
 
     PRE = "pre"
     ON = "on"

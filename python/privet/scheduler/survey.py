@@ -51,7 +51,7 @@ def snapshot(state: State, now: float) -> Snapshot:
         now,
         state.policy.name,
         state.draining,
-        state.draining and not state.running and not state.queues,
+        state.drained,
         _sorted(queued[Stage.PRE]),
         tuple(transit),
         tuple(waiting),

@@ -1,7 +1,21 @@
 """Policies: the order of jobs, one small file each, behind `Policy`."""
 
+from privet.scheduler.policies.ahead import Ahead, Budget
+from privet.scheduler.policies.deadline import Deadline
+from privet.scheduler.policies.fair import Fair
 from privet.scheduler.policies.fcfs import Fcfs
 from privet.scheduler.policies.policy import Candidate, Policy, Stream, View
 from privet.scheduler.policies.priority import Priority
 
-__all__ = ["Candidate", "Fcfs", "Policy", "Priority", "Stream", "View"]
+__all__ = [
+    "Ahead",
+    "Budget",
+    "Candidate",
+    "Deadline",
+    "Fair",
+    "Fcfs",
+    "Policy",
+    "Priority",
+    "Stream",
+    "View",
+]

@@ -83,6 +83,9 @@ class Policy:
     def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
         """A request or notice was admitted, split into job pairs of `batches` samples."""
 
+    def present(self, now: float, client: str, present: bool) -> None:
+        """A client came or went; none is there before it came."""
+
     def started(self, now: float, job: Candidate, key: float) -> None:
         """A job with that key was started."""
 

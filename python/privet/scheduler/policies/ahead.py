@@ -1,0 +1,143 @@
+"""Material made ahead of requests that are only expected, over any policy that orders the jobs.
+
+For each stream (client, model, suite, batch) the time between requests is forecast by an
+exponential average; a stream gone quiet fades by itself. The stock aimed at is what the stream uses
+up while a new piece is made, and for a horizon beyond. Pieces are made on cores that no job wants,
+within budgets, and only for clients that said that they are present: material takes both parties.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from privet.errors import Misuse
+from privet.scheduler.policies.policy import Candidate, Policy, Stream, View
+from privet.scheduler.submission import Phase, Submission
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """When a stream last had a request, and the average seconds between pieces that it needs."""
+
+    last: float
+    gap: float = math.inf
+
+    def add(self, now: float, pieces: int, weight: float) -> None:
+        """A request for that many pieces arrived."""
+        gap = (now - self.last) / pieces
+        self.gap = gap if math.isinf(self.gap) else self.gap + weight * (gap - self.gap)
+        self.last = now
+
+    def rate(self, now: float) -> float:
+        """Pieces a second to expect; fades when the stream is quiet for longer than it used to."""
+        gap = max(self.gap, now - self.last)
+        return 1 / gap if 0 < gap < math.inf else 0.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bounds of what is made ahead: `bytes` and `pieces` of unclaimed stock in all, and the share
+    of all `cores` (from 0 to 1) that may make it at a time. `spare` cores of each machine are left
+    for requests that come meanwhile."""
+
+    bytes: int = 2**34
+    pieces: int = 1000
+    cores: float = 0.5
+    spare: int = 0
+
+
+class Ahead(Policy):
+    """`order` says which job goes first; `horizon` is in seconds, `weight` the share of a new gap
+    in the average of gaps."""
+
+    def __init__(
+        self,
+        order: Policy,
+        budget: Budget | None = None,
+        horizon: float = 30.0,
+        weight: float = 0.2,
+    ) -> None:
+        if not (horizon >= 0 and 0 < weight <= 1):
+            raise Misuse("the horizon is at least 0 seconds, and the weight lies in (0, 1]")
+        self.name = f"ahead+{order.name}"
+        self.online_first = order.online_first
+        self.order = order
+        self.budget = budget or Budget()
+        self.horizon = horizon
+        self.weight = weight
+        self._streams: dict[Stream, Arrivals] = {}
+        self._present: set[str] = set()
+
+    def key(self, job: Candidate) -> float:
+        """As `order` says."""
+        return self.order.key(job)
+
+    def claimed(self, job: Candidate, key: float) -> float:
+        """As `order` says."""
+        return self.order.claimed(job, key)
+
+    def started(self, now: float, job: Candidate, key: float) -> None:
+        """Tells `order`."""
+        self.order.started(now, job, key)
+
+    def present(self, now: float, client: str, present: bool) -> None:
+        """Material is made for present clients only."""
+        (self._present.add if present else self._present.discard)(client)
+        self.order.present(now, client, present)
+
+    def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
+        """Learns from requests; those with a notice need no stock."""
+        batches = list(batches)
+        self.order.submitted(now, submission, batches)
+        if submission.notice or submission.refers_to is not None:
+            return
+        for batch in set(batches):
+            stream = Stream(submission.client, submission.model, submission.suite, batch)
+            known = self._streams.get(stream)
+            if known is None:
+                self._streams[stream] = Arrivals(now)
+            else:
+                known.add(now, batches.count(batch), self.weight)
+        if len(self._streams) > 10_000:
+            self._forget(now)
+
+    def _forget(self, now: float) -> None:
+        """Drops the half of the streams that has been quiet longest."""
+        recent = sorted(self._streams.items(), key=lambda item: item[1].last, reverse=True)
+        self._streams = dict(recent[: len(recent) // 2])
+
+    def wishes(self, now: float, view: View) -> list[Stream]:
+        """Pieces to make now, those first that will be used soonest."""
+        total = sum(room.machine.cores for room in view.rooms.values())
+        idle = sum(max(0, room.cores - self.budget.spare) for room in view.rooms.values())
+        cores = min(idle, int(self.budget.cores * total) - view.cores)
+        size = self.budget.bytes - view.bytes
+        pieces = self.budget.pieces - sum(view.free.values())
+        if cores < 1 or size < 0 or pieces < 1:
+            return []
+        return self._soonest(now, view, cores, size, pieces)
+
+    def _soonest(self, now: float, view: View, cores: int, size: int, pieces: int) -> list[Stream]:
+        wanted: list[tuple[float, int, Stream, int, float]] = []
+        for order, (stream, arrivals) in enumerate(self._streams.items()):
+            rate = arrivals.rate(now)
+            if stream.client in self._present and rate:
+                have = view.free.get(stream, 0)
+                lead = view.profiles.expected(stream.job(Phase.PRE)).seconds
+                if have < math.ceil(rate * (lead + self.horizon)):
+                    wanted.append(((have + 1) / rate, order, stream, have, rate))
+        heapq.heapify(wanted)
+        chosen: list[Stream] = []
+        while wanted and pieces:
+            _, order, stream, have, rate = heapq.heappop(wanted)
+            demand = view.profiles.expected(stream.job(Phase.PRE))
+            if demand.cores > cores or demand.material > size:
+                continue
+            chosen.append(stream)
+            cores, size, pieces = cores - demand.cores, size - demand.material, pieces - 1
+            if have + 1 < math.ceil(rate * (demand.seconds + self.horizon)):
+                heapq.heappush(wanted, ((have + 2) / rate, order, stream, have + 1, rate))
+        return chosen

@@ -1,0 +1,238 @@
+"""A world of random machines, clients and failures around a scheduler, under audit."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from privet.scheduler import (
+    GIB,
+    Action,
+    Demand,
+    Key,
+    Limits,
+    Machine,
+    Phase,
+    Policy,
+    Profiles,
+    Refused,
+    Scheduler,
+    Stop,
+    Stream,
+    Submission,
+    Usage,
+)
+from privet.simulate.audit import Audit, Violation
+
+MODELS = ("small", "middle", "large")
+SUITES = ("fss", "gmw")
+CLIENTS = ("alice", "bob", "carol")
+MACHINES = (Machine("one", 4, 8 * GIB), Machine("two", 8, 6 * GIB), Machine("three", 2, 16 * GIB))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the world holds the scheduler to; `wait` is in seconds, in one queue."""
+
+    wait: float = float("inf")
+
+
+def profiles() -> Profiles:
+    """Jobs of one to eight cores and up to 6 GiB; `middle` takes two samples at once."""
+    table = Profiles(scaling=Profiles().scaling)
+    for suite in SUITES:
+        table.set(Key("small", suite, 1, Phase.PRE), Demand(1, GIB, 2.0, 100))
+        table.set(Key("small", suite, 1, Phase.ON), Demand(1, GIB // 2, 1.0))
+        table.set(Key("middle", suite, 2, Phase.PRE), Demand(2, 2 * GIB, 5.0, 300))
+        table.set(Key("middle", suite, 2, Phase.ON), Demand(3, GIB, 2.0))
+        table.set_at_once("middle", suite, 2)
+        table.set(Key("large", suite, 1, Phase.PRE), Demand(8, 5 * GIB, 20.0, 1000))
+        table.set(Key("large", suite, 1, Phase.ON), Demand(4, 6 * GIB, 8.0))
+    return table
+
+
+def limits() -> Limits:
+    """Small bounds, so that they are met."""
+    return Limits(
+        job_floor=20.0,
+        patience=300.0,
+        material_seconds=600.0,
+        homeless_seconds=50.0,
+        queue=400,
+        queue_per_client=200,
+    )
+
+
+class World:
+    """Drives a scheduler by random events and audits what it decides. Times in seconds.
+
+    `step` makes one event, then decides. Every decision is audited; `finish` drains.
+    """
+
+    def __init__(self, policy: Policy, seed: int, scheduler: type[Scheduler] = Scheduler) -> None:
+        self.now = 0.0
+        self.random = random.Random(seed)
+        self.audit = Audit()
+        self.scheduler = scheduler(MACHINES[:2], profiles(), policy, limits())
+        for machine in MACHINES[:2]:
+            self.audit.joined(machine)
+        for client in CLIENTS[:2]:
+            self.scheduler.client_present(0.0, client, True)
+        self.log: list[Action] = []
+        self.refused = 0
+        self._count = 0
+        self._stopping: set[str] = set()
+
+    # Events -------------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """One random event."""
+        events = (
+            (self.submit, 30),
+            (self.end_job, 50),
+            (self.wait, 12),
+            (self.cancel, 3),
+            (self.lose_machine, 0.4),
+            (self.join_machine, 2),
+            (self.find_piece, 0.5),
+            (self.change_presence, 0.5),
+        )
+        (event,) = self.random.choices([it[0] for it in events], [it[1] for it in events])
+        event()
+
+    def submit(self) -> None:
+        """A request, a notice, or a request that refers to whatever there is, fitting or not."""
+        self._count += 1
+        pick = self.random
+        client, model, suite = pick.choice(CLIENTS), pick.choice(MODELS), pick.choice(SUITES)
+        batch, notice, refers = pick.choice((1, 1, 1, 2, 5)), pick.random() < 0.3, None
+        if not notice and pick.random() < 0.4 and self._notices():
+            refers = pick.choice(self._notices())
+            told = self.audit.admitted.get(refers)
+            if told is not None and pick.random() < 0.9:
+                client, model, suite, batch = told.client, told.model, told.suite, told.batch
+        timeout = pick.choice((None, None, 3.0, 60.0, 1000.0))
+        deadline = pick.choice((None, self.now + 30.0))
+        self.send(
+            Submission(
+                f"s{self._count}", client, model, suite, batch, notice, refers, timeout, deadline
+            )
+        )
+
+    def send(self, submission: Submission) -> bool:
+        """Submits; whether it was admitted."""
+        try:
+            self.scheduler.submit(self.now, submission)
+        except Refused:
+            self.refused += 1
+            return False
+        self.audit.submitted(submission)
+        self.decide()
+        return True
+
+    def end_job(self, job: str | None = None) -> None:
+        """A job finishes or fails; those that were stopped mostly fail."""
+        running = list(self.audit.running)
+        if not running:
+            return self.wait()
+        job = job or self.random.choice(running)
+        start = self.audit.running[job]
+        stopped = job in self.audit.stopped
+        self.now += self.random.random()
+        if self.random.random() < (0.8 if stopped else 0.1):
+            self.audit.over(job)
+            rerun = self.random.random() < 0.5
+            self.scheduler.failed(self.now, job, "it broke", rerun)
+        else:
+            material = f"piece of {job}"
+            self.audit.over(job, material)
+            memory = int(start.memory * self.random.uniform(0.5, 1.0))
+            usage = Usage(self.random.uniform(0.1, 20.0), memory, 100, len(start.cores))
+            measured = usage if self.random.random() < 0.5 else None
+            named = material if start.phase is Phase.PRE else None
+            self.scheduler.finished(self.now, job, measured, named)
+        return self.decide()
+
+    def wait(self) -> None:
+        """Time passes, at most to the next thing that is due."""
+        later = self.now + self.random.choice((0.1, 1.0, 10.0, 100.0))
+        due = self.scheduler.next_event_at()
+        self.now = later if due is None else max(self.now, min(later, due))
+        self.decide()
+
+    def cancel(self) -> None:
+        """Cancels something, live or not."""
+        if self.audit.admitted:
+            recent = list(self.audit.admitted)[-50:]
+            self.scheduler.cancel(self.now, self.random.choice(recent))
+            self.decide()
+
+    def lose_machine(self) -> None:
+        """A machine goes."""
+        if self.audit.hosts:
+            name = self.random.choice(list(self.audit.hosts))
+            jobs = self.audit.lost(name)
+            self.scheduler.machine_lost(self.now, name)
+            for job in jobs[:1]:
+                self.scheduler.finished(self.now, job)
+            self.decide()
+
+    def join_machine(self) -> None:
+        """A machine comes, perhaps one that was lost."""
+        absent = [machine for machine in MACHINES if machine.name not in self.audit.hosts]
+        if absent:
+            machine = self.random.choice(absent)
+            self.scheduler.machine_joined(self.now, machine)
+            self.audit.joined(machine)
+            self.decide()
+
+    def find_piece(self) -> None:
+        """A piece from an earlier run of the service."""
+        if self.audit.hosts:
+            self._count += 1
+            host = self.random.choice(list(self.audit.hosts))
+            stream = Stream(self.random.choice(CLIENTS), "small", "fss", 1)
+            self.scheduler.stock_found(self.now, f"found{self._count}", stream, host)
+            self.audit.found(f"found{self._count}", stream, host)
+            self.decide()
+
+    def change_presence(self) -> None:
+        """A client comes or goes."""
+        there = self.random.random() < 0.5
+        self.scheduler.client_present(self.now, self.random.choice(CLIENTS), there)
+        self.decide()
+
+    def decide(self) -> None:
+        """Decides, audits, and decides again: nothing may be left to do."""
+        actions = self.scheduler.decide(self.now)
+        self.audit.actions(actions)
+        self.log.extend(actions)
+        again = self.scheduler.decide(self.now)
+        if again:
+            raise Violation(f"a second decision at once still did {again[:3]}")
+
+    def finish(self) -> None:
+        """Drains: with machines there and jobs that end, all ends."""
+        for machine in MACHINES:
+            if machine.name not in self.audit.hosts:
+                self.scheduler.machine_joined(self.now, machine)
+                self.audit.joined(machine)
+        self.scheduler.drain(self.now)
+        self.decide()
+        for _ in range(20_000):
+            if self.scheduler.drained:
+                break
+            running = list(self.audit.running)
+            self.end_job(running[0]) if running else self.wait()
+        self.audit.closed()
+        if not self.scheduler.drained:
+            raise Violation("the drain does not end")
+
+    def _notices(self) -> list[str]:
+        recent = list(self.audit.admitted.values())[-60:]
+        return [it.id for it in recent if it.notice] + ["nobody's"]
+
+    @property
+    def stops(self) -> int:
+        """Jobs that were told to stop."""
+        return sum(isinstance(action, Stop) for action in self.log)
