@@ -96,5 +96,19 @@ class MaterialError(PeerError):
     """Prepared material is missing, already used, or made for another program or peer."""
 
 
+class JobFailed(PeerError):
+    """A service ended a job without a result; what its material was is spent or deleted.
+
+    `job` is its id, `outcome` is `failed`, `cancelled` or `timed out`, and `reason` what the
+    service says. The caller may ask again: that takes fresh material.
+    """
+
+    def __init__(self, message: str, *, job: str, outcome: str, reason: str) -> None:
+        super().__init__(message)
+        self.job = job
+        self.outcome = outcome
+        self.reason = reason
+
+
 class StoreFull(PrivetError):
     """Another piece of material would take this side's store beyond its limit on disk."""

@@ -39,6 +39,35 @@ def fill(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
     return dict(zip(names, padded, strict=True)), count
 
 
+def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
+    """Cuts inputs that hold any number of samples into those of one inference each, in order.
+
+    A program for one sample takes several, too, if its inputs begin with a batch axis of 1.
+
+    # Errors
+    `InputError` if the inputs hold different numbers of samples, or none; other misfits are found
+    by `fill` and `encode_input`.
+    """
+    names = [entry.name for entry in program.inputs]
+    shapes = [program.values[entry.value].shape for entry in program.inputs]
+    arrays = [np.asarray(array) for array in ordered(program, inputs)]
+    given = dict(zip(names, arrays, strict=True))
+    fits = all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True))
+    stacks = all(shape[:1] == (program.batch,) for shape in shapes)
+    if fits or not stacks or any(array.ndim == 0 for array in arrays):
+        return [given]
+    counts = {len(array) for array in arrays}
+    if len(counts) != 1:
+        raise InputError("the inputs hold different numbers of samples along their first axis")
+    (count,) = counts
+    if count == 0:
+        raise InputError("the inputs hold no samples")
+    return [
+        {name: array[first : first + program.batch] for name, array in given.items()}
+        for first in range(0, count, program.batch)
+    ]
+
+
 def split(inputs: Mapping[str, Array], count: int) -> list[dict[str, Array]]:
     """The first `count` samples of stacked inputs, each with its batch axis of 1."""
     return [{name: array[i : i + 1] for name, array in inputs.items()} for i in range(count)]

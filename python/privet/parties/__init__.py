@@ -1,12 +1,13 @@
 """The parties: a server that offers models, a client that asks it, a dealer, all over TLS."""
 
-from privet.parties.client import Client, Link, Result
+from privet.parties.client import Client, Link
 from privet.parties.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.parties.credentials import Credentials
 from privet.parties.dealer import Dealer, Dealt
 from privet.parties.dry import Dry
 from privet.parties.local import Run, run
 from privet.parties.pool import Pool, PoolEvent
+from privet.parties.result import Result
 from privet.parties.server import Finished, Server
 from privet.parties.stock import Holding, Stock
 from privet.parties.target import Level

@@ -4,62 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
-
-import numpy as np
-import numpy.typing as npt
 
 from privet import _native, suites
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
-from privet.executor import decode_output, encode_input
+from privet.executor import encode_input
 from privet.executor.codec import Inputs
-from privet.executor.samples import fill, trim
+from privet.executor.samples import fill
 from privet.parties import dry
 from privet.parties.costs import LayerCost, PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.parties.dry import Dry
 from privet.parties.memory import parse_size
+from privet.parties.result import Result, Spent, read_result
 from privet.parties.route import Route, Way
 from privet.parties.session import Session
-from privet.parties.supply import Spent, Supply
+from privet.parties.supply import Supply
 from privet.program import Program
 
 Link = _native.Link
 
 Progress = Callable[[str, int, int, str], None]
 """Called with the phase, steps done, steps in all, and the name of the next step."""
-
-Array = npt.NDArray[np.generic]
-
-
-@dataclass(frozen=True)
-class Result:
-    """A private prediction.
-
-    `outputs` are reals by name, `integers` the fixed-point numbers they come from, in the
-    program's order; of a batch, both hold an entry along the first axis for each of the `samples`
-    given. `offline` is the cost of the material that was spent, wherever it was made; None if
-    another client object made it.
-
-    `suite`, `security`, `rounds` and `correlations` are those of that material, `trust` what the
-    result rests on beyond the two parties (None if on nobody). `dry` tells what was done if no
-    material was ready; None if some was.
-    """
-
-    outputs: dict[str, Array]
-    integers: tuple[Array, ...]
-    material: str
-    suite: str
-    security: str
-    rounds: str | None
-    correlations: str
-    trust: str | None
-    dry: Dry | None
-    offline: PhaseCost | None
-    online: PhaseCost
-    layers: tuple[LayerCost, ...]
-    samples: int = 1
 
 
 class Client:
@@ -278,29 +244,9 @@ class Client:
         return self._result(*supply.spend(), samples)
 
     def _result(self, route: Route, why: Dry | None, spent: Spent, samples: int) -> Result:
-        material, revealed, report = spent
-        integers = tuple(
-            np.frombuffer(data, dtype="<i8").reshape(self.program.values[output.value].shape)
-            for data, output in zip(revealed, self.program.outputs, strict=True)
-        )
-        outputs = decode_output(self.program, integers)
-        kept = trim(self.program, list(outputs.values()), samples)
-        offline, offline_layers = self._costs.pop(material, (None, ()))
-        online, online_layers = read_report(report)
-        return Result(
-            outputs=dict(zip(outputs, kept, strict=True)),
-            integers=tuple(trim(self.program, integers, samples)),
-            material=material,
-            suite=route.way.suite,
-            security=route.way.security,
-            rounds=route.rounds,
-            correlations=route.way.correlations,
-            trust=route.way.trust,
-            dry=why,
-            offline=offline,
-            online=online,
-            layers=offline_layers + online_layers,
-            samples=samples,
+        made = self._costs.pop(spent[0], (None, ()))
+        return read_result(
+            self.program, route.way, route.rounds, spent, samples, made=made, dry=why
         )
 
     def _make(self, route: Route, progress: Progress | None) -> str:

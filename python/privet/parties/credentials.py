@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,8 @@ class Credentials:
         key: str | os.PathLike[str],
         trust: str | os.PathLike[str],
     ) -> None:
-        texts = [_read(path) for path in (certificate, key, trust)]
+        self._files = (Path(certificate), Path(key), Path(trust))
+        texts = [_read(path) for path in self._files]
         self.native = _native.Credentials(*texts)
 
     @classmethod
@@ -29,6 +31,23 @@ class Credentials:
         """The files that `privet keys` wrote into `directory`."""
         folder = Path(directory)
         return cls(folder / f"{role}.pem", folder / f"{role}.key", folder / "ca.pem")
+
+    def tls(self) -> ssl.SSLContext:
+        """TLS 1.3 for a client of Python's own libraries: shows the certificate, and trusts only
+        servers of the authority whose certificate carries the name that they are called by.
+
+        # Errors
+        `Misuse` if the files are no certificates, or do not fit each other.
+        """
+        certificate, key, trust = self._files
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        try:
+            context.load_cert_chain(certificate, key)
+            context.load_verify_locations(trust)
+        except (OSError, ssl.SSLError) as error:
+            raise Misuse(f"{certificate} and {key} cannot be used: {error}") from error
+        return context
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:

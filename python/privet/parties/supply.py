@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from privet.errors import MaterialError, PeerError
 from privet.parties.dry import MAKE, REFUSE, WAIT, Dry
+from privet.parties.result import Spent
 from privet.parties.route import Route
 from privet.parties.session import Session
 
@@ -15,9 +16,6 @@ POLL_SECONDS = 0.1
 
 FRESH_SECONDS = 10.0
 """A client that waited longer than this connects anew: the server may have hung up on it."""
-
-Spent = tuple[str, list[bytes], str]
-"""A piece that was spent, what the server helped to reveal with it, and the report."""
 
 Take = Callable[[Route], Spent | None]
 """Infers on a ready piece of a route; None if there is none."""
