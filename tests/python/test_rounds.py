@@ -9,7 +9,7 @@ import pytest
 from privet import Link, suites
 from privet.compile import compile
 from privet.errors import Misuse
-from privet.parties.client import _network
+from privet.parties.client import network_of
 
 DIGITS = Path(__file__).parents[2] / "zoo" / "models" / "digits-cnn.onnx"
 
@@ -61,9 +61,9 @@ def test_keys_leave_no_depth_to_choose(public: bytes) -> None:
 
 
 def test_a_measured_round_trip_stands_for_a_network() -> None:
-    assert _network(None) is None
+    assert network_of(None) is None
     for rtt in (1e-4, 0.02, 1000.0):
-        network = _network(rtt)
+        network = network_of(rtt)
         assert network is not None
         assert network.rtt == pytest.approx(min(rtt, 10))
 

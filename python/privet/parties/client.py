@@ -107,7 +107,7 @@ class Client:
         try:
             public = self._session.native.describe(model)
             self.program = Program.from_public_bytes(public)
-            network = self.link or _network(self._session.rtt)
+            network = self.link or network_of(self._session.rtt)
 
             def route(way: Way, rounds: str) -> Route:
                 pinned = self.link is not None
@@ -277,7 +277,7 @@ class Client:
             self._session.leave()
 
 
-def _network(rtt: float | None) -> Link | None:
+def network_of(rtt: float | None) -> Link | None:
     """What is taken for the network when only its round trip is known: the bandwidth of `wan`."""
     if rtt is None:
         return None

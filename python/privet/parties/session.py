@@ -15,8 +15,9 @@ from privet.parties.dealer import dialer
 class Session:
     """An open connection; `native` is what speaks on it.
 
-    `state` is the client's state directory, `max_disk` the most bytes of material in it. The other
-    parameters are those of `privet.Client`.
+    `state` is the client's state directory, `max_disk` the most bytes of material in it. To connect
+    may take `patience` seconds, by default `timeout`. The other parameters are those of
+    `privet.Client`.
 
     # Errors
     `LinkError` if the server cannot be reached, `PeerMisbehaved` if it is no Privet.
@@ -38,8 +39,10 @@ class Session:
         link: _native.Link | None,
         server_name: str | None,
         timeout: float,
+        patience: float | None = None,
     ) -> None:
-        self._address = (host, port, credentials.native, server_name or host, timeout, link)
+        name, soon = server_name or host, patience or timeout
+        self._address = (host, port, credentials.native, name, soon, link)
         self._timeout = timeout
         self._store = (str(Path(state) / "client"), max_disk)
         self._dialer = dialer(dealer, credentials, timeout, link)

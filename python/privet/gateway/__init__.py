@@ -1,0 +1,7 @@
+"""The client's side of a service: an asynchronous client, and a local endpoint before it."""
+
+from privet.gateway.client import ServiceClient
+from privet.gateway.errand import Notice
+from privet.gateway.model import Model, Offered, Tensor, Terms
+
+__all__ = ["Model", "Notice", "Offered", "ServiceClient", "Tensor", "Terms"]

@@ -1,0 +1,207 @@
+"""Calls of a service's control plane: JSON over TLS, made again while there is hope.
+
+No input and no share ever goes through here: these calls say which model, how, and when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Mapping
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from privet.errors import (
+    LinkError,
+    MaterialError,
+    Misuse,
+    PeerBusy,
+    PeerError,
+    PeerMisbehaved,
+    PrivetError,
+)
+from privet.parties import Credentials
+
+MOST_BYTES = 64 << 20
+"""The largest answer: the public half of a large program is some megabytes."""
+
+ANSWER_SECONDS = 30.0
+"""How long an answer may take beyond the time that the call asks the service to wait."""
+
+PAUSE_SECONDS = 0.2
+LONGEST_PAUSE_SECONDS = 10.0
+
+BUSY = (429, 503)
+
+
+class Calls:
+    """The control plane at `url` (`https://HOST:PORT`), called within one event loop.
+
+    `server_name` is the name in the service's certificate, if it is not the host's; `token` a
+    bearer token, for services that ask for one. A call that meets a busy service (429, 503) or none
+    at all is made again, later and later and not before the service says, for `patience` seconds.
+
+    # Errors
+    `Misuse` if `url` is no such address, or the certificates cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        credentials: Credentials,
+        *,
+        server_name: str | None = None,
+        token: str | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        parts = urlsplit(url if "//" in url else f"https://{url}")
+        if parts.scheme != "https" or parts.hostname is None or parts.path not in ("", "/"):
+            raise Misuse(f"{url!r} is not https://HOST:PORT, such as https://localhost:7480")
+        self.host = parts.hostname
+        self.server_name = server_name or parts.hostname
+        self._base = f"https://{parts.netloc}"
+        self._tls = credentials.tls()
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._patience = patience
+        self._session: aiohttp.ClientSession | None = None
+
+    async def get(
+        self, path: str, hold: float = 0.0, patience: float | None = None, **query: Any
+    ) -> Any:
+        """What a GET answers: a JSON value. The service may hold it for `hold` seconds."""
+        return _parsed(await self._call("GET", path, query=query, hold=hold, patience=patience))
+
+    async def get_bytes(self, path: str) -> bytes:
+        """What a GET answers, byte for byte."""
+        return await self._call("GET", path)
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What a POST answers: a JSON value. Values of None are left out of `body`."""
+        said = {name: value for name, value in body.items() if value is not None}
+        return _parsed(await self._call("POST", path, body=said))
+
+    async def delete(self, path: str, patience: float | None = None) -> Any:
+        """What a DELETE answers: a JSON value."""
+        return _parsed(await self._call("DELETE", path, patience=patience))
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        hold: float = 0.0,
+        patience: float | None = None,
+    ) -> bytes:
+        limit = time.monotonic() + (self._patience if patience is None else patience)
+        pause = PAUSE_SECONDS
+        error: PrivetError
+        while True:
+            try:
+                return await self._once(method, path, body, query or {}, hold)
+            except _Busy as busy:
+                hint, error = busy.retry_after, busy.error
+            except (aiohttp.ClientError, TimeoutError, OSError) as cause:
+                hint, error = 0.0, LinkError(f"{self._base} cannot be reached: {_why(cause)}")
+                if isinstance(cause, aiohttp.ClientSSLError):
+                    raise error from cause
+            # Clients that were turned away together should not come back together.
+            rest = max(hint, pause) * random.uniform(1.0, 1.25)
+            if time.monotonic() + rest > limit:
+                raise error
+            await asyncio.sleep(rest)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, Any],
+        hold: float,
+    ) -> bytes:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=self._tls, limit=32), headers=self._headers
+            )
+        async with self._session.request(
+            method,
+            self._base + path,
+            params={name: str(value) for name, value in query.items()},
+            json=body,
+            server_hostname=self.server_name,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=hold + ANSWER_SECONDS),
+        ) as answer:
+            raw = await _read(answer)
+            if answer.status >= 300:
+                _refused(answer, raw)
+            return raw
+
+
+class OtherProgram(PeerMisbehaved):
+    """The service offers another program under a name than the one that was asked for."""
+
+
+class _Busy(Exception):
+    """The service said to come back; `error` is for the caller who cannot."""
+
+    def __init__(self, error: PeerBusy, retry_after: float) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.retry_after = retry_after
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    parts, size = [], 0
+    async for part in answer.content.iter_any():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise PeerMisbehaved(f"the service sent an answer of more than {MOST_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise PeerMisbehaved(f"the service's answer is no JSON: {error}") from error
+
+
+def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:
+    """Raises what a refusal means.
+
+    # Errors
+    `_Busy`, or an error for the caller.
+    """
+    message, reason = f"the service answered {answer.status}", ""
+    try:
+        told = json.loads(raw)
+        message, reason = str(told["error"]), str(told.get("reason", ""))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    if answer.status in BUSY:
+        text = answer.headers.get("Retry-After", "")
+        raise _Busy(PeerBusy(message), float(text) if text.isdigit() else 0.0)
+    if answer.status == 409:
+        raise OtherProgram(message) if reason == "other program" else MaterialError(message)
+    if answer.status in (400, 404, 405, 413):
+        raise Misuse(message)
+    if answer.status in (401, 403):
+        raise PeerError(message)
+    raise PeerMisbehaved(message)
+
+
+def _why(error: BaseException) -> str:
+    return str(error) or type(error).__name__

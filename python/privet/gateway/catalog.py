@@ -1,0 +1,109 @@
+"""What a service offers, as this client has read and checked it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from privet.errors import Misuse, PeerMisbehaved
+from privet.gateway.calls import Calls, OtherProgram
+from privet.gateway.model import Model, Offer, Terms, read_model
+
+T = TypeVar("T")
+
+
+class Catalog:
+    """The models of a service. Programs are kept, and read again when the service has others."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._offers: dict[tuple[str, int | None], Offer] = {}
+        self._reading = asyncio.Lock()
+
+    async def names(self) -> list[str]:
+        """The names of the models that are ready."""
+        told = await self._calls.get("/v2/models")
+        try:
+            return list(dict.fromkeys(str(it["name"]) for it in told["models"] if it["ready"]))
+        except (KeyError, TypeError) as error:
+            raise PeerMisbehaved(f"the service lists no models: {error!r}") from error
+
+    async def model(self, name: str, version: int | None = None) -> Model:
+        """A model as it is now.
+
+        # Errors
+        `Misuse` if there is none.
+        """
+        return read_model(await self._calls.get(_path(name, version)))
+
+    async def offer(self, name: str, version: int | None = None) -> Offer:
+        """A model with its program, perhaps as it was when it was last read.
+
+        # Errors
+        As `model`; `PeerMisbehaved` or `InvalidProgram` if the program is not what it is called.
+        """
+        key = (name, version)
+        async with self._reading:
+            if key not in self._offers:
+                model = await self.model(name, version)
+                path = _path(name, model.version) + "/program"
+                public = await self._calls.get_bytes(path)
+                self._offers[key] = await asyncio.to_thread(Offer, model, public)
+            return self._offers[key]
+
+    async def with_current(
+        self, name: str, terms: Terms, use: Callable[[Offer, Terms], Awaitable[T]]
+    ) -> T:
+        """What `use` makes of the model on settled terms; once again if it has changed meanwhile.
+
+        # Errors
+        Those of `offer`, `Offer.settle` and `use`.
+        """
+        key = (name, terms.version)
+        for last in (False, True):
+            offer = await self.offer(name, terms.version)
+            try:
+                return await use(offer, offer.settle(terms))
+            except OtherProgram:
+                self._forget(key, offer)
+                if last:
+                    raise
+            except Misuse:
+                self._forget(key, offer)
+                raise
+        raise AssertionError("the loop returns or raises")
+
+    def _forget(self, key: tuple[str, int | None], offer: Offer) -> None:
+        if self._offers.get(key) is offer:
+            del self._offers[key]
+
+
+async def submit(
+    calls: Calls, what: str, offer: Offer, terms: Terms, **more: Any
+) -> tuple[str, int]:
+    """Asks for `notices` or `requests` on settled terms: the job's id, and its first change.
+
+    # Errors
+    `Misuse`, `MaterialError` or `OtherProgram` if it is refused; `PeerBusy`, `LinkError`.
+    """
+    body = {
+        "version": terms.version,
+        "program": terms.program_hash,
+        "suite": terms.suite,
+        "security": terms.security,
+        "rounds": terms.rounds,
+        "truncation": terms.truncation,
+        "correlations": terms.correlations,
+    }
+    told = await calls.post(f"{_path(offer.model.name)}/{what}", body | more)
+    try:
+        return str(told["id"]), int(told["sequence"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise PeerMisbehaved(f"the service admitted no job: {error!r}") from error
+
+
+def _path(name: str, version: int | None = None) -> str:
+    base = "/v2/models/" + quote(name, safe="")
+    return base if version is None else f"{base}/versions/{version}"

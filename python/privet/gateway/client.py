@@ -1,0 +1,283 @@
+"""The client of a service: announces and asks, and does its own half of each job.
+
+The service (`privet serve`) decides when which job runs and on which cores; this client comes when
+it is told to, connects to the worker that was assigned, and runs the protocol as `privet.Client`
+does. Calls to the service carry names, sizes of batches and choices of suites, never an input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from privet import _native
+from privet.errors import JobFailed, PrivetError
+from privet.executor import encode_input
+from privet.executor.codec import Inputs
+from privet.executor.samples import fill, portions
+from privet.gateway.calls import Calls
+from privet.gateway.catalog import Catalog, submit
+from privet.gateway.errand import Errand, Notice, Portion, Request, Staff
+from privet.gateway.model import Model, Offer, Terms
+from privet.gateway.news import News
+from privet.gateway.visit import Traveller
+from privet.parties import Credentials, Result
+from privet.parties.memory import parse_size
+from privet.parties.result import join_results
+from privet.program import Program
+
+THREADS = 64
+"""Jobs of one client at once; the service does not give leave to more than it has cores."""
+
+SLACK_SECONDS = 5.0
+"""How much longer than its timeout a request may take, so that the service can say what it was."""
+
+MOST_ASKED = 1000
+
+
+class ServiceClient:
+    """A client of the service at `url` (`https://HOST:PORT`); use it with `async with`.
+
+    `state` is the directory of the client's material. Material belongs to a certificate, so all
+    clients with one certificate must share one directory; any number may, in any process.
+    `server_name` is the name in the certificates of the service and its workers, by default the
+    host's; `token` is a bearer token for a service that wants one. `dealer` (`HOST:PORT`) goes
+    before the dealer that the service names; its certificate must carry a dealer's name either way.
+    `link` and `max_disk` are as in `privet.Client`.
+
+    At most `threads` jobs run at once. A busy or absent service is asked again for `patience`
+    seconds. With `offers`, this client also makes material when the service proposes it, for
+    models and terms that it has asked for before.
+
+    # Errors
+    `Misuse` if the address or the certificates are none.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        credentials: Credentials,
+        *,
+        state: str | os.PathLike[str],
+        token: str | None = None,
+        server_name: str | None = None,
+        dealer: str | None = None,
+        link: _native.Link | str | None = None,
+        max_disk: int | str | None = None,
+        threads: int = THREADS,
+        patience: float = 60.0,
+        offers: bool = False,
+    ) -> None:
+        self._calls = Calls(
+            url, credentials, server_name=server_name, token=token, patience=patience
+        )
+        traveller = Traveller(
+            credentials,
+            state,
+            self._calls.server_name,
+            dealer,
+            _native.Link(link) if isinstance(link, str) else link,
+            parse_size(max_disk, "disk space"),
+        )
+        self._staff = Staff(traveller, ThreadPoolExecutor(threads, "privet-visit"))
+        self._catalog = Catalog(self._calls)
+        self._news = News(self._calls, self._adopt if offers else None)
+        self._asked: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
+        self._notices: set[Notice] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def models(self) -> list[str]:
+        """The names of the models that the service offers."""
+        return await self._catalog.names()
+
+    async def model(self, name: str, version: int | None = None) -> Model:
+        """A version of a model, by default the newest, as it is now.
+
+        # Errors
+        `Misuse` if there is none; `PeerBusy`, `LinkError`, `PeerMisbehaved`.
+        """
+        return await self._catalog.model(name, version)
+
+    async def program(self, name: str, version: int | None = None) -> Program:
+        """The public half of a model's program; it has the hash that the service calls it by."""
+        return (await self._catalog.offer(name, version)).program
+
+    async def ready(self) -> bool:
+        """Whether the service answers, and takes new jobs."""
+        try:
+            told = await self._calls.get("/v2/health/ready", patience=0.0)
+        except PrivetError:
+            return False
+        return isinstance(told, dict) and told.get("ready") is True
+
+    async def notify(
+        self,
+        model: str,
+        *,
+        terms: Terms | None = None,
+        samples: int = 1,
+        timeout: float | None = None,
+    ) -> Notice:
+        """Announces a request for `samples` samples: its material is made in the background.
+
+        # Errors
+        `Misuse` if there is no such model, or not on these terms; `PeerBusy` if the service does
+        not take it for all the client's patience; `LinkError`, `PeerMisbehaved`.
+        """
+
+        async def announce(offer: Offer, settled: Terms) -> Notice:
+            job = await self._submit("notices", offer, settled, samples=samples, timeout=timeout)
+            notice = Notice(job[0], offer, settled, self._staff)
+            self._notices.add(notice)
+            return self._news.follow(notice, job[1])
+
+        self._notices = {notice for notice in self._notices if not notice.is_over}
+        return await self._catalog.with_current(model, terms or Terms(), announce)
+
+    async def infer(
+        self,
+        model: str,
+        inputs: Inputs,
+        *,
+        terms: Terms | None = None,
+        notice: Notice | str | None = None,
+        timeout: float | None = None,
+        deadline: float | None = None,
+    ) -> Result:
+        """The private predictions for real inputs, by name or in order.
+
+        The inputs may hold any number of samples along their first axis; those beyond the program's
+        batch are several inferences. `notice` is one of this client (then its terms hold), or the
+        id of one that another client with this certificate made on the same terms. `timeout` ends
+        the request after so many seconds, `deadline` tells the service when an answer is welcome.
+
+        # Errors
+        `InputError` before anything is sent if an input does not fit; `JobFailed` if the service
+        ended the request without a result: asking again takes fresh material; `MaterialError` if
+        the notice or its material is gone or used; else as `notify`.
+        """
+        id = notice.id if isinstance(notice, Notice) else notice
+
+        async def ask(offer: Offer, settled: Terms) -> Request:
+            cut = await asyncio.to_thread(encode_portions, offer.program, inputs)
+            job = await self._submit(
+                "requests",
+                offer,
+                settled,
+                samples=sum(portion.samples for portion in cut),
+                notice=id,
+                timeout=timeout,
+                deadline=deadline,
+            )
+            request = Request(job[0], offer, settled, self._staff, cut)
+            return self._news.follow(request, job[1])
+
+        if isinstance(notice, Notice):
+            version = notice.offer.model.version
+            request = await ask(notice.offer, replace(notice.terms, version=version))
+        else:
+            request = await self._catalog.with_current(model, terms or Terms(), ask)
+        return await self._result(request, timeout)
+
+    async def cancel(self, notice: Notice) -> None:
+        """Withdraws a notice; material that was made for it serves another request."""
+        self._notices.discard(notice)
+        self._news.drop(notice)
+        await self._withdraw(notice)
+
+    async def close(self) -> None:
+        """Withdraws notices that are not ready, breaks off what runs, and closes connections."""
+        for notice in self._notices:
+            if not (notice.is_over or notice.is_ready):
+                self._background(self._withdraw(notice))
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._news.close()
+        await self._calls.close()
+        await asyncio.to_thread(self._staff.threads.shutdown)
+
+    async def __aenter__(self) -> ServiceClient:
+        self._news.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _submit(self, what: str, offer: Offer, terms: Terms, **more: Any) -> tuple[str, int]:
+        job = await submit(self._calls, what, offer, terms, **more)
+        self._asked[offer.model.program, replace(terms, version=None)] = offer
+        if len(self._asked) > MOST_ASKED:
+            self._asked.popitem(last=False)
+        return job
+
+    async def _result(self, request: Request, timeout: float | None) -> Result:
+        limit = None if timeout is None else timeout + SLACK_SECONDS
+        try:
+            async with asyncio.timeout(limit):
+                return join_results(await request.results())
+        except BaseException as error:
+            self._background(self._withdraw(request))
+            if isinstance(error, TimeoutError):
+                reason = f"there was no result within {timeout} s"
+                failed = JobFailed(reason, job=request.id, outcome="timed out", reason=reason)
+                raise failed from error
+            raise
+        finally:
+            self._news.drop(request)
+
+    async def _withdraw(self, errand: Errand) -> None:
+        """Ends a job at the service, as well as it can, and what runs of it here."""
+        for visit in list(errand.visits):
+            visit.stop()
+        if errand.state != "ended":
+            # If that fails, it ends by its timeout, or when nobody comes.
+            with contextlib.suppress(PrivetError):
+                await self._calls.delete(f"/v2/jobs/{errand.id}", patience=SLACK_SECONDS)
+        await errand.stop()
+        errand.end("cancelled", "withdrawn")
+
+    def _background(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _adopt(self, document: dict[str, Any]) -> Errand | None:
+        """Takes on material that the service proposes to make, on terms that were used before."""
+        if document["kind"] != "ahead" or document["state"] == "ended":
+            return None
+        terms = Terms(
+            document["suite"],
+            document["security"],
+            document["rounds"],
+            document["truncation"],
+            document["correlations"],
+            None,
+            document["program"],
+        )
+        offer = self._asked.get((str(document["program"]), terms))
+        return None if offer is None else Notice(document["id"], offer, terms, self._staff)
+
+
+def encode_portions(program: Program, inputs: Inputs) -> tuple[Portion, ...]:
+    """Inputs cut into those of one inference each, as integers.
+
+    # Errors
+    `InputError` if they do not fit the program.
+    """
+    cut = []
+    for given in portions(program, inputs):
+        filled, samples = fill(program, given)
+        encoded = encode_input(program, filled)
+        cut.append(Portion([array.astype("<i8").tobytes() for array in encoded], samples))
+    return tuple(cut)

@@ -1,0 +1,178 @@
+"""A model as a service describes it, and on which terms a client wants it."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from privet import _native, suites
+from privet.errors import Misuse, PeerMisbehaved
+from privet.parties.route import Way
+from privet.program import Program
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How an inference is to be computed.
+
+    `version` and `program_hash` insist on one version and on one program; by default it is the
+    newest, whatever its program. `rounds` (suite `gmw`) is by default the first depth that the
+    model offers. The rest are the choices of `privet.Client`.
+    """
+
+    suite: str = "gmw"
+    security: str = "semi-honest"
+    rounds: str | None = None
+    truncation: str = "one-bit"
+    correlations: str = "parties"
+    version: int | None = None
+    program_hash: str | None = None
+
+    @property
+    def way(self) -> Way:
+        """The suite, and who makes its material."""
+        dealt = suites.is_dealt(self.suite, self.correlations)
+        return Way(self.suite, "dealer" if dealt else self.correlations, self.security)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or an output; the first axis of `shape` counts the samples of one inference."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A suite at a security level; `trust` says what it rests on beyond the two parties."""
+
+    suite: str
+    security: str
+    rounds: tuple[str, ...]
+    trust: str | None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A version of a model that a service offers.
+
+    `program` is the hash of the program, `batch` the samples that one inference takes, `stock`
+    this client's material at the service by the label of its suite.
+    """
+
+    name: str
+    version: int
+    versions: tuple[int, ...]
+    description: str
+    program: str
+    batch: int
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    suites: tuple[Offered, ...]
+    stock: Mapping[str, int]
+
+
+def read_model(document: Any) -> Model:
+    """A model from the service's answer.
+
+    # Errors
+    `PeerMisbehaved` if it does not have the form of one.
+    """
+    try:
+        own = document["privet"]
+        return Model(
+            name=str(document["name"]),
+            version=int(own["version"]),
+            versions=tuple(int(version) for version in document["versions"]),
+            description=str(own["description"]),
+            program=str(own["program"]),
+            batch=int(own["batch"]),
+            inputs=tuple(_tensor(it) for it in document["inputs"]),
+            outputs=tuple(_tensor(it) for it in document["outputs"]),
+            suites=tuple(
+                Offered(it["suite"], it["security"], tuple(it["rounds"]), it["trust"])
+                for it in own["suites"]
+            ),
+            stock={str(label): int(count) for label, count in own["stock"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PeerMisbehaved(f"the service describes no model: {error!r}") from error
+
+
+def _tensor(document: Any) -> Tensor:
+    return Tensor(str(document["name"]), tuple(int(size) for size in document["shape"]))
+
+
+class Offer:
+    """A model with its program, as this client has checked it, and plans of it."""
+
+    def __init__(self, model: Model, public: bytes) -> None:
+        if hashlib.sha256(public).hexdigest() != model.program:
+            raise PeerMisbehaved(
+                f"the service calls a program {model.program} that has another hash"
+            )
+        self.model = model
+        self.program = Program.from_public_bytes(public)
+        self._public = public
+        self._plans: dict[Terms, _native.Plan] = {}
+        self._lock = threading.Lock()
+
+    def settle(self, terms: Terms) -> Terms:
+        """The terms with this program, and with the depth that they leave open.
+
+        # Errors
+        `PeerMisbehaved` if they insist on another program; `Misuse` if the model is not offered on
+        these terms.
+        """
+        hash = self.model.program
+        if terms.program_hash not in (None, hash):
+            raise PeerMisbehaved(
+                f"model {self.model.name} is program {hash}, not {terms.program_hash}: ask the "
+                "service's operator which one is current"
+            )
+        found = [
+            it
+            for it in self.model.suites
+            if (it.suite, it.security) == (terms.suite, terms.security)
+        ]
+        if not found:
+            offered = ", ".join(f"{it.suite} {it.security}" for it in self.model.suites)
+            raise Misuse(
+                f"model {self.model.name} is not offered in {terms.suite} {terms.security}; it is "
+                f"in {offered}"
+            )
+        first = found[0].rounds[0] if found[0].rounds else None
+        return Terms(
+            terms.suite,
+            terms.security,
+            terms.rounds or first,
+            terms.truncation,
+            terms.way.correlations,
+            terms.version,
+            hash,
+        )
+
+    def plan(self, terms: Terms, network: _native.Link | None) -> _native.Plan:
+        """The plan for settled terms; `network` is what the first call took it for.
+
+        May be called from any thread.
+
+        # Errors
+        Those of `suites.plan`.
+        """
+        with self._lock:
+            if terms not in self._plans:
+                self._plans[terms] = suites.plan(
+                    self._public,
+                    terms.suite,
+                    terms.rounds,
+                    terms.truncation,
+                    terms.correlations if terms.suite == "gmw" else "parties",
+                    network,
+                    terms.security,
+                )
+            return self._plans[terms]

@@ -1,0 +1,168 @@
+"""A visit to a worker of the service: one connection, on which one piece is made or spent.
+
+This is the protocol of `privet.Client`, and blocks: a visit runs on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from privet import _native
+from privet.errors import LinkError, PeerMisbehaved
+from privet.gateway.model import Offer, Terms
+from privet.parties import Credentials
+from privet.parties.client import network_of
+from privet.parties.result import Spent
+from privet.parties.session import Session
+
+RETRY_SECONDS = 0.2
+
+Payload = list[bytes]
+"""Inputs of one inference as the program takes them: little-endian int64, in its order."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """The service's leave to run a job now; the fields are those of its answer."""
+
+    job: str
+    phase: Literal["prepare", "infer"]
+    host: str
+    port: int
+    program: str
+    suite: str
+    material: str | None
+    grace: float
+    seconds: float
+    dealer: str | None
+
+
+def read_go(document: Any) -> Go:
+    """A leave from the service's answer.
+
+    # Errors
+    `PeerMisbehaved` if it does not have the form of one.
+    """
+    try:
+        phase = document["phase"]
+        if phase not in ("prepare", "infer") or (phase == "infer") != bool(document["material"]):
+            raise ValueError(f"phase {phase!r} with material {document['material']!r}")
+        return Go(
+            job=str(document["job"]),
+            phase=phase,
+            host=str(document["host"]),
+            port=int(document["port"]),
+            program=str(document["program"]),
+            suite=str(document["suite"]),
+            material=document["material"] and str(document["material"]),
+            grace=float(document["grace"]),
+            seconds=float(document["seconds"]),
+            dealer=document["dealer"] and str(document["dealer"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise PeerMisbehaved(f"the service gave no proper leave: {error!r}") from error
+
+
+@dataclass(frozen=True)
+class Traveller:
+    """What a visit takes along: who the client is, where its material is, whom it expects.
+
+    `server_name` must be in the worker's certificate: it is the name by which the service itself is
+    known, and nothing that the service says changes it. `dealer` goes before the service's.
+    """
+
+    credentials: Credentials
+    state: str | os.PathLike[str]
+    server_name: str
+    dealer: str | None = None
+    link: _native.Link | None = None
+    max_disk: int | None = None
+
+
+class Visit:
+    """One job at a worker. `prepare` and `infer` block; `stop` may be called from any thread."""
+
+    def __init__(self, go: Go, traveller: Traveller, offer: Offer, terms: Terms) -> None:
+        self.go = go
+        self._traveller = traveller
+        self._offer = offer
+        self._terms = terms
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._session: Session | None = None
+
+    def prepare(self) -> tuple[str, str]:
+        """Makes a piece: its id, and the report.
+
+        # Errors
+        As `privet.Client.prepare`.
+        """
+        session, plan = self._arrive()
+        try:
+            return session.native.prepare(plan)
+        finally:
+            session.leave()
+
+    def infer(self, payload: Payload) -> Spent:
+        """Spends the piece that the service named; this side claims it before anything is sent.
+
+        # Errors
+        `MaterialError` if this side has no such piece, or used it; else as `privet.Client.infer`.
+        """
+        material = self.go.material or ""
+        session, plan = self._arrive()
+        try:
+            return material, *session.native.infer(plan, material, payload)
+        finally:
+            session.leave()
+
+    def stop(self) -> None:
+        """Breaks the connection: what runs then fails with `LinkError`."""
+        with self._lock:
+            self._stopped = True
+            if self._session is not None:
+                self._session.abandon()
+
+    def _arrive(self) -> tuple[Session, _native.Plan]:
+        if self.go.program != self._offer.program.program_hash:
+            raise PeerMisbehaved("the service wants to run another program than was asked for")
+        session = self._connect()
+        with self._lock:
+            self._session = session
+            if self._stopped:
+                session.abandon()
+        network = self._traveller.link or network_of(session.rtt)
+        plan = self._offer.plan(self._terms, network)
+        if self.go.suite != plan.suite:
+            session.leave()
+            raise PeerMisbehaved(
+                f"the service wants to run suite {self.go.suite!r}; {plan.suite!r} was asked for"
+            )
+        return session, plan
+
+    def _connect(self) -> Session:
+        """Connects within the time that the service gives."""
+        limit = time.monotonic() + self.go.grace
+        who = self._traveller
+        while True:
+            try:
+                return Session(
+                    self.go.host,
+                    self.go.port,
+                    who.credentials,
+                    state=who.state,
+                    dealer=(who.dealer or self.go.dealer) if self._terms.way.trust else None,
+                    max_disk=who.max_disk,
+                    link=who.link,
+                    server_name=who.server_name,
+                    timeout=self.go.seconds,
+                    patience=self.go.grace,
+                )
+            except LinkError:
+                if self._stopped or time.monotonic() + RETRY_SECONDS > limit:
+                    raise
+                time.sleep(RETRY_SECONDS)
