@@ -1,8 +1,8 @@
 """Privet: private predictions from ONNX models.
 
 `compile` turns a model into a program; `Server` offers it and `Client` queries it over TLS; `Pool`
-keeps material ready; `run` does both on this machine and compares with the plaintext model. Errors
-are in `privet.errors`.
+keeps material ready; `ServiceClient` queries a service of many models (`privet serve`); `run` does
+both on this machine and compares with the plaintext model. Errors are in `privet.errors`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from privet.compile import Compiled, compile, load
 
 if TYPE_CHECKING:
+    from privet.gateway import ServiceClient
     from privet.parties import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ __all__ = [
     "Result",
     "Run",
     "Server",
+    "ServiceClient",
     "__version__",
     "compile",
     "load",
@@ -39,4 +41,5 @@ def __getattr__(name: str) -> Any:
     """Loads a name of `__all__` when it is first used, so that `import privet` stays light."""
     if name not in __all__:
         raise AttributeError(f"module 'privet' has no attribute {name!r}")
-    return getattr(import_module("privet.parties"), name)
+    home = "privet.gateway" if name == "ServiceClient" else "privet.parties"
+    return getattr(import_module(home), name)

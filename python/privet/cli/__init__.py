@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from privet.cli import client, dealer, inspect, keys, pool, run, serve, server, zoo
+from privet.cli import client, dealer, gateway, infer, inspect, keys, pool, run, serve, server, zoo
 from privet.cli.failures import report
 from privet.errors import PrivetError
 
@@ -48,6 +48,8 @@ def _options(
 for command in (
     run.run,
     serve.serve,
+    infer.infer,
+    gateway.gateway,
     server.server,
     client.client,
     pool.pool,

@@ -42,7 +42,7 @@ def fill(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
 def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     """Cuts inputs that hold any number of samples into those of one inference each, in order.
 
-    A program for one sample takes several, too, if its inputs begin with a batch axis of 1.
+    A program for one sample takes several, too, if its inputs and outputs begin with an axis of 1.
 
     # Errors
     `InputError` if the inputs hold different numbers of samples, or none; other misfits are found
@@ -53,7 +53,8 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     arrays = [np.asarray(array) for array in ordered(program, inputs)]
     given = dict(zip(names, arrays, strict=True))
     fits = all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True))
-    stacks = all(shape[:1] == (program.batch,) for shape in shapes)
+    outputs = [program.values[output.value].shape for output in program.outputs]
+    stacks = all(shape[:1] == (program.batch,) for shape in [*shapes, *outputs])
     if fits or not stacks or any(array.ndim == 0 for array in arrays):
         return [given]
     counts = {len(array) for array in arrays}

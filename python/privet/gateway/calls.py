@@ -153,6 +153,10 @@ class OtherProgram(PeerMisbehaved):
     """The service offers another program under a name than the one that was asked for."""
 
 
+class NotThere(Misuse):
+    """The service knows nothing of that name."""
+
+
 class _Busy(Exception):
     """The service said to come back; `error` is for the caller who cannot."""
 
@@ -196,7 +200,9 @@ def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:
         raise _Busy(PeerBusy(message), float(text) if text.isdigit() else 0.0)
     if answer.status == 409:
         raise OtherProgram(message) if reason == "other program" else MaterialError(message)
-    if answer.status in (400, 404, 405, 413):
+    if answer.status == 404:
+        raise NotThere(message)
+    if answer.status in (400, 405, 413):
         raise Misuse(message)
     if answer.status in (401, 403):
         raise PeerError(message)

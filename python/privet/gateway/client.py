@@ -24,7 +24,7 @@ from privet.executor.samples import fill, portions
 from privet.gateway.calls import Calls
 from privet.gateway.catalog import Catalog, submit
 from privet.gateway.errand import Errand, Notice, Portion, Request, Staff
-from privet.gateway.model import Model, Offer, Terms
+from privet.gateway.model import Model, Offer, Terms, same_terms
 from privet.gateway.news import News
 from privet.gateway.visit import Traveller
 from privet.parties import Credentials, Result
@@ -185,6 +185,27 @@ class ServiceClient:
             request = await self._catalog.with_current(model, terms or Terms(), ask)
         return await self._result(request, timeout)
 
+    async def prepared(self, model: str, *, terms: Terms | None = None) -> list[Notice]:
+        """Notices whose material lies ready, of other clients with this certificate: each for one
+        inference on these terms.
+
+        # Errors
+        As `notify`.
+        """
+        offer = await self._catalog.offer(model, (terms or Terms()).version)
+        settled = offer.settle(terms or Terms())
+        known = {notice.id for notice in self._notices}
+        found = []
+        for document in await self._news.all():
+            wanted = document["kind"] == "notice" and document["state"] == "prepared"
+            fits = same_terms(document, settled) and document["samples"] <= offer.program.batch
+            if wanted and fits and document["id"] not in known:
+                notice = Notice(document["id"], offer, settled, self._staff)
+                notice.hear(document)
+                self._notices.add(notice)
+                found.append(self._news.follow(notice, document["sequence"]))
+        return found
+
     async def cancel(self, notice: Notice) -> None:
         """Withdraws a notice; material that was made for it serves another request."""
         self._notices.discard(notice)
@@ -256,17 +277,10 @@ class ServiceClient:
         """Takes on material that the service proposes to make, on terms that were used before."""
         if document["kind"] != "ahead" or document["state"] == "ended":
             return None
-        terms = Terms(
-            document["suite"],
-            document["security"],
-            document["rounds"],
-            document["truncation"],
-            document["correlations"],
-            None,
-            document["program"],
-        )
-        offer = self._asked.get((str(document["program"]), terms))
-        return None if offer is None else Notice(document["id"], offer, terms, self._staff)
+        for (_, terms), offer in self._asked.items():
+            if same_terms(document, terms):
+                return Notice(document["id"], offer, terms, self._staff)
+        return None
 
 
 def encode_portions(program: Program, inputs: Inputs) -> tuple[Portion, ...]:

@@ -231,3 +231,7 @@ class Notice(Errand):
         await self._until(lambda: self.is_ready)
         if not self.is_ready:
             raise self.failure()
+
+    async def over(self) -> None:
+        """Waits until the service has nothing more to say of it."""
+        await self._until(lambda: False)

@@ -103,6 +103,18 @@ def read_model(document: Any) -> Model:
         raise PeerMisbehaved(f"the service describes no model: {error!r}") from error
 
 
+def same_terms(document: Any, settled: Terms) -> bool:
+    """Whether a job that the service tells of is for a settled program, on its terms."""
+    return bool(
+        document["program"] == settled.program_hash
+        and document["suite"] == settled.suite
+        and document["security"] == settled.security
+        and document["rounds"] == settled.rounds
+        and document["truncation"] == settled.truncation
+        and document["correlations"] == settled.correlations
+    )
+
+
 def _tensor(document: Any) -> Tensor:
     return Tensor(str(document["name"]), tuple(int(size) for size in document["shape"]))
 

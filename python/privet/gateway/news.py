@@ -58,6 +58,14 @@ class News:
         """Tells `errand` no more."""
         self._errands.pop(errand.id, None)
 
+    async def all(self) -> list[dict[str, Any]]:
+        """What the service says of all jobs of this certificate that it remembers."""
+        told = await self._calls.get("/v2/jobs")
+        try:
+            return [dict(document) for document in told["jobs"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise PeerMisbehaved(f"the service's news make no sense: {error!r}") from error
+
     def begin(self) -> None:
         """Begins to poll at once if there is somebody to adopt what is nobody's."""
         if self._adopt is not None:

@@ -1,0 +1,140 @@
+"""`privet gateway`: a local endpoint of the Open Inference Protocol before a private service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privet.cli import options, show
+from privet.cli.infer import TOKEN
+from privet.errors import Misuse
+from privet.parties import Credentials
+from privet.parties.address import split_address
+
+
+def gateway(
+    server: Annotated[str, typer.Option(metavar="URL", help="The service: https://HOST:PORT.")],
+    keys: options.Keys,
+    state: options.State = Path("privet-state"),
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where to listen for REST; `off` for nowhere.")
+    ] = "127.0.0.1:8000",
+    grpc: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where to listen for gRPC; `off` for nowhere.")
+    ] = "127.0.0.1:8001",
+    tls_certificate: Annotated[
+        Path | None,
+        typer.Option(help="The endpoint's own certificate, to listen beyond this machine."),
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,
+    tls_clients: Annotated[
+        Path | None, typer.Option(help="Authority of the certificates that clients must show.")
+    ] = None,
+    ahead: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL=N", help="Keep material for N inferences ready; again for more models."
+        ),
+    ] = None,
+    suite: options.Suite = "gmw",
+    security: options.Security = "semi-honest",
+    rounds: Annotated[
+        str | None,
+        typer.Option(metavar="linear|log|blocks", help="Comparisons; the model's own by default."),
+    ] = None,
+    truncation: options.Truncation = "one-bit",
+    correlations: options.Correlations = "parties",
+    dealer: options.Dealer = None,
+    link: options.Link = None,
+    server_name: options.ServerName = None,
+    max_disk: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Most material in --state, such as 20GB.")
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(min=0, help="Seconds to try again while the service is busy or away.")
+    ] = 60.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Answer the Open Inference Protocol here, by private inference at a service.
+
+    Inputs come in the clear to this process and leave it only as messages of the protocol: run it
+    where the data is. SIGTERM or Ctrl-C stops it.
+    """
+    # These libraries are for this command alone.
+    from privet.gateway import ServiceClient, Terms
+    from privet.gateway.ahead import Ahead
+    from privet.gateway.endpoint import EndpointKeys, check_place, serve_grpc, serve_rest
+    from privet.gateway.oip.exchange import Exchange
+
+    levels = dict(_level(text) for text in ahead or ())
+    places = {name: _place(text) for name, text in (("rest", listen), ("grpc", grpc))}
+    if tls_certificate is None or tls_key is None:
+        if (tls_certificate, tls_key, tls_clients) != (None, None, None):
+            raise Misuse("TLS needs both --tls-certificate and --tls-key")
+        own = None
+    else:
+        own = EndpointKeys(tls_certificate, tls_key, tls_clients)
+    for place in places.values():
+        if place is not None:
+            check_place(place[0], own)
+    terms = Terms(suite, security, rounds, truncation, correlations)
+    console = show.make_console()
+
+    async def main() -> None:
+        client = ServiceClient(
+            server,
+            Credentials.from_directory(keys, "client"),
+            state=state,
+            token=os.environ.get(TOKEN),
+            server_name=server_name,
+            dealer=dealer,
+            link=link,
+            max_disk=max_disk,
+            patience=patience,
+            offers=True,
+        )
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(client)
+            keeper = await stack.enter_async_context(Ahead(client, terms, levels))
+            exchange = Exchange(client, terms, keeper)
+            ports = {}
+            for name, serve in (("rest", serve_rest), ("grpc", serve_grpc)):
+                place = places[name]
+                if place is not None:
+                    port = await stack.enter_async_context(serve(exchange, *place, own))
+                    ports[name] = f"{place[0]}:{port}"
+            if as_json:
+                typer.echo(json.dumps({"event": "listening", **ports}))
+            else:
+                for name, at in ports.items():
+                    console.print(f"Open Inference Protocol ({name}) at {at}.")
+                console.print(f"For {server}; stop with Ctrl-C.")
+            await _told_to_stop()
+
+    asyncio.run(main())
+
+
+async def _told_to_stop() -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()
+
+
+def _level(text: str) -> tuple[str, int]:
+    model, _, count = text.rpartition("=")
+    if not model or not count.isdigit():
+        raise Misuse(f"{text!r} is not MODEL=N, such as digits=4")
+    return model, int(count)
+
+
+def _place(text: str) -> tuple[str, int] | None:
+    return None if text == "off" else split_address(text)

@@ -1,0 +1,131 @@
+"""The local endpoint: where applications bring plaintext, and nothing but this client sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+from aiohttp import web
+
+from privet.errors import LinkError, Misuse
+from privet.gateway.oip.exchange import Exchange
+from privet.gateway.oip.rest import application
+from privet.gateway.oip.rpc import handlers
+
+MOST_BYTES = 256 << 20
+"""The largest request."""
+
+CLOSING_SECONDS = 10.0
+"""How long calls under way may take once the endpoint closes."""
+
+
+@dataclass(frozen=True)
+class EndpointKeys:
+    """PEM files of the endpoint's own TLS: certificate, key, and the authority of the clients that
+    may come (anybody without it)."""
+
+    certificate: Path
+    key: Path
+    clients: Path | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """For HTTP.
+
+        # Errors
+        `Misuse` if a file cannot be used.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+            if self.clients is not None:
+                context.load_verify_locations(self.clients)
+                context.verify_mode = ssl.CERT_REQUIRED
+        except (OSError, ssl.SSLError) as error:
+            raise Misuse(f"{self.certificate} and its key cannot be used: {error}") from error
+        return context
+
+    def grpc(self) -> Any:
+        """For gRPC."""
+        roots = None if self.clients is None else self.clients.read_bytes()
+        pair = (self.key.read_bytes(), self.certificate.read_bytes())
+        return grpc.ssl_server_credentials([pair], roots, require_client_auth=roots is not None)
+
+
+def check_place(host: str, keys: EndpointKeys | None) -> None:
+    """Raises `Misuse` if plaintext would be taken from other machines without TLS."""
+    with contextlib.suppress(ValueError):
+        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
+            return
+    if keys is None:
+        raise Misuse(
+            f"{host} is not this machine alone: inputs come to the gateway as they are, so listen "
+            "on 127.0.0.1, or give it TLS of its own"
+        )
+
+
+@contextlib.asynccontextmanager
+async def serve_rest(
+    exchange: Exchange, host: str, port: int, keys: EndpointKeys | None = None
+) -> AsyncIterator[int]:
+    """Serves the protocol over HTTP meanwhile; gives the port.
+
+    # Errors
+    `Misuse` as `check_place`; `LinkError` if nobody can listen there.
+    """
+    check_place(host, keys)
+    runner = web.AppRunner(
+        application(exchange, MOST_BYTES),
+        handler_cancellation=True,
+        access_log=None,
+        shutdown_timeout=CLOSING_SECONDS,
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=keys.context() if keys else None)
+        try:
+            await site.start()
+        except OSError as error:
+            raise LinkError(f"nobody can listen at {host}:{port}: {error}") from error
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def serve_grpc(
+    exchange: Exchange, host: str, port: int, keys: EndpointKeys | None = None
+) -> AsyncIterator[int]:
+    """Serves the protocol over gRPC meanwhile; gives the port.
+
+    # Errors
+    As `serve_rest`.
+    """
+    check_place(host, keys)
+    sizes = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
+    server = grpc.aio.server(
+        options=[("grpc.so_reuseport", 0), *((size, MOST_BYTES) for size in sizes)]
+    )
+    server.add_generic_rpc_handlers((handlers(exchange),))
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        if keys is None:
+            bound = server.add_insecure_port(address)
+        else:
+            bound = server.add_secure_port(address, keys.grpc())
+    except RuntimeError as error:
+        raise LinkError(f"nobody can listen at {host}:{port}: {error}") from error
+    await server.start()
+    try:
+        yield bound
+    finally:
+        await server.stop(CLOSING_SECONDS)
+        await asyncio.sleep(0)

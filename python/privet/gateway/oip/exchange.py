@@ -1,0 +1,204 @@
+"""Requests and answers of the protocol, whichever way they come, and what is done with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from typing import Any
+
+from privet.errors import InputError, MaterialError, Misuse, PeerMisbehaved
+from privet.executor.samples import portions
+from privet.gateway.ahead import Ahead
+from privet.gateway.client import ServiceClient
+from privet.gateway.errand import Notice
+from privet.gateway.model import Terms
+from privet.gateway.oip.tensors import REAL, Array, output_datatypes
+from privet.parties import Result
+from privet.program import Program
+
+EXTENSIONS = ("binary_tensor_data",)
+
+TIMEOUT = "timeout"
+"""Parameter of a request: microseconds, as Triton has it."""
+
+STATEFUL = ("sequence_id", "sequence_start", "sequence_end")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request for predictions. `outputs` names those that are wanted; all if it is empty."""
+
+    model: str
+    version: str
+    id: str
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, Array]
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Predictions: each output with its datatype."""
+
+    model: str
+    version: str
+    id: str
+    outputs: Mapping[str, tuple[str, Array]]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TensorMetadata:
+    """An input or output as the protocol describes it; -1 is an axis of any length."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """A model as the protocol describes it."""
+
+    name: str
+    versions: tuple[str, ...]
+    platform: str
+    inputs: tuple[TensorMetadata, ...]
+    outputs: tuple[TensorMetadata, ...]
+
+
+class Exchange:
+    """Answers the protocol's calls through a client of the service.
+
+    All requests are made on the same `terms`, but for the version that they name; `ahead` keeps
+    notices for some models.
+    """
+
+    def __init__(self, client: ServiceClient, terms: Terms, ahead: Ahead) -> None:
+        self._client = client
+        self._terms = terms
+        self._ahead = ahead
+        self.name = "privet"
+        self.version = version("privet")
+
+    async def ready(self) -> bool:
+        """Whether the service takes requests."""
+        return await self._client.ready()
+
+    async def model_ready(self, name: str, version: str) -> bool:
+        """Whether the service takes requests for a model.
+
+        # Errors
+        As `ServiceClient.model`.
+        """
+        await self._client.model(name, _number(version))
+        return await self._client.ready()
+
+    async def metadata(self, name: str, version: str) -> ModelMetadata:
+        """A model's inputs and outputs.
+
+        # Errors
+        As `ServiceClient.model`.
+        """
+        model = await self._client.model(name, _number(version))
+        program = await self._client.program(name, _number(version))
+        types = output_datatypes(program)
+        free = _is_stacked(program)
+        return ModelMetadata(
+            model.name,
+            tuple(str(number) for number in model.versions),
+            "privet",
+            tuple(TensorMetadata(it.name, REAL, _shape(it.shape, free)) for it in model.inputs),
+            tuple(
+                TensorMetadata(it.name, types[it.name], _shape(it.shape, free))
+                for it in model.outputs
+            ),
+        )
+
+    async def infer(self, question: Question) -> Answer:
+        """Predictions for a request.
+
+        # Errors
+        Those of `ServiceClient.infer`.
+        """
+        stateful = [name for name in STATEFUL if question.parameters.get(name)]
+        if stateful:
+            raise InputError(f"parameter {stateful[0]}: models here keep no state")
+        program = await self._client.program(question.model, _number(question.version))
+        types = output_datatypes(program)
+        unknown = [name for name in question.outputs if name not in types]
+        if unknown:
+            raise InputError(f"there is no output {unknown[0]}; there is {', '.join(types)}")
+        start = time.monotonic()
+        result = await self._ask(question, program)
+        wanted = question.outputs or tuple(types)
+        return Answer(
+            question.model,
+            question.version or "",
+            question.id,
+            {name: (types[name], result.outputs[name]) for name in wanted},
+            _told(result, time.monotonic() - start),
+        )
+
+    async def _ask(self, question: Question, program: Program) -> Result:
+        terms = self._terms
+        number = _number(question.version)
+        if number is not None:
+            terms = replace(terms, version=number)
+        timeout = _timeout(question.parameters)
+        notice: Notice | None = None
+        if number is None and len(portions(program, question.inputs)) == 1:
+            notice = self._ahead.take(question.model)
+        if notice is not None:
+            try:
+                return await self._client.infer(
+                    question.model, question.inputs, notice=notice, timeout=timeout
+                )
+            except (MaterialError, PeerMisbehaved, Misuse):
+                # The notice was not worth what it promised; nothing of the input was used with it.
+                if notice.state != "ended" and not notice.is_over:
+                    await self._client.cancel(notice)
+        return await self._client.infer(
+            question.model, question.inputs, terms=terms, timeout=timeout
+        )
+
+
+def _told(result: Result, seconds: float) -> dict[str, Any]:
+    """What an answer says of how it was computed."""
+    return {
+        "suite": result.suite,
+        "security": result.security,
+        "trust": result.trust or "",
+        "online_seconds": result.online.seconds,
+        "seconds": seconds,
+    }
+
+
+def _timeout(parameters: Mapping[str, Any]) -> float | None:
+    given = parameters.get(TIMEOUT)
+    if given in (None, 0):
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise InputError(f"parameter {TIMEOUT} is {given!r}: a number of microseconds is needed")
+    return max(0.1, given / 1e6)
+
+
+def _number(version: str) -> int | None:
+    if version == "":
+        return None
+    if not version.isdigit():
+        raise InputError(f"version {version!r}: versions are numbers")
+    return int(version)
+
+
+def _is_stacked(program: Program) -> bool:
+    """Whether any number of samples can be given along the first axis."""
+    values = [entry.value for entry in program.inputs]
+    values += [output.value for output in program.outputs]
+    return all(program.values[value].shape[:1] == (program.batch,) for value in values)
+
+
+def _shape(shape: tuple[int, ...], free: bool) -> tuple[int, ...]:
+    return (-1, *shape[1:]) if free else shape

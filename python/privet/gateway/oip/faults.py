@@ -1,0 +1,53 @@
+"""What goes wrong, in the words of HTTP and gRPC."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from dataclasses import dataclass
+
+import grpc
+
+from privet.errors import InputError, JobFailed, LinkError, Misuse, PeerBusy, PrivetError
+from privet.gateway.calls import NotThere
+
+MISTAKE = "the gateway made a mistake; see its log"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A status of each protocol, and the message for people."""
+
+    http: int
+    grpc: grpc.StatusCode
+    message: str
+
+
+def fault(error: PrivetError) -> Fault:
+    """What a client of the gateway is told of an error."""
+    http, code = _statuses(error)
+    return Fault(http, code, str(error))
+
+
+def log_mistake(call: str, error: Exception) -> None:
+    """Logs what nobody foresaw: where it happened, and not its message, which may hold an input."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("%s failed with %s\n%s", call, type(error).__name__, where)
+
+
+def _statuses(error: PrivetError) -> tuple[int, grpc.StatusCode]:
+    match error:
+        case NotThere():
+            return 404, grpc.StatusCode.NOT_FOUND
+        case InputError() | Misuse():
+            return 400, grpc.StatusCode.INVALID_ARGUMENT
+        case PeerBusy():
+            return 503, grpc.StatusCode.RESOURCE_EXHAUSTED
+        case LinkError():
+            return 503, grpc.StatusCode.UNAVAILABLE
+        case JobFailed(outcome="timed out"):
+            return 504, grpc.StatusCode.DEADLINE_EXCEEDED
+        case _:
+            return 502, grpc.StatusCode.INTERNAL

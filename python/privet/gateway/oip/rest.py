@@ -1,0 +1,99 @@
+"""The protocol over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+
+from aiohttp import web
+
+from privet.errors import PrivetError
+from privet.gateway.oip.binary import HEADER, Body
+from privet.gateway.oip.exchange import EXTENSIONS, Exchange
+from privet.gateway.oip.faults import MISTAKE, fault, log_mistake
+
+MODEL = "/v2/models/{model}"
+VERSION = MODEL + "/versions/{version}"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def application(exchange: Exchange, most_bytes: int) -> web.Application:
+    """The protocol's calls; a body may have `most_bytes`."""
+    rest = _Rest(exchange)
+    app = web.Application(client_max_size=most_bytes, middlewares=[_answer_faults])
+    app.router.add_get("/v2", rest.server)
+    app.router.add_get("/v2/health/live", rest.live)
+    app.router.add_get("/v2/health/ready", rest.ready)
+    for model in (MODEL, VERSION):
+        app.router.add_get(model, rest.model)
+        app.router.add_get(model + "/ready", rest.model_ready)
+        app.router.add_post(model + "/infer", rest.infer)
+    return app
+
+
+@web.middleware
+async def _answer_faults(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        if "Origin" in request.headers:
+            # A page in a browser must not reach what listens on its own machine.
+            return _failed(403, "this is for programs, and not for pages in a browser")
+        return await handler(request)
+    except PrivetError as error:
+        told = fault(error)
+        return _failed(told.http, told.message)
+    except web.HTTPException as error:
+        return _failed(error.status, error.reason)
+    except Exception as error:
+        log_mistake(request.path, error)
+        return _failed(500, MISTAKE)
+
+
+def _failed(status: int, message: str) -> web.Response:
+    return web.json_response({"error": message}, status=status)
+
+
+class _Rest:
+    """The handlers."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def server(self, _request: web.Request) -> web.Response:
+        exchange = self._exchange
+        return web.json_response(
+            {"name": exchange.name, "version": exchange.version, "extensions": list(EXTENSIONS)}
+        )
+
+    async def live(self, _request: web.Request) -> web.Response:
+        return web.json_response({"live": True})
+
+    async def ready(self, _request: web.Request) -> web.Response:
+        return _whether(await self._exchange.ready())
+
+    async def model(self, request: web.Request) -> web.Response:
+        found = await self._exchange.metadata(*_named(request))
+        return web.json_response(asdict(found))
+
+    async def model_ready(self, request: web.Request) -> web.Response:
+        name, version = _named(request)
+        return _whether(await self._exchange.model_ready(name, version), name=name)
+
+    async def infer(self, request: web.Request) -> web.Response:
+        body = Body(*_named(request), await request.read(), request.headers.get(HEADER))
+        answer = await self._exchange.infer(body.question)
+        data, length = body.answer(answer)
+        if length is None:
+            return web.Response(body=data, content_type="application/json")
+        return web.Response(
+            body=data, content_type="application/octet-stream", headers={HEADER: str(length)}
+        )
+
+
+def _whether(ready: bool, **fields: Any) -> web.Response:
+    return web.json_response({**fields, "ready": ready}, status=200 if ready else 503)
+
+
+def _named(request: web.Request) -> tuple[str, str]:
+    return request.match_info["model"], request.match_info.get("version", "")

@@ -1,0 +1,149 @@
+"""The protocol over gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from privet.errors import InputError, PrivetError
+from privet.gateway.oip import predict_pb2 as messages
+from privet.gateway.oip.exchange import EXTENSIONS, Answer, Exchange, Question
+from privet.gateway.oip.faults import MISTAKE, fault, log_mistake
+from privet.gateway.oip.tensors import DATATYPES, Array, from_numbers, from_raw, to_raw
+
+SERVICE = "GRPCInferenceService"
+
+CONTENTS = {
+    "FP32": "fp32_contents",
+    "FP64": "fp64_contents",
+    "INT8": "int_contents",
+    "INT16": "int_contents",
+    "INT32": "int_contents",
+    "INT64": "int64_contents",
+    "UINT8": "uint_contents",
+    "UINT16": "uint_contents",
+    "UINT32": "uint_contents",
+    "UINT64": "uint64_contents",
+}
+"""The field that holds elements of a type, where they are not raw."""
+
+Context = Any
+"""Of a call; gRPC has no types of its own."""
+
+
+def handlers(exchange: Exchange) -> Any:
+    """The protocol's calls, for `grpc.aio.Server.add_generic_rpc_handlers`."""
+    calls = _Calls(exchange)
+    service = messages.DESCRIPTOR.services_by_name[SERVICE]
+    methods = {
+        method.name: grpc.unary_unary_rpc_method_handler(
+            _guarded(getattr(calls, method.name)),
+            request_deserializer=getattr(messages, method.input_type.name).FromString,
+            response_serializer=getattr(messages, method.output_type.name).SerializeToString,
+        )
+        for method in service.methods
+    }
+    return grpc.method_handlers_generic_handler(service.full_name, methods)
+
+
+def _guarded(call: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Context], Awaitable[Any]]:
+    async def guarded(request: Any, context: Context) -> Any:
+        try:
+            return await call(request)
+        except PrivetError as error:
+            told = fault(error)
+            return await context.abort(told.grpc, told.message)
+        except Exception as error:
+            log_mistake(call.__name__, error)
+            return await context.abort(grpc.StatusCode.INTERNAL, MISTAKE)
+
+    return guarded
+
+
+class _Calls:
+    """The methods of the service, by their names in the protocol."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def ServerLive(self, _request: Any) -> Any:  # noqa: N802
+        return messages.ServerLiveResponse(live=True)
+
+    async def ServerReady(self, _request: Any) -> Any:  # noqa: N802
+        return messages.ServerReadyResponse(ready=await self._exchange.ready())
+
+    async def ModelReady(self, request: Any) -> Any:  # noqa: N802
+        ready = await self._exchange.model_ready(request.name, request.version)
+        return messages.ModelReadyResponse(ready=ready)
+
+    async def ServerMetadata(self, _request: Any) -> Any:  # noqa: N802
+        exchange = self._exchange
+        return messages.ServerMetadataResponse(
+            name=exchange.name, version=exchange.version, extensions=EXTENSIONS
+        )
+
+    async def ModelMetadata(self, request: Any) -> Any:  # noqa: N802
+        found = await self._exchange.metadata(request.name, request.version)
+        tensor = messages.ModelMetadataResponse.TensorMetadata
+        return messages.ModelMetadataResponse(
+            name=found.name,
+            versions=found.versions,
+            platform=found.platform,
+            inputs=[tensor(**vars(it)) for it in found.inputs],
+            outputs=[tensor(**vars(it)) for it in found.outputs],
+        )
+
+    async def ModelInfer(self, request: Any) -> Any:  # noqa: N802
+        return _message(await self._exchange.infer(_question(request)))
+
+
+def _question(request: Any) -> Question:
+    raw = list(request.raw_input_contents)
+    if raw and len(raw) != len(request.inputs):
+        raise InputError(f"{len(raw)} raw contents for {len(request.inputs)} inputs")
+    inputs: dict[str, Array] = {}
+    for index, tensor in enumerate(request.inputs):
+        if tensor.name in inputs:
+            raise InputError(f"input {tensor.name} is given twice")
+        inputs[tensor.name] = _tensor(tensor, raw[index] if raw else None)
+    return Question(
+        request.model_name,
+        request.model_version,
+        request.id,
+        _parameters(request.parameters),
+        inputs,
+        tuple(output.name for output in request.outputs),
+    )
+
+
+def _tensor(tensor: Any, raw: bytes | None) -> Array:
+    shape = list(tensor.shape)
+    if raw is not None:
+        return from_raw(tensor.name, tensor.datatype, shape, raw)
+    field = CONTENTS.get(tensor.datatype)
+    if field is None and tensor.datatype in DATATYPES:
+        raise InputError(f"input {tensor.name}: {tensor.datatype} goes as raw contents only")
+    numbers = list(getattr(tensor.contents, field)) if field else []
+    return from_numbers(tensor.name, tensor.datatype, shape, numbers)
+
+
+def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = {name: value.WhichOneof("parameter_choice") for name, value in given.items()}
+    return {name: getattr(given[name], field) for name, field in chosen.items() if field}
+
+
+def _message(answer: Answer) -> Any:
+    output = messages.ModelInferResponse.InferOutputTensor
+    message = messages.ModelInferResponse(
+        model_name=answer.model, model_version=answer.version, id=answer.id
+    )
+    for name, value in answer.parameters.items():
+        field = "string_param" if isinstance(value, str) else "double_param"
+        setattr(message.parameters[name], field, value)
+    for name, (datatype, array) in answer.outputs.items():
+        message.outputs.append(output(name=name, datatype=datatype, shape=array.shape))
+        message.raw_output_contents.append(to_raw(array, datatype))
+    return message
