@@ -13,7 +13,9 @@ from scripts.browser import EXECUTABLE, FONT_CONFIGURATION, LIBRARIES
 
 
 @asynccontextmanager
-async def browsing(origin: str, keys: Path, role: str, **options: Any) -> AsyncIterator[BrowserContext]:
+async def browsing(
+    origin: str, keys: Path, role: str, **options: Any
+) -> AsyncIterator[BrowserContext]:
     """A browser that shows `origin` the certificate of `role`."""
     assert EXECUTABLE.exists(), "there is no browser to test the page with: run `make browser`"
     shown = {

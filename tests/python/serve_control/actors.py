@@ -52,9 +52,7 @@ class Pretender:
     called for it."""
 
     seconds: float | None = None
-    nodes: list[Node] = field(
-        default_factory=lambda: [Node("here", (0, 1), 4 * GIB, "127.0.0.1")]
-    )
+    nodes: list[Node] = field(default_factory=lambda: [Node("here", (0, 1), 4 * GIB, "127.0.0.1")])
     jobs: dict[str, PretendedJob] = field(default_factory=dict)
     offered: dict[str, Path] = field(default_factory=dict)
     withdrawn: list[str] = field(default_factory=list)

@@ -115,9 +115,7 @@ def test_a_client_sees_and_cancels_its_own_jobs_only(
                 assert (status, answer) == unknown
                 assert status == 404
             assert (await other.good("GET", "/v2/jobs"))["jobs"] == []
-            status, answer = await other.call(
-                "POST", "/v2/models/digits/requests", {"notice": id}
-            )
+            status, answer = await other.call("POST", "/v2/models/digits/requests", {"notice": id})
             assert status == 404
         await it.executor.granted("prepare")
         await visitor.good("DELETE", f"/v2/jobs/{id}")

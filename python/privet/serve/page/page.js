@@ -11,6 +11,7 @@ const QUEUES = [
   ["ready", "waits for inference"],
 ];
 const SHOWN = 8;
+const WINDOW = 600;
 const SILENT_MS = 5000;
 const POLL_MS = 2000;
 
@@ -136,7 +137,10 @@ function draw() {
   document.body.dataset.drawn = String(latest.now);
 }
 
+// An event has only the runs since the one before.
 function take(state) {
+  const runs = new Map([...(latest?.timeline ?? []), ...state.timeline].map((run) => [run.job, run]));
+  state.timeline = [...runs.values()].filter((run) => run.ended > state.now - WINDOW);
   latest = state;
   heard = Date.now();
   draw();

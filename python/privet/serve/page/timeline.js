@@ -11,6 +11,9 @@ const SHORTEST = 7;
 const ROOM = 460;
 const STEPS = [5, 10, 15, 30, 60, 120, 300];
 const LABEL_FROM = 13;
+const AHEAD = 0.06; // of the window, for what is expected
+
+let chosen = null; // the job that was pointed at last
 
 function shape(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -55,16 +58,16 @@ function axis(svg, state, span, width, bottom, x) {
   const first = Math.ceil((state.now - span) / step) * step;
   for (let time = first; time <= state.now; time += step) {
     svg.append(shape("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: bottom }));
-    const anchor = x(time) > LEFT + width - 30 ? "end" : "middle";
-    svg.append(shape("text", { x: x(time), y: bottom + 17, "text-anchor": anchor }, clock(time)));
+    svg.append(shape("text", { x: x(time), y: bottom + 17, "text-anchor": "middle" }, clock(time)));
   }
 }
 
 function bar(svg, readout, job, row, box) {
-  const kind = `${job.phase}${job.failure ? " failed" : ""}`;
+  const kind = `${job.phase}${job.failure ? " failed" : ""}${job.job === chosen ? " chosen" : ""}`;
   const drawn = shape("rect", { class: `bar ${kind}`, "data-job": job.job, "data-row": row, rx: 2, ...box });
   drawn.append(shape("title", {}, `${job.model} ${job.phase === "pre" ? "T_pre" : "T_on"}`));
   drawn.addEventListener("pointerenter", () => {
+    chosen = job.job;
     for (const other of svg.querySelectorAll(".chosen")) other.classList.remove("chosen");
     for (const mine of svg.querySelectorAll(`[data-job="${CSS.escape(job.job)}"]`)) mine.classList.add("chosen");
     describe(readout, job);
@@ -85,9 +88,9 @@ export function drawTimeline(place, readout, state, span) {
   const width = outer - LEFT - RIGHT;
   const pitch = Math.max(SHORTEST, Math.min(TALLEST, Math.floor(ROOM / Math.max(1, rows.length))));
   const bottom = Math.max(pitch, rows.length * pitch);
-  const x = (time) => LEFT + (width * (time - state.now + span)) / span;
+  const x = (time) => LEFT + (width * (time - state.now + span)) / (span * (1 + AHEAD));
   const svg = shape("svg", {
-    viewBox: `0 0 ${outer} ${bottom + AXIS}`, role: "img",
+    viewBox: `0 -5 ${outer} ${bottom + AXIS + 5}`, role: "img",
     "aria-label": `Jobs on ${rows.length} cores in the last ${span} seconds`,
   });
   const gap = pitch > 12 ? 3 : 1;
@@ -101,8 +104,10 @@ export function drawTimeline(place, readout, state, span) {
     }
   });
   axis(svg, state, span, width, bottom, x);
+  svg.append(shape("line", { class: "now", x1: x(state.now), x2: x(state.now), y1: 0, y2: bottom }));
   for (const job of jobsOf(state)) {
     if (job.ended < state.now - span) continue;
+    if (job.job === chosen) describe(readout, job);
     const from = Math.max(LEFT, x(job.started));
     for (const core of job.cores) {
       const row = `${job.machine}/${core}`;
@@ -110,6 +115,11 @@ export function drawTimeline(place, readout, state, span) {
       const y = places.get(row) * pitch;
       const height = pitch - gap;
       bar(svg, readout, job, row, { x: from, y, width: Math.max(1.5, x(job.ended) - from), height });
+      const end = job.runs ? Math.min(LEFT + width, x(job.expected_end)) : 0;
+      if (end > x(state.now) + 2) {
+        const rest = { x: x(state.now), y: y + 0.5, width: end - x(state.now), height: height - 1 };
+        svg.append(shape("rect", { class: `expected ${job.phase}`, ...rest }));
+      }
     }
   }
   if (!rows.length) svg.append(shape("text", { class: "empty", x: outer / 2, y: 18 }, "No machine is there."));
