@@ -28,6 +28,14 @@ EXECUTABLE = FOLDER / "chromium"
 LIBRARIES = FOLDER / "lib"
 FONT_CONFIGURATION = FOLDER / "fonts.conf"
 
+_FONTS = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <dir prefix="relative">fonts</dir>
+  <cachedir prefix="relative">fonts/cache</cachedir>
+</fontconfig>
+"""
+
 
 def fetch(folder: Path) -> bytes:
     """The package as the registry's own client brings it, checked."""
@@ -51,6 +59,7 @@ def unpack(package: bytes, target: Path) -> None:
             inner = io.BytesIO(_packed(archive, f"{name}.tar.br"))
             with tarfile.open(fileobj=inner) as part:
                 part.extractall(target, filter="data")
+        (target / FONT_CONFIGURATION.name).write_text(_FONTS)
         executable = target / EXECUTABLE.name
         executable.write_bytes(_packed(archive, "chromium.br"))
         executable.chmod(0o755)

@@ -28,6 +28,9 @@ from privet.errors import Misuse
 ALWAYS_NAMED = ("localhost", "127.0.0.1", "::1")
 """Names every server certificate carries: this machine."""
 
+OPERATOR_NAME = "privet operator"
+"""Common name in an operator's certificate, by which a service knows one."""
+
 DEALER_NAME = "privet-dealer"
 """The only name in a dealer's certificate, so that no server can pass for the dealer."""
 
@@ -44,7 +47,8 @@ class KeyPaths:
 
     The server host needs `ca`, `server_certificate` and `server_key`; the client host `ca`,
     `client_certificate` and `client_key`; a dealer, where there is one, `ca`,
-    `dealer_certificate` and `dealer_key`. `ca_key` is None unless it was asked for.
+    `dealer_certificate` and `dealer_key`; who watches over a service `ca`, `operator_certificate`
+    and `operator_key`. `ca_key` is None unless it was asked for.
     """
 
     ca: Path
@@ -54,6 +58,8 @@ class KeyPaths:
     client_key: Path
     dealer_certificate: Path
     dealer_key: Path
+    operator_certificate: Path
+    operator_key: Path
     ca_key: Path | None = None
 
     @classmethod
@@ -67,6 +73,8 @@ class KeyPaths:
             client_key=directory / "client.key",
             dealer_certificate=directory / "dealer.pem",
             dealer_key=directory / "dealer.key",
+            operator_certificate=directory / "operator.pem",
+            operator_key=directory / "operator.key",
             ca_key=directory / "ca.key" if ca_key else None,
         )
 
@@ -75,6 +83,7 @@ class KeyPaths:
         paths = [self.ca, self.server_certificate, self.server_key]
         paths += [self.client_certificate, self.client_key]
         paths += [self.dealer_certificate, self.dealer_key]
+        paths += [self.operator_certificate, self.operator_key]
         return [*paths, self.ca_key] if self.ca_key else paths
 
 
@@ -94,7 +103,7 @@ def make(
     keep_ca_key: bool = False,
     force: bool = False,
 ) -> KeyPaths:
-    """Writes a new authority and a certificate for the server, the client and a dealer.
+    """Writes a new authority, and certificates for server, client, dealer and operator.
 
     `names` are host names or IP addresses under which clients reach the server, besides
     `ALWAYS_NAMED`. `directory` is created with mode 0700 if it is missing. With `force`, files of
@@ -122,6 +131,7 @@ def make(
     server = _issue(authority, "privet server", [serves, asks], subjects)
     client = _issue(authority, "privet client", [asks], [])
     dealer = _issue(authority, "privet dealer", [serves], [x509.DNSName(DEALER_NAME)])
+    operator = _issue(authority, OPERATOR_NAME, [asks], [])
 
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in before:
@@ -133,6 +143,8 @@ def make(
     _write(paths.client_key, _key_pem(client), 0o600)
     _write(paths.dealer_certificate, _certificate_pem(dealer), 0o644)
     _write(paths.dealer_key, _key_pem(dealer), 0o600)
+    _write(paths.operator_certificate, _certificate_pem(operator), 0o644)
+    _write(paths.operator_key, _key_pem(operator), 0o600)
     if paths.ca_key:
         _write(paths.ca_key, _key_pem(authority), 0o600)
     return paths

@@ -57,6 +57,7 @@ def _as_object(paths: KeyPaths) -> dict[str, object]:
         "server": party(paths.server_certificate, paths.server_key),
         "client": party(paths.client_certificate, paths.client_key),
         "dealer": party(paths.dealer_certificate, paths.dealer_key),
+        "operator": party(paths.operator_certificate, paths.operator_key),
     }
 
 
@@ -66,9 +67,13 @@ def _show(paths: KeyPaths) -> None:
         ("server", paths.server_certificate, paths.server_key),
         ("client", paths.client_certificate, paths.client_key),
         ("dealer", paths.dealer_certificate, paths.dealer_key),
+        ("operator", paths.operator_certificate, paths.operator_key),
     ):
         files = " ".join(escape(str(path)) for path in (paths.ca, certificate, key))
-        who = "A dealer, if you use one," if party == "dealer" else f"The [bold]{party}[/]"
+        who = {
+            "dealer": "A dealer, if you use one,",
+            "operator": "An operator who watches a service",
+        }.get(party, f"The [bold]{party}[/]")
         console.print(f"{who} needs {files}")
         console.print(f"  certificate's SHA-256 {fingerprint(certificate)}", style="dim")
     if paths.ca_key:

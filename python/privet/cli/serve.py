@@ -16,6 +16,7 @@ from rich.table import Table
 from privet.cli import options, show
 from privet.cli.executors import make_executor
 from privet.cli.policies import make_policy
+from privet.keys import OPERATOR_NAME
 from privet.parties.address import split_address
 from privet.parties.memory import parse_size
 from privet.scheduler import Limits
@@ -73,14 +74,18 @@ def serve(
     ] = None,
     dealer: options.Dealer = None,
     policy: Annotated[
-        str, typer.Option(help="Order of jobs: `fcfs`, or `priority` (length - beta * age).")
+        str,
+        typer.Option(
+            help="Order of jobs: `fcfs`, `priority` (length - beta * age), `deadline`, or `fair` "
+            "to clients; `ahead+NAME` also makes material that is expected to be used."
+        ),
     ] = "priority",
     beta: Annotated[
-        float,
-        typer.Option(
-            min=0, help="For `priority`: seconds of length that a second of waiting outweighs."
-        ),
+        float, typer.Option(min=0, help="For `priority`: what a second of waiting weighs.")
     ] = 0.1,
+    ahead: Annotated[
+        str, typer.Option(metavar="SIZE", help="Most material on disk that is made ahead.")
+    ] = "16GiB",
     tokens: Annotated[
         Path | None,
         typer.Option(
@@ -116,7 +121,7 @@ def serve(
     once.
     """
     # These libraries are for this command alone.
-    from privet.serve.control.identity import OPERATOR_NAME, Gate, read_tokens, tls
+    from privet.serve.control.identity import Gate, read_tokens, tls
     from privet.serve.control.listener import serve as serve_control
     from privet.serve.control.names import certificate_name
     from privet.serve.driver import Door
@@ -133,7 +138,7 @@ def serve(
         repository,
         state,
         Door(name, grace, dealer),
-        make_policy(policy, beta),
+        make_policy(policy, beta, parse_size(ahead, "disk space") or 1),
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
         Limits(material_seconds=material_hours * 3600),
         poll,

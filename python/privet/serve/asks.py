@@ -76,6 +76,18 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class News(Wait):
+    """Parameters of a long poll for all jobs."""
+
+    ahead: int = option(
+        Integer(0, 1),
+        "1 if the client would also make material that it has not asked for: then jobs of kind "
+        "`ahead` may come, which count as its stock",
+        0,
+    )
+
+
+@dataclass(frozen=True)
 class NoParameters:
     """No parameters at all."""
 

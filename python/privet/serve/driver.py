@@ -119,6 +119,11 @@ class Driver:
         self._wake.set()
         return done
 
+    def present(self, client: str, present: bool) -> None:
+        """A client came or left that would make material ahead."""
+        self.scheduler.client_present(self.clock(), client, present)
+        self._wake.set()
+
     def drain(self) -> None:
         """Admits nothing more."""
         self.scheduler.drain(self.clock())

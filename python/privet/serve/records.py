@@ -5,6 +5,7 @@ Inputs and predictions never come here: the service has neither.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,8 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
     id TEXT PRIMARY KEY, client TEXT NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
     version INTEGER NOT NULL, program TEXT NOT NULL, suite TEXT NOT NULL, samples INTEGER NOT NULL,
-    notice TEXT, created REAL NOT NULL, ended REAL, outcome TEXT, reason TEXT NOT NULL DEFAULT ''
+    notice TEXT, created REAL NOT NULL, ended REAL, outcome TEXT, reason TEXT NOT NULL DEFAULT '',
+    document TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS jobs_open ON jobs (ended) WHERE ended IS NULL;
 CREATE TABLE IF NOT EXISTS runs (
@@ -81,7 +83,7 @@ class Records:
         """Writes down a new job."""
         self._base.execute(
             "INSERT INTO jobs (id, client, kind, model, version, program, suite, samples, notice,"
-            " created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " created, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 job.id,
                 job.client,
@@ -93,14 +95,15 @@ class Records:
                 job.samples,
                 job.notice,
                 job.created,
+                json.dumps(job.document()),
             ),
         )
 
     def ended(self, job: Job) -> None:
         """Writes down how a job ended."""
         self._base.execute(
-            "UPDATE jobs SET ended = ?, outcome = ?, reason = ? WHERE id = ?",
-            (job.ended, job.outcome, job.reason, job.id),
+            "UPDATE jobs SET ended = ?, outcome = ?, reason = ?, document = ? WHERE id = ?",
+            (job.ended, job.outcome, job.reason, json.dumps(job.document()), job.id),
         )
 
     def ran(self, run: Run) -> None:
@@ -119,11 +122,15 @@ class Records:
         return done.rowcount
 
     def past(self, client: str, id: str) -> dict[str, Any] | None:
-        """A client's own job that this process does not know any more."""
+        """A client's own job that this process does not know any more, as `Job.document` tells one;
+        it has ended in any case."""
         row = self._base.execute(
-            "SELECT * FROM jobs WHERE id = ? AND client = ?", (id, client)
+            "SELECT outcome, reason, document FROM jobs WHERE id = ? AND client = ?", (id, client)
         ).fetchone()
-        return dict(row) if row else None
+        if row is None:
+            return None
+        told = {"outcome": row["outcome"], "reason": row["reason"]}
+        return {**json.loads(row["document"]), **told, "state": "ended", "go": [], "sequence": 0}
 
     def profiles(self) -> list[dict[str, Any]]:
         """The profile table, as `privet.scheduler.Profiles.load` reads it."""

@@ -35,6 +35,7 @@ from privet.serve.jobs import Job, Jobs
 from privet.serve.limits import Buckets, ServiceLimits
 from privet.serve.metrics import Metrics
 from privet.serve.offers import Offers
+from privet.serve.presence import Presence
 from privet.serve.records import Records
 from privet.serve.repository import Build, Repository, Version
 from privet.serve.timeline import WINDOW_SECONDS, Timeline
@@ -93,6 +94,7 @@ class Service:
             find=self._find,
             changed=self.jobs.changed,
         )
+        self.presence = Presence(self.driver.present)
         self.epoch = time.time() - self.driver.clock()
         self._books = Books(
             self.jobs,

@@ -14,8 +14,9 @@ MOST_QUEUED = 40
 """Jobs of each queue that are told one by one; the number is always told."""
 
 
-def state(service: Service) -> dict[str, Any]:
-    """The document; all times in seconds since 1970, memory in bytes."""
+def state(service: Service, since: float = 0.0) -> dict[str, Any]:
+    """The document; all times in seconds since 1970, memory in bytes. Its `timeline` has runs of
+    the last ten minutes that ended after `since`."""
     now = service.snapshot()
     epoch = service.epoch
     return {
@@ -32,7 +33,7 @@ def state(service: Service) -> dict[str, Any]:
             for name in ("pre", "transit", "waiting", "ready")
         },
         "running": _running(now, epoch),
-        "timeline": service.timeline.document(time.time()),
+        "timeline": service.timeline.document(time.time(), since),
         "stock": _stock(service),
         "profiles": _profiles(service),
         "counts": _counts(now),

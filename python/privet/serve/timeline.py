@@ -9,7 +9,7 @@ from typing import Any
 from privet.serve.records import Run
 
 WINDOW_SECONDS = 600.0
-MOST_RUNS = 600
+MOST_RUNS = 4000
 
 
 class Timeline:
@@ -22,10 +22,9 @@ class Timeline:
         """A run has ended."""
         self._runs.append(run)
 
-    def document(self, now: float) -> list[dict[str, Any]]:
-        """The runs of the window, the oldest first, for the page."""
-        since = now - WINDOW_SECONDS
-        while self._runs and self._runs[0].ended < since:
+    def document(self, now: float, since: float = 0.0) -> list[dict[str, Any]]:
+        """The runs of the window that ended after `since`, the oldest first, for the page."""
+        while self._runs and self._runs[0].ended < now - WINDOW_SECONDS:
             self._runs.popleft()
         return [
             {
@@ -40,6 +39,7 @@ class Timeline:
                 "failure": run.failure,
             }
             for run in self._runs
+            if run.ended > since
         ]
 
 

@@ -37,6 +37,8 @@ def test_writes_exactly_the_seven_files(tmp_path: Path) -> None:
         "client.pem",
         "dealer.key",
         "dealer.pem",
+        "operator.key",
+        "operator.pem",
         "server.key",
         "server.pem",
     ]
@@ -45,7 +47,8 @@ def test_writes_exactly_the_seven_files(tmp_path: Path) -> None:
 def test_only_the_owner_reads_keys_whatever_the_umask(tmp_path: Path, lax_umask: None) -> None:
     paths = make(tmp_path / "deep" / "keys", keep_ca_key=True)
     assert paths.ca_key is not None
-    for key in (paths.server_key, paths.client_key, paths.dealer_key, paths.ca_key):
+    keys = (paths.server_key, paths.client_key, paths.dealer_key, paths.operator_key)
+    for key in (*keys, paths.ca_key):
         assert mode(key) == 0o600
     assert mode(paths.ca) == 0o644
     assert mode(tmp_path / "deep" / "keys") == 0o700
@@ -59,13 +62,14 @@ def test_each_key_belongs_to_its_certificate_alone(tmp_path: Path) -> None:
         (paths.server_certificate, paths.server_key),
         (paths.client_certificate, paths.client_key),
         (paths.dealer_certificate, paths.dealer_key),
+        (paths.operator_certificate, paths.operator_key),
     ]
     fingerprints = set()
     for certificate, key in pairs:
         private = load_pem_private_key(key.read_bytes(), password=None)
         assert private.public_key() == load(certificate).public_key()
         fingerprints.add(fingerprint(certificate))
-    assert len(fingerprints) == 4
+    assert len(fingerprints) == 5
 
 
 def test_both_parties_are_signed_by_the_authority(tmp_path: Path) -> None:
@@ -81,6 +85,7 @@ def test_certificates_are_for_their_purposes_only(tmp_path: Path) -> None:
         (paths.server_certificate, [serves, asks]),
         (paths.client_certificate, [asks]),
         (paths.dealer_certificate, [serves]),
+        (paths.operator_certificate, [asks]),
     ):
         extensions = load(certificate).extensions
         assert list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == purposes

@@ -18,10 +18,8 @@ from pathlib import Path
 from aiohttp import web
 
 from privet.errors import Misuse
+from privet.keys import OPERATOR_NAME
 from privet.serve.control.refusal import Refusal
-
-OPERATOR_NAME = "privet operator"
-"""Common name in the certificate that `privet keys` makes for operators."""
 
 _LINE = re.compile(r"([0-9a-f]{64})\s+(\S+)(?:\s+(operator))?")
 

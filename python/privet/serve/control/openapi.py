@@ -99,7 +99,9 @@ def page(document: dict[str, Any]) -> str:
         f"<title>{escape(info['title'])} calls</title>"
         '<link rel="stylesheet" href="/assets/docs.css"></head><body><main>'
         f"<h1>{escape(info['title'])} {escape(info['version'])}: calls</h1>"
-        f"<p>{_text(info['description'])}</p>{''.join(parts)}</main></body></html>"
+        f"<p>{_text(info['description'])}</p><table><caption>Any call may be refused</caption>"
+        f"{_answers({str(status): text for status, text in COMMON.items()})}</table>"
+        f"{''.join(parts)}</main></body></html>"
     )
 
 
@@ -107,10 +109,9 @@ def _section(path: str, method: str, operation: dict[str, Any]) -> str:
     body = operation.get("requestBody")
     fields = body["content"]["application/json"]["schema"]["properties"] if body else {}
     query = {it["name"]: it["schema"] for it in operation["parameters"] if it["in"] == "query"}
-    answers = "".join(
-        f"<tr><td><code>{status}</code></td><td>{_text(answer['description'])}</td></tr>"
-        for status, answer in operation["responses"].items()
-    )
+    common = {(str(status), text) for status, text in COMMON.items()}
+    told = {status: answer["description"] for status, answer in operation["responses"].items()}
+    answers = _answers(dict(it for it in told.items() if it not in common))
     role = operation["tags"][0]
     tag = f' <span class="role">{escape(role)}</span>' if role != "client" else ""
     return (
@@ -118,6 +119,13 @@ def _section(path: str, method: str, operation: dict[str, Any]) -> str:
         f"{method.upper()}</b> <code>{escape(path)}</code>{tag}</h2>"
         f"<p>{_text(operation['summary'])}</p>{_table('Body', fields)}"
         f"{_table('Parameters', query)}<table><caption>Answers</caption>{answers}</table></section>"
+    )
+
+
+def _answers(told: dict[str, str]) -> str:
+    return "".join(
+        f"<tr><td><code>{status}</code></td><td>{_text(text)}</td></tr>"
+        for status, text in told.items()
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privet.serve.asks import NoticeBody, RequestBody, Wait
+from privet.serve.asks import News, NoticeBody, RequestBody, Wait
 from privet.serve.control import answers
 from privet.serve.control.answers import fields
 from privet.serve.control.calls import Route
@@ -119,7 +119,7 @@ ROUTES: tuple[Route, ...] = (
         "This client's jobs that changed; waits for news",
         jobs.news,
         answers.NEWS,
-        parameters=Wait,
+        parameters=News,
         waits=True,
     ),
     _get(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import Any
 
 from privet.errors import Misuse
 from privet.scheduler import Refused, Why
-from privet.serve.asks import Ask, NoticeBody, RequestBody, Wait
+from privet.serve.asks import Ask, News, NoticeBody, RequestBody, Wait
 from privet.serve.control.calls import Answer, Call, answer
 from privet.serve.control.handlers.models import find
 from privet.serve.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
@@ -47,9 +48,10 @@ async def request(call: Call[RequestBody]) -> Answer:
 
 async def news(call: Call[None]) -> Answer:
     """The client's jobs that changed after `seen`; waits for some."""
-    wait: Wait = call.parameters
+    wait: News = call.parameters
     jobs, client = call.service.jobs, call.caller.client
-    await jobs.wait(client, wait.seen, wait.wait)
+    with call.service.presence.of(client) if wait.ahead else nullcontext():
+        await jobs.wait(client, wait.seen, wait.wait)
     changed = sorted(jobs.news(client, wait.seen), key=lambda job: job.sequence)
     return answer({"sequence": jobs.sequence(client), "jobs": [job.document() for job in changed]})
 

@@ -52,15 +52,19 @@ async def state(call: Call[Any]) -> Answer:
 
 
 async def events(call: Call[Any]) -> Answer:
-    """The state as server-sent events, until the caller leaves or the service ends."""
+    """The state as server-sent events, until the caller leaves or the service ends; each but the
+    first has only the runs that ended since the one before."""
     response = web.StreamResponse(
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
     )
     await response.prepare(call.request)
     closing = call.service.closing
+    since = 0.0
     try:
         while not closing.is_set():
-            data = json.dumps(describe(call.service), separators=(",", ":"))
+            now = describe(call.service, since)
+            since = max([since, *(run["ended"] for run in now["timeline"])])
+            data = json.dumps(now, separators=(",", ":"))
             await response.write(f"event: state\ndata: {data}\n\n".encode())
             try:
                 await asyncio.wait_for(closing.wait(), EVENT_SECONDS)

@@ -1,0 +1,58 @@
+"""A service with its repository, beside a test."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.processes import Running, running
+from tests.e2e.test_commands import DIGITS, privet
+
+DIGITS_CONFIG = "input_range = [0, 1]\n"
+
+
+@dataclass
+class Scene:
+    """A running service: its process, address, files."""
+
+    process: Running
+    address: str
+    folder: Path
+    keys: Path
+    models: list[dict[str, Any]]
+
+    @property
+    def repository(self) -> Path:
+        """Where its models are."""
+        return self.folder / "repository"
+
+
+def put_digits(repository: Path, version: int = 1, config: str = DIGITS_CONFIG) -> None:
+    """Puts the digits network into a repository."""
+    folder = repository / "digits" / str(version)
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(DIGITS, folder / "model.onnx")
+    (repository / "digits" / "config.toml").write_text(config)
+
+
+def put_zoo(repository: Path, name: str, config: str = "") -> None:
+    """Puts a model of the zoo into a repository."""
+    folder = repository / name / "1"
+    folder.mkdir(parents=True, exist_ok=True)
+    built = privet("zoo", "build", name, "-o", folder)
+    Path(built["path"]).rename(folder / "model.onnx")
+    (repository / name / "config.toml").write_text(config)
+
+
+@contextmanager
+def serving(folder: Path, keys: Path, *options: object) -> Iterator[Scene]:
+    """Runs a service on the repository in `folder`, and its state there."""
+    words = ["serve", folder / "repository", "--keys", keys, "--state", folder / "state"]
+    words += ["--listen", "127.0.0.1:0", "--poll", 0.2, *options]
+    with running(*words) as process:
+        address = process.next()["address"]
+        yield Scene(process, address, folder, keys, process.next()["models"])
