@@ -41,10 +41,12 @@ class State:
         self.policy = policy
         self.limits = limits
         self.rooms: dict[str, Room] = {}
+        self.cores = 0
         self.queues = Queues()
         self.stock = Stock()
         self.timers = Timers()
         self.running: dict[str, Run] = {}
+        self.running_of: Counter[str] = Counter()
         self.entries: dict[str, Entry] = {}
         self.past: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self.making: dict[Stream, list[Pair]] = {}
@@ -185,6 +187,7 @@ class State:
             False,
         )
         self.running[job] = Run(shown, pair)
+        self.running_of[stream.model] += 1
         self.timers.set(Alarm.LIMIT, job, now + limit)
         self.counts["jobs", f"{phase} started"] += 1
         if phase is Phase.ON:
@@ -193,6 +196,11 @@ class State:
             job, entry.id, phase, *what, machine, cores, demand.memory, limit, pair.material
         )
         self.outbox.append(start)
+
+    def may_run(self, model: str) -> bool:
+        """Whether another job of `model` is within the bounds."""
+        most = self.limits.jobs_per_model
+        return most is None or self.running_of[model] < most
 
     def stop(self, pair: Pair, reason: str) -> None:
         """Tells the pair's job to stop; its cores stay taken until it is over."""
@@ -207,6 +215,7 @@ class State:
         run = self.running.pop(job, None)
         if run is not None:
             self.timers.drop(Alarm.LIMIT, job)
+            self.running_of[run.shown.model] -= 1
             if run.shown.phase is Phase.ON:
                 self._known.discard(run.pair.material or "")
             room = self.rooms.get(run.shown.machine)
@@ -261,3 +270,4 @@ class State:
     def add_machine(self, machine: Machine) -> None:
         """Lends a machine to the scheduler."""
         self.rooms[machine.name] = Room(machine)
+        self.cores += machine.cores

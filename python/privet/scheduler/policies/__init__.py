@@ -6,6 +6,7 @@ from privet.scheduler.policies.fair import Fair
 from privet.scheduler.policies.fcfs import Fcfs
 from privet.scheduler.policies.policy import Candidate, Policy, Stream, View
 from privet.scheduler.policies.priority import Priority
+from privet.scheduler.policies.shared import Shared
 
 __all__ = [
     "Ahead",
@@ -16,6 +17,7 @@ __all__ = [
     "Fcfs",
     "Policy",
     "Priority",
+    "Shared",
     "Stream",
     "View",
 ]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from privet.scheduler.machine import Room
-from privet.scheduler.profiles import Key, Profiles
+from privet.scheduler.profiles import Demand, Key, Profiles
 from privet.scheduler.submission import Phase, Submission
 
 
@@ -88,6 +88,11 @@ class Policy:
 
     def started(self, now: float, job: Candidate, key: float) -> None:
         """A job with that key was started."""
+
+    def cores(self, demand: Demand, jobs: int, total: int) -> int:
+        """How many cores to give to a job that could use `demand.cores`, from 1 to that, while
+        `jobs` run or wait on machines of `total` cores."""
+        return demand.cores
 
     def wishes(self, now: float, view: View) -> list[Stream]:
         """Pieces to make ahead now, most wanted first; the scheduler starts those that fit."""

@@ -1,0 +1,60 @@
+"""Cores by load, over any policy that orders the jobs.
+
+A job is the faster the more cores it has, but does the less on each of them. So with few jobs about
+each gets all that it can use, and with many each gets its share of the machines, which then do more
+in all (equipartition, as known for moldable jobs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from privet.errors import Misuse
+from privet.scheduler.policies.policy import Candidate, Policy, Stream, View
+from privet.scheduler.profiles import Demand
+from privet.scheduler.submission import Submission
+
+
+class Shared(Policy):
+    """A job gets `total cores / jobs about`, but at least `least` cores and at most what its
+    profile asks for; all else is as `order` says."""
+
+    def __init__(self, order: Policy, least: int = 1) -> None:
+        if least < 1:
+            raise Misuse(f"a job needs at least one core, not {least}")
+        self.name = f"shared+{order.name}"
+        self.online_first = order.online_first
+        self.order = order
+        self.least = least
+
+    def cores(self, demand: Demand, jobs: int, total: int) -> int:
+        """The share."""
+        return max(min(self.least, demand.cores), min(demand.cores, total // max(1, jobs)))
+
+    def key(self, job: Candidate) -> float:
+        """As `order` says."""
+        return self.order.key(job)
+
+    def claimed(self, job: Candidate, key: float) -> float:
+        """As `order` says."""
+        return self.order.claimed(job, key)
+
+    def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
+        """Tells `order`."""
+        self.order.submitted(now, submission, batches)
+
+    def present(self, now: float, client: str, present: bool) -> None:
+        """Tells `order`."""
+        self.order.present(now, client, present)
+
+    def started(self, now: float, job: Candidate, key: float) -> None:
+        """Tells `order`."""
+        self.order.started(now, job, key)
+
+    def wishes(self, now: float, view: View) -> list[Stream]:
+        """As `order` says."""
+        return self.order.wishes(now, view)
+
+    def next_event_at(self, now: float) -> float | None:
+        """As `order` says."""
+        return self.order.next_event_at(now)
