@@ -16,6 +16,7 @@ from privet.scheduler.policies import (
     Priority,
     Shared,
     Stream,
+    named,
 )
 from privet.scheduler.profiles import GIB, Demand, Key, Profiles, Scaling, Usage
 from privet.scheduler.scheduler import Scheduler
@@ -53,4 +54,5 @@ __all__ = [
     "Submission",
     "Usage",
     "Why",
+    "named",
 ]
