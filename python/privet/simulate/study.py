@@ -39,6 +39,13 @@ class Case:
     jitter: float = 0.05
     seed: int = 1
 
+    def with_policies(self, policies: Iterable[str], shares: Sequence[float]) -> Iterator[Case]:
+        """The same with each policy and each share of notices."""
+        for policy in policies:
+            for notices in shares:
+                traffic = replace(self.traffic, notices=notices)
+                yield replace(self, policy=policy, traffic=traffic)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -122,8 +129,7 @@ def compare(cases: Iterable[Case]) -> Iterator[Result]:
 def table_two(case: Case, policies: Sequence[str] = PAPERS + OURS) -> Iterator[Case]:
     """The cases of the paper's Table 2, and the same for our policies."""
     for workload in WORKLOADS:
-        for policy in policies:
-            for rate in RATES:
-                for notices in (0.0, NOTICES):
-                    traffic = replace(case.traffic, rate=rate, notices=notices)
-                    yield replace(case, workload=workload, policy=policy, traffic=traffic)
+        for rate in RATES:
+            traffic = replace(case.traffic, rate=rate)
+            here = replace(case, workload=workload, traffic=traffic)
+            yield from here.with_policies(policies, (0.0, NOTICES))
