@@ -69,7 +69,7 @@ class Dispatch:
                 continue
             if self._start(lane, first[2]):
                 self._push(heads, lane)
-            elif lane.job.phase not in self._held and self._state.may_run(lane.job.model):
+            elif self._keeps(lane):
                 self._hold(lane, first[2])
 
     def _push(self, heads: list[tuple[bool, float, int, Lane]], lane: Lane) -> None:
@@ -101,10 +101,13 @@ class Dispatch:
         cores = state.policy.cores(demand, jobs, state.cores)
         return with_cores(cores, demand, state.profiles.scaling)
 
+    def _keeps(self, lane: Lane) -> bool:
+        """Whether room is to be kept for a lane's head, which does not fit."""
+        held = lane.job.phase in self._held
+        return self._state.limits.reserve and not held and self._state.may_run(lane.job.model)
+
     def _hold(self, lane: Lane, pair: Pair) -> None:
         """Keeps room for a job, on the machine where some was kept for it before."""
-        if not self._state.limits.reserve:
-            return
         rooms = self._state.rooms
         pinned = lane.machine or (pair.reserved if pair.reserved in rooms else None)
         pair.reserved = self._placement.reserve(self._demand(lane.job), pinned)
