@@ -81,7 +81,7 @@ class Clock:
                 submission = waiting.pop().submission
                 self._arrived[submission.id] = now
                 self._scheduler.submit(now, submission)
-                self._audit.submitted(submission)
+                self._audit.submitted(now, submission)
             if not waiting and not drained:
                 self._scheduler.drain(now)
                 drained = True
@@ -103,7 +103,7 @@ class Clock:
         began = time.perf_counter()
         actions = self._scheduler.decide(now)
         self._record.decision_seconds.append(time.perf_counter() - began)
-        self._audit.actions(actions)
+        self._audit.actions(now, actions)
         for action in actions:
             match action:
                 case Start():
