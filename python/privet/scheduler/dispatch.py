@@ -11,7 +11,7 @@ import heapq
 from privet.scheduler.machine import Machine
 from privet.scheduler.pairs import Pair
 from privet.scheduler.placement import Placement, on, with_cores
-from privet.scheduler.policies.policy import View
+from privet.scheduler.policies.policy import Stream, View
 from privet.scheduler.profiles import Demand, Key
 from privet.scheduler.queues import Lane
 from privet.scheduler.state import State
@@ -97,8 +97,9 @@ class Dispatch:
         """What a job is given, on the cores that the policy grants."""
         state = self._state
         demand = state.profiles.estimate(job)
-        jobs = len(state.running) + len(state.queues)
-        cores = state.policy.cores(demand, jobs, state.cores)
+        ahead = sum(len(pairs) for pairs in state.making.values())
+        jobs = len(state.running) - ahead + len(state.queues)
+        cores = state.policy.cores(demand, jobs, state.capacity)
         return with_cores(cores, demand, state.profiles.scaling)
 
     def _keeps(self, lane: Lane) -> bool:
@@ -140,15 +141,22 @@ class Dispatch:
         state = self._state
         if state.draining:
             return
-        view = look(state)
-        for stream in state.policy.wishes(self._now, view):
-            place = self._placement.find(self._demand(stream.job(Phase.PRE)), None)
-            if place is None or not state.may_run(stream.model):
-                continue
-            pair = state.ahead(self._now, stream)
-            state.making.setdefault(stream, []).append(pair)
-            state.start(self._now, pair, Phase.PRE, *place)
-            self._placement.started(*place)
+        started = 1
+        while started:
+            wishes = state.policy.wishes(self._now, look(state))
+            started = sum(self._make(stream) for stream in wishes)
+
+    def _make(self, stream: Stream) -> bool:
+        """Starts a T_pre that nobody asked for, if it fits now."""
+        state = self._state
+        place = self._placement.find(self._demand(stream.job(Phase.PRE)), None)
+        if place is None or not state.may_run(stream.model):
+            return False
+        pair = state.ahead(self._now, stream)
+        state.making.setdefault(stream, []).append(pair)
+        state.start(self._now, pair, Phase.PRE, *place)
+        self._placement.started(*place)
+        return True
 
 
 def look(state: State) -> View:

@@ -93,10 +93,8 @@ def _unlist(state: State, pair: Pair) -> None:
 
 def machine_lost(state: State, now: float, name: str) -> None:
     """A machine is gone, with its jobs and its material."""
-    room = state.rooms.pop(name, None)
-    if room is None:
+    if not state.remove_machine(name):
         return
-    state.cores -= room.machine.cores
     for piece in state.stock.drop_machine(name):
         state.gone(piece.material, name, "machine lost")
     for material, pair in list(state.in_transit.items()):

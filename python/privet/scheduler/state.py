@@ -13,7 +13,7 @@ from privet.scheduler.actions import Action, Ended, MaterialGone, MaterialReady,
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine, Room
 from privet.scheduler.pairs import Entry, Pair, Stage
-from privet.scheduler.policies.policy import Candidate, Policy, Stream
+from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream
 from privet.scheduler.profiles import Demand, Profiles
 from privet.scheduler.queues import Queues
 from privet.scheduler.snapshot import Running
@@ -41,7 +41,7 @@ class State:
         self.policy = policy
         self.limits = limits
         self.rooms: dict[str, Room] = {}
-        self.cores = 0
+        self.capacity = Capacity(0, 0)
         self.queues = Queues()
         self.stock = Stock()
         self.timers = Timers()
@@ -261,6 +261,17 @@ class State:
         self.counts["material", reason] += 1
         self.outbox.append(MaterialGone(material, machine, reason))
 
+    def remove_machine(self, name: str) -> bool:
+        """Takes a machine away; whether it was there."""
+        known = self.rooms.pop(name, None) is not None
+        self._count_capacity()
+        return known
+
+    def _count_capacity(self) -> None:
+        machines = [room.machine for room in self.rooms.values()]
+        cores, memory = sum(it.cores for it in machines), sum(it.memory for it in machines)
+        self.capacity = Capacity(cores, memory)
+
     @property
     def drained(self) -> bool:
         """Whether nothing is admitted any more and all has ended."""
@@ -270,4 +281,4 @@ class State:
     def add_machine(self, machine: Machine) -> None:
         """Lends a machine to the scheduler."""
         self.rooms[machine.name] = Room(machine)
-        self.cores += machine.cores
+        self._count_capacity()

@@ -5,7 +5,7 @@ from privet.scheduler.policies.deadline import Deadline
 from privet.scheduler.policies.fair import Fair
 from privet.scheduler.policies.fcfs import Fcfs
 from privet.scheduler.policies.named import ORDERS, OVER, named
-from privet.scheduler.policies.policy import Candidate, Policy, Stream, View
+from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream, View
 from privet.scheduler.policies.priority import Priority
 from privet.scheduler.policies.shared import Shared
 
@@ -15,6 +15,7 @@ __all__ = [
     "Ahead",
     "Budget",
     "Candidate",
+    "Capacity",
     "Deadline",
     "Fair",
     "Fcfs",

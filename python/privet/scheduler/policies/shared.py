@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from privet.errors import Misuse
-from privet.scheduler.policies.policy import Candidate, Policy, Stream, View
+from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream, View
 from privet.scheduler.profiles import Demand
 from privet.scheduler.submission import Submission
 
 
 class Shared(Policy):
-    """A job gets `total cores / jobs about`, but at least `least` cores and at most what its
-    profile asks for; all else is as `order` says."""
+    """A job gets `total cores / jobs about`, but at most what its profile asks for, and at least
+    `least` cores and as large a share of the cores as of the memory: a job that keeps others out by
+    its memory had better be quick. All else is as `order` says."""
 
     def __init__(self, order: Policy, least: int = 1) -> None:
         if least < 1:
@@ -27,9 +28,11 @@ class Shared(Policy):
         self.order = order
         self.least = least
 
-    def cores(self, demand: Demand, jobs: int, total: int) -> int:
+    def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
         """The share."""
-        return max(min(self.least, demand.cores), min(demand.cores, total // max(1, jobs)))
+        fair = total.cores // max(1, jobs)
+        held = total.cores * demand.memory // max(1, total.memory)
+        return min(demand.cores, max(self.least, fair, held))
 
     def key(self, job: Candidate) -> float:
         """As `order` says."""
