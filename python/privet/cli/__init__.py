@@ -13,7 +13,20 @@ from typing import Annotated
 
 import typer
 
-from privet.cli import client, dealer, gateway, infer, inspect, keys, pool, run, serve, server, zoo
+from privet.cli import (
+    client,
+    dealer,
+    gateway,
+    infer,
+    inspect,
+    keys,
+    pool,
+    run,
+    serve,
+    server,
+    simulate,
+    zoo,
+)
 from privet.cli.failures import report
 from privet.errors import PrivetError
 
@@ -56,6 +69,7 @@ for command in (
     dealer.dealer,
     inspect.inspect,
     keys.keys,
+    simulate.simulate,
 ):
     app.command()(command)
 app.add_typer(zoo.app, name="zoo")
