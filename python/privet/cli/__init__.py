@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from privet.cli import client, dealer, inspect, keys, pool, run, serve, server, zoo
+from privet.cli import client, dealer, inspect, keys, pool, run, serve, server, simulate, zoo
 from privet.cli.failures import report
 from privet.errors import PrivetError
 
@@ -54,6 +54,7 @@ for command in (
     dealer.dealer,
     inspect.inspect,
     keys.keys,
+    simulate.simulate,
 ):
     app.command()(command)
 app.add_typer(zoo.app, name="zoo")
