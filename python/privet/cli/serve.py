@@ -142,6 +142,7 @@ def serve(
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
         Limits(material_seconds=material_hours * 3600),
         poll,
+        parse_size(max_material, "disk space"),
     )
     executing = make_executor(
         executor,

@@ -83,6 +83,20 @@ class Keeper:
         """
         return self.ledger.take(material, client, program, suite, self._clock())
 
+    async def remove(self, material: str, machine: str) -> None:
+        """Ends a piece that nobody will use, and removes it.
+
+        # Errors
+        `PrivetError` if the machine cannot be asked; it is removed when that machine joins again.
+        """
+        self.ledger.end(material, self._clock())
+        await self._executor.discard(machine, [material])
+
+    def is_ready(self, material: str) -> bool:
+        """Whether a piece may be used, as far as the ledger knows."""
+        record = self.ledger.find(material)
+        return record is not None and record.state == "ready"
+
     def settle(self, grant: Grant, outcome: Outcome) -> None:
         """Records what came of a job; to be called once for each that was granted."""
         if grant.phase == "infer":

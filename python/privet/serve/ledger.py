@@ -134,6 +134,15 @@ class Ledger:
                 self._set(record.material, "expired", now)
         return due
 
+    def end(self, material: str, now: float) -> None:
+        """Ends a piece that is ready, which is to be removed from its store."""
+        with self._transaction():
+            self._database.execute(
+                "UPDATE material SET state = 'expired', changed = ? "
+                "WHERE material = ? AND state = 'ready'",
+                (now, material),
+            )
+
     def evict(self, machine: str, most_bytes: int, now: float) -> list[Record]:
         """Ends the oldest pieces of a machine until the others take `most_bytes` at most."""
         evicted = []
