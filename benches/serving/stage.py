@@ -9,10 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
 from subprocess import PIPE, Popen
+from threading import Thread
 from typing import Any
 
 import numpy as np
+
 import privet
 from privet import keys, zoo
 from privet.compile import Compiled
@@ -59,33 +62,51 @@ def build(folder: Path, models: list[str]) -> Stage:
     return Stage(folder, programs, inputs)
 
 
+class Process:
+    """A `privet` command that prints JSON lines, which are read all the time."""
+
+    def __init__(self, *words: object) -> None:
+        program = [sys.executable, "-c", "from privet.cli import main; main()"]
+        self._process = Popen([*program, *map(str, words), "--json"], stdout=PIPE, text=True)
+        self._lines: Queue[dict[str, Any] | None] = Queue()
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def told(self, key: str) -> Any:
+        """What the next line with `key` says of it."""
+        while (document := self._lines.get(timeout=600)) is not None:
+            if key in document:
+                return document[key]
+        raise RuntimeError(f"a process ended before it told {key!r}")
+
+    def end(self) -> None:
+        """Tells it to end, and waits for that."""
+        self._process.terminate()
+        self._process.wait()
+        self._reader.join()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(json.loads(line))
+        self._lines.put(None)
+
+
 @contextmanager
-def command(*words: object) -> Iterator[Popen[str]]:
-    """A `privet` command that prints JSON lines; it is told to end afterwards, and waited for."""
-    program = [sys.executable, "-c", "from privet.cli import main; main()"]
-    with Popen([*program, *map(str, words), "--json"], stdout=PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.communicate()
-
-
-def told(process: Popen[str], key: str) -> Any:
-    """What the next line with `key` says of it."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        document = json.loads(line)
-        if key in document:
-            return document[key]
-    raise RuntimeError(f"a process ended before it told {key!r}")
+def command(*words: object) -> Iterator[Process]:
+    """A command that ends with the block."""
+    process = Process(*words)
+    try:
+        yield process
+    finally:
+        process.end()
 
 
 @contextmanager
 def dealer(stage: Stage) -> Iterator[str]:
     """A dealer; its address."""
     with command("dealer", "--keys", stage.keys, "--listen", "127.0.0.1:0") as process:
-        yield told(process, "address")
+        yield process.told("address")
 
 
 @contextmanager
@@ -94,8 +115,8 @@ def service(stage: Stage, state: Path, dealer: str, *options: object) -> Iterato
     words = ["serve", stage.repository, "--keys", stage.keys, "--state", state, "--dealer", dealer]
     words += ["--listen", "127.0.0.1:0", "--requests-per-minute", 1_000_000, *options]
     with command(*words) as process:
-        address = told(process, "address")
-        told(process, "models")
+        address = process.told("address")
+        process.told("models")
         yield f"https://{address}"
 
 
@@ -106,5 +127,5 @@ def server(stage: Stage, name: str, dealer: str) -> Iterator[tuple[str, int]]:
     words = ["server", model, "--name", name, "--keys", stage.keys, "--dealer", dealer]
     words += ["--listen", "127.0.0.1:0", "--state", stage.folder / f"baseline-{name}"]
     with command(*words) as process:
-        host, port = told(process, "address").split(":")
+        host, port = process.told("address").split(":")
         yield host, int(port)

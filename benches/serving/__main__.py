@@ -1,0 +1,97 @@
+"""`python -m benches.serving`: a Poisson workload for real, beside the sequential baseline.
+
+Clients ask M1, M2 and HiNet in suites `gmw` and `fss` of `privet serve` on this machine, by several
+policies, with and without notices; the same requests are answered one by one before. All parties
+and the dealer share this machine's cores. Prints a table in Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from benches.serving.load import sequential, serve, violations
+from benches.serving.stage import build, dealer, service
+from privet.parties.memory import parse_size
+from privet.simulate.record import Figures, Record, figures
+from privet.simulate.workload import Arrival, Traffic, arrivals
+
+COLUMNS = ("Policy", "Notices", "D", "95 % within", "W", "Done/s", "Makespan", "Speed-up", "Cores")
+POLICIES = ("fcfs", "priority", "ahead+priority")
+MIX = {"m1": 0.5, "m2": 0.25, "hinet": 0.25}
+
+
+def row(record: Record, notices: float, base: Figures) -> str:
+    """A line of the table."""
+    it = figures(record)
+    cells = (
+        record.policy,
+        f"{notices:.0%}",
+        f"{it.delay:.2f} s",
+        f"{it.delay_95:.2f} s",
+        f"{it.wait:.2f} s",
+        f"{it.throughput:.2f}",
+        f"{it.makespan:.1f} s",
+        f"{base.makespan / it.makespan:.2f}",
+        f"{it.utilisation:.0%}",
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def say(line: str) -> None:
+    """Prints a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Runs the baseline, then each policy without and with notices."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--load", type=float, default=2.0, help="offered, of what one by one takes")
+    parser.add_argument("--notices", type=float, default=0.25)
+    parser.add_argument("--lead", type=float, default=5.0, help="seconds from notice to request")
+    parser.add_argument("--policies", nargs="+", default=POLICIES)
+    parser.add_argument("--memory", default="8GiB", help="of the service's jobs")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    cores = len(os.sched_getaffinity(0))
+    counts = {model: round(share * given.requests) for model, share in MIX.items()}
+    with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
+        stage = build(Path(folder), list(counts))
+        with dealer(stage) as dealing:
+            # How fast one by one is: requests that come all at once.
+            few = {model: count // 10 for model, count in counts.items()}
+            probe = arrivals(few, ("gmw", "fss"), Traffic(rate=1e6), given.seed)
+            pace = figures(sequential(stage, dealing, probe, cores)).throughput
+            rate = given.load * pace
+            say(f"One by one: {pace:.2f} requests a second; {rate:.2f} a second arrive.")
+            say("")
+            say("| " + " | ".join(COLUMNS) + " |")
+            say("|---" * 2 + "|---:" * (len(COLUMNS) - 2) + "|")
+
+            def schedule(notices: float) -> list[Arrival]:
+                traffic = Traffic(rate=rate, notices=notices, lead=given.lead)
+                return arrivals(counts, ("gmw", "fss"), traffic, given.seed)
+
+            baseline = sequential(stage, dealing, schedule(0.0), cores)
+            base = figures(baseline)
+            say(row(baseline, 0.0, base))
+            for policy in given.policies:
+                for notices in (0.0, given.notices):
+                    state = stage.folder / f"state-{policy}-{notices}"
+                    options = ["--policy", policy, "--memory", given.memory]
+                    with service(stage, state, dealing, *options) as url:
+                        work = serve(url, stage, schedule(notices), policy, cores, state)
+                        record = asyncio.run(work)
+                    say(row(record, notices, base))
+                    for fault in violations(record, parse_size(given.memory) or 0):
+                        say(f"VIOLATION: {fault}")
+
+
+if __name__ == "__main__":
+    main()

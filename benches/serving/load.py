@@ -1,0 +1,171 @@
+"""The same requests at the same times, asked of the service or answered one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from benches.serving.stage import Stage, server
+from privet.gateway import Notice, ServiceClient, Terms
+from privet.parties import Client
+from privet.scheduler import Outcome, Phase
+from privet.simulate.record import InputRecord, JobRecord, Record
+from privet.simulate.workload import Arrival
+from privet.suites import AUTO
+
+ROUNDS = "linear"
+"""Depth of comparisons in suite `gmw`: what suits a loopback link."""
+
+
+def sequential(stage: Stage, dealer: str, schedule: Sequence[Arrival], cores: int) -> Record:
+    """The paper's baseline: request by request in the order of arrival, each prepared, then
+    inferred, on all cores, by a client that connects for each."""
+    record = Record("sequential", cores)
+    requests = [arrival for arrival in schedule if not arrival.submission.notice]
+    with ExitStack() as running:
+        addresses = {
+            model: running.enter_context(server(stage, model, dealer)) for model in stage.programs
+        }
+
+        def answer(model: str, suite: str) -> tuple[float, float]:
+            """When the inference began, and when it was done."""
+            host, port = addresses[model]
+            state = stage.folder / "baseline-client"
+            with Client(
+                host,
+                port,
+                stage.credentials(),
+                state=state,
+                suite=suite,
+                rounds=AUTO if suite == "fss" else ROUNDS,
+                dealer=dealer if suite == "fss" else None,
+            ) as client:
+                client.prepare()
+                began = time.monotonic()
+                client.infer(stage.inputs[model])
+                return began, time.monotonic()
+
+        for model in stage.programs:
+            for suite in ("gmw", "fss"):
+                # Weights that a dealer's client keeps are fetched once.
+                answer(model, suite)
+        start = time.monotonic()
+        for arrival in requests:
+            time.sleep(max(0.0, start + arrival.at - time.monotonic()))
+            asked = arrival.submission
+            at = time.monotonic() - start
+            began, ended = (when - start for when in answer(asked.model, asked.suite))
+            for phase, first, last in ((Phase.PRE, at, began), (Phase.ON, began, ended)):
+                job = f"{asked.id}/{phase}"
+                held = tuple(range(cores))
+                record.jobs.append(
+                    JobRecord(job, asked.id, asked.model, "", phase, "", held, 0, first, last)
+                )
+            record.inputs.append(
+                InputRecord(asked.id, asked.model, "", 1, arrival.at, began, ended)
+            )
+            record.outcomes[asked.id] = Outcome.DONE
+    return record
+
+
+async def serve(
+    url: str, stage: Stage, schedule: Sequence[Arrival], policy: str, cores: int, state: Path
+) -> Record:
+    """The same requests, each asked when it arrives; notices before them."""
+    record = Record(policy, cores)
+    notices: dict[str, asyncio.Task[Notice]] = {}
+    async with ServiceClient(url, stage.credentials(), state=stage.folder / policy) as client:
+        for model in stage.programs:
+            for suite in ("gmw", "fss"):
+                await client.infer(model, stage.inputs[model], terms=terms(suite))
+        start, began = time.time(), time.monotonic()
+
+        async def ask(arrival: Arrival) -> None:
+            await asyncio.sleep(began + arrival.at - time.monotonic())
+            asked = arrival.submission
+            if asked.notice:
+                notices[asked.id] = asyncio.ensure_future(
+                    client.notify(asked.model, terms=terms(asked.suite))
+                )
+                return
+            notice = await notices[asked.refers_to] if asked.refers_to else None
+            await client.infer(
+                asked.model, stage.inputs[asked.model], terms=terms(asked.suite), notice=notice
+            )
+            ended = time.monotonic() - began
+            record.inputs.append(
+                InputRecord(asked.id, asked.model, "", 1, arrival.at, arrival.at, ended)
+            )
+            record.outcomes[asked.id] = Outcome.DONE
+
+        await asyncio.gather(*map(ask, schedule))
+    read_jobs(record, state, start)
+    return record
+
+
+def terms(suite: str) -> Terms:
+    """How an inference in `suite` is asked for."""
+    return Terms(suite=suite) if suite == "fss" else Terms(suite=suite, rounds=ROUNDS)
+
+
+def read_jobs(record: Record, state: Path, start: float) -> None:
+    """Adds what the service noted of its jobs, in seconds after `start`, and when inferences began.
+
+    Which request of a model an inference belongs to is not told apart; means do not depend on it.
+    """
+    with sqlite3.connect(state / "service.sqlite") as database:
+        rows = database.execute(
+            "SELECT job, request, phase, model, machine, cores, memory, started, ended, failure"
+            " FROM runs WHERE started >= ? ORDER BY started",
+            (start,),
+        ).fetchall()
+    for job, request, phase, model, machine, cores, memory, started, ended, failure in rows:
+        held, name = tuple(json.loads(cores)), model.partition("@")[0]
+        record.jobs.append(
+            JobRecord(
+                job,
+                request,
+                name,
+                "",
+                Phase(phase),
+                machine,
+                held,
+                memory,
+                started - start,
+                ended - start,
+                failure is None,
+            )
+        )
+    began: dict[str, list[float]] = {}
+    for it in record.jobs:
+        if it.phase is Phase.ON and it.done:
+            began.setdefault(it.model, []).append(it.start)
+    record.inputs.sort(key=lambda it: it.arrival)
+    record.inputs = [replace(it, start=began[it.model].pop(0)) for it in record.inputs]
+
+
+def violations(record: Record, memory: int) -> list[str]:
+    """Where jobs held one core at the same time, or took more memory together than there is."""
+    found = []
+    edges = sorted(
+        [(job.start, 1, job) for job in record.jobs] + [(job.end, 0, job) for job in record.jobs],
+        key=lambda edge: edge[:2],
+    )
+    held: dict[int, str] = {}
+    used = 0
+    for _, begins, job in edges:
+        used += job.memory if begins else -job.memory
+        if used > memory:
+            found.append(f"{used} bytes are used when {job.job} begins")
+        for core in job.cores:
+            if not begins:
+                held.pop(core, None)
+            elif held.setdefault(core, job.job) != job.job:
+                found.append(f"{job.job} has core {core} of {held[core]}")
+    return found
