@@ -31,12 +31,14 @@ class Scene:
         return self.folder / "repository"
 
 
-def put_digits(repository: Path, version: int = 1, config: str = DIGITS_CONFIG) -> None:
+def put_digits(
+    repository: Path, version: int = 1, config: str = DIGITS_CONFIG, name: str = "digits"
+) -> None:
     """Puts the digits network into a repository."""
-    folder = repository / "digits" / str(version)
+    folder = repository / name / str(version)
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(DIGITS, folder / "model.onnx")
-    (repository / "digits" / "config.toml").write_text(config)
+    (repository / name / "config.toml").write_text(config)
 
 
 def put_zoo(repository: Path, name: str, config: str = "") -> None:

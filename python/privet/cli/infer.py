@@ -86,7 +86,7 @@ def infer(
             ids = await _prepare(client, model, terms, prepare, timeout)
             result = None
             if input:
-                program = await client.program(model, version)
+                program = (await client.offer(model, version)).program
                 shapes = [program.values[entry.value].shape for entry in program.inputs]
                 inputs = read_inputs(input, shapes, max(program.batch, len(input)))
                 result = await client.infer(
@@ -122,7 +122,7 @@ async def _tell(
     labels: list[str],
     as_json: bool,
 ) -> None:
-    program = await client.program(model, version)
+    program = (await client.offer(model, version)).program
     if as_json:
         fields: dict[str, Any] = {"model": model, "program_hash": program.program_hash}
         fields |= {"batch": program.batch, "notices": ids}

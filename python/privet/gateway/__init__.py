@@ -2,6 +2,6 @@
 
 from privet.gateway.client import ServiceClient
 from privet.gateway.errand import Notice
-from privet.gateway.model import Model, Offered, Tensor, Terms
+from privet.gateway.model import Model, Offer, Offered, Tensor, Terms
 
-__all__ = ["Model", "Notice", "Offered", "ServiceClient", "Tensor", "Terms"]
+__all__ = ["Model", "Notice", "Offer", "Offered", "ServiceClient", "Tensor", "Terms"]

@@ -16,11 +16,14 @@ from privet.gateway.model import Terms
 
 RETRY_SECONDS = 5.0
 
+FIND_SECONDS = 5.0
+"""How long a start may wait for the service to tell of notices that are left from before."""
+
 _log = logging.getLogger(__name__)
 
 
 class Ahead:
-    """Within `async with`, keeps `levels` notices, by model; each is for one inference on `terms`."""
+    """Within `async with`, keeps `levels` notices, by model; each for one inference on `terms`."""
 
     def __init__(self, client: ServiceClient, terms: Terms, levels: Mapping[str, int]) -> None:
         self._client = client
@@ -45,6 +48,10 @@ class Ahead:
         return sum(notice.is_ready for notice in self._notices.get(model, ()))
 
     async def __aenter__(self) -> Ahead:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIND_SECONDS):
+                for model in self._levels:
+                    await self._find(model)
         for model in self._levels:
             self._run(self._keep(model))
         return self
@@ -55,18 +62,25 @@ class Ahead:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _find(self, model: str) -> None:
+        """Takes over what an earlier gateway left."""
+        try:
+            for notice in await self._client.prepared(model, terms=self._terms):
+                if len(self._notices[model]) < self._levels[model]:
+                    self._add(notice)
+        except PrivetError as error:
+            _log.warning("no notices of %s can be found: %s", model, error)
+
+    def _add(self, notice: Notice) -> None:
+        self._notices[notice.model].append(notice)
+        self._run(self._watch(notice))
+
     async def _keep(self, model: str) -> None:
         notices, wanted = self._notices[model], self._wanted[model]
-        found: list[Notice] | None = None
         while True:
             try:
-                if found is None:
-                    found = await self._client.prepared(model, terms=self._terms)
                 while len(notices) < self._levels[model]:
-                    left = found.pop() if found else None
-                    notice = left or await self._client.notify(model, terms=self._terms)
-                    notices.append(notice)
-                    self._run(self._watch(notice))
+                    self._add(await self._client.notify(model, terms=self._terms))
             except PrivetError as error:
                 _log.warning("no notice for %s: %s", model, error)
                 await asyncio.sleep(RETRY_SECONDS)

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -85,7 +84,7 @@ class ServiceClient:
             _native.Link(link) if isinstance(link, str) else link,
             parse_size(max_disk, "disk space"),
         )
-        self._staff = Staff(traveller, ThreadPoolExecutor(threads, "privet-visit"))
+        self._staff = Staff(traveller, threads)
         self._catalog = Catalog(self._calls)
         self._news = News(self._calls, self._adopt if offers else None)
         self._asked: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
@@ -104,9 +103,14 @@ class ServiceClient:
         """
         return await self._catalog.model(name, version)
 
-    async def program(self, name: str, version: int | None = None) -> Program:
-        """The public half of a model's program; it has the hash that the service calls it by."""
-        return (await self._catalog.offer(name, version)).program
+    async def offer(self, name: str, version: int | None = None) -> Offer:
+        """A model with the public half of its program, which has the hash that the service calls it
+        by; perhaps as they were when they were last read.
+
+        # Errors
+        As `model`; `PeerMisbehaved` or `InvalidProgram` if the program is none.
+        """
+        return await self._catalog.offer(name, version)
 
     async def ready(self) -> bool:
         """Whether the service answers, and takes new jobs."""
@@ -221,7 +225,7 @@ class ServiceClient:
             await asyncio.wait(self._tasks)
         await self._news.close()
         await self._calls.close()
-        await asyncio.to_thread(self._staff.threads.shutdown)
+        await self._staff.close()
 
     async def __aenter__(self) -> ServiceClient:
         self._news.begin()

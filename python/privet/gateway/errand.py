@@ -12,35 +12,66 @@ import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 from privet.errors import JobFailed, MaterialError, PeerError, PeerMisbehaved, PrivetError
 from privet.gateway.model import Offer, Terms
 from privet.gateway.visit import Go, Payload, Traveller, Visit, read_go
+from privet.parties import Stock
 from privet.parties.costs import read_report
-from privet.parties.result import Made, Result, read_result
+from privet.parties.result import Made, Result, Spent, read_result
 
 MOST_COSTS = 10_000
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
-
-@dataclass
 class Staff:
-    """What errands of one client share: who travels, threads to do it on, and what pieces cost."""
+    """What errands of one client share: who travels, threads, and what is being made."""
 
-    traveller: Traveller
-    threads: ThreadPoolExecutor
-    costs: OrderedDict[str, Made] = field(default_factory=OrderedDict)
+    def __init__(self, traveller: Traveller, threads: int) -> None:
+        self.traveller = traveller
+        self._threads = ThreadPoolExecutor(threads, "privet-visit")
+        self._making: set[asyncio.Future[Any]] = set()
+        self._costs: OrderedDict[str, Made] = OrderedDict()
 
-    def remember(self, material: str, report: str) -> None:
-        """Keeps what a piece cost until it is used, of the latest `MOST_COSTS`."""
-        self.costs[material] = read_report(report)
-        if len(self.costs) > MOST_COSTS:
-            self.costs.popitem(last=False)
+    async def prepare(self, visit: Visit) -> str:
+        """Makes a piece on a thread; its id."""
+        making = asyncio.get_running_loop().run_in_executor(self._threads, visit.prepare)
+        self._making.add(making)
+        try:
+            material, report = await making
+        finally:
+            self._making.discard(making)
+        self._costs[material] = read_report(report)
+        if len(self._costs) > MOST_COSTS:
+            self._costs.popitem(last=False)
+        return material
+
+    async def infer(self, visit: Visit, payload: Payload) -> tuple[Spent, Made]:
+        """Spends a piece on a thread; also what it cost, if it was made here."""
+        await self._arrival(visit.go.material or "")
+        loop = asyncio.get_running_loop()
+        spent = await loop.run_in_executor(self._threads, visit.infer, payload)
+        return spent, self._costs.pop(spent[0], (None, ()))
+
+    async def _arrival(self, material: str) -> None:
+        """Waits for a piece that is still being made here.
+
+        The service may be done with its half, and give leave to use it, before we are with ours.
+        """
+        while material not in self._costs and self._making:
+            if await asyncio.to_thread(self._holds, material):
+                return
+            await asyncio.wait(self._making, return_when=asyncio.FIRST_COMPLETED)
+
+    def _holds(self, material: str) -> bool:
+        return any(piece.id == material for piece in Stock(self.traveller.state).pieces())
+
+    async def close(self) -> None:
+        """Waits for the threads to end."""
+        await asyncio.to_thread(self._threads.shutdown)
 
 
 class Errand:
@@ -134,8 +165,7 @@ class Errand:
     async def _go(self, visit: Visit) -> None:
         try:
             if visit.go.phase == "prepare":
-                material, report = await self._on_thread(visit.prepare)
-                self._staff.remember(material, report)
+                await self._staff.prepare(visit)
             else:
                 await self._infer(visit)
         except PrivetError as error:
@@ -153,10 +183,6 @@ class Errand:
 
     async def _infer(self, visit: Visit) -> None:
         raise PeerMisbehaved("the service wants to infer for what was no request")
-
-    async def _on_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._staff.threads, work, *arguments)
 
 
 @dataclass(frozen=True)
@@ -195,7 +221,7 @@ class Request(Errand):
         index = self._pending.popleft()
         portion = self._portions[index]
         try:
-            spent = await self._on_thread(visit.infer, portion.payload)
+            spent, made = await self._staff.infer(visit, portion.payload)
         except BaseException:
             self._pending.appendleft(index)
             raise
@@ -205,7 +231,7 @@ class Request(Errand):
             self.terms.rounds,
             spent,
             portion.samples,
-            made=self._staff.costs.pop(spent[0], (None, ())),
+            made=made,
         )
 
 
@@ -228,7 +254,7 @@ class Notice(Errand):
         # Errors
         `JobFailed` if the service ended it before.
         """
-        await self._until(lambda: self.is_ready)
+        await self._until(lambda: self.is_ready and not self._visits)
         if not self.is_ready:
             raise self.failure()
 

@@ -103,7 +103,7 @@ class Exchange:
         As `ServiceClient.model`.
         """
         model = await self._client.model(name, _number(version))
-        program = await self._client.program(name, _number(version))
+        program = (await self._client.offer(name, model.version)).program
         types = output_datatypes(program)
         free = _is_stacked(program)
         return ModelMetadata(
@@ -126,7 +126,8 @@ class Exchange:
         stateful = [name for name in STATEFUL if question.parameters.get(name)]
         if stateful:
             raise InputError(f"parameter {stateful[0]}: models here keep no state")
-        program = await self._client.program(question.model, _number(question.version))
+        offer = await self._client.offer(question.model, _number(question.version))
+        program = offer.program
         types = output_datatypes(program)
         unknown = [name for name in question.outputs if name not in types]
         if unknown:
@@ -136,7 +137,7 @@ class Exchange:
         wanted = question.outputs or tuple(types)
         return Answer(
             question.model,
-            question.version or "",
+            str(offer.model.version),
             question.id,
             {name: (types[name], result.outputs[name]) for name in wanted},
             _told(result, time.monotonic() - start),

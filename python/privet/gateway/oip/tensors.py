@@ -63,8 +63,12 @@ def from_numbers(name: str, datatype: str, shape: Sequence[int], numbers: Any) -
         array = np.asarray(numbers)
         if array.dtype.kind not in ("fiu" if kind.kind == "f" else "iu") and array.size:
             raise ValueError(f"{array.dtype} is no {datatype}")
+        if kind.kind != "f" and array.size:
+            limits = np.iinfo(kind)
+            if array.min() < limits.min or array.max() > limits.max:
+                raise ValueError(f"it goes from {limits.min} to {limits.max}")
         with np.errstate(over="raise"):
-            array = array.astype(kind, casting="unsafe" if kind.kind == "f" else "same_kind")
+            array = array.astype(kind)
     except (ValueError, TypeError, OverflowError, FloatingPointError) as error:
         raise InputError(f"input {name} cannot be read as {datatype}: {error}") from error
     if array.size != count:

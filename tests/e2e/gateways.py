@@ -1,0 +1,90 @@
+"""A gateway before a service, and Triton's own client library before the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import tritonclient.grpc
+import tritonclient.http
+from tests.e2e.processes import Running, running
+from tests.e2e.test_commands import DIGITS, MODELS
+
+HTTP: ModuleType = tritonclient.http
+GRPC: ModuleType = tritonclient.grpc
+
+Array = npt.NDArray[Any]
+
+
+class Gateway:
+    """A running gateway: its process, and where it listens by protocol."""
+
+    def __init__(self, process: Running, places: dict[str, str]) -> None:
+        self.process = process
+        self.places = places
+
+    def client(self, library: ModuleType, **options: Any) -> Any:
+        """A client of Triton's library."""
+        place = self.places["grpc" if library is GRPC else "rest"]
+        return library.InferenceServerClient(place, **options)
+
+    def infer(
+        self, library: ModuleType, model: str, array: Array, kind: str = "FP32", **options: Any
+    ) -> Array:
+        """The logits that the library gets for the digits network."""
+        with self.client(library) as client:
+            answer = client.infer(model, [tensor(library, array, kind)], **options)
+        logits: Array = answer.as_numpy("logits")
+        return logits
+
+    def at_once(self, model: str, arrays: list[Array]) -> list[Array]:
+        """As `infer`, for as many clients as there are arrays, over HTTP and gRPC in turn."""
+        libraries = [(HTTP, GRPC)[index % 2] for index in range(len(arrays))]
+        with ThreadPoolExecutor(len(arrays)) as threads:
+            asked = [
+                threads.submit(self.infer, library, model, array)
+                for library, array in zip(libraries, arrays, strict=True)
+            ]
+            return [answer.result() for answer in asked]
+
+
+def tensor(library: ModuleType, array: Array, kind: str = "FP32", **options: Any) -> Any:
+    """An input of the digits network, as the library wants it."""
+    made = library.InferInput("input", list(array.shape), kind)
+    made.set_data_from_numpy(array, **options)
+    return made
+
+
+@contextmanager
+def gateway(service: str, keys: Path, state: Path, *options: object) -> Iterator[Gateway]:
+    """Runs a gateway on free ports, for the service at an address."""
+    words = ["gateway", "--server", f"https://{service}", "--keys", keys, "--state", state]
+    words += ["--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0", *options]
+    with running(*words) as process:
+        told = process.next()
+        yield Gateway(process, {name: told[name] for name in ("rest", "grpc")})
+
+
+IMAGES: Array = np.load(MODELS / "digits-cnn.npz")["inputs"]
+"""Digits, FP32, shape `[n, 1, 8, 8]`."""
+
+
+def expected(images: Array) -> Array:
+    """What the digits network says of images, in the clear."""
+    session = onnxruntime.InferenceSession(DIGITS)
+    return np.concatenate([session.run(None, {"input": image[None]})[0] for image in images])
+
+
+def assert_right(logits: Array, images: Array) -> None:
+    """Fails unless these are the logits of the images, up to rounding."""
+    right = expected(images)
+    assert logits.shape == right.shape
+    np.testing.assert_allclose(logits, right, rtol=0, atol=0.1)
+    assert not np.array_equal(logits, right.astype(logits.dtype))

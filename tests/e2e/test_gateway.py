@@ -1,0 +1,287 @@
+"""`privet gateway` before `privet serve`, asked by Triton's own client library, unmodified."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.e2e.gateways import (
+    GRPC,
+    HTTP,
+    IMAGES,
+    Gateway,
+    assert_right,
+    expected,
+    gateway,
+    tensor,
+)
+from tests.e2e.services import DIGITS_CONFIG, Scene, put_digits, serving
+from tests.e2e.test_commands import key_folder, privet
+from tritonclient.utils import InferenceServerException
+
+from privet.parties import Stock
+
+__all__ = ["key_folder"]
+
+BOTH = pytest.mark.parametrize("library", [HTTP, GRPC], ids=["http", "grpc"])
+SEVEN = IMAGES[:1]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Iterator[Scene]:
+    """A service of the digits network, for one sample and for two at once."""
+    folder = tmp_path_factory.mktemp("service")
+    put_digits(folder / "repository")
+    put_digits(folder / "repository", config=DIGITS_CONFIG + "batch = 2\n", name="pairs")
+    with serving(folder, key_folder, "--requests-per-minute", 100_000) as scene:
+        yield scene
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.fixture(scope="module")
+def front(service: Scene, key_folder: Path, state: Path) -> Iterator[Gateway]:
+    """A gateway before it."""
+    with gateway(service.address, key_folder, state) as running:
+        yield running
+
+
+@BOTH
+def test_a_prediction(front: Gateway, library: ModuleType) -> None:
+    with front.client(library) as client:
+        answer = client.infer("digits", [tensor(library, SEVEN)], request_id="seven")
+    assert_right(answer.as_numpy("logits"), SEVEN)
+    assert answer.as_numpy("logits").dtype == np.float32
+    response = answer.get_response()
+    if library is HTTP:
+        assert (response["id"], response["model_version"]) == ("seven", "1")
+        assert response["parameters"]["suite"] == "gmw"
+    else:
+        assert (response.id, response.model_version) == ("seven", "1")
+        assert response.parameters["suite"].string_param == "gmw"
+
+
+@BOTH
+def test_health_and_metadata(front: Gateway, library: ModuleType) -> None:
+    with front.client(library) as client:
+        assert client.is_server_live()
+        assert client.is_server_ready()
+        assert client.is_model_ready("digits")
+        assert client.is_model_ready("digits", "1")
+        options = {"as_json": True} if library is GRPC else {}
+        assert client.get_server_metadata(**options)["name"] == "privet"
+        metadata = client.get_model_metadata("pairs", **options)
+    (given,), (got,) = metadata["inputs"], metadata["outputs"]
+    assert (given["name"], given["datatype"]) == ("input", "FP32")
+    assert [int(size) for size in given["shape"]] == [-1, 1, 8, 8]
+    assert (got["name"], [int(size) for size in got["shape"]]) == ("logits", [-1, 10])
+
+
+@BOTH
+@pytest.mark.parametrize("model", ["digits", "pairs"])
+def test_any_number_of_samples(front: Gateway, library: ModuleType, model: str) -> None:
+    assert_right(front.infer(library, model, IMAGES[:3]), IMAGES[:3])
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["FP64", "FP16", "UINT8"])
+def test_types_of_inputs(front: Gateway, library: ModuleType, kind: str) -> None:
+    dtype = {"FP64": np.float64, "FP16": np.float16, "UINT8": np.uint8}[kind]
+    image = np.rint(SEVEN).astype(dtype)
+    assert_right(front.infer(library, "digits", image, kind), image.astype(np.float32))
+
+
+def test_tensors_in_json(front: Gateway) -> None:
+    with front.client(HTTP) as client:
+        asked = [HTTP.InferRequestedOutput("logits", binary_data=False)]
+        given = tensor(HTTP, SEVEN, binary_data=False)
+        answer = client.infer("digits", [given], outputs=asked)
+    assert isinstance(answer.get_response()["outputs"][0]["data"], list)
+    assert_right(answer.as_numpy("logits"), SEVEN)
+
+
+def test_numbers_in_messages(front: Gateway) -> None:
+    given = tensor(GRPC, SEVEN)
+    given._raw_content = None
+    given._input.contents.fp32_contents.extend(SEVEN.ravel().tolist())
+    with front.client(GRPC) as client:
+        answer = client.infer("digits", [given])
+    assert_right(answer.as_numpy("logits"), SEVEN)
+
+
+def test_compressed_requests(front: Gateway) -> None:
+    for way in ("gzip", "deflate"):
+        assert_right(front.infer(HTTP, "digits", SEVEN, request_compression_algorithm=way), SEVEN)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("model", "array", "options", "status", "problem"),
+    [
+        ("nothing", SEVEN, {}, 404, "there is no model nothing"),
+        ("digits", SEVEN, {"model_version": "7"}, 404, "version 7"),
+        ("digits", SEVEN, {"model_version": "new"}, 400, "versions are numbers"),
+        ("digits", SEVEN[0], {}, 400, "has shape"),
+        ("digits", SEVEN * 1e6, {}, 400, "magnitudes up to"),
+        ("digits", SEVEN * np.float32("nan"), {}, 400, "NaN"),
+        ("digits", SEVEN, {"sequence_id": 3}, 400, "keep no state"),
+        ("digits", SEVEN, {"timeout": -1}, 400, "microseconds"),
+    ],
+    ids=["model", "version", "no version", "shape", "magnitude", "nan", "sequence", "timeout"],
+)
+def test_refusals(
+    front: Gateway,
+    library: ModuleType,
+    model: str,
+    array: Any,
+    options: dict[str, Any],
+    status: int,
+    problem: str,
+) -> None:
+    with pytest.raises(InferenceServerException, match=problem) as caught:
+        front.infer(library, model, array, **options)
+    names = {404: "StatusCode.NOT_FOUND", 400: "StatusCode.INVALID_ARGUMENT"}
+    assert caught.value.status() == (str(status) if library is HTTP else names[status])
+
+
+@BOTH
+def test_names_that_the_model_lacks(front: Gateway, library: ModuleType) -> None:
+    other = library.InferInput("image", [1], "FP32")
+    other.set_data_from_numpy(np.zeros(1, np.float32))
+    with front.client(library) as client:
+        with pytest.raises(InferenceServerException, match="unknown: image"):
+            client.infer("digits", [other])
+        wanted = [library.InferRequestedOutput("scores")]
+        with pytest.raises(InferenceServerException, match="no output scores; there is logits"):
+            client.infer("digits", [tensor(library, SEVEN)], outputs=wanted)
+
+
+@BOTH
+def test_a_timeout_that_is_too_short(front: Gateway, library: ModuleType) -> None:
+    with pytest.raises(InferenceServerException, match=r"timed out|no result within") as caught:
+        front.infer(library, "pairs", IMAGES[:40], timeout=100_000)
+    assert caught.value.status() in ("504", "StatusCode.DEADLINE_EXCEEDED")
+
+
+def test_notices_are_kept_ahead_and_used(key_folder: Path, tmp_path: Path) -> None:
+    put_digits(tmp_path / "repository")
+    state = tmp_path / "client"
+
+    def stock() -> set[str]:
+        return {piece.id for piece in Stock(state).pieces()}
+
+    def two() -> set[str] | None:
+        return found if len(found := stock()) == 2 else None
+
+    with serving(tmp_path, key_folder) as scene:
+        with gateway(scene.address, key_folder, state, "--ahead", "digits=2") as front:
+            ready = _until(two)
+            front.infer(HTTP, "digits", SEVEN)
+            assert len(ready - stock()) == 1
+            kept = _until(two)
+            assert front.process.end(signal.SIGTERM) == 0
+        # They are there for the next gateway, which announces no more than it needs.
+        with gateway(scene.address, key_folder, state, "--ahead", "digits=2") as front:
+            front.infer(GRPC, "digits", SEVEN)
+            assert len(kept - stock()) == 1
+            assert len(kept & _until(two)) == 1
+
+
+def test_fifty_clients_at_once(front: Gateway) -> None:
+    images = [IMAGES[index : index + 1] for index in range(50)]
+    answers = front.at_once("digits", images)
+    np.testing.assert_allclose(
+        np.concatenate(answers), expected(np.concatenate(images)), rtol=0, atol=0.1
+    )
+
+
+def test_bodies_that_are_none_of_the_protocol(front: Gateway) -> None:
+    good = {"name": "input", "shape": [1, 1, 8, 8], "datatype": "FP32"}
+    for body, problem in [
+        (b"{", "no JSON"),
+        (b"[]", "no JSON object"),
+        ({"inputs": {}}, "'inputs' is no list"),
+        ({"inputs": [{"name": 3}]}, "'name' is missing"),
+        ({"inputs": [good]}, "has no data"),
+        ({"inputs": [good | {"data": [0.5]}]}, "has 64 elements; 1 were given"),
+        ({"inputs": [good | {"data": ["x"]}]}, "cannot be read as FP32"),
+        ({"inputs": [good | {"shape": [-1], "data": []}]}, "negative length"),
+        ({"inputs": [good | {"datatype": "BYTES", "data": []}]}, "has type BYTES"),
+        ({"inputs": [good | {"parameters": {"binary_data_size": 8}}]}, "0 bytes are left"),
+        ({"inputs": [good | {"parameters": {"shared_memory_region": "r"}}]}, "no part of what"),
+    ]:
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        status, told = _post(front, "/v2/models/digits/infer", raw)
+        assert (status, problem in told["error"]) == (400, True), told
+
+
+def test_plaintext_is_not_taken_from_other_machines(key_folder: Path, tmp_path: Path) -> None:
+    words = ["gateway", "--server", "https://localhost:1", "--keys", key_folder]
+    refused = privet(*words, "--state", tmp_path, "--listen", "0.0.0.0:0", code=2)
+    assert "not this machine alone" in refused["error"]["message"]
+
+
+def test_an_endpoint_with_tls(service: Scene, key_folder: Path, state: Path) -> None:
+    own = ["--tls-certificate", key_folder / "server.pem", "--tls-key", key_folder / "server.key"]
+    own += ["--tls-clients", key_folder / "ca.pem"]
+    files = [str(key_folder / name) for name in ("ca.pem", "client.key", "client.pem")]
+    with gateway(service.address, key_folder, state, *own) as front:
+        place = f"localhost:{front.places['grpc'].rpartition(':')[2]}"
+        options = dict(
+            zip(("root_certificates", "private_key", "certificate_chain"), files, strict=True)
+        )
+        with GRPC.InferenceServerClient(place, ssl=True, **options) as client:
+            answer = client.infer("digits", [tensor(GRPC, SEVEN)])
+            assert_right(answer.as_numpy("logits"), SEVEN)
+        with (
+            GRPC.InferenceServerClient(place, ssl=True, root_certificates=files[0]) as stranger,
+            pytest.raises(InferenceServerException),
+        ):
+            stranger.is_server_live()
+        place = f"localhost:{front.places['rest'].rpartition(':')[2]}"
+        tls = {"ca_certs": files[0], "keyfile": files[1], "certfile": files[2]}
+        with HTTP.InferenceServerClient(place, ssl=True, ssl_options=tls) as client:
+            assert client.is_server_ready()
+        assert front.process.end(signal.SIGTERM) == 0
+
+
+def test_a_service_that_is_away(key_folder: Path, tmp_path: Path) -> None:
+    with gateway("localhost:1", key_folder, tmp_path, "--patience", 0.5) as front:
+        for library in (HTTP, GRPC):
+            with front.client(library) as client:
+                assert client.is_server_live()
+                assert not client.is_server_ready()
+            with pytest.raises(InferenceServerException, match="cannot be reached") as caught:
+                front.infer(library, "digits", SEVEN)
+            assert caught.value.status() in ("503", "StatusCode.UNAVAILABLE")
+
+
+def _until(found: Any, seconds: float = 20.0) -> Any:
+    """What `found` gives once that is something."""
+    limit = time.monotonic() + seconds
+    while not (thing := found()):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    return thing
+
+
+def _post(front: Gateway, path: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any]]:
+    request = urllib.request.Request(f"http://{front.places['rest']}{path}", body, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)

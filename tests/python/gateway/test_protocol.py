@@ -1,0 +1,55 @@
+"""The messages of the Open Inference Protocol are those that others use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf import descriptor_pb2
+from scripts import protocol
+from tritonclient.grpc import service_pb2
+
+from privet.gateway.oip import predict_pb2
+
+
+def messages(module: Any) -> dict[str, Any]:
+    """The fields of each message, by full name: number, type, and whether it repeats."""
+    file = descriptor_pb2.FileDescriptorProto()
+    module.DESCRIPTOR.CopyToProto(file)
+    found: dict[str, Any] = {}
+
+    def collect(message: Any, prefix: str) -> None:
+        name = f"{prefix}.{message.name}"
+        found[name] = {
+            (it.name, it.number, it.type, it.label, it.type_name, it.HasField("oneof_index"))
+            for it in message.field
+        }
+        for nested in message.nested_type:
+            collect(nested, name)
+
+    for message in file.message_type:
+        collect(message, file.package)
+    return found
+
+
+def test_every_message_is_as_in_tritons_library() -> None:
+    ours, theirs = messages(predict_pb2), messages(service_pb2)
+    assert len(ours) > 15
+    for name, fields in ours.items():
+        assert fields == theirs[name], name
+
+
+def test_every_call_is_as_in_tritons_library() -> None:
+    def calls(module: Any) -> dict[str, tuple[str, str]]:
+        service = module.DESCRIPTOR.services_by_name["GRPCInferenceService"]
+        return {
+            it.full_name: (it.input_type.full_name, it.output_type.full_name)
+            for it in service.methods
+        }
+
+    ours = calls(predict_pb2)
+    assert len(ours) == 6
+    assert ours.items() <= calls(service_pb2).items()
+
+
+def test_the_module_is_made_from_the_proto_file() -> None:
+    assert protocol.stale() == []

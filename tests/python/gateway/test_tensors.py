@@ -1,0 +1,83 @@
+"""Tensors of the Open Inference Protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.python.graph.single import model, node, private
+
+from privet.compile import compile
+from privet.errors import InputError
+from privet.gateway.oip.tensors import (
+    DATATYPES,
+    from_numbers,
+    from_raw,
+    output_datatypes,
+    to_raw,
+)
+
+
+@pytest.mark.parametrize("datatype", DATATYPES)
+def test_raw_elements_there_and_back(datatype: str) -> None:
+    array = np.arange(6).astype(DATATYPES[datatype]).reshape(2, 3)
+    again = from_raw("x", datatype, [2, 3], to_raw(array, datatype))
+    assert again.dtype == array.dtype
+    assert np.array_equal(again, array)
+
+
+@pytest.mark.parametrize("datatype", DATATYPES)
+def test_numbers_flat_or_nested(datatype: str) -> None:
+    for numbers in ([0, 1, 2, 3], [[0, 1], [2, 3]]):
+        array = from_numbers("x", datatype, [2, 2], numbers)
+        assert array.dtype == np.dtype(DATATYPES[datatype])
+        assert array.tolist() == [[0, 1], [2, 3]]
+
+
+def test_an_empty_tensor() -> None:
+    assert from_numbers("x", "FP32", [0, 3], []).shape == (0, 3)
+    assert from_raw("x", "FP32", [0, 3], b"").shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "shape", "numbers", "problem"),
+    [
+        ("FP8", [1], [0], "has type FP8"),
+        ("BYTES", [1], ["a"], "has type BYTES"),
+        ("FP32", [-1], [0], "negative length"),
+        ("FP32", [2], [0], "has 2 elements; 1 were given"),
+        ("FP32", [2], [[0], [1, 2]], "cannot be read as FP32"),
+        ("FP32", [1], ["0"], "cannot be read as FP32"),
+        ("FP32", [1], [None], "cannot be read as FP32"),
+        ("FP32", [1], [True], "cannot be read as FP32"),
+        ("FP32", [1], [1e300], "cannot be read as FP32"),
+        ("INT8", [1], [0.5], "cannot be read as INT8"),
+        ("INT8", [1], [200], "cannot be read as INT8"),
+        ("UINT8", [1], [-1], "cannot be read as UINT8"),
+        ("INT64", [1], [1 << 70], "cannot be read as INT64"),
+    ],
+)
+def test_what_is_no_tensor(datatype: str, shape: list[int], numbers: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        from_numbers("x", datatype, shape, numbers)
+
+
+def test_raw_elements_of_another_shape() -> None:
+    with pytest.raises(InputError, match="12 bytes; 8 were given"):
+        from_raw("x", "FP32", [3], bytes(8))
+    with pytest.raises(InputError, match="negative length"):
+        from_raw("x", "FP32", [-1, -1], bytes(4))
+
+
+def test_positions_are_integers_and_scores_are_real() -> None:
+    made = model(
+        [
+            node("MatMul", ["x", "w"], ["scores"]),
+            node("ArgMax", ["scores"], ["best"], axis=1, keepdims=0),
+        ],
+        {"x": private(1, 3)},
+        ["scores", "best"],
+        {"w": np.eye(3, dtype=np.float32)},
+    )
+    assert output_datatypes(compile(made).program) == {"scores": "FP32", "best": "INT64"}
