@@ -13,7 +13,19 @@ from typing import Annotated
 
 import typer
 
-from privet.cli import client, dealer, inspect, keys, pool, run, serve, server, simulate, zoo
+from privet.cli import (
+    client,
+    dealer,
+    inspect,
+    keys,
+    pool,
+    run,
+    serve,
+    server,
+    simulate,
+    top,
+    zoo,
+)
 from privet.cli.failures import report
 from privet.errors import PrivetError
 
@@ -48,6 +60,7 @@ def _options(
 for command in (
     run.run,
     serve.serve,
+    top.top,
     server.server,
     client.client,
     pool.pool,
