@@ -25,6 +25,7 @@ from privet.cli import (
     serve,
     server,
     simulate,
+    top,
     zoo,
 )
 from privet.cli.failures import report
@@ -63,6 +64,7 @@ for command in (
     serve.serve,
     infer.infer,
     gateway.gateway,
+    top.top,
     server.server,
     client.client,
     pool.pool,

@@ -53,8 +53,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Settings:
-    """How a service runs. `poll` is how often (in seconds) the repository is looked at; `most_bytes`
-    is what material may take on a machine's disk before the oldest goes."""
+    """How a service runs. `poll`: how often, in seconds, the repository is looked at; `most_bytes`
+    what material may take on a machine's disk before the oldest goes."""
 
     repository: Path
     state: Path
