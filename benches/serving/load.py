@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -15,6 +13,8 @@ from benches.serving.stage import Stage, server
 from privet.gateway import Notice, ServiceClient, Terms
 from privet.parties import Client
 from privet.scheduler import Outcome, Phase
+from privet.serve.records import Records
+from privet.serve.service import RECORDS_FILE
 from privet.simulate.record import InputRecord, JobRecord, Record
 from privet.simulate.workload import Arrival
 from privet.suites import AUTO
@@ -119,29 +119,24 @@ def read_jobs(record: Record, state: Path, start: float) -> None:
 
     Which request of a model an inference belongs to is not told apart; means do not depend on it.
     """
-    with sqlite3.connect(state / "service.sqlite") as database:
-        rows = database.execute(
-            "SELECT job, request, phase, model, machine, cores, memory, started, ended, failure"
-            " FROM runs WHERE started >= ? ORDER BY started",
-            (start,),
-        ).fetchall()
-    for job, request, phase, model, machine, cores, memory, started, ended, failure in rows:
-        held, name = tuple(json.loads(cores)), model.partition("@")[0]
+    records = Records(state / RECORDS_FILE)
+    for run in records.runs(start, most=1_000_000):
         record.jobs.append(
             JobRecord(
-                job,
-                request,
-                name,
+                run.job,
+                run.request,
+                run.model.partition("@")[0].partition("/")[0],
                 "",
-                Phase(phase),
-                machine,
-                held,
-                memory,
-                started - start,
-                ended - start,
-                failure is None,
+                Phase(run.phase),
+                run.machine,
+                run.cores,
+                run.memory,
+                run.started - start,
+                run.ended - start,
+                run.failure is None,
             )
         )
+    records.close()
     began: dict[str, list[float]] = {}
     for it in record.jobs:
         if it.phase is Phase.ON and it.done:
