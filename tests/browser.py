@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright._impl._api_structures import ClientCertificate
 from playwright.async_api import BrowserContext, async_playwright
 from scripts.browser import EXECUTABLE, FONT_CONFIGURATION, LIBRARIES
 
@@ -19,7 +18,7 @@ async def browsing(
 ) -> AsyncIterator[BrowserContext]:
     """A browser that shows `origin` the certificate of `role`."""
     assert EXECUTABLE.exists(), "there is no browser to test the page with: run `make browser`"
-    shown: ClientCertificate = {
+    shown: Any = {
         "origin": origin,
         "certPath": keys / f"{role}.pem",
         "keyPath": keys / f"{role}.key",
