@@ -53,6 +53,7 @@ async def client(scene: Scene, role: str, until: float, told: Counter[str]) -> N
             assert job["outcome"] == "done", job
             assert int(np.argmax(results[0].outputs["logits"])) == 7
             told[job["outcome"]] += 1
+        assert visitor.failures == []
 
 
 @pytest.mark.slow
