@@ -107,6 +107,7 @@ class Jobs:
         self._clients: dict[str, dict[str, Job]] = defaultdict(dict)
         self._sequences: dict[str, int] = defaultdict(int)
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._left = False
 
     def add(self, job: Job) -> None:
         """Adds a job; its client hears of it."""
@@ -159,6 +160,13 @@ class Jobs:
         """How many calls of a client wait for news."""
         return len(self._waiting.get(client, ()))
 
+    def leave(self) -> None:
+        """Lets go of all who wait, now and later."""
+        self._left = True
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
+
     async def wait(self, client: str, seen: int, seconds: float, id: str | None = None) -> None:
         """Waits until a job of the client, or its job `id`, changes after `seen`."""
         deadline = asyncio.get_running_loop().time() + seconds
@@ -167,7 +175,7 @@ class Jobs:
         try:
             while not any(id in (None, job.id) for job in self.news(client, seen)):
                 left = deadline - asyncio.get_running_loop().time()
-                if left <= 0:
+                if left <= 0 or self._left:
                     return
                 event.clear()
                 try:

@@ -181,6 +181,7 @@ async def scene(
     try:
         yield Scene(service, executor, "{}:{}".format(*runner.addresses[0][:2]))
     finally:
-        await service.close()
+        service.leave()
         await runner.cleanup()
+        await service.close()
         await running
