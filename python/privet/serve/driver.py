@@ -200,7 +200,12 @@ class Driver:
     async def _watch(self) -> None:
         async for event in self._executor.events():
             if event.kind == "joined":
-                await self.join(event.node)
+                try:
+                    await self.join(event.node)
+                except PrivetError as error:
+                    # It went again meanwhile, or its store cannot be read: it gets no jobs.
+                    extra = {"machine": event.node.name, "error": str(error)}
+                    _log.warning("machine not taken in", extra=extra)
             elif self._nodes.pop(event.node.name, None) is not None:
                 _log.warning("machine lost", extra={"machine": event.node.name})
                 self._keeper.lost(event.node.name)

@@ -219,6 +219,10 @@ class Service:
             return "no machine is there to run jobs"
         return None
 
+    def retry_seconds(self) -> float:
+        """When somebody whom a full queue sent away had better come back."""
+        return min(60.0, max(1.0, self.driver.scheduler.backlog_seconds()))
+
     def stock(self, client: str, version: Version) -> dict[str, int]:
         """A client's own pieces for a version, by the label of the suite."""
         return self.driver.shelf.of(client, version.key)
