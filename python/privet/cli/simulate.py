@@ -168,7 +168,7 @@ def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
     )
     text = f"One by one on all cores of one machine: D {base.delay:.0f} s, W {base.wait:.0f} s, "
     text += f"{base.throughput:.3f} done/s, makespan {base.makespan:.0f} s"
-    if paper is not None:
+    if paper is not None and case.profile.name == "paper":
         text += f" (paper, rate unstated: {paper.delay:.0f} s, {paper.makespan:.0f} s)"
     console.print(f"{text}.", soft_wrap=True)
     table = Table(box=None, pad_edge=False)
