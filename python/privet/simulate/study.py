@@ -13,7 +13,7 @@ from privet.simulate.baseline import sequential
 from privet.simulate.clock import Clock, Setup
 from privet.simulate.profile_file import ProfileFile
 from privet.simulate.record import Figures, Record, figures
-from privet.simulate.workload import WORKLOADS, Traffic, arrivals
+from privet.simulate.workload import WORKLOADS, Arrival, Traffic, arrivals, requests
 
 #: The paper's share of notices, rates in requests a second, and policies.
 NOTICES = 0.25
@@ -90,7 +90,7 @@ def suites_of(case: Case) -> list[str]:
     # Errors
     `InputError` if the profile lacks a model of the workload.
     """
-    needed = set(WORKLOADS[case.workload])
+    needed = set(requests(case.workload))
     told = list(case.suites) or [
         suite for suite in case.profile.suites() if case.profile.models(suite) >= needed
     ]
@@ -110,16 +110,19 @@ def simulate(case: Case) -> Record:
     machines = [Machine(f"m{n}", case.cores, case.memory) for n in range(case.machines)]
     limits = Limits(jobs_per_model=case.jobs_per_model)
     setup = Setup(machines, case.profile.profiles(), limits, case.jitter, case.seed)
-    requests = arrivals(WORKLOADS[case.workload], suites_of(case), case.traffic, case.seed)
-    return Clock(setup, named(case.policy, case.beta)).run(requests)
+    return Clock(setup, named(case.policy, case.beta)).run(_arrivals(case, case.traffic))
 
 
 def baseline(case: Case) -> Record:
     """The sequential run of the same requests on one machine."""
     machine = Machine("m0", case.cores, case.memory)
     traffic = replace(case.traffic, notices=0.0)
-    requests = arrivals(WORKLOADS[case.workload], suites_of(case), traffic, case.seed)
-    return sequential(machine, case.profile.profiles(), requests, case.jitter, case.seed)
+    them = _arrivals(case, traffic)
+    return sequential(machine, case.profile.profiles(), them, case.jitter, case.seed)
+
+
+def _arrivals(case: Case, traffic: Traffic) -> list[Arrival]:
+    return arrivals(requests(case.workload), suites_of(case), traffic, case.seed)
 
 
 def compare(cases: Iterable[Case]) -> Iterator[Result]:
