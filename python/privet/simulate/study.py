@@ -19,7 +19,7 @@ from privet.simulate.workload import WORKLOADS, Arrival, Traffic, arrivals, requ
 NOTICES = 0.25
 RATES = (0.25, 0.5, 1.0)
 PAPERS = ("fcfs", "priority")
-OURS = ("ahead+priority", "shared+priority", "shared+ahead+priority")
+OURS = ("ahead+priority", "shared+priority", "shared+ahead+urgent")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ NAMES = (
     "priority",
     "deadline",
     "fair",
+    "ahead+urgent",
     "ahead+priority",
     "shared+fcfs",
     "shared+ahead+fair",
