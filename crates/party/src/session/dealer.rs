@@ -117,7 +117,7 @@ pub struct Dealt {
 /// A dealer: makes the two halves of material for parties that trust it not to collude with the other one.
 ///
 /// It sees public halves of programs, who asks, and all material; it sees no input, no weight and no message between
-/// the two parties. It keeps nothing.
+/// the two parties. It keeps nothing but a secret of its own, and how many setups were given up.
 pub struct Dealer {
     waiting: Mutex<BTreeMap<MaterialId, Party>>,
     changed: Condvar,
@@ -125,6 +125,8 @@ pub struct Dealer {
     most_bytes: u64,
     /// What setups are derived from, for as long as the dealer lives.
     secret: Seed,
+    /// How many setups two parties gave up for a program, if any.
+    spoiled: Mutex<BTreeMap<[String; 3], [u64; 2]>>,
 }
 
 impl Dealer {
@@ -136,7 +138,14 @@ impl Dealer {
     pub fn new(most_bytes: u64, patience: Duration) -> Result<Self, Error> {
         let secret = Prg::from_os()?.seed();
         let patience = patience.min(DEFAULT_TIMEOUT);
-        Ok(Self { waiting: Mutex::default(), changed: Condvar::new(), patience, most_bytes, secret })
+        Ok(Self {
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            patience,
+            most_bytes,
+            secret,
+            spoiled: Mutex::default(),
+        })
     }
 
     /// Serves one party's deal. The thread of the party that comes second deals and returns what was dealt; the other
@@ -234,10 +243,10 @@ impl Dealer {
         match &plan {
             Plan::Sharing(plan) => sharing::deal(&mut client.channel, &mut server.channel, plan)?,
             Plan::Authenticated(plan) => {
-                let generation = client.ask.spoiled.max(server.ask.spoiled);
                 let parties = [client.fingerprint(), server.fingerprint()];
+                let spoiled = self.spoiled([client, server]);
                 let parties = parties.each_ref().map(String::as_str);
-                let setup = SetupSeeds::derive(&self.secret, parties, &client.ask.program, generation);
+                let setup = SetupSeeds::derive(&self.secret, parties, &client.ask.program, spoiled);
                 authenticated::deal(&mut client.channel, &mut server.channel, plan, &setup)?;
             }
         }
@@ -248,6 +257,19 @@ impl Dealer {
             seconds: started.elapsed().as_secs_f64(),
             peak_rss_mb: memory::peak_mb(),
         })
+    }
+
+    /// How many setups each of the two gave up: as it says, or as it once said, for its store may have been lost. They are
+    /// counted apart: one that lies about its own count cannot keep the other one's from bringing another setup.
+    fn spoiled(&self, [client, server]: [&Party; 2]) -> [u64; 2] {
+        let told = [client.ask.spoiled, server.ask.spoiled];
+        let between = [client.fingerprint(), server.fingerprint(), client.ask.program.clone()];
+        let mut known = self.spoiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = known.get(&between).map_or(told, |known| [0, 1].map(|i| told[i].max(known[i])));
+        if most != [0, 0] {
+            known.insert(between, most);
+        }
+        most
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<MaterialId, Party>> {
