@@ -3,6 +3,7 @@
 mod authenticated;
 mod costs;
 mod dealt;
+mod deviating;
 mod hostile_programs;
 mod material;
 mod parties;
