@@ -163,7 +163,8 @@ impl Client {
     /// [`Error::Store`].
     pub fn ready<'p>(&self, plan: impl Into<PlanRef<'p>>) -> Result<Vec<MaterialId>, Error> {
         let plan = plan.into();
-        Ok(self.store.list()?.into_iter().filter(|piece| self.fits(piece, plan)).map(|piece| piece.id).collect())
+        let is_ready = |piece: &Metadata| self.fits(piece, plan) && self.store.has_setup(piece);
+        Ok(self.store.list()?.into_iter().filter(is_ready).map(|piece| piece.id).collect())
     }
 
     fn fits(&self, piece: &Metadata, plan: PlanRef<'_>) -> bool {
@@ -171,7 +172,6 @@ impl Client {
             && piece.program == plan.program().hash().to_string()
             && piece.suite == plan.options().name()
             && piece.peer == self.server()
-            && piece.setup.as_ref().is_none_or(|name| self.store.setup(name).is_ok_and(|kept| kept.exists()))
     }
 
     /// Fingerprint of the server's certificate; empty over a link without certificates.

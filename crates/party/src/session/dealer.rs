@@ -35,8 +35,8 @@ struct Ask {
     other: String,
     program: String,
     suite: String,
-    /// How many setups of this program with the other party were given up here.
-    spoiled: u64,
+    /// A name for the setups of this program with the other party that were given up here, if any were.
+    spoiled: Option<MaterialId>,
 }
 
 /// Asks for the client's half of a deal.
@@ -45,7 +45,7 @@ pub(super) fn ask_as_client(
     plan: PlanRef<'_>,
     id: &MaterialId,
     server: String,
-    spoiled: u64,
+    spoiled: Option<MaterialId>,
 ) -> Result<(), Error> {
     ask(dealer, Half::Client, plan, id, server, spoiled)
 }
@@ -56,7 +56,7 @@ pub(super) fn ask_as_server(
     plan: PlanRef<'_>,
     id: &MaterialId,
     client: String,
-    spoiled: u64,
+    spoiled: Option<MaterialId>,
     public: &[u8],
 ) -> Result<(), Error> {
     ask(dealer, Half::Server, plan, id, client, spoiled)?;
@@ -70,7 +70,7 @@ fn ask(
     plan: PlanRef<'_>,
     id: &MaterialId,
     other: String,
-    spoiled: u64,
+    spoiled: Option<MaterialId>,
 ) -> Result<(), Error> {
     messages::greet(dealer)?;
     let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
@@ -117,7 +117,7 @@ pub struct Dealt {
 /// A dealer: makes the two halves of material for parties that trust it not to collude with the other one.
 ///
 /// It sees public halves of programs, who asks, and all material; it sees no input, no weight and no message between
-/// the two parties. It keeps nothing but a secret of its own, and how many setups were given up.
+/// the two parties. It keeps nothing but a secret of its own, and names for what was given up.
 pub struct Dealer {
     waiting: Mutex<BTreeMap<MaterialId, Party>>,
     changed: Condvar,
@@ -125,8 +125,8 @@ pub struct Dealer {
     most_bytes: u64,
     /// What setups are derived from, for as long as the dealer lives.
     secret: Seed,
-    /// How many setups two parties gave up for a program, if any.
-    spoiled: Mutex<BTreeMap<[String; 3], [u64; 2]>>,
+    /// What two parties gave up for a program, if anything.
+    spoiled: Mutex<BTreeMap<[String; 3], [Option<MaterialId>; 2]>>,
 }
 
 impl Dealer {
@@ -246,7 +246,7 @@ impl Dealer {
                 let parties = [client.fingerprint(), server.fingerprint()];
                 let spoiled = self.spoiled([client, server]);
                 let parties = parties.each_ref().map(String::as_str);
-                let setup = SetupSeeds::derive(&self.secret, parties, &client.ask.program, spoiled);
+                let setup = SetupSeeds::derive(&self.secret, parties, &client.ask.program, &spoiled);
                 authenticated::deal(&mut client.channel, &mut server.channel, plan, &setup)?;
             }
         }
@@ -259,17 +259,19 @@ impl Dealer {
         })
     }
 
-    /// How many setups each of the two gave up: as it says, or as it once said, for its store may have been lost. They are
-    /// counted apart: one that lies about its own count cannot keep the other one's from bringing another setup.
-    fn spoiled(&self, [client, server]: [&Party; 2]) -> [u64; 2] {
-        let told = [client.ask.spoiled, server.ask.spoiled];
+    /// What each of the two gave up: as it says or, if it says nothing, as it said before, for its store may have been lost.
+    /// The two are not mixed: one that lies about its own cannot keep the other one's from bringing another setup.
+    fn spoiled(&self, [client, server]: [&Party; 2]) -> [Option<MaterialId>; 2] {
+        let told = [client, server].map(|party| party.ask.spoiled.clone());
         let between = [client.fingerprint(), server.fingerprint(), client.ask.program.clone()];
-        let mut known = self.spoiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let most = known.get(&between).map_or(told, |known| [0, 1].map(|i| told[i].max(known[i])));
-        if most != [0, 0] {
-            known.insert(between, most);
+        let mut spoiled = self.spoiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = spoiled.get(&between).cloned().unwrap_or_default();
+        let [client, server] = known;
+        let latest = [told[0].clone().or(client), told[1].clone().or(server)];
+        if latest != [None, None] {
+            spoiled.insert(between, latest.clone());
         }
-        most
+        latest
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<MaterialId, Party>> {

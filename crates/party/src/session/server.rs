@@ -433,6 +433,11 @@ impl Session<'_> {
             let text = format!("material {id} was made for another program or client");
             return Err(Refusal::new(AbortReason::StaleSession, text));
         }
+        if !self.server.store.has_setup(&metadata) {
+            drop(self.server.store.claim(&id)?);
+            let text = format!("the setup that material {id} was made with is gone or given up: prepare again");
+            return Err(Refusal::new(AbortReason::MaterialUnavailable, text));
+        }
         let plan = served
             .plan(&metadata.suite)?
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
