@@ -66,7 +66,7 @@ impl Scene {
 
     fn semi_honest(fixture: &'static Fixture, truncation: Truncation) -> Self {
         let is_meant =
-            |options: &SharingOptions| options.truncation == truncation && matches!(options.suite, Suite::Fss { .. });
+            |options: &SharingOptions| options.truncation == truncation && matches!(options.suite, Suite::Fss);
         let options = SharingOptions::dealt().find(is_meant).expect("suite fss");
         Self::new(fixture, Options::Sharing(options))
     }
@@ -91,8 +91,7 @@ impl Scene {
     /// Fresh material.
     fn prepare(&self, shelves: &[Shelf; 2]) -> MaterialId {
         let (id, served) = self.session(pair(), shelves, |client| Ok(client.prepare(&self.plan, &mut Silent)?.0));
-        served.expect("an honest deal");
-        id.expect("an honest deal")
+        id.map_err(|error| (error, served)).expect("an honest deal")
     }
 
     fn infer(&self, channels: (Channel, Channel), shelves: &[Shelf; 2]) -> (Result<Outputs, Error>, Result<(), Error>) {

@@ -12,4 +12,5 @@ mod requests;
 mod results;
 mod room;
 mod sharing_a_store;
+mod spoiling;
 mod tampering;
