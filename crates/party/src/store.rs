@@ -122,6 +122,12 @@ pub enum StoreError {
         /// Its name.
         id: MaterialId,
     },
+    /// The setup that a piece was made with is not here any more.
+    #[error("setup {name} is gone or was given up: prepare again, what was made with it is useless")]
+    GivenUp {
+        /// Its name.
+        name: MaterialId,
+    },
     /// A piece would take the store beyond its limit.
     #[error(
         "the material store {store} is full: a piece takes {needed} bytes, and {limit} is the limit for all: use or delete \

@@ -336,8 +336,5 @@ pub(super) fn refuse_spoiled(setup: &SetupEntry) -> Result<(), Error> {
 
 /// The setup with this name.
 pub(super) fn open(store: &Store, name: &MaterialId) -> Result<File, Error> {
-    let path = store.setup(name)?;
-    File::open(&path).map_err(|_| {
-        Error::Misuse("the setup that this material was made for is gone or given up: prepare again".into())
-    })
+    Ok(File::open(store.setup(name)?).map_err(|_| StoreError::GivenUp { name: name.clone() })?)
 }

@@ -435,7 +435,7 @@ impl Session<'_> {
         }
         if !self.server.store.has_setup(&metadata) {
             drop(self.server.store.claim(&id)?);
-            let text = format!("the setup that material {id} was made with is gone or given up: prepare again");
+            let text = format!("the setup that material {id} was made with was given up: prepare again");
             return Err(Refusal::new(AbortReason::MaterialUnavailable, text));
         }
         let plan = served
