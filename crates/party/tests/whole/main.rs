@@ -5,6 +5,7 @@ mod costs;
 mod dealt;
 mod deviating;
 mod hostile_programs;
+mod lying;
 mod material;
 mod parties;
 mod privacy;
