@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::thread;
+use std::time::Instant;
 
 use privet_channel::tamper::{self, Action};
 use privet_channel::{Channel, pair};
@@ -162,7 +163,9 @@ fn of_runs_at_the_same_time_none_gets_an_output_after_a_failure() {
         let (mut far, mut near, witness) = tamper::pair(parties.last_message(), Action::Drop);
         [&mut near, &mut far].into_iter().for_each(|channel| channel.set_timeout(PATIENCE / 30));
         let cheated = scope.spawn(|| parties.infer_over((near, far), &pieces[0]));
+        let started = Instant::now();
         while fs::metadata(parties.lock()).map_or(0, |lock| lock.len()) == 0 {
+            assert!(started.elapsed() < PATIENCE, "the client does not take its turn");
             thread::yield_now();
         }
         let honest: Vec<_> = pieces[1..].iter().map(|id| scope.spawn(|| parties.infer(id))).collect();
