@@ -225,6 +225,7 @@ impl Dealer {
             Half::Server => (second, first),
         };
         let started = Instant::now();
+        let before = [&client.channel, &server.channel].map(Channel::cost);
         memory::reset_peak();
         let request = |problem: String| Error::from(PeerMisbehaved::Request(problem));
         let program = Program::parse(&server.public.take().unwrap_or_default())?;
@@ -234,11 +235,9 @@ impl Dealer {
         let options = Options::from_name(&client.ask.suite).filter(|options| options.is_dealt());
         let options = options.ok_or_else(|| request(format!("nothing is dealt for suite {:?}", client.ask.suite)))?;
         let plan = Plan::new(program, options)?;
-        let bytes = plan.by_ref().dealt_bytes();
-        if bytes.iter().sum::<u64>() > self.most_bytes {
-            let text =
-                format!("a piece takes {} bytes, this dealer's limit is {}", bytes[0] + bytes[1], self.most_bytes);
-            return Err(request(text));
+        let bytes: u64 = plan.by_ref().dealt_bytes().iter().sum();
+        if bytes > self.most_bytes {
+            return Err(request(format!("a piece takes {bytes} bytes, this dealer's limit is {}", self.most_bytes)));
         }
         match &plan {
             Plan::Sharing(plan) => sharing::deal(&mut client.channel, &mut server.channel, plan)?,
@@ -253,7 +252,7 @@ impl Dealer {
         Ok(Dealt {
             model: plan.by_ref().program().model().to_owned(),
             material: client.ask.material.clone(),
-            bytes,
+            bytes: [0, 1].map(|i| ([&client.channel, &server.channel][i].cost() - before[i]).bytes_sent),
             seconds: started.elapsed().as_secs_f64(),
             peak_rss_mb: memory::peak_mb(),
         })
