@@ -80,15 +80,13 @@ fn list(program: &str, peer: &str) -> String {
 impl SetupEntry {
     /// Whether it was given up.
     pub(crate) fn is_spoiled(&self) -> Result<bool, StoreError> {
-        Ok(self.store.read_list(&self.list)?.lines().any(|line| line.starts_with(self.name.as_str())))
+        Ok(self.store.read_list(&self.list)?.contains(self.name.as_str()))
     }
 
     /// Gives it up, durably, and the material that was made with it.
     pub(crate) fn spoil(&self) -> Result<(), Error> {
-        let lock = self.lock()?;
-        self.record(&self.list)?;
-        drop(lock);
-        Ok(())
+        let _lock = self.lock()?;
+        self.record(&self.list)
     }
 
     /// Waits until no other run checks; a check that never ended is on record then.
@@ -118,7 +116,7 @@ impl SetupEntry {
 
     /// Puts the setup on a list, once, and removes what is left of it.
     fn record(&self, list: &str) -> Result<(), Error> {
-        if !self.store.read_list(list)?.lines().any(|line| line.starts_with(self.name.as_str())) {
+        if !self.store.read_list(list)?.contains(self.name.as_str()) {
             let path = self.store.folder("setups")?.join(list);
             let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
             let mut nonce = [0; 16];
