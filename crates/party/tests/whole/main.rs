@@ -3,7 +3,9 @@
 mod authenticated;
 mod costs;
 mod dealt;
+mod deviating;
 mod hostile_programs;
+mod lying;
 mod material;
 mod parties;
 mod privacy;
@@ -11,4 +13,5 @@ mod requests;
 mod results;
 mod room;
 mod sharing_a_store;
+mod spoiling;
 mod tampering;
