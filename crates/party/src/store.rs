@@ -6,6 +6,7 @@
 
 mod draft;
 mod room;
+mod setups;
 mod sweep;
 
 use std::fs::{self, File, OpenOptions};
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 pub use draft::Draft;
+pub(crate) use setups::SetupEntry;
 
 /// Name of one piece of material, the same at both parties: made from a nonce of each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -81,6 +83,9 @@ pub struct Metadata {
     /// The model's name, for people.
     #[serde(default)]
     pub model: String,
+    /// The setup that it was made with, if the suite has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<MaterialId>,
 }
 
 /// A piece that is ready, and what it takes.
@@ -116,6 +121,12 @@ pub enum StoreError {
     Unfit {
         /// Its name.
         id: MaterialId,
+    },
+    /// The setup that a piece was made with is not here any more.
+    #[error("setup {name} is gone or was given up: prepare again, what was made with it is useless")]
+    GivenUp {
+        /// Its name.
+        name: MaterialId,
     },
     /// A piece would take the store beyond its limit.
     #[error(
@@ -168,6 +179,7 @@ impl Store {
             store.folder(name)?;
         }
         store.sweep();
+        store.sweep_setups();
         Ok(store)
     }
 
@@ -233,19 +245,24 @@ impl Store {
     /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
     pub fn claim(&self, id: &MaterialId) -> Result<File, StoreError> {
         let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
-        if !tombstone.exists() && !path.exists() {
-            return Err(self.missing(id));
-        }
+        let material = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound && tombstone.exists() => {
+                return Err(StoreError::Spent { id: id.clone() });
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.missing(id)),
+            Err(error) => return Err(io(&path, error)),
+        };
+        // Tells whoever sweeps that this claim is alive.
+        material.lock_shared().map_err(|error| io(&path, error))?;
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&tombstone) {
             Ok(file) => file.sync_all().map_err(|error| io(&tombstone, error))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(StoreError::Spent { id: id.clone() }),
             Err(error) => return Err(io(&tombstone, error)),
         }
         sync(&self.spent())?;
-
-        let material = File::open(&path).map_err(|error| io(&path, error))?;
         for path in [path, self.path(id, "json")] {
-            fs::remove_file(&path).map_err(|error| io(&path, error))?;
+            remove(&path).map_err(|error| io(&path, error))?;
         }
         Ok(material)
     }
@@ -279,40 +296,6 @@ impl Store {
     /// Where the hidden weights of a program of a peer lie, if they were received.
     pub(crate) fn hidden_weights(&self, program: &str, peer: &str) -> Result<PathBuf, StoreError> {
         Ok(self.folder("hidden")?.join(format!("{program}-{peer}")))
-    }
-
-    /// Where what a party keeps of a setup lies: at the client the hidden weights, at the server codes.
-    pub(crate) fn setup(&self, name: &MaterialId) -> Result<PathBuf, StoreError> {
-        Ok(self.folder("setups")?.join(name.as_str()))
-    }
-
-    /// How many setups for a program with a peer were given up because an attack may have told something of their keys.
-    pub(crate) fn spoiled_setups(&self, program: &str, peer: &str) -> Result<u64, StoreError> {
-        let path = self.spoiled(program, peer)?;
-        match fs::metadata(&path) {
-            Ok(file) => Ok(file.len()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(io(&path, error)),
-        }
-    }
-
-    /// Gives up a setup, durably: a byte is added to a file for each.
-    pub(crate) fn spoil_setup(&self, program: &str, peer: &str, name: &MaterialId) -> Result<(), StoreError> {
-        let path = self.spoiled(program, peer)?;
-        let added = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).and_then(|mut file| {
-            file.write_all(b".")?;
-            file.sync_all()
-        });
-        added.map_err(|error| io(&path, error))?;
-        let kept = self.setup(name)?;
-        match fs::remove_file(&kept) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(io(&kept, error)),
-            _ => sync(&self.folder("setups")?),
-        }
-    }
-
-    fn spoiled(&self, program: &str, peer: &str) -> Result<PathBuf, StoreError> {
-        Ok(self.folder("setups")?.join(format!("spoiled-{program}-{peer}")))
     }
 
     /// A file that is either absent or whole, written by `fill`.
@@ -392,6 +375,11 @@ fn sync(directory: &Path) -> Result<(), StoreError> {
     File::open(directory).and_then(|file| file.sync_all()).map_err(|error| io(directory, error))
 }
 
+/// Removes a file, if nobody else has.
+fn remove(path: &Path) -> std::io::Result<()> {
+    fs::remove_file(path).or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
 fn io(path: &Path, error: std::io::Error) -> StoreError {
     StoreError::Io { path: path.display().to_string(), error }
 }
@@ -408,6 +396,7 @@ mod tests {
             role: "client".into(),
             peer: String::new(),
             model: "m".into(),
+            setup: None,
         }
     }
 

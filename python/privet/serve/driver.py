@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from privet.errors import MaterialError, PrivetError
+from privet.errors import PrivetError
 from privet.scheduler import (
     Action,
     Key,
@@ -34,6 +34,8 @@ from privet.serve.shelf import Lying, Shelf
 
 RERUN = ("crashed", "over memory", "machine lost")
 """Failures that are not the client's: the job runs again, on fresh material."""
+
+Told = Callable[[Action, Lying | None], None]
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +89,7 @@ class Driver:
         self._estimates = estimates
         self._door = door
         self._find, self._changed, self._joined = find, changed, joined
-        self._told: Callable[[Action], None] = lambda action: None
+        self._told: Told = lambda action, piece: None
         self._ran: Callable[[Ran], None] = lambda ran: None
         self._nodes: dict[str, Node] = {}
         self._starts: dict[str, Start] = {}
@@ -97,9 +99,9 @@ class Driver:
         self._closed = False
         self._fault: BaseException | None = None
 
-    def tell(self, told: Callable[[Action], None], ran: Callable[[Ran], None]) -> None:
-        """From now on, `told` hears of each action as it is carried out, and `ran` of each job that
-        is over. Both are called on the loop and must be quick."""
+    def tell(self, told: Told, ran: Callable[[Ran], None]) -> None:
+        """From now on, `told` hears of each action as it is carried out (and which piece is gone,
+        if it is about one), `ran` of each job that is over. Both must be quick."""
         self._told, self._ran = told, ran
 
     @property
@@ -198,7 +200,12 @@ class Driver:
     async def _watch(self) -> None:
         async for event in self._executor.events():
             if event.kind == "joined":
-                await self.join(event.node)
+                try:
+                    await self.join(event.node)
+                except PrivetError as error:
+                    # It went again meanwhile, or its store cannot be read: it gets no jobs.
+                    extra = {"machine": event.node.name, "error": str(error)}
+                    _log.warning("machine not taken in", extra=extra)
             elif self._nodes.pop(event.node.name, None) is not None:
                 _log.warning("machine lost", extra={"machine": event.node.name})
                 self._keeper.lost(event.node.name)
@@ -208,6 +215,7 @@ class Driver:
     # Actions ------------------------------------------------------------------------------------
 
     def _do(self, action: Action) -> None:
+        piece = None
         if isinstance(action, Start):
             self._starts[action.job] = action
             if action.material is not None:
@@ -217,21 +225,19 @@ class Driver:
             self._stops[action.job] = action.reason
             self._background(self._executor.stop(action.job))
         elif isinstance(action, MaterialGone):
-            self.shelf.take(action.material)
+            piece = self.shelf.take(action.material)
             if action.reason != "machine lost":
                 self._background(self._keeper.remove(action.material, action.machine))
-        self._told(action)
+        self._told(action, piece)
 
     async def _job(self, start: Start) -> None:
         began = self.clock()
         job = self._find(start)
         try:
             outcome = await self._carry_out(start, job)
-        except MaterialError as error:
-            # It expired, or went with its file: the pair starts again from a fresh one.
-            outcome = Outcome(start.job, "crashed", str(error), start.material)
         except PrivetError as error:
-            outcome = Outcome(start.job, "failed", str(error), start.material)
+            # No worker came up, or the material went meanwhile: it starts again from a fresh piece.
+            outcome = Outcome(start.job, "crashed", str(error), start.material)
         finally:
             if job is not None and job.go.pop(start.job, None) is not None:
                 self._changed(job)
@@ -296,8 +302,9 @@ class Driver:
         key = Key(start.model, start.suite, start.batch, start.phase)
         if outcome.failure is None:
             usage = Usage(outcome.seconds, outcome.memory, outcome.bytes, cores=len(start.cores))
-            self._estimates.measured(key, usage)
-            if start.phase is Phase.PRE and outcome.material is not None:
+            usage = self._estimates.measured(key, usage)
+            here = start.machine in self._nodes
+            if start.phase is Phase.PRE and outcome.material is not None and here:
                 stream = Stream(start.client, start.model, start.suite, start.batch)
                 self.shelf.put(Lying(outcome.material, stream, start.machine, start.request))
             self.scheduler.finished(now, start.job, usage, outcome.material)
@@ -339,6 +346,6 @@ def _reason(outcome: Outcome) -> str:
         "stopped": "it was stopped",
         "timed out": "it took longer than its limit",
         "over memory": "it took more memory than it may have",
-        "crashed": "its process died",
+        "crashed": "the service could not run it to its end",
         "machine lost": "its machine was lost",
     }[str(outcome.failure)]

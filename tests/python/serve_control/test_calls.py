@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import json
 import re
@@ -17,6 +18,7 @@ import pytest
 from tests.e2e.visitor import Visitor, tls
 from tests.python.serve_control.actors import Scene, scene
 
+from privet.errors import Misuse
 from privet.serve.control.app import make_app
 from privet.serve.control.identity import Gate, read_tokens
 from privet.serve.control.routes import ROUTES
@@ -98,6 +100,8 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
         ("GET", "/v2/models/none", None, 404, "GET /v2/models lists"),
         ("GET", "/v2/models/digits/versions/7", None, 404, "it has 1"),
         ("GET", "/v2/models/digits/versions/x", None, 400, "versions are numbers"),
+        ("GET", "/v2/models/digits/versions/" + "9" * 5000, None, 400, "versions are numbers"),
+        ("GET", "/v2/models/digits/versions/%C2%B2", None, 400, "versions are numbers"),
         ("GET", "/nowhere", None, 404, "openapi"),
         ("POST", "/v2", {}, 405, "openapi"),
         ("POST", "/v2/models/digits/requests", {"sweet": "gmw"}, 400, "known are version"),
@@ -170,10 +174,15 @@ def test_tokens_come_on_top_of_certificates(play: Callable[..., None], tmp_path:
     tokens = read_tokens(path)
 
     async def act(it: Scene, visitor: Visitor) -> None:
-        for header in ({}, {"Authorization": "Bearer plum"}, {"Authorization": "Basic apple"}):
+        for shown in ("", "Bearer plum", "Basic apple", "Bearer \u00e9\u20ac"):
+            header = {"Authorization": shown} if shown else {}
             visitor.headers = header
             status, answer = await visitor.call("GET", "/v2/health/live")
             assert (status, answer["reason"]) == (401, "no token")
+            assert "WWW-Authenticate" in (await visitor.ask("GET", "/v2"))[2]
+        for shown in ("Bearer apple", "Basic " + base64.b64encode(b"me:apple").decode()):
+            visitor.headers = {"Authorization": shown}
+            await visitor.good("GET", "/v2/models")
         visitor.headers = {"Authorization": "Bearer apple"}
         await visitor.good("GET", "/v2/models")
         assert (await visitor.call("GET", "/metrics"))[0] == 403
@@ -182,7 +191,10 @@ def test_tokens_come_on_top_of_certificates(play: Callable[..., None], tmp_path:
 
     play(act, gate=Gate(tokens=tokens))
     path.write_text(f"{digest['apple'][:60]} alice\n")
-    with pytest.raises(Exception, match=r"line 1.*SHA-256"):
+    with pytest.raises(Misuse, match=r"line 1.*SHA-256"):
+        read_tokens(path)
+    path.write_text(f"# none\n{hashlib.sha256(b'').hexdigest()} everybody\n")
+    with pytest.raises(Misuse, match=r"line 2.*no token"):
         read_tokens(path)
 
 
