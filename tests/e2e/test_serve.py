@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 from tests.e2e.services import put_zoo, serving
-from tests.e2e.test_commands import MODELS, key_folder
+from tests.e2e.test_commands import key_folder
 from tests.e2e.visitor import Visitor
 
 from privet.compile import load
 from privet.executor import execute
 
 __all__ = ["key_folder"]
-
-SEVEN = np.load(MODELS / "digits-cnn.npz")["inputs"][0]
 
 
 def test_a_notice_then_a_request_of_a_model_of_the_zoo(key_folder: Path, tmp_path: Path) -> None:

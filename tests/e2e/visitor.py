@@ -76,7 +76,8 @@ class Visitor:
         """Goes along with a job, and whatever is to be prepared meanwhile, until it has ended or a
         notice is prepared: what it then is, and results for `inputs`."""
         results: list[Result] = []
-        left, seen, work = list(inputs), 0, set()
+        left, seen = list(inputs), 0
+        work: list[asyncio.Task[Result | None]] = []
         async with asyncio.timeout(SOON):
             while True:
                 news = await self.good("GET", f"/v2/jobs?wait=10&seen={seen}")
@@ -86,8 +87,12 @@ class Visitor:
                         if go["job"] in self._ran:
                             continue
                         self._ran.add(go["job"])
+                        if go["phase"] == "infer":
+                            # The service may be sooner than this side's own end of a preparation.
+                            await asyncio.gather(*work)
                         given = left.pop(0) if go["phase"] == "infer" else None
-                        work.add(asyncio.create_task(asyncio.to_thread(self.go, job, go, given)))
+                        call = asyncio.to_thread(self.go, job, go, given)
+                        work.append(asyncio.create_task(call))
                 found = [job for job in news["jobs"] if job["id"] == id]
                 if found and found[0]["state"] in ("ended", "prepared") and found[0]["outcome"]:
                     for done in await asyncio.gather(*work):

@@ -13,7 +13,21 @@ from typing import Annotated
 
 import typer
 
-from privet.cli import client, dealer, gateway, infer, inspect, keys, pool, run, serve, server, zoo
+from privet.cli import (
+    client,
+    dealer,
+    gateway,
+    infer,
+    inspect,
+    keys,
+    pool,
+    run,
+    serve,
+    server,
+    simulate,
+    top,
+    zoo,
+)
 from privet.cli.failures import report
 from privet.errors import PrivetError
 
@@ -50,12 +64,14 @@ for command in (
     serve.serve,
     infer.infer,
     gateway.gateway,
+    top.top,
     server.server,
     client.client,
     pool.pool,
     dealer.dealer,
     inspect.inspect,
     keys.keys,
+    simulate.simulate,
 ):
     app.command()(command)
 app.add_typer(zoo.app, name="zoo")

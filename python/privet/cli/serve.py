@@ -15,11 +15,10 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.cli.executors import make_executor
-from privet.cli.policies import make_policy
 from privet.keys import OPERATOR_NAME
 from privet.parties.address import split_address
 from privet.parties.memory import parse_size
-from privet.scheduler import Limits
+from privet.scheduler import Budget, Limits, named
 
 if TYPE_CHECKING:
     from privet.serve.repository import Row
@@ -77,7 +76,8 @@ def serve(
         str,
         typer.Option(
             help="Order of jobs: `fcfs`, `priority` (length - beta * age), `deadline`, or `fair` "
-            "to clients; `ahead+NAME` also makes material that is expected to be used."
+            "to clients; `ahead+` before it also makes material that is expected to be used, "
+            "`shared+` gives cores that are free to those that run."
         ),
     ] = "priority",
     beta: Annotated[
@@ -138,10 +138,11 @@ def serve(
         repository,
         state,
         Door(name, grace, dealer),
-        make_policy(policy, beta, parse_size(ahead, "disk space") or 1),
+        named(policy, beta, Budget(bytes=parse_size(ahead, "disk space") or 1)),
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
         Limits(material_seconds=material_hours * 3600),
         poll,
+        parse_size(max_material, "disk space"),
     )
     executing = make_executor(
         executor,

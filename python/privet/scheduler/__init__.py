@@ -6,7 +6,18 @@ Follows SwiftSNNI (Batool et al., ICPE 2026), Sections 3 and 4. See docs/schedul
 from privet.scheduler.actions import Action, Ended, MaterialGone, MaterialReady, Start, Stop
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine
-from privet.scheduler.policies import Ahead, Budget, Deadline, Fair, Fcfs, Policy, Priority, Stream
+from privet.scheduler.policies import (
+    Ahead,
+    Budget,
+    Deadline,
+    Fair,
+    Fcfs,
+    Policy,
+    Priority,
+    Shared,
+    Stream,
+    named,
+)
 from privet.scheduler.profiles import GIB, Demand, Key, Profiles, Scaling, Usage
 from privet.scheduler.scheduler import Scheduler
 from privet.scheduler.snapshot import Snapshot
@@ -35,6 +46,7 @@ __all__ = [
     "Refused",
     "Scaling",
     "Scheduler",
+    "Shared",
     "Snapshot",
     "Start",
     "Stop",
@@ -42,4 +54,5 @@ __all__ = [
     "Submission",
     "Usage",
     "Why",
+    "named",
 ]

@@ -133,5 +133,7 @@ def _claim(state: State, now: float, entry: Entry, pair: Pair) -> None:
         state.timers.drop(Alarm.EXPIRY, pair.material or "")
         state.enqueue(now, pair, Stage.READY)
     elif pair.stage is Stage.PRE:
-        pair.key = state.policy.claimed(state.candidate(pair, Phase.PRE), pair.key)
-        state.queues.push(pair, Phase.PRE)
+        key = state.policy.claimed(state.candidate(pair, Phase.PRE), pair.key)
+        if key != pair.key:
+            pair.key = key
+            state.queues.push(pair, Phase.PRE)

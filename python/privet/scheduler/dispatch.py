@@ -10,8 +10,9 @@ import heapq
 
 from privet.scheduler.machine import Machine
 from privet.scheduler.pairs import Pair
-from privet.scheduler.placement import Placement, on
-from privet.scheduler.policies.policy import View
+from privet.scheduler.placement import Placement, on, with_cores
+from privet.scheduler.policies.policy import Stream, View
+from privet.scheduler.profiles import Demand, Key
 from privet.scheduler.queues import Lane
 from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Phase
@@ -50,7 +51,8 @@ class Dispatch:
             while oldest is not None and oldest.since <= latest:
                 lane = queues.lane(oldest)
                 if not self._start(lane, oldest):
-                    self._hold(lane, oldest)
+                    if self._state.may_run(lane.job.model):
+                        self._hold(lane, oldest)
                     break
                 oldest = queues.oldest(phase)
 
@@ -67,7 +69,7 @@ class Dispatch:
                 continue
             if self._start(lane, first[2]):
                 self._push(heads, lane)
-            elif lane.job.phase not in self._held:
+            elif self._keeps(lane):
                 self._hold(lane, first[2])
 
     def _push(self, heads: list[tuple[bool, float, int, Lane]], lane: Lane) -> None:
@@ -79,7 +81,9 @@ class Dispatch:
     def _start(self, lane: Lane, pair: Pair) -> bool:
         """Starts a job if it fits now."""
         state = self._state
-        place = self._placement.find(state.profiles.estimate(lane.job), lane.machine)
+        if not state.may_run(lane.job.model):
+            return False
+        place = self._placement.find(self._demand(lane.job), lane.machine)
         if place is None:
             return False
         machine, demand = place
@@ -89,13 +93,25 @@ class Dispatch:
         self._placement.started(machine, demand)
         return True
 
+    def _demand(self, job: Key) -> Demand:
+        """What a job is given, on the cores that the policy grants."""
+        state = self._state
+        demand = state.profiles.estimate(job)
+        ahead = sum(len(pairs) for pairs in state.making.values())
+        jobs = len(state.running) - ahead + len(state.queues)
+        cores = state.policy.cores(demand, jobs, state.capacity)
+        return with_cores(cores, demand, state.profiles.scaling)
+
+    def _keeps(self, lane: Lane) -> bool:
+        """Whether room is to be kept for a lane's head, which does not fit."""
+        held = lane.job.phase in self._held
+        return self._state.limits.reserve and not held and self._state.may_run(lane.job.model)
+
     def _hold(self, lane: Lane, pair: Pair) -> None:
         """Keeps room for a job, on the machine where some was kept for it before."""
-        if not self._state.limits.reserve:
-            return
         rooms = self._state.rooms
         pinned = lane.machine or (pair.reserved if pair.reserved in rooms else None)
-        pair.reserved = self._placement.reserve(self._state.profiles.estimate(lane.job), pinned)
+        pair.reserved = self._placement.reserve(self._demand(lane.job), pinned)
         if pair.reserved is not None:
             self._held.add(lane.job.phase)
 
@@ -125,15 +141,22 @@ class Dispatch:
         state = self._state
         if state.draining:
             return
-        view = look(state)
-        for stream in state.policy.wishes(self._now, view):
-            place = self._placement.find(state.profiles.estimate(stream.job(Phase.PRE)), None)
-            if place is None:
-                continue
-            pair = state.ahead(self._now, stream)
-            state.making.setdefault(stream, []).append(pair)
-            state.start(self._now, pair, Phase.PRE, *place)
-            self._placement.started(*place)
+        started = 1
+        while started:
+            wishes = state.policy.wishes(self._now, look(state))
+            started = sum(self._make(stream) for stream in wishes)
+
+    def _make(self, stream: Stream) -> bool:
+        """Starts a T_pre that nobody asked for, if it fits now."""
+        state = self._state
+        place = self._placement.find(self._demand(stream.job(Phase.PRE)), None)
+        if place is None or not state.may_run(stream.model):
+            return False
+        pair = state.ahead(self._now, stream)
+        state.making.setdefault(stream, []).append(pair)
+        state.start(self._now, pair, Phase.PRE, *place)
+        self._placement.started(*place)
+        return True
 
 
 def look(state: State) -> View:

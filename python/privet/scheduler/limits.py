@@ -16,6 +16,7 @@ class Limits:
     for which no machine is large enough fail after `homeless_seconds`. `queue` bounds the job pairs
     that are admitted and not over, `queue_per_client` those of one client. `reserve`: keep room for
     the first in line (without it a job that needs much can wait for its `patience` behind others).
+    `jobs_per_model`: how many jobs of one model may run at a time, if that is bounded.
     """
 
     job_factor: float = 10.0
@@ -27,6 +28,7 @@ class Limits:
     queue: int = 100_000
     queue_per_client: int = 10_000
     reserve: bool = True
+    jobs_per_model: int | None = None
 
     def of_job(self, now: float, expected: float, arrived: float, timeout: float | None) -> float:
         """Seconds that a job may take from `now`, given its `expected` length."""

@@ -39,10 +39,15 @@ class Reservation:
 
 def on(machine: Machine, demand: Demand, scaling: Scaling) -> Demand:
     """`demand` on a machine that may have fewer cores: then it takes longer."""
-    if demand.cores <= machine.cores:
+    return with_cores(min(demand.cores, machine.cores), demand, scaling)
+
+
+def with_cores(cores: int, demand: Demand, scaling: Scaling) -> Demand:
+    """`demand` on that many cores."""
+    if cores == demand.cores:
         return demand
-    single = demand.seconds / scaling.seconds(1.0, demand.cores)
-    return replace(demand, cores=machine.cores, seconds=scaling.seconds(single, machine.cores))
+    seconds = scaling.moved(demand.seconds, demand.cores, cores)
+    return replace(demand, cores=cores, seconds=seconds)
 
 
 class Placement:

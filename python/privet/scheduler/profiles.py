@@ -48,17 +48,27 @@ class Usage:
 
 @dataclass(frozen=True)
 class Scaling:
-    """How time shrinks with cores: Amdahl's law up to `limit` cores, nothing beyond.
+    """How time shrinks with cores: the universal scalability law (Gunther, 1993).
 
-    `serial` is the part of the time on one core that does not shrink, from 0 to 1.
+    On `n` cores a job is `n / (1 + serial * (n - 1) + crosstalk * n * (n - 1))` times as fast as on
+    one. Both parts are at least 0 and below 1; without `crosstalk` it is Amdahl's law, with it too
+    many cores make a job slower again.
     """
 
     serial: float = 0.0
-    limit: int = 16
+    crosstalk: float = 0.0
 
-    def seconds(self, single: float, cores: int) -> float:
-        """Time on `cores` cores of a job that takes `single` seconds on one."""
-        return single * (self.serial + (1 - self.serial) / min(cores, self.limit))
+    def __post_init__(self) -> None:
+        if not (0 <= self.serial < 1 and 0 <= self.crosstalk < 1):
+            raise Misuse("both parts of a scaling law are at least 0 and below 1")
+
+    def speedup(self, cores: int) -> float:
+        """How many times as fast as on one core."""
+        return cores / (1 + (cores - 1) * (self.serial + self.crosstalk * cores))
+
+    def moved(self, seconds: float, cores: int, to: int) -> float:
+        """Time on `to` cores of a job that takes `seconds` on `cores`."""
+        return seconds if cores == to else seconds * self.speedup(cores) / self.speedup(to)
 
 
 @dataclass(frozen=True)
@@ -154,11 +164,8 @@ class Profiles:
         self._table[key] = Demand(old.cores, memory, seconds, material)
 
     def _at_cores(self, usage: Usage, cores: int) -> float:
-        """The measured time, brought to the cores of the profile by the scaling law."""
-        if usage.cores in (0, cores):
-            return usage.seconds
-        single = usage.seconds / self.scaling.seconds(1.0, usage.cores)
-        return self.scaling.seconds(single, cores)
+        """The measured time, moved to the cores of the profile by the scaling law."""
+        return self.scaling.moved(usage.seconds, usage.cores or cores, cores)
 
     def rows(self) -> list[dict[str, Any]]:
         """The table as plain rows (`seconds`, bytes of `memory` and `material`), for storing."""

@@ -93,7 +93,7 @@ def _unlist(state: State, pair: Pair) -> None:
 
 def machine_lost(state: State, now: float, name: str) -> None:
     """A machine is gone, with its jobs and its material."""
-    if state.rooms.pop(name, None) is None:
+    if not state.remove_machine(name):
         return
     for piece in state.stock.drop_machine(name):
         state.gone(piece.material, name, "machine lost")

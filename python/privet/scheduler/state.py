@@ -13,7 +13,7 @@ from privet.scheduler.actions import Action, Ended, MaterialGone, MaterialReady,
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine, Room
 from privet.scheduler.pairs import Entry, Pair, Stage
-from privet.scheduler.policies.policy import Candidate, Policy, Stream
+from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream
 from privet.scheduler.profiles import Demand, Profiles
 from privet.scheduler.queues import Queues
 from privet.scheduler.snapshot import Running
@@ -41,10 +41,12 @@ class State:
         self.policy = policy
         self.limits = limits
         self.rooms: dict[str, Room] = {}
+        self.capacity = Capacity(0, 0)
         self.queues = Queues()
         self.stock = Stock()
         self.timers = Timers()
         self.running: dict[str, Run] = {}
+        self.running_of: Counter[str] = Counter()
         self.entries: dict[str, Entry] = {}
         self.past: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self.making: dict[Stream, list[Pair]] = {}
@@ -185,6 +187,7 @@ class State:
             False,
         )
         self.running[job] = Run(shown, pair)
+        self.running_of[stream.model] += 1
         self.timers.set(Alarm.LIMIT, job, now + limit)
         self.counts["jobs", f"{phase} started"] += 1
         if phase is Phase.ON:
@@ -193,6 +196,11 @@ class State:
             job, entry.id, phase, *what, machine, cores, demand.memory, limit, pair.material
         )
         self.outbox.append(start)
+
+    def may_run(self, model: str) -> bool:
+        """Whether another job of `model` is within the bounds."""
+        most = self.limits.jobs_per_model
+        return most is None or self.running_of[model] < most
 
     def stop(self, pair: Pair, reason: str) -> None:
         """Tells the pair's job to stop; its cores stay taken until it is over."""
@@ -207,6 +215,7 @@ class State:
         run = self.running.pop(job, None)
         if run is not None:
             self.timers.drop(Alarm.LIMIT, job)
+            self.running_of[run.shown.model] -= 1
             if run.shown.phase is Phase.ON:
                 self._known.discard(run.pair.material or "")
             room = self.rooms.get(run.shown.machine)
@@ -252,6 +261,17 @@ class State:
         self.counts["material", reason] += 1
         self.outbox.append(MaterialGone(material, machine, reason))
 
+    def remove_machine(self, name: str) -> bool:
+        """Takes a machine away; whether it was there."""
+        known = self.rooms.pop(name, None) is not None
+        self._count_capacity()
+        return known
+
+    def _count_capacity(self) -> None:
+        machines = [room.machine for room in self.rooms.values()]
+        cores, memory = sum(it.cores for it in machines), sum(it.memory for it in machines)
+        self.capacity = Capacity(cores, memory)
+
     @property
     def drained(self) -> bool:
         """Whether nothing is admitted any more and all has ended."""
@@ -261,3 +281,4 @@ class State:
     def add_machine(self, machine: Machine) -> None:
         """Lends a machine to the scheduler."""
         self.rooms[machine.name] = Room(machine)
+        self._count_capacity()

@@ -23,6 +23,9 @@ class Timers:
         self._heap: Heap[tuple[Alarm, str]] = Heap()
         self._turn = 0
 
+    def __len__(self) -> int:
+        return len(self._heap)
+
     def set(self, alarm: Alarm, name: str, at: float) -> None:
         """Sets or moves an alarm."""
         self._turn += 1

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from privet.errors import PrivetError
+from privet.errors import MaterialError, PrivetError
 from privet.scheduler import (
     Action,
     Key,
@@ -27,8 +27,9 @@ from privet.scheduler import (
     Usage,
 )
 from privet.serve.estimates import Estimates
-from privet.serve.executor import Executor, Failure, Grant, Node, Outcome
+from privet.serve.executor import Executor, Failure, Grant, Node, Outcome, Running
 from privet.serve.jobs import Go, Job
+from privet.serve.keeper import Keeper
 from privet.serve.shelf import Lying, Shelf
 
 RERUN = ("crashed", "over memory", "machine lost")
@@ -61,27 +62,31 @@ class Driver:
     """Runs what the scheduler decides.
 
     `find` gives the job that a start serves (making one for material that nobody asked for),
-    `changed` hears of a job that its client should look at. Both must be quick.
+    `changed` hears of a job that its client should look at, `joined` of a machine before it gets
+    jobs. All must be quick.
     """
 
     def __init__(
         self,
         scheduler: Scheduler,
         executor: Executor,
+        keeper: Keeper,
         estimates: Estimates,
         door: Door,
         *,
         find: Callable[[Start], Job | None],
         changed: Callable[[Job], None],
+        joined: Callable[[Node], Awaitable[None]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.scheduler = scheduler
         self.shelf = Shelf()
         self.clock = clock
         self._executor = executor
+        self._keeper = keeper
         self._estimates = estimates
         self._door = door
-        self._find, self._changed = find, changed
+        self._find, self._changed, self._joined = find, changed, joined
         self._told: Callable[[Action], None] = lambda action: None
         self._ran: Callable[[Ran], None] = lambda ran: None
         self._nodes: dict[str, Node] = {}
@@ -136,19 +141,21 @@ class Driver:
         self.scheduler.stock_found(self.clock(), material, stream, machine)
         self.shelf.put(Lying(material, stream, machine, None))
 
-    def give_up_stock(self, model: str) -> None:
-        """Deletes the pieces of a model that nobody has claimed."""
-        for material in self.shelf.materials(model):
+    def give_up_stock(self, materials: Iterable[str]) -> None:
+        """Deletes those of these pieces that nobody has claimed."""
+        for material in materials:
             self.scheduler.stock_gone(self.clock(), material)
         self._wake.set()
 
     # The loop -----------------------------------------------------------------------------------
 
-    def join(self, node: Node) -> None:
+    async def join(self, node: Node) -> None:
         """A machine is there."""
+        await self._keeper.joined(node.name)
         self._nodes[node.name] = node
         machine = Machine(node.name, len(node.cores), node.memory)
         self.scheduler.machine_joined(self.clock(), machine)
+        await self._joined(node)
         self._wake.set()
 
     async def run(self) -> None:
@@ -191,9 +198,10 @@ class Driver:
     async def _watch(self) -> None:
         async for event in self._executor.events():
             if event.kind == "joined":
-                self.join(event.node)
+                await self.join(event.node)
             elif self._nodes.pop(event.node.name, None) is not None:
                 _log.warning("machine lost", extra={"machine": event.node.name})
+                self._keeper.lost(event.node.name)
                 self.scheduler.machine_lost(self.clock(), event.node.name)
             self._wake.set()
 
@@ -211,7 +219,7 @@ class Driver:
         elif isinstance(action, MaterialGone):
             self.shelf.take(action.material)
             if action.reason != "machine lost":
-                self._background(self._discard(action))
+                self._background(self._keeper.remove(action.material, action.machine))
         self._told(action)
 
     async def _job(self, start: Start) -> None:
@@ -219,8 +227,11 @@ class Driver:
         job = self._find(start)
         try:
             outcome = await self._carry_out(start, job)
+        except MaterialError as error:
+            # It expired, or went with its file: the pair starts again from a fresh one.
+            outcome = Outcome(start.job, "crashed", str(error), start.material)
         except PrivetError as error:
-            outcome = Outcome(start.job, "failed", str(error), start.material, kept=True)
+            outcome = Outcome(start.job, "failed", str(error), start.material)
         finally:
             if job is not None and job.go.pop(start.job, None) is not None:
                 self._changed(job)
@@ -230,34 +241,43 @@ class Driver:
         node = self._nodes.get(start.machine)
         if node is None or job is None:
             why: Failure = "machine lost" if node is None else "failed"
-            return Outcome(start.job, why, "there is nothing to run", start.material, kept=True)
-        infer = start.phase is Phase.ON
-        program = job.version.program.program_hash
-        running = await self._executor.run(
-            Grant(
-                start.job,
-                "infer" if infer else "prepare",
-                start.client,
-                program,
-                start.suite,
-                start.machine,
-                tuple(node.cores[index] for index in start.cores),
-                start.memory,
-                start.limit_seconds,
-                start.material,
-                self._door.grace,
-            )
-        )
+            return Outcome(start.job, why, "there is nothing to run", start.material)
+        grant = self._grant(start, node, job)
+        if grant.material is not None:
+            self._keeper.take(grant.material, grant.client, grant.program, grant.suite)
+        running = await self._executor.run(grant)
         if start.job in self._stops:
             await self._executor.stop(start.job)
-            return await running.outcome()
+        else:
+            self._let_go(start, job, grant, running)
+        outcome = await running.outcome()
+        self._keeper.settle(grant, outcome)
+        return outcome
+
+    def _grant(self, start: Start, node: Node, job: Job) -> Grant:
+        return Grant(
+            start.job,
+            "infer" if start.phase is Phase.ON else "prepare",
+            start.client,
+            job.version.program.program_hash,
+            start.suite,
+            start.machine,
+            tuple(node.cores[index] for index in start.cores),
+            start.memory,
+            start.limit_seconds,
+            start.material,
+            self._door.grace,
+        )
+
+    def _let_go(self, start: Start, job: Job, grant: Grant, running: Running) -> None:
+        """Tells the client that it may come."""
         job.go[start.job] = Go(
             start.job,
-            "infer" if infer else "prepare",
+            grant.phase,
             running.host,
             running.port,
             self._door.server_name,
-            program,
+            grant.program,
             start.suite,
             start.material,
             start.batch,
@@ -265,9 +285,8 @@ class Driver:
             start.limit_seconds,
             self._door.dealer,
         )
-        job.state = "inferring" if infer else "preparing"
+        job.state = "inferring" if grant.phase == "infer" else "preparing"
         self._changed(job)
-        return await running.outcome()
 
     def _over(self, ran: Ran) -> None:
         """Tells the scheduler how a job ended."""
@@ -276,7 +295,7 @@ class Driver:
         stopped = self._stops.pop(start.job, None)
         key = Key(start.model, start.suite, start.batch, start.phase)
         if outcome.failure is None:
-            usage = Usage(outcome.seconds, outcome.memory, cores=len(start.cores))
+            usage = Usage(outcome.seconds, outcome.memory, outcome.bytes, cores=len(start.cores))
             self._estimates.measured(key, usage)
             if start.phase is Phase.PRE and outcome.material is not None:
                 stream = Stream(start.client, start.model, start.suite, start.batch)
@@ -296,9 +315,6 @@ class Driver:
         if outcome.kept and start.material is not None and start.machine in self._nodes:
             stream = Stream(start.client, start.model, start.suite, start.batch)
             self.found(start.material, stream, start.machine)
-
-    async def _discard(self, gone: MaterialGone) -> None:
-        await self._executor.discard(gone.machine, [gone.material])
 
     def _background(self, work: Awaitable[None]) -> None:
         async def quietly() -> None:

@@ -8,6 +8,7 @@ from privet.scheduler import Stream
 from privet.serve.driver import Driver
 from privet.serve.executor import Executor
 from privet.serve.jobs import Jobs
+from privet.serve.keeper import Keeper
 from privet.serve.metrics import Metrics
 from privet.serve.repository import Version
 
@@ -51,23 +52,17 @@ class Offers:
             await self._executor.withdraw(version.program.program_hash)
             _log.info("version withdrawn", extra={"model": version.name})
 
-    async def take_stock(self, driver: Driver) -> None:
-        """Tells the driver of pieces that an earlier process made; deletes what serves nothing.
-
-        A piece belongs to its client and its program: those of programs that are not served now
-        are of no use.
+    async def take_stock(self, driver: Driver, keeper: Keeper, machine: str) -> None:
+        """Tells the driver of pieces on a machine that an earlier process made; deletes what serves
+        nothing: a piece belongs to its client and its program, which may not be served any more.
         """
         served = {it.program.program_hash: it for it in self._by_key.values()}
-        for node in driver.nodes:
-            useless = []
-            for piece in await self._executor.pieces(node.name):
-                version = served.get(piece.program)
-                if version is None:
-                    useless.append(piece.material)
-                    continue
+        for piece in await self._executor.pieces(machine):
+            version = served.get(piece.program)
+            if version is None:
+                await keeper.remove(piece.material, machine)
+                _log.info("useless material deleted", extra={"material": piece.material})
+            elif keeper.is_ready(piece.material):
                 stream = Stream(piece.client, version.key, piece.suite, version.program.batch)
-                driver.found(piece.material, stream, node.name)
+                driver.found(piece.material, stream, machine)
                 self._metrics.material(version.key, "found")
-            if useless:
-                gone = await self._executor.discard(node.name, useless)
-                _log.info("useless material deleted", extra={"pieces": len(gone)})

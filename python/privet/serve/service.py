@@ -30,8 +30,10 @@ from privet.serve.asks import Ask, RequestBody
 from privet.serve.books import Books
 from privet.serve.driver import Door, Driver
 from privet.serve.estimates import HEADROOM, Estimates
-from privet.serve.executor import Executor
+from privet.serve.executor import Executor, Node
 from privet.serve.jobs import Job, Jobs
+from privet.serve.keeper import Keeper
+from privet.serve.ledger import Ledger
 from privet.serve.limits import Buckets, ServiceLimits
 from privet.serve.metrics import Metrics
 from privet.serve.offers import Offers
@@ -41,15 +43,18 @@ from privet.serve.repository import Build, Repository, Version
 from privet.serve.timeline import WINDOW_SECONDS, Timeline
 
 RECORDS_FILE = "service.sqlite"
+LEDGER_FILE = "ledger.sqlite"
 
 PRUNE_SECONDS = 3600.0
+SWEEP_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a service runs. `poll` is how often, in seconds, the repository is looked at."""
+    """How a service runs. `poll`: how often, in seconds, the repository is looked at; `most_bytes`
+    what material may take on a machine's disk before the oldest goes."""
 
     repository: Path
     state: Path
@@ -58,6 +63,7 @@ class Settings:
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     bounds: Limits = field(default_factory=Limits)
     poll: float = 5.0
+    most_bytes: int | None = None
 
 
 class Service:
@@ -86,13 +92,21 @@ class Service:
         self.timeline = Timeline(self.records.runs(time.time() - WINDOW_SECONDS))
         self.profiles = Profiles(headroom=HEADROOM)
         self._estimates = Estimates(self.profiles, self.records.profiles())
+        self.keeper = Keeper(
+            Ledger(settings.state / LEDGER_FILE),
+            executor,
+            lifetime=settings.bounds.material_seconds,
+            most_bytes=settings.most_bytes,
+        )
         self.driver = Driver(
             Scheduler([], self.profiles, settings.policy, settings.bounds),
             executor,
+            self.keeper,
             self._estimates,
             settings.door,
             find=self._find,
             changed=self.jobs.changed,
+            joined=self._joined,
         )
         self.presence = Presence(self.driver.present)
         self.epoch = time.time() - self.driver.clock()
@@ -124,19 +138,20 @@ class Service:
         if ended:
             _log.warning("jobs of an earlier process failed", extra={"jobs": ended})
         await self._executor.start()
-        for node in self._executor.machines():
-            self.driver.join(node)
         await self.repository.refresh()
-        await self._offers.take_stock(self.driver)
+        for node in self._executor.machines():
+            await self.driver.join(node)
 
     async def run(self) -> None:
         """Drives jobs and follows the repository until `close`."""
         async with asyncio.TaskGroup() as group:
             follow = group.create_task(self._follow())
             prune = group.create_task(self._prune())
+            sweep = group.create_task(self._sweep())
             await self.driver.run()
             follow.cancel()
             prune.cancel()
+            sweep.cancel()
 
     async def drain(self) -> None:
         """Takes nothing new, and waits until all that was admitted has ended."""
@@ -151,6 +166,7 @@ class Service:
         await self.driver.close()
         await self._executor.close()
         self.records.close()
+        self.keeper.ledger.close()
 
     async def _follow(self) -> None:
         while True:
@@ -160,6 +176,14 @@ class Service:
                     self._changes.set()
             except PrivetError as error:
                 _log.warning("the repository cannot be read", extra={"error": str(error)})
+
+    async def _sweep(self) -> None:
+        """Keeps material within its bounds; what went is given up."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await self.keeper.sweep()
+            lying = self.driver.shelf.materials()
+            self.driver.give_up_stock([it for it in lying if not self.keeper.is_ready(it)])
 
     async def _prune(self) -> None:
         while True:
@@ -252,13 +276,16 @@ class Service:
 
     # For repository and driver ------------------------------------------------------------------
 
+    async def _joined(self, node: Node) -> None:
+        await self._offers.take_stock(self.driver, self.keeper, node.name)
+
     async def _retire(self, version: Version) -> None:
         """Lets requests for it run to their end, and gives up what was prepared."""
         self._offers.retire(version)
         for job in self.jobs.live():
             if job.version.key == version.key and job.kind == "notice":
                 self.cancel(job, "the model was changed")
-        self.driver.give_up_stock(version.key)
+        self.driver.give_up_stock(self.driver.shelf.materials(version.key))
         await self._offers.withdraw(version)
 
     def _settled(self, job: Job) -> None:

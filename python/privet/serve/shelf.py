@@ -51,9 +51,10 @@ class Shelf:
                 del self._counts[stream.client]
         return piece
 
-    def materials(self, model: str) -> list[str]:
-        """The pieces of all clients for a model."""
-        return [it.material for it in self._pieces.values() if it.stream.model == model]
+    def materials(self, model: str | None = None) -> list[str]:
+        """The pieces of all clients for a model, or for all."""
+        pieces = self._pieces.values()
+        return [it.material for it in pieces if model in (None, it.stream.model)]
 
     def has(self, job: str) -> bool:
         """Whether a piece lies here that was made for a job."""

@@ -57,6 +57,8 @@ class DataPort(Server):
         except PrivetError as error:
             if not visit.failed(error):
                 self._failed(client, error)
+        finally:
+            visit.over()
 
     def _failed(self, client: str, error: PrivetError) -> None:
         _log.info("a session with %s without a job failed: %s", client[:16], error)
@@ -130,8 +132,10 @@ def main() -> None:
     """Works for the process that started this one."""
     confinement.die_with_parent()
     confinement.keep_no_core()
-    # Who stops the service in a terminal stops its workers through it, after their jobs.
+    # Who stops the service, in a terminal or by its control group, stops its workers through it,
+    # after their jobs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # What else prints must not look like an event.
     events = os.dup(1)
     os.dup2(2, 1)

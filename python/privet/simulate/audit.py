@@ -6,6 +6,7 @@ and raises `Violation` at the first action that breaks a rule.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -50,6 +51,7 @@ class Audit:
         self.spent: set[str] = set()
         self.events = 0
         self._jobs: set[str] = set()
+        self._due: list[tuple[float, str]] = []
         self._inferred: dict[str, int] = {}
 
     # Events -------------------------------------------------------------------------------------
@@ -72,10 +74,12 @@ class Audit:
             del self.pieces[piece]
         return jobs
 
-    def submitted(self, submission: Submission) -> None:
-        """A submission was admitted."""
+    def submitted(self, now: float, submission: Submission) -> None:
+        """A submission was admitted at `now` (seconds)."""
         self.events += 1
         self.admitted[submission.id] = submission
+        if submission.timeout is not None and not submission.notice:
+            heapq.heappush(self._due, (now + submission.timeout, submission.id))
 
     def found(self, material: str, stream: Stream, machine: str) -> None:
         """A piece from an earlier run."""
@@ -100,8 +104,8 @@ class Audit:
 
     # Actions ------------------------------------------------------------------------------------
 
-    def actions(self, actions: Iterable[Action]) -> None:
-        """Checks what the scheduler decided."""
+    def actions(self, now: float, actions: Iterable[Action]) -> None:
+        """Checks what the scheduler decided at `now`, and that no timeout is past."""
         for action in actions:
             self.events += 1
             match action:
@@ -116,6 +120,9 @@ class Audit:
                 case MaterialGone(material=material):
                     self.pieces.pop(material, None)
                     self.spent.add(material)
+        while self._due and self._due[0][0] <= now:
+            _, id = heapq.heappop(self._due)
+            _require(id in self.outcomes, f"{id} should have timed out")
 
     def _start(self, start: Start) -> None:
         host = self.hosts.get(start.machine)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 
 from privet.scheduler import (
     GIB,
@@ -17,7 +16,6 @@ from privet.scheduler import (
     Profiles,
     Refused,
     Scheduler,
-    Stop,
     Stream,
     Submission,
     Usage,
@@ -30,16 +28,9 @@ CLIENTS = ("alice", "bob", "carol")
 MACHINES = (Machine("one", 4, 8 * GIB), Machine("two", 8, 6 * GIB), Machine("three", 2, 16 * GIB))
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What the world holds the scheduler to; `wait` is in seconds, in one queue."""
-
-    wait: float = float("inf")
-
-
 def profiles() -> Profiles:
     """Jobs of one to eight cores and up to 6 GiB; `middle` takes two samples at once."""
-    table = Profiles(scaling=Profiles().scaling)
+    table = Profiles()
     for suite in SUITES:
         table.set(Key("small", suite, 1, Phase.PRE), Demand(1, GIB, 2.0, 100))
         table.set(Key("small", suite, 1, Phase.ON), Demand(1, GIB // 2, 1.0))
@@ -69,11 +60,11 @@ class World:
     `step` makes one event, then decides. Every decision is audited; `finish` drains.
     """
 
-    def __init__(self, policy: Policy, seed: int, scheduler: type[Scheduler] = Scheduler) -> None:
+    def __init__(self, policy: Policy, seed: int) -> None:
         self.now = 0.0
         self.random = random.Random(seed)
         self.audit = Audit()
-        self.scheduler = scheduler(MACHINES[:2], profiles(), policy, limits())
+        self.scheduler = Scheduler(MACHINES[:2], profiles(), policy, limits())
         for machine in MACHINES[:2]:
             self.audit.joined(machine)
         for client in CLIENTS[:2]:
@@ -87,18 +78,9 @@ class World:
 
     def step(self) -> None:
         """One random event."""
-        events = (
-            (self.submit, 30),
-            (self.end_job, 50),
-            (self.wait, 12),
-            (self.cancel, 3),
-            (self.lose_machine, 0.4),
-            (self.join_machine, 2),
-            (self.find_piece, 0.5),
-            (self.change_presence, 0.5),
-        )
-        (event,) = self.random.choices([it[0] for it in events], [it[1] for it in events])
-        event()
+        weights = (30, 50, 12, 3, 0.4, 2, 0.5, 0.5)
+        (event,) = self.random.choices(self.EVENTS, weights)
+        event(self)
 
     def submit(self) -> None:
         """A request, a notice, or a request that refers to whatever there is, fitting or not."""
@@ -126,16 +108,16 @@ class World:
         except Refused:
             self.refused += 1
             return False
-        self.audit.submitted(submission)
+        self.audit.submitted(self.now, submission)
         self.decide()
         return True
 
-    def end_job(self, job: str | None = None) -> None:
+    def end_job(self) -> None:
         """A job finishes or fails; those that were stopped mostly fail."""
         running = list(self.audit.running)
         if not running:
             return self.wait()
-        job = job or self.random.choice(running)
+        job = self.random.choice(running)
         start = self.audit.running[job]
         stopped = job in self.audit.stopped
         self.now += self.random.random()
@@ -205,7 +187,7 @@ class World:
     def decide(self) -> None:
         """Decides, audits, and decides again: nothing may be left to do."""
         actions = self.scheduler.decide(self.now)
-        self.audit.actions(actions)
+        self.audit.actions(self.now, actions)
         self.log.extend(actions)
         again = self.scheduler.decide(self.now)
         if again:
@@ -222,8 +204,7 @@ class World:
         for _ in range(20_000):
             if self.scheduler.drained:
                 break
-            running = list(self.audit.running)
-            self.end_job(running[0]) if running else self.wait()
+            self.end_job()
         self.audit.closed()
         if not self.scheduler.drained:
             raise Violation("the drain does not end")
@@ -232,7 +213,13 @@ class World:
         recent = list(self.audit.admitted.values())[-60:]
         return [it.id for it in recent if it.notice] + ["nobody's"]
 
-    @property
-    def stops(self) -> int:
-        """Jobs that were told to stop."""
-        return sum(isinstance(action, Stop) for action in self.log)
+    EVENTS = (
+        submit,
+        end_job,
+        wait,
+        cancel,
+        lose_machine,
+        join_machine,
+        find_piece,
+        change_presence,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -100,7 +101,7 @@ class Pretender:
     async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
         """Remembers that."""
         self.discarded += materials
-        return list(materials)
+        return [it for it in materials if self.store.pop(it, None)]
 
     async def close(self) -> None:
         """Ends the events."""
@@ -113,9 +114,16 @@ class Pretender:
             return
         self.count += 1
         cost = PhaseCost(0.5, 1000, 2000, 3, 10.0)
-        made = f"{self.count:032x}" if self.jobs[job].grant.phase == "prepare" else None
+        grant = self.jobs[job].grant
+        made = f"{self.count:032x}" if grant.phase == "prepare" else grant.material
         done = Outcome(job, material=made, cost=cost, seconds=0.5, peak_rss=50, base_rss=20)
-        end.set_result(replace(done, **fields))
+        done = replace(done, **fields)
+        if grant.phase == "prepare" and done.material is not None:
+            whose = (grant.client, grant.program, grant.suite)
+            self.store[done.material] = Piece(done.material, *whose, 10, time.time())
+        elif grant.material is not None:
+            self.store.pop(grant.material, None)
+        end.set_result(done)
 
     def fail(self, job: str, failure: Any, **fields: Any) -> None:
         """Lets a job end badly."""

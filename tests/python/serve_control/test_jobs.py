@@ -212,6 +212,20 @@ def test_material_expires_and_is_deleted(play: Callable[..., None]) -> None:
     play(act, bounds=Limits(material_seconds=0.3))
 
 
+def test_material_that_went_meanwhile_is_made_anew(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        notice = await visitor.notify("digits")
+        it.executor.finish((await it.executor.granted("prepare")).job, material="3" * 32)
+        await until(visitor, notice, "prepared")
+        it.service.keeper.ledger.end("3" * 32, 0.0)
+        id = await visitor.request("digits", notice=notice)
+        it.executor.finish((await it.executor.granted("prepare")).job, material="4" * 32)
+        job = await until(visitor, id, "inferring")
+        assert job["go"][0]["material"] == "4" * 32
+
+    play(act)
+
+
 def test_a_timeout_ends_a_request(play: Callable[..., None]) -> None:
     async def act(it: Scene, visitor: Visitor) -> None:
         id = await visitor.request("digits", timeout=0.2)

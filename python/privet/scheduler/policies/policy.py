@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from privet.scheduler.machine import Room
-from privet.scheduler.profiles import Key, Profiles
+from privet.scheduler.profiles import Demand, Key, Profiles
 from privet.scheduler.submission import Phase, Submission
 
 
@@ -65,6 +65,14 @@ class View:
     profiles: Profiles
 
 
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Cores, and bytes of memory, of all machines together."""
+
+    cores: int
+    memory: int
+
+
 class Policy:
     """Base of the policies: order of arrival, no wishes. One small file each."""
 
@@ -89,8 +97,14 @@ class Policy:
     def started(self, now: float, job: Candidate, key: float) -> None:
         """A job with that key was started."""
 
+    def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
+        """How many cores to give to a job that could use `demand.cores`, from 1 to that, while
+        `jobs`, those made ahead aside, run or wait on machines of that `total` capacity."""
+        return demand.cores
+
     def wishes(self, now: float, view: View) -> list[Stream]:
-        """Pieces to make ahead now, most wanted first; the scheduler starts those that fit."""
+        """Pieces to make ahead now, most wanted first. The scheduler starts those that fit, and
+        asks again until it starts none."""
         return []
 
     def next_event_at(self, now: float) -> float | None:

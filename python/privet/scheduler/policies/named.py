@@ -1,0 +1,43 @@
+"""Policies by name, for configuration files and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from privet.errors import Misuse
+from privet.scheduler.policies.ahead import Ahead, Budget
+from privet.scheduler.policies.deadline import Deadline
+from privet.scheduler.policies.fair import Fair
+from privet.scheduler.policies.fcfs import Fcfs
+from privet.scheduler.policies.policy import Policy
+from privet.scheduler.policies.priority import Priority
+from privet.scheduler.policies.shared import Shared
+
+#: Policies that order the jobs, and those that go over one (`ahead+priority`).
+ORDERS = ("fcfs", "priority", "deadline", "fair")
+OVER = ("ahead", "shared")
+
+
+def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
+    """The policy of a name: one of `ORDERS`, with any of `OVER` and plus signs before it, such as
+    `shared+ahead+priority`. `beta` is that of `priority`, `budget` that of `ahead`.
+
+    # Errors
+    `Misuse` if there is no such policy.
+    """
+    orders: dict[str, Callable[[], Policy]] = {
+        "fcfs": Fcfs,
+        "priority": lambda: Priority(beta),
+        "deadline": Deadline,
+        "fair": Fair,
+    }
+    *over, order = name.split("+")
+    if order not in orders or not set(over) <= set(OVER) or len(over) != len(set(over)):
+        raise Misuse(
+            f"no policy {name!r}; take one of {', '.join(ORDERS)}, "
+            f"perhaps after {' or '.join(f'{it}+' for it in OVER)}"
+        )
+    policy = orders[order]()
+    for it in reversed(over):
+        policy = Shared(policy) if it == "shared" else Ahead(policy, budget)
+    return policy

@@ -1,0 +1,224 @@
+"""The life of a service: drain, second signal, restart, reload, limits, `privet top`."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.e2e.processes import SOON, listening
+from tests.e2e.services import Scene, put_digits, serving
+from tests.e2e.test_commands import MODELS, PRIVET, key_folder, privet
+from tests.e2e.visitor import Visitor
+
+__all__ = ["key_folder"]
+
+HELD = np.load(MODELS / "digits-cnn.npz")
+SEVEN = HELD["inputs"][HELD["labels"] == 7][:1]
+
+
+def visit(scene: Scene, act: Callable[[Visitor], Awaitable[None]], role: str = "client") -> None:
+    """Runs a coroutine as a client of the service."""
+
+    async def main() -> None:
+        state = scene.folder / role
+        async with Visitor(scene.address, scene.keys, state, role) as visitor:
+            await act(visitor)
+
+    asyncio.run(main())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder whose `repository` has the digits network."""
+    put_digits(tmp_path / "repository")
+    return tmp_path
+
+
+def test_a_signal_lets_admitted_jobs_end(folder: Path, key_folder: Path) -> None:
+    with serving(folder, key_folder) as scene:
+
+        async def act(visitor: Visitor) -> None:
+            request = await visitor.request("digits")
+            scene.process.process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(SOON):
+                while (await visitor.call("GET", "/v2/health/ready"))[0] == 200:
+                    await asyncio.sleep(0.01)
+            status, answer = await visitor.call("POST", "/v2/models/digits/requests", {})
+            assert (status, answer["reason"]) == (503, "draining")
+            job, results = await visitor.follow(request, [SEVEN])
+            assert job["outcome"] == "done"
+            assert int(np.argmax(results[0].outputs["logits"])) == 7
+
+        visit(scene, act)
+        assert scene.process.process.wait(SOON) == 0
+
+
+def test_a_second_signal_ends_at_once(folder: Path, key_folder: Path) -> None:
+    with serving(folder, key_folder, "--grace", 60) as scene:
+
+        async def act(visitor: Visitor) -> None:
+            await visitor.request("digits")
+            scene.process.process.send_signal(signal.SIGINT)
+            await asyncio.sleep(0.5)
+            assert scene.process.process.poll() is None
+
+        visit(scene, act)
+        assert scene.process.end(signal.SIGINT) == 1
+
+
+def test_material_outlives_a_restart_and_jobs_do_not(folder: Path, key_folder: Path) -> None:
+    ids: dict[str, str] = {}
+
+    async def first(visitor: Visitor) -> None:
+        ids["notice"] = await visitor.notify("digits")
+        await visitor.follow(ids["notice"])
+        ids["lost"] = await visitor.request("digits", truncation="exact")
+
+    async def second(visitor: Visitor) -> None:
+        lost = await visitor.good("GET", f"/v2/jobs/{ids['lost']}")
+        assert (lost["outcome"], "restarted" in lost["reason"]) == ("failed", True)
+        stock = (await visitor.good("GET", "/v2/models/digits"))["privet"]["stock"]
+        assert list(stock.values()) == [1]
+        request = await visitor.request("digits", notice=ids["notice"])
+        job, results = await visitor.follow(request, [SEVEN])
+        assert job["outcome"] == "done"
+        assert int(np.argmax(results[0].outputs["logits"])) == 7
+        profiles = (await visitor.good("GET", "/v2/models/digits"))["privet"]
+        assert profiles["stock"] == {}
+
+    with serving(folder, key_folder) as scene:
+        visit(scene, first)
+        scene.process.end(signal.SIGKILL)
+    with serving(folder, key_folder) as scene:
+        visit(scene, second)
+
+
+def test_a_model_changes_while_it_is_served(folder: Path, key_folder: Path) -> None:
+    with serving(folder, key_folder) as scene:
+        (row,) = scene.models
+        assert (row["version"], row["ready"], row["error"]) == (1, True, None)
+        put_digits(scene.repository, version=2, config="input_range = [0, 1]\nbits = 5\n")
+        models = scene.process.until(lambda line: line["event"] == "models")["models"]
+        assert models[0]["ready"]
+        assert "bits is 5" in models[0]["error"]
+        put_digits(scene.repository, version=2, config="input_range = [0, 1]\nbits = 40\n")
+        found = scene.process.until(lambda line: line["models"][-1]["version"] == 2)
+        assert [(row["version"], row["ready"]) for row in found["models"]] == [(2, True)]
+
+        async def act(visitor: Visitor) -> None:
+            model = await visitor.good("GET", "/v2/models/digits")
+            assert (model["versions"], model["privet"]["ring_bits"]) == (["2"], 40)
+            job, results = await visitor.follow(await visitor.request("digits"), [SEVEN])
+            assert job["outcome"] == "done"
+            assert int(np.argmax(results[0].outputs["logits"])) == 7
+
+        visit(scene, act)
+        shutil.rmtree(scene.repository / "digits")
+        assert scene.process.until(lambda line: not line["models"])
+
+
+def test_a_batch_and_several_clients_at_once(folder: Path, key_folder: Path) -> None:
+    put_digits(folder / "repository", config="input_range = [0, 1]\nbatch = 2\n")
+    with serving(folder, key_folder) as scene:
+
+        async def act(visitor: Visitor) -> None:
+            request = await visitor.request("digits", samples=3)
+            pair = np.concatenate([SEVEN, SEVEN])
+            job, results = await visitor.follow(request, [pair], [SEVEN])
+            assert (job["outcome"], job["done"], len(results)) == ("done", 3, 2)
+            found = np.concatenate([result.outputs["logits"] for result in results])
+            assert np.argmax(found, axis=1).tolist() == [7, 7, 7]
+
+        async def both() -> None:
+            async with asyncio.TaskGroup() as group:
+                for role in ("client", "operator"):
+                    state = scene.folder / role
+                    visitor = Visitor(scene.address, scene.keys, state, role)
+                    group.create_task(run(visitor))
+
+        async def run(visitor: Visitor) -> None:
+            async with visitor:
+                await act(visitor)
+
+        asyncio.run(both())
+
+
+def test_a_client_that_does_not_come_frees_its_cores(folder: Path, key_folder: Path) -> None:
+    with serving(folder, key_folder, "--grace", 0.5, "--cores", 1) as scene:
+
+        async def act(visitor: Visitor) -> None:
+            idle = await visitor.request("digits")
+            seen, job = 0, {"outcome": None}
+            while job["outcome"] is None:
+                job = await visitor.good("GET", f"/v2/jobs/{idle}?wait=10&seen={seen}")
+                seen = job["sequence"]
+            assert (job["outcome"], "did not come" in job["reason"]) == ("failed", True)
+            done, _ = await visitor.follow(await visitor.request("digits"), [SEVEN])
+            assert done["outcome"] == "done"
+
+        visit(scene, act)
+
+
+def test_the_dealers_suites(folder: Path, key_folder: Path) -> None:
+    with listening("dealer", "--keys", key_folder) as (_, dealer):  # noqa: SIM117
+        with serving(folder, key_folder, "--dealer", dealer) as scene:
+            assert scene.models[0]["suites"] == ["gmw", "fss"]
+
+            async def act(visitor: Visitor) -> None:
+                for wish in (
+                    {"suite": "fss"},
+                    {"security": "malicious"},
+                    {"correlations": "dealer"},
+                ):
+                    job, results = await visitor.follow(
+                        await visitor.request("digits", **wish), [SEVEN]
+                    )
+                    assert job["outcome"] == "done", job
+                    assert int(np.argmax(results[0].outputs["logits"])) == 7
+
+            visit(scene, act)
+
+
+def test_what_operators_see_in_a_terminal(folder: Path, key_folder: Path) -> None:
+    with serving(folder, key_folder) as scene:
+
+        async def act(visitor: Visitor) -> None:
+            await visitor.follow(await visitor.notify("digits"))
+
+        visit(scene, act)
+        address = f"localhost:{scene.address.rpartition(':')[2]}"
+        words: list[Any] = ["top", address, "--keys", key_folder]
+        state = privet(*words)
+        assert state["stock"] == [{"model": "digits/1", "suite": "gmw linear one-bit", "pieces": 1}]
+        command = [*PRIVET, *map(str, words), "--once"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for part in ("ready", "transit", "digits/1", "gmw linear one-bit", "local   0", "T_pre"):
+            assert part in shown
+        refused = privet(*words, "--role", "client", code=2)
+        assert "operators" in refused["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--policy", "luck"), "luck"),
+        (("--executor", "moon"), "moon"),
+        (("--cores", "100000"), "cores"),
+        (("--memory", "much"), "much"),
+        (("--tokens", "/nowhere"), "tokens"),
+    ],
+)
+def test_wrong_options_are_named(
+    folder: Path, key_folder: Path, options: tuple[str, str], part: str
+) -> None:
+    words: list[Any] = ["serve", folder / "repository", "--keys", key_folder]
+    failed = privet(*words, "--state", folder / "state", *options, code=2)
+    assert failed["error"]["type"] == "Misuse"
+    assert part in failed["error"]["message"]

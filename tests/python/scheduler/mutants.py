@@ -1,0 +1,148 @@
+"""Schedulers broken on purpose, one mistake each; the properties must notice every one.
+
+Each mutant changes one method by way of `change(owner, name, replacement)`, as pytest's monkeypatch
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from privet.scheduler import progress, state
+from privet.scheduler.machine import Room
+from privet.scheduler.pairs import Entry, Pair
+from privet.scheduler.placement import Placement
+from privet.scheduler.policies import Stream
+from privet.scheduler.stock import Piece, Stock
+from privet.scheduler.timers import Alarm, Timers
+
+Change = Callable[[Any, str, Any], None]
+
+
+def memory_is_not_counted(change: Change) -> None:
+    """A job needs cores only."""
+    change(Room, "fits", lambda self, cores, memory: cores <= self.cores)
+
+
+def a_core_is_lent_twice(change: Change) -> None:
+    """Lends the lowest cores, whoever has them."""
+
+    def take(self: Room, cores: int, memory: int) -> tuple[int, ...]:
+        self.memory -= memory
+        return tuple(range(cores))
+
+    change(Room, "take", take)
+
+
+def cores_are_free_at_the_stop(change: Change) -> None:
+    """Frees what a stopped job has before it is over."""
+    stop = state.State.stop
+
+    def freed(self: state.State, pair: Pair, reason: str) -> None:
+        stop(self, pair, reason)
+        self.leave(pair.job or "")
+
+    change(state.State, "stop", freed)
+
+
+def a_piece_stays_in_stock(change: Change) -> None:
+    """Takes a piece and leaves it there."""
+
+    def take(self: Stock, stream: Stream) -> Piece | None:
+        return next((it for it in self if it.stream == stream), None)
+
+    change(Stock, "take", take)
+
+
+def stock_is_everybodys(change: Change) -> None:
+    """Gives a client the piece of another."""
+
+    def take(self: Stock, stream: Stream) -> Piece | None:
+        fits = (it for it in self if it.stream.model == stream.model)
+        found = next(fits, None)
+        return self.drop(found.material) if found else None
+
+    change(Stock, "take", take)
+
+
+def stock_survives_its_machine(change: Change) -> None:
+    """Keeps the pieces of a lost machine."""
+    change(Stock, "drop_machine", lambda self, machine: [])
+
+
+def a_failed_t_on_starts_again(change: Change) -> None:
+    """Runs a T_on again with the same piece."""
+    again = progress._again
+
+    def resumed(at: state.State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
+        again(at, now, pair, reason, rerun)
+        if pair.stage is progress.Stage.PRE and "on#" in (pair.job or "") and at.rooms:
+            at.queues.remove(pair)
+            pair.machine, pair.material = next(iter(at.rooms)), (pair.job or "")
+            at.enqueue(now, pair, progress.Stage.READY)
+
+    change(progress, "_again", resumed)
+
+
+def t_on_runs_anywhere(change: Change) -> None:
+    """Forgets where the material lies."""
+    find = Placement.find
+    change(Placement, "find", lambda self, demand, pinned: find(self, demand, None))
+
+
+def timeouts_are_forgotten(change: Change) -> None:
+    """Sets no alarm for a submission's timeout."""
+    put = Timers.set
+
+    def some(self: Timers, alarm: Alarm, name: str, at: float) -> None:
+        if alarm is not Alarm.TIMEOUT:
+            put(self, alarm, name, at)
+
+    change(Timers, "set", some)
+
+
+def a_request_ends_with_its_first_batch(change: Change) -> None:
+    """Counts all pairs of a request as one."""
+    change(state.State, "close_pairs", lambda self, entry, count: setattr(entry, "open", 0))
+
+
+def a_submission_may_end_again(change: Change) -> None:
+    """Forgets that a submission has ended."""
+    end = state.State.end
+
+    def repeated(self: state.State, now: float, entry: Entry, *rest: Any) -> None:
+        end(self, now, entry, *rest)
+        entry.ended = False
+
+    change(state.State, "end", repeated)
+
+
+def a_lost_job_is_forgotten(change: Change) -> None:
+    """Neither runs the jobs of a lost machine again nor fails them."""
+    change(progress, "_running_on", lambda at, machine: _dropped(at, machine))
+
+
+def _dropped(at: state.State, machine: str) -> list[Pair]:
+    for job, run in list(at.running.items()):
+        if run.shown.machine == machine:
+            at.leave(job)
+            run.pair.stage = progress.Stage.OVER
+    at.making.clear()
+    return []
+
+
+MUTANTS = (
+    memory_is_not_counted,
+    a_core_is_lent_twice,
+    cores_are_free_at_the_stop,
+    a_piece_stays_in_stock,
+    stock_is_everybodys,
+    stock_survives_its_machine,
+    a_failed_t_on_starts_again,
+    t_on_runs_anywhere,
+    timeouts_are_forgotten,
+    a_request_ends_with_its_first_batch,
+    a_submission_may_end_again,
+    a_lost_job_is_forgotten,
+)

@@ -1,0 +1,44 @@
+"""Tests of the tests: each broken scheduler is caught by the audit in a few worlds at most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.python.scheduler.mutants import MUTANTS, Change
+from tests.python.scheduler.world import World
+
+from privet.errors import Misuse
+from privet.scheduler import named
+from privet.simulate.audit import Violation
+
+
+class Steps:
+    """Counts."""
+
+    taken = 0
+
+
+def live_through(steps: Steps) -> None:
+    """Ten worlds of 400 events."""
+    for seed in range(10):
+        world = World(named("ahead+priority"), seed)
+        for _ in range(400):
+            steps.taken += 1
+            world.step()
+        world.finish()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_a_broken_scheduler_is_caught(
+    mutant: Callable[[Change], None], monkeypatch: pytest.MonkeyPatch, figures: list[str]
+) -> None:
+    mutant(lambda owner, name, value: monkeypatch.setattr(owner, name, value))
+    steps = Steps()
+    with pytest.raises((Violation, Misuse, KeyError)) as caught:
+        live_through(steps)
+    figures.append(f"mutant {mutant.__name__}: caught at event {steps.taken}: {caught.value}")
+
+
+def test_the_scheduler_as_it_is_is_not() -> None:
+    live_through(Steps())

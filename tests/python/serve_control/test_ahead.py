@@ -1,0 +1,45 @@
+"""Material made ahead: for clients that are there, and offered as jobs of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.e2e.visitor import Visitor
+from tests.python.serve_control.actors import Pretender, scene
+
+from privet.scheduler import Fcfs
+from privet.scheduler.policies import Ahead
+
+
+def test_a_client_that_waits_gets_material_before_it_asks(
+    folder: Path, key_folder: Path, program: Path
+) -> None:
+    async def main() -> None:
+        policy = Ahead(Fcfs(), horizon=60.0)
+        async with (
+            scene(folder, key_folder, program, Pretender(0.01), policy=policy) as it,
+            Visitor(it.address, key_folder, folder / "c") as visitor,
+        ):
+            for _ in range(3):
+                await visitor.request("digits")
+                await asyncio.sleep(0.1)
+            model = await visitor.good("GET", "/v2/models/digits")
+            assert model["privet"]["stock"] == {}
+            seen, kinds = 0, set()
+            async with asyncio.timeout(10):
+                while "ahead" not in kinds:
+                    news = await visitor.good("GET", f"/v2/jobs?wait=5&ahead=1&seen={seen}")
+                    seen = news["sequence"]
+                    kinds = {job["kind"] for job in news["jobs"]}
+            await asyncio.sleep(0.1)
+            model = await visitor.good("GET", "/v2/models/digits")
+            assert sum(model["privet"]["stock"].values()) >= 1
+            used = len(it.executor.jobs)
+            id = await visitor.request("digits")
+            await asyncio.sleep(0.1)
+            assert (await visitor.good("GET", f"/v2/jobs/{id}"))["outcome"] == "done"
+            later = list(it.executor.jobs.values())[used:]
+            assert [it.grant.phase for it in later if it.grant.job.startswith(id)] == ["infer"]
+
+    asyncio.run(main())
