@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from privet import _native
-from privet.errors import JobFailed, PrivetError
+from privet.errors import JobFailed, MaterialError, PrivetError
 from privet.executor import encode_input
 from privet.executor.codec import Inputs
 from privet.executor.samples import fill, portions
@@ -38,6 +38,9 @@ SLACK_SECONDS = 5.0
 """How much longer than its timeout a request may take, so that the service can say what it was."""
 
 MOST_ASKED = 1000
+
+MOST_LOST = 100
+"""Pieces that a request tries of which this side has lost its half."""
 
 
 class ServiceClient:
@@ -185,9 +188,18 @@ class ServiceClient:
         if isinstance(notice, Notice):
             version = notice.offer.model.version
             request = await ask(notice.offer, replace(notice.terms, version=version))
-        else:
+            return await self._result(request, timeout)
+        lost = 0
+        while True:
             request = await self._catalog.with_current(model, terms or Terms(), ask)
-        return await self._result(request, timeout)
+            try:
+                return await self._result(request, timeout)
+            except MaterialError:
+                # The service has a piece whose other half is not here. Nothing was sent; the
+                # service forgets the piece, and there may be better ones.
+                lost += 1
+                if notice is not None or lost == MOST_LOST:
+                    raise
 
     async def prepared(self, model: str, *, terms: Terms | None = None) -> list[Notice]:
         """Notices whose material lies ready, of other clients with this certificate: each for one
