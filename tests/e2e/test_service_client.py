@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.e2e.gateways import IMAGES, assert_right, expected
+from tests.e2e.processes import listening
 from tests.e2e.services import DIGITS_CONFIG, Scene, put_digits, serving
 from tests.e2e.test_commands import key_folder, privet
 
@@ -294,6 +295,28 @@ def test_tokens_and_a_service_that_restarts(key_folder: Path, tmp_path: Path) ->
 
     with serving(tmp_path, key_folder, "--tokens", tokens) as scene:
         asyncio.run(first(scene))
+
+
+def test_suites_with_a_dealer(key_folder: Path, tmp_path: Path) -> None:
+    put_digits(tmp_path / "repository")
+
+    async def run(scene: Scene) -> None:
+        async with connect(scene, tmp_path / "client") as client:
+            for terms in (
+                Terms("fss"),
+                Terms("fss", "malicious"),
+                Terms("gmw", correlations="dealer", rounds="blocks", truncation="exact"),
+            ):
+                notice = await client.notify("digits", terms=terms)
+                result = await client.infer("digits", [SEVEN], notice=notice)
+                check(result)
+                assert (result.suite, result.security) == (terms.suite, terms.security)
+                assert (result.correlations, result.rounds) == ("dealer", terms.rounds)
+                assert result.trust is not None
+
+    with listening("dealer", "--keys", key_folder) as (_, dealer):  # noqa: SIM117
+        with serving(tmp_path, key_folder, "--dealer", dealer) as scene:
+            asyncio.run(run(scene))
 
 
 def test_the_command(service: Scene, state: Path) -> None:
