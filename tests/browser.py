@@ -18,12 +18,12 @@ async def browsing(
 ) -> AsyncIterator[BrowserContext]:
     """A browser that shows `origin` the certificate of `role`."""
     assert EXECUTABLE.exists(), "there is no browser to test the page with: run `make browser`"
-    shown = {
+    shown: Any = {
         "origin": origin,
-        "certPath": str(keys / f"{role}.pem"),
-        "keyPath": str(keys / f"{role}.key"),
+        "certPath": keys / f"{role}.pem",
+        "keyPath": keys / f"{role}.key",
     }
-    environment = {
+    environment: dict[str, str | float | bool] = {
         **os.environ,
         "LD_LIBRARY_PATH": str(LIBRARIES),
         "FONTCONFIG_FILE": str(FONT_CONFIGURATION),

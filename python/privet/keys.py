@@ -150,6 +150,45 @@ def make(
     return paths
 
 
+def issue(directory: Path | str, name: str, *, days: int = VALIDITY_DAYS) -> tuple[Path, Path]:
+    """Writes `NAME.pem` and `NAME.key` for another client, signed by the `ca.key` kept there.
+
+    The certificate's common name is `name`, and it ends with its authority's at the latest.
+
+    Raises:
+        Misuse: `name` is no plain name, its files exist, or there is no authority's key.
+    """
+    directory = Path(directory)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        raise Misuse(f"{name!r} cannot name a client: letters, digits and ._-, at most 64")
+    if not 1 <= days <= 825:
+        raise Misuse(f"a certificate is valid for 1 to 825 days, not {days}")
+    paths = directory / f"{name}.pem", directory / f"{name}.key"
+    if any(map(_present, paths)):
+        raise Misuse(f"{directory} already holds {name}.pem or {name}.key")
+    authority = _kept(KeyPaths.below(directory, ca_key=True))
+    asks = ExtendedKeyUsageOID.CLIENT_AUTH
+    client = _issue(authority, name, [asks], [], ends=datetime.now(UTC) + timedelta(days=days))
+    _write(paths[0], _certificate_pem(client), 0o644)
+    _write(paths[1], _key_pem(client), 0o600)
+    return paths
+
+
+def _kept(paths: KeyPaths) -> _Identity:
+    """The authority whose key was kept."""
+    try:
+        certificate = x509.load_pem_x509_certificate(paths.ca.read_bytes())
+        key = serialization.load_pem_private_key((paths.ca_key or paths.ca).read_bytes(), None)
+    except (OSError, ValueError) as error:
+        raise Misuse(
+            f"{paths.ca_key} cannot be used ({error}): it is there only if the authority was made "
+            "with --keep-ca-key"
+        ) from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise Misuse(f"{paths.ca_key} is no key that `privet keys` made")
+    return _Identity(certificate, key)
+
+
 def fingerprint(certificate: Path) -> str:
     """SHA-256 of a PEM certificate's DER form, in hexadecimal: how Privet names a peer."""
     loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
@@ -204,8 +243,10 @@ def _issue(
     common_name: str,
     purposes: Sequence[x509.ObjectIdentifier],
     subjects: Sequence[x509.GeneralName],
+    ends: datetime | None = None,
 ) -> _Identity:
-    """An end certificate for these `purposes`, valid exactly as long as its authority."""
+    """An end certificate for these `purposes`, valid exactly as long as its authority, or until it
+    `ends` before that."""
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = authority.certificate
     builder = (
@@ -215,7 +256,7 @@ def _issue(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(issuer.not_valid_before_utc)
-        .not_valid_after(issuer.not_valid_after_utc)
+        .not_valid_after(min(filter(None, [ends, issuer.not_valid_after_utc])))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)

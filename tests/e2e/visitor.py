@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 
+from privet.errors import PeerError
 from privet.parties import Client, Credentials, Result
 
 SOON = 60.0
@@ -30,6 +31,7 @@ class Visitor:
         self._session: aiohttp.ClientSession | None = None
         self._ran: set[str] = set()
         self.headers: dict[str, str] = {}
+        self.failures: list[PeerError] = []
 
     async def __aenter__(self) -> Visitor:
         connector = aiohttp.TCPConnector(ssl=tls(self._keys, self._role), limit=0)
@@ -91,13 +93,25 @@ class Visitor:
                             # The service may be sooner than this side's own end of a preparation.
                             await asyncio.gather(*work)
                         given = left.pop(0) if go["phase"] == "infer" else None
-                        call = asyncio.to_thread(self.go, job, go, given)
+                        call = self._attempt(job, go, given, left)
                         work.append(asyncio.create_task(call))
                 found = [job for job in news["jobs"] if job["id"] == id]
                 if found and found[0]["state"] in ("ended", "prepared") and found[0]["outcome"]:
                     for done in await asyncio.gather(*work):
                         results += [done] if done is not None else []
                     return found[0], results
+
+    async def _attempt(
+        self, job: dict[str, Any], go: dict[str, Any], given: Any, left: list[Any]
+    ) -> Result | None:
+        """Goes; if that fails, the input waits for the next time: the service may run it again."""
+        try:
+            return await asyncio.to_thread(self.go, job, go, given)
+        except PeerError as error:
+            self.failures.append(error)
+            if given is not None:
+                left.insert(0, given)
+            return None
 
     def go(self, job: dict[str, Any], go: dict[str, Any], given: Any) -> Result | None:
         """Prepares, or infers on `given`."""

@@ -233,19 +233,24 @@ impl Store {
     /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
     pub fn claim(&self, id: &MaterialId) -> Result<File, StoreError> {
         let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
-        if !tombstone.exists() && !path.exists() {
-            return Err(self.missing(id));
-        }
+        let material = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound && tombstone.exists() => {
+                return Err(StoreError::Spent { id: id.clone() });
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.missing(id)),
+            Err(error) => return Err(io(&path, error)),
+        };
+        // Tells whoever sweeps that this claim is alive.
+        material.lock_shared().map_err(|error| io(&path, error))?;
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&tombstone) {
             Ok(file) => file.sync_all().map_err(|error| io(&tombstone, error))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(StoreError::Spent { id: id.clone() }),
             Err(error) => return Err(io(&tombstone, error)),
         }
         sync(&self.spent())?;
-
-        let material = File::open(&path).map_err(|error| io(&path, error))?;
         for path in [path, self.path(id, "json")] {
-            fs::remove_file(&path).map_err(|error| io(&path, error))?;
+            remove(&path).map_err(|error| io(&path, error))?;
         }
         Ok(material)
     }
@@ -390,6 +395,11 @@ impl Store {
 
 fn sync(directory: &Path) -> Result<(), StoreError> {
     File::open(directory).and_then(|file| file.sync_all()).map_err(|error| io(directory, error))
+}
+
+/// Removes a file, if nobody else has.
+fn remove(path: &Path) -> std::io::Result<()> {
+    fs::remove_file(path).or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 fn io(path: &Path, error: std::io::Error) -> StoreError {

@@ -75,7 +75,7 @@ impl Conv2d {
 
     /// What taps `first_tap ..` read of the channels from `channel` on for the positions from `first` on; zero where a
     /// tap is off the image. `panel` is zero before.
-    fn gather(&self, panel: &mut [Row], x: &[u64], channel: usize, first_tap: usize, first: usize) {
+    pub(crate) fn gather(&self, panel: &mut [Row], x: &[u64], channel: usize, first_tap: usize, first: usize) {
         let ([height, width], [kernel_height, kernel_width]) = (self.image, self.kernel);
         let columns = self.positions[1];
         let last = (first + LANES).min(self.positions[0] * columns);

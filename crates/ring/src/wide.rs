@@ -1,21 +1,117 @@
 //! Linear layers modulo 2^128, for values with message authentication codes (suite `fss`, malicious mode).
 //!
-//! Shapes and layouts are those of [`crate::linear`]. Either operand may have 64 or 128 bits; one of 64 is unsigned and
-//! takes fewer multiplications.
+//! Shapes and layouts are those of [`crate::linear`]. Operands are cut into limbs of 52 bits, the width of the processor's
+//! multiplier, where it has one; an operand of fewer bits has fewer limbs, and so takes fewer multiplications.
 
 use rayon::prelude::*;
 
+use crate::arch::{LANES, LIMB_BITS, LIMBS, Row, WideRow, kernels};
 use crate::linear::Conv2d;
 
-/// An operand of a product modulo 2^128.
-pub trait Factor: Copy + Send + Sync + Into<u128> {}
+/// An operand of a product modulo 2^128, unsigned.
+#[derive(Clone, Copy)]
+pub struct Operand<'a> {
+    values: Values<'a>,
+    limbs: usize,
+}
 
-impl Factor for u64 {}
-impl Factor for u128 {}
+#[derive(Clone, Copy)]
+enum Values<'a> {
+    Words(&'a [u64]),
+    Doubles(&'a [u128]),
+}
 
-fn multiply<X: Factor, W: Factor>(x: X, weight: W) -> u128 {
-    let (x, weight): (u128, u128) = (x.into(), weight.into());
-    x.wrapping_mul(weight)
+impl<'a> Operand<'a> {
+    /// Values below 2^`bits`.
+    pub fn words(values: &'a [u64], bits: u32) -> Self {
+        Self { values: Values::Words(values), limbs: limbs(bits.min(u64::BITS)) }
+    }
+
+    /// Values below 2^`bits`.
+    pub fn doubles(values: &'a [u128], bits: u32) -> Self {
+        Self { values: Values::Doubles(values), limbs: limbs(bits.min(u128::BITS)) }
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self.values {
+            Values::Words(values) => values.len(),
+            Values::Doubles(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn get(&self, index: usize) -> u128 {
+        match self.values {
+            Values::Words(values) => values[index].into(),
+            Values::Doubles(values) => values[index],
+        }
+    }
+
+    /// Limbs `limb` of the values from `first` on.
+    fn limb(&self, limb: usize, first: usize, out: &mut [u64]) {
+        match self.values {
+            Values::Words(values) => {
+                let shift = limb as u32 * LIMB_BITS;
+                out.iter_mut().zip(&values[first..]).for_each(|(out, value)| *out = value >> shift & LOW);
+            }
+            Values::Doubles(values) => {
+                let shift = limb as u32 * LIMB_BITS;
+                out.iter_mut().zip(&values[first..]).for_each(|(out, value)| *out = (value >> shift) as u64 & LOW);
+            }
+        }
+    }
+
+    /// All values, limb by limb.
+    fn planes(&self) -> Vec<Vec<u64>> {
+        let plane = |limb| {
+            let mut plane = vec![0; self.len()];
+            let chunks = plane.par_chunks_mut(CHUNK).enumerate();
+            chunks.for_each(|(index, out)| self.limb(limb, index * CHUNK, out));
+            plane
+        };
+        (0..self.limbs).map(plane).collect()
+    }
+
+    /// The products of values with those at the same places of `other`, modulo 2^128.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn scaled(&self, other: Operand<'_>) -> Vec<u128> {
+        assert_eq!(self.len(), other.len(), "factors");
+        (0..self.len()).into_par_iter().map(|i| self.get(i).wrapping_mul(other.get(i))).collect()
+    }
+}
+
+/// The bits of a limb.
+const LOW: u64 = (1 << LIMB_BITS) - 1;
+
+/// Values that a task cuts into limbs.
+const CHUNK: usize = 1 << 14;
+
+/// Elements of the inner dimension that are multiplied at once, so that their panel stays in the caches.
+const DEPTH: usize = 128;
+
+fn limbs(bits: u32) -> usize {
+    bits.div_ceil(LIMB_BITS).max(1) as usize
+}
+
+/// Adds to `sums` the products of rows of `left`, which are `stride` apart, with the panel; `panels`: one for each limb.
+fn multiply(sums: &mut [WideRow], left: &[&[u64]], stride: usize, panels: &[Vec<Row>]) {
+    let panels: Vec<&[Row]> = panels.iter().map(Vec::as_slice).collect();
+    (kernels().multiply_wide)(sums, left, stride, &panels);
+}
+
+/// The sums of a row modulo 2^128, to `out`.
+fn join(sum: &WideRow, out: &mut [u128]) {
+    for (lane, out) in out.iter_mut().enumerate() {
+        let limb = |limb: usize| u128::from(sum.0[limb].0[lane]) << (limb as u32 * LIMB_BITS);
+        *out = (1..LIMBS).fold(limb(0), |sum, index| sum.wrapping_add(limb(index)));
+    }
 }
 
 impl Conv2d {
@@ -38,46 +134,41 @@ impl Conv2d {
     ///
     /// # Panics
     /// If the lengths do not fit the shape.
-    pub fn apply_wide<X: Factor, W: Factor>(&self, x: &[X], weights: &[W], batch: usize) -> Vec<u128> {
+    pub fn apply_wide(&self, x: Operand<'_>, weights: Operand<'_>, batch: usize) -> Vec<u128> {
         assert_eq!(x.len(), self.inputs(batch), "input of a convolution");
         assert_eq!(weights.len(), self.weights(), "weights of a convolution");
         let plane = self.positions[0] * self.positions[1];
-        let taps = self.kernel[0] * self.kernel[1];
+        let in_len = self.inputs(1);
         let (per_in, per_out) = (self.in_channels / self.groups, self.out_channels / self.groups);
+        let taps = per_in * self.kernel[0] * self.kernel[1];
+        let (x, weights) = (x.planes(), weights.planes());
+        let tiles = plane.div_ceil(LANES);
+        let compute = |index: usize| {
+            let (member, tile) = (index / tiles, index % tiles);
+            let (image, group) = (member / self.groups, member % self.groups);
+            let mut sums = vec![WideRow::ZERO; per_out];
+            for first in (0..taps).step_by(DEPTH) {
+                let gathered = |plane: &Vec<u64>| {
+                    let mut panel = vec![Row([0; LANES]); DEPTH.min(taps - first)];
+                    let x = &plane[image * in_len..][..in_len];
+                    self.gather(&mut panel, x, group * per_in, first, tile * LANES);
+                    panel
+                };
+                let panels: Vec<_> = x.iter().map(gathered).collect();
+                let weights: Vec<_> = weights.iter().map(|limb| &limb[group * per_out * taps + first..]).collect();
+                multiply(&mut sums, &weights, taps, &panels);
+            }
+            sums
+        };
+        let sums: Vec<Vec<WideRow>> = (0..batch * self.groups * tiles).into_par_iter().map(compute).collect();
         let mut out = vec![0; self.outputs(batch)];
         out.par_chunks_mut(plane.max(1)).enumerate().for_each(|(index, out)| {
-            let (image, channel) = (index / self.out_channels, index % self.out_channels);
-            let first = image * self.in_channels + channel / per_out * per_in;
-            for from in 0..per_in {
-                let x = &x[(first + from) * self.image[0] * self.image[1]..][..self.image[0] * self.image[1]];
-                let weights = &weights[(channel * per_in + from) * taps..][..taps];
-                self.accumulate_wide(x, weights, out);
+            let (member, channel) = (index / per_out, index % per_out);
+            for (tile, out) in out.chunks_mut(LANES).enumerate() {
+                join(&sums[member * tiles + tile][channel], out);
             }
         });
         out
-    }
-
-    /// Adds what one channel of the input gives to one channel of the output.
-    fn accumulate_wide<X: Factor, W: Factor>(&self, x: &[X], weights: &[W], out: &mut [u128]) {
-        let step = self.stride[1];
-        for (tap, &weight) in weights.iter().enumerate() {
-            let (ky, kx) = (tap / self.kernel[1], tap % self.kernel[1]);
-            let columns = self.valid(1, kx);
-            if columns.is_empty() {
-                continue;
-            }
-            let left = columns.start * step + kx * self.dilation[1] - self.origin[1];
-            for row in self.valid(0, ky) {
-                let y = row * self.stride[0] + ky * self.dilation[0] - self.origin[0];
-                let out = &mut out[row * self.positions[1]..][columns.clone()];
-                let x = &x[y * self.image[1] + left..];
-                match step {
-                    1 => out.iter_mut().zip(x).for_each(|(out, x)| *out = out.wrapping_add(multiply(*x, weight))),
-                    _ => (out.iter_mut().zip(x.iter().step_by(step)))
-                        .for_each(|(out, x)| *out = out.wrapping_add(multiply(*x, weight))),
-                }
-            }
-        }
     }
 }
 
@@ -85,33 +176,34 @@ impl Conv2d {
 ///
 /// # Panics
 /// If the lengths do not fit the shape.
-pub fn matmul<X: Factor, W: Factor>(x: &[X], weights: &[W], rows: usize, inner: usize, columns: usize) -> Vec<u128> {
-    /// Columns that one task takes, so that its part of the output stays in the first cache.
-    const WIDTH: usize = 128;
+pub fn matmul(x: Operand<'_>, weights: Operand<'_>, rows: usize, inner: usize, columns: usize) -> Vec<u128> {
     assert_eq!((x.len(), weights.len()), (rows * inner, inner * columns), "operands of a matrix product");
-    let blocks: Vec<Vec<u128>> = (0..columns.div_ceil(WIDTH))
-        .into_par_iter()
-        .map(|block| {
-            let first = block * WIDTH;
-            let width = WIDTH.min(columns - first);
-            let mut out = vec![0u128; rows * width];
-            for k in 0..inner {
-                let weights = &weights[k * columns + first..][..width];
-                for (row, out) in out.chunks_mut(width).enumerate() {
-                    let x = x[row * inner + k];
-                    out.iter_mut().zip(weights).for_each(|(out, w)| *out = out.wrapping_add(multiply(x, *w)));
+    let x = x.planes();
+    let compute = |tile: usize| {
+        let first_column = tile * LANES;
+        let width = LANES.min(columns - first_column);
+        let mut sums = vec![WideRow::ZERO; rows];
+        for first in (0..inner).step_by(DEPTH) {
+            let gathered = |limb| {
+                let mut panel = vec![Row([0; LANES]); DEPTH.min(inner - first)];
+                for (t, row) in panel.iter_mut().enumerate() {
+                    weights.limb(limb, (first + t) * columns + first_column, &mut row.0[..width]);
                 }
-            }
-            out
-        })
-        .collect();
-    let mut out = Vec::with_capacity(rows * columns);
-    for row in 0..rows {
-        for (index, block) in blocks.iter().enumerate() {
-            let width = WIDTH.min(columns - index * WIDTH);
-            out.extend_from_slice(&block[row * width..][..width]);
+                panel
+            };
+            let panels: Vec<_> = (0..weights.limbs).map(gathered).collect();
+            let x: Vec<_> = x.iter().map(|limb| &limb[first..]).collect();
+            multiply(&mut sums, &x, inner, &panels);
         }
-    }
+        sums
+    };
+    let tiles: Vec<Vec<WideRow>> = (0..columns.div_ceil(LANES)).into_par_iter().map(compute).collect();
+    let mut out = vec![0; rows * columns];
+    out.par_chunks_mut(columns.max(1)).enumerate().for_each(|(row, out)| {
+        for (tile, out) in tiles.iter().zip(out.chunks_mut(LANES)) {
+            join(&tile[row], out);
+        }
+    });
     out
 }
 
@@ -124,6 +216,14 @@ mod tests {
 
     fn words(count: usize, seed: u64) -> Vec<u64> {
         (0..count as u64).map(|i| (seed ^ i).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32 % 61)).collect()
+    }
+
+    fn word(words: &[u64]) -> Operand<'_> {
+        Operand::words(words, 64)
+    }
+
+    fn double(words: &[u128]) -> Operand<'_> {
+        Operand::doubles(words, 128)
     }
 
     /// `low + 2^64 high`.
@@ -177,10 +277,10 @@ mod tests {
             let weights = [3, 4].map(|i| words(shape.weights(), seed ^ i));
             let ring = Modulus::new(64);
             check([&x[0], &x[1]], [&weights[0], &weights[1]], |x, w| shape.apply(x, w, batch, ring), [
-                &|x, w, _, _| shape.apply_wide(x, w, batch),
-                &|_, w, x, _| shape.apply_wide(x, w, batch),
-                &|x, _, _, w| shape.apply_wide(x, w, batch),
-                &|_, _, x, w| shape.apply_wide(x, w, batch),
+                &|x, w, _, _| shape.apply_wide(word(x), word(w), batch),
+                &|_, w, x, _| shape.apply_wide(double(x), word(w), batch),
+                &|x, _, _, w| shape.apply_wide(word(x), double(w), batch),
+                &|_, _, x, w| shape.apply_wide(double(x), double(w), batch),
             ]);
         }
 
@@ -191,17 +291,26 @@ mod tests {
             let x = [1, 2].map(|i| words(rows * inner, seed ^ i));
             let weights = [3, 4].map(|i| words(inner * columns, seed ^ i));
             check([&x[0], &x[1]], [&weights[0], &weights[1]], |x, w| linear::matmul(x, w, rows, inner, columns), [
-                &|x, w, _, _| matmul(x, w, rows, inner, columns),
-                &|_, w, x, _| matmul(x, w, rows, inner, columns),
-                &|x, _, _, w| matmul(x, w, rows, inner, columns),
-                &|_, _, x, w| matmul(x, w, rows, inner, columns),
+                &|x, w, _, _| matmul(word(x), word(w), rows, inner, columns),
+                &|_, w, x, _| matmul(double(x), word(w), rows, inner, columns),
+                &|x, _, _, w| matmul(word(x), double(w), rows, inner, columns),
+                &|_, _, x, w| matmul(double(x), double(w), rows, inner, columns),
             ]);
         }
     }
 
     #[test]
     fn carries_reach_the_upper_half() {
-        assert_eq!(matmul(&[u64::MAX; 2], &[u64::MAX; 2], 1, 2, 1), [2u128.wrapping_sub(1 << 66)]);
-        assert_eq!(matmul(&[1u128 << 127, 3], &[2u64, 1 << 63], 1, 2, 1), [3 << 63]);
+        assert_eq!(matmul(word(&[u64::MAX; 2]), word(&[u64::MAX; 2]), 1, 2, 1), [2u128.wrapping_sub(1 << 66)]);
+        assert_eq!(matmul(double(&[1 << 127, 3]), word(&[2, 1 << 63]), 1, 2, 1), [3 << 63]);
+        assert_eq!(double(&[1 << 127, 3]).scaled(word(&[2, 1 << 63])), [0, 3 << 63]);
+    }
+
+    #[test]
+    fn operands_of_few_bits_are_as_good() {
+        let x: Vec<u64> = words(12, 3).into_iter().map(|word| word >> 12).collect();
+        let weights: Vec<u128> = words(12, 4).into_iter().map(|word| (word >> 13).into()).collect();
+        let long = matmul(word(&x), double(&weights), 3, 4, 3);
+        assert_eq!(matmul(Operand::words(&x, 52), Operand::doubles(&weights, 51), 3, 4, 3), long);
     }
 }

@@ -15,7 +15,7 @@
 
 use privet_fss::{KeyBytes, Role};
 use privet_ring::linear::Conv2d;
-use privet_ring::wide::{self, Factor};
+use privet_ring::wide::{self, Operand};
 use zeroize::Zeroizing;
 
 use crate::dealer::{Dealer, SECRET_BYTES};
@@ -72,14 +72,11 @@ impl Layer {
     }
 
     /// The layer on `x`, modulo 2^128.
-    fn apply<X: Factor, W: Factor>(&self, x: &[X], weights: &[W]) -> Vec<u128> {
+    fn apply(&self, x: Operand<'_>, weights: Operand<'_>) -> Vec<u128> {
         match *self {
             Self::Conv2d { shape, batch } => shape.apply_wide(x, weights, batch),
             Self::MatMul { rows, inner, columns } => wide::matmul(x, weights, rows, inner, columns),
-            Self::Diagonal { .. } => {
-                let product = |(x, w): (&X, &W)| Into::<u128>::into(*x).wrapping_mul((*w).into());
-                x.iter().zip(weights).map(product).collect()
-            }
+            Self::Diagonal { .. } => x.scaled(weights),
         }
     }
 
@@ -91,7 +88,8 @@ impl Layer {
     /// # Panics
     /// If the lengths do not fit the shape.
     pub fn deal(&self, dealer: &mut Dealer<'_>, hidden: &[u64], masks: &[u128]) -> Result<(), Error> {
-        let mut products = Zeroizing::new(self.apply(masks, hidden));
+        let mut products =
+            Zeroizing::new(self.apply(Operand::doubles(masks, u128::BITS), Operand::words(hidden, u64::BITS)));
         products.iter_mut().for_each(|product| *product = product.wrapping_neg());
         Ok(dealer.secrets(&products)?)
     }
@@ -105,7 +103,8 @@ impl Layer {
     /// If the lengths do not fit the shape.
     pub fn prepare(&self, party: &mut Party<'_>, weights: &Weights, mask: &Values) -> Result<Values, Error> {
         let products = party.secrets(self.outputs())?;
-        let [shares, codes] = mask.parts.each_ref().map(|part| self.apply(part, &weights.public));
+        let public = Operand::words(&weights.public, weights.bits());
+        let [shares, codes] = mask.parts.each_ref().map(|part| self.apply(Operand::doubles(part, u128::BITS), public));
         Ok(products.sub(&Values::from_parts(shares, codes)))
     }
 
@@ -114,11 +113,14 @@ impl Layer {
     /// # Panics
     /// If the lengths do not fit the shape.
     pub fn finish(&self, prepared: &Values, weights: &Weights, opened: &[u64]) -> Values {
+        let widest = opened.iter().fold(0, |all, value| all | value);
+        let opened = Operand::words(opened, u64::BITS - widest.leading_zeros());
         let shares = match weights.role() {
             Role::Client => vec![0; self.outputs()],
-            Role::Server => self.apply(opened, &weights.whole),
+            // A sum of two weights below 2^bits.
+            Role::Server => self.apply(opened, Operand::doubles(&weights.whole, weights.bits() + 1)),
         };
-        prepared.add(&Values::from_parts(shares, self.apply(opened, &weights.codes)))
+        prepared.add(&Values::from_parts(shares, self.apply(opened, Operand::doubles(&weights.codes, u128::BITS))))
     }
 
     /// `W x`, valid in the ring of `x` if the weights are of the same ring.

@@ -128,6 +128,7 @@ impl Setup {
 /// One party's half of a vector of authenticated weights; wiped on drop.
 pub struct Weights {
     role: Role,
+    ring: Modulus,
     pub(crate) public: Vec<u64>,
     /// `W'` at the server; the client's shares are zero.
     pub(crate) whole: Vec<u128>,
@@ -143,12 +144,17 @@ impl Weights {
             *share = share.wrapping_add(code.wrapping_mul((*v).into()));
         });
         let digest = Sha256::new_with_prefix(ring.bits().to_le_bytes()).chain_update(message).finalize().into();
-        Self { role: key.role(), public, whole, codes, digest }
+        Self { role: key.role(), ring, public, whole, codes, digest }
     }
 
     /// Whose half it is.
     pub fn role(&self) -> Role {
         self.role
+    }
+
+    /// Bits of `V`.
+    pub(crate) fn bits(&self) -> u32 {
+        self.ring.bits()
     }
 
     /// Number of weights.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privet.errors import Misuse
 
@@ -33,6 +33,18 @@ def make_executor(
     # Errors
     `Misuse` if there is no such executor, or this machine has not so many cores.
     """
+    each: dict[str, Any] = {
+        "keys": keys,
+        "state": state,
+        "memory": memory,
+        "workers": workers,
+        "first_port": first_port,
+        "dealer": dealer,
+        "max_material": max_material,
+        "timeout": timeout,
+    }
+    if kind == "ray":
+        return _ray(address, cores, advertise, each)
     if kind != "local":
         raise Misuse(f"the executor is {kind!r}; possible are local, ray")
     if address is not None:
@@ -42,16 +54,16 @@ def make_executor(
     mine = sorted(os.sched_getaffinity(0))
     if cores is not None and cores > len(mine):
         raise Misuse(f"this process may use {len(mine)} cores, not {cores}")
-    return LocalExecutor(
-        keys=keys,
-        state=state,
-        cores=mine[:cores],
-        memory=memory,
-        workers=workers,
-        host=host,
-        advertise=advertise,
-        first_port=first_port,
-        dealer=dealer,
-        max_material=max_material,
-        timeout=timeout,
-    )
+    return LocalExecutor(cores=mine[:cores], host=host, advertise=advertise, **each)
+
+
+def _ray(
+    address: str | None, cores: int | None, advertise: str | None, each: dict[str, Any]
+) -> Executor:
+    if cores is not None or advertise is not None:
+        raise Misuse(
+            "with Ray, `ray start` says what cores a node has, and clients go to its address"
+        )
+    from privet.serve.executor.ray import RayExecutor
+
+    return RayExecutor(address=address or "auto", **each)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from privet.keys import ALWAYS_NAMED, VALIDITY_DAYS, KeyPaths, fingerprint, make
+from privet.keys import ALWAYS_NAMED, VALIDITY_DAYS, KeyPaths, fingerprint, issue, make
 
 
 def keys(
@@ -32,15 +32,34 @@ def keys(
         bool,
         typer.Option("--keep-ca-key", help="Also write ca.key, which can issue more certificates."),
     ] = False,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Issue NAME.pem and NAME.key for another client instead, by the kept ca.key; give "
+            "the option again for more.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
-    """Make a private certificate authority, and a certificate for each party."""
+    """Make a private certificate authority and a certificate for each party; or one for another
+    client."""
+    if client:
+        for name in client:
+            _tell(name, *issue(directory, name, days=days), as_json)
+        return
     paths = make(directory, server_name or (), days=days, keep_ca_key=keep_ca_key, force=force)
     if as_json:
         typer.echo(json.dumps(_as_object(paths)))
     else:
         _show(paths)
+
+
+def _tell(name: str, certificate: Path, key: Path, as_json: bool) -> None:
+    told = {"client": name, "certificate": str(certificate), "key": str(key)}
+    told["fingerprint"] = fingerprint(certificate)
+    typer.echo(json.dumps(told) if as_json else f"{certificate} {key} {told['fingerprint']}")
 
 
 def _as_object(paths: KeyPaths) -> dict[str, object]:

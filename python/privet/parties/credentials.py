@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import ssl
 from pathlib import Path
-from typing import Literal
 
 from privet import _native
 from privet.errors import Misuse
@@ -25,10 +24,9 @@ class Credentials:
         self.native = _native.Credentials(*texts)
 
     @classmethod
-    def from_directory(
-        cls, directory: str | os.PathLike[str], role: Literal["client", "server", "dealer"]
-    ) -> Credentials:
-        """The files that `privet keys` wrote into `directory`."""
+    def from_directory(cls, directory: str | os.PathLike[str], role: str) -> Credentials:
+        """The files that `privet keys` wrote into `directory` for `client`, `server`, `dealer`, or
+        whom else it issued a certificate."""
         folder = Path(directory)
         return cls(folder / f"{role}.pem", folder / f"{role}.key", folder / "ca.pem")
 

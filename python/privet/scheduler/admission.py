@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privet.errors import Misuse
 from privet.scheduler.pairs import Entry, Pair, Stage
 from privet.scheduler.policies.policy import Stream
 from privet.scheduler.profiles import Key
@@ -44,6 +45,8 @@ def admit(state: State, now: float, submission: Submission) -> None:
 
 def _check(state: State, submission: Submission) -> list[int]:
     """The batches of the submission's pairs."""
+    if submission.id.startswith("ahead-"):
+        raise Misuse(f"ids such as {submission.id} are the scheduler's own")
     if submission.id in state.entries or submission.id in state.past:
         raise Refused(Why.DUPLICATE, f"there was a submission {submission.id} already")
     if state.draining:
@@ -105,9 +108,8 @@ def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[
         _claim(state, now, entry, pair)
         return
     if not entry.submission.notice:
-        piece = state.stock.take(stream)
+        piece = state.material.take(stream)
         if piece is not None:
-            state.timers.drop(Alarm.EXPIRY, piece.material)
             pair = Pair(stream, entry, entry, machine=piece.machine, material=piece.material)
             entry.pairs.append(pair)
             state.enqueue(now, pair, Stage.READY)
@@ -129,8 +131,7 @@ def _claim(state: State, now: float, entry: Entry, pair: Pair) -> None:
     pair.request = entry
     entry.pairs.append(pair)
     if pair.stage is Stage.TRANSIT:
-        state.in_transit.pop(pair.material or "", None)
-        state.timers.drop(Alarm.EXPIRY, pair.material or "")
+        state.material.from_transit(pair)
         state.enqueue(now, pair, Stage.READY)
     elif pair.stage is Stage.PRE:
         key = state.policy.claimed(state.candidate(pair, Phase.PRE), pair.key)

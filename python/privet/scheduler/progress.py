@@ -11,9 +11,12 @@ from privet.scheduler.timers import Alarm
 
 def finished(state: State, now: float, job: str, usage: Usage | None, material: str | None) -> None:
     """A job did what it should; `material` names the piece that a T_pre left."""
-    run = state.leave(job)
+    run = state.running.get(job)
     if run is None:
         return
+    if run.shown.phase is Phase.PRE:
+        state.material.check_new(material or job)
+    state.leave(job)
     shown, pair = run.shown, run.pair
     state.counts["jobs", f"{shown.phase} finished"] += 1
     if usage is not None:
@@ -31,20 +34,19 @@ def finished(state: State, now: float, job: str, usage: Usage | None, material: 
 
 def _prepared(state: State, now: float, pair: Pair, material: str) -> None:
     maker, wanted = pair.maker, pair.stage is Stage.MAKING
-    state.made(pair, material)
+    state.material.made(pair, material)
     if not wanted:
-        state.to_stock(now, pair)
+        state.material.release(now, pair)
         return
     if pair.request is not None:
         state.enqueue(now, pair, Stage.READY)
     elif maker.ahead:
         _unlist(state, pair)
         pair.stage = Stage.OVER
-        state.to_stock(now, pair)
+        state.material.release(now, pair)
     else:
         pair.stage, pair.since = Stage.TRANSIT, now
-        state.in_transit[material] = pair
-        state.timers.set(Alarm.EXPIRY, material, now + state.limits.material_seconds)
+        state.material.to_transit(now, pair)
     if maker.submission.notice and not maker.ahead and not maker.ended:
         state.close_pairs(maker, 1)
         if not maker.open:
@@ -95,11 +97,11 @@ def machine_lost(state: State, now: float, name: str) -> None:
     """A machine is gone, with its jobs and its material."""
     if not state.remove_machine(name):
         return
-    for piece in state.stock.drop_machine(name):
-        state.gone(piece.material, name, "machine lost")
-    for material, pair in list(state.in_transit.items()):
+    for piece in state.material.stock.drop_machine(name):
+        state.material.gone(piece.material, name, "machine lost")
+    for material, pair in list(state.material.in_transit.items()):
         if pair.machine == name:
-            del state.in_transit[material]
+            del state.material.in_transit[material]
             drop_transit(state, pair, "machine lost")
     # All that is struck leaves first: what one loss ends must not find another's remains.
     struck = [*_waiting_on(state, name), *_running_on(state, name)]
@@ -115,7 +117,7 @@ def _waiting_on(state: State, machine: str) -> list[Pair]:
     ]
     for pair in struck:
         state.queues.remove(pair)
-        state.gone(pair.material or "", machine, "machine lost")
+        state.material.gone(pair.material or "", machine, "machine lost")
         pair.stage = Stage.OVER
     return struck
 
@@ -142,7 +144,7 @@ def _running_on(state: State, machine: str) -> list[Pair]:
 
 def drop_transit(state: State, pair: Pair, reason: str) -> None:
     """A notice's piece is gone before its request came; the notice is forgotten with its last."""
-    state.gone(pair.material or "", pair.machine or "", reason)
+    state.material.gone(pair.material or "", pair.machine or "", reason)
     pair.stage = Stage.OVER
     notice = pair.maker
     notice.pairs.remove(pair)
@@ -157,10 +159,10 @@ def come_due(state: State, now: float) -> None:
             state.end(now, state.entries[name], Outcome.TIMED_OUT, "timeout")
         elif alarm is Alarm.LIMIT:
             state.stop(state.running[name].pair, "ran longer than its limit")
-        elif (piece := state.stock.drop(name)) is not None:
-            state.gone(name, piece.machine, "expired")
+        elif (piece := state.material.stock.drop(name)) is not None:
+            state.material.gone(name, piece.machine, "expired")
         else:
-            drop_transit(state, state.in_transit.pop(name), "expired")
+            drop_transit(state, state.material.in_transit.pop(name), "expired")
 
 
 def give_up_notices(state: State, now: float) -> None:

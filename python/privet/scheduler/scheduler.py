@@ -78,7 +78,7 @@ class Scheduler:
             return True
         for pair in entry.pairs:
             pair.stage = Stage.OVER
-            self._state.to_stock(now, pair)
+            self._state.material.release(now, pair)
         self._state.forget(entry, str(Outcome.CANCELLED))
         return True
 
@@ -89,7 +89,11 @@ class Scheduler:
     ) -> None:
         """A job has done its work: frees its cores, corrects the profile by what was `measured`.
         `material` names the piece that a T_pre left (by default, as the job). A job that does not
-        run any more, because its machine was lost, is ignored."""
+        run any more, because its machine was lost, is ignored.
+
+        # Errors
+        `Misuse` if there is a piece of that name already; nothing has changed then.
+        """
         self._at(now)
         progress.finished(self._state, now, job, measured, material)
 
@@ -117,16 +121,16 @@ class Scheduler:
         self._at(now)
         if machine not in self._state.rooms:
             raise Misuse(f"there is no machine {machine}")
-        self._state.know(material)
-        self._state.add_stock(now, material, stream, machine)
+        self._state.material.check_new(material)
+        self._state.material.found(now, material, stream, machine)
 
     def stock_gone(self, now: float, material: str) -> bool:
         """An unclaimed piece is no longer there (deleted outside); False if it was claimed."""
         self._at(now)
-        piece = self._state.stock.drop(material)
+        piece = self._state.material.stock.drop(material)
         if piece is None:
             return False
-        self._state.gone(material, piece.machine, "deleted")
+        self._state.material.gone(material, piece.machine, "deleted")
         return True
 
     # Machines -----------------------------------------------------------------------------------
@@ -171,7 +175,8 @@ class Scheduler:
         """What is to be done now, in order; each action is returned once."""
         self.tick(now)
         Dispatch(self._state, now).run()
-        actions, self._state.outbox = self._state.outbox, []
+        actions = list(self._state.outbox)
+        self._state.outbox.clear()
         return actions
 
     def next_event_at(self) -> float | None:

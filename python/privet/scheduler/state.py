@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
 
-from privet.errors import Misuse
-from privet.scheduler.actions import Action, Ended, MaterialGone, MaterialReady, Start, Stop
+from privet.scheduler.actions import Action, Ended, Start, Stop
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine, Room
+from privet.scheduler.material import Material
 from privet.scheduler.pairs import Entry, Pair, Stage
 from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream
 from privet.scheduler.profiles import Demand, Profiles
 from privet.scheduler.queues import Queues
 from privet.scheduler.snapshot import Running
-from privet.scheduler.stock import Piece, Stock
 from privet.scheduler.submission import Outcome, Phase, Submission
 from privet.scheduler.timers import Alarm, Timers
 
@@ -43,19 +42,17 @@ class State:
         self.rooms: dict[str, Room] = {}
         self.capacity = Capacity(0, 0)
         self.queues = Queues()
-        self.stock = Stock()
         self.timers = Timers()
         self.running: dict[str, Run] = {}
         self.running_of: Counter[str] = Counter()
         self.entries: dict[str, Entry] = {}
         self.past: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self.making: dict[Stream, list[Pair]] = {}
-        self.in_transit: dict[str, Pair] = {}
         self.pairs_of: Counter[str] = Counter()
         self.counts: Counter[tuple[str, str]] = Counter()
         self.outbox: list[Action] = []
+        self.material = Material(profiles, limits, self.timers, self.counts, self.outbox)
         self.draining = False
-        self._known: set[str] = set()
         self._aheads = 0
 
     # Entries ------------------------------------------------------------------------------------
@@ -122,7 +119,7 @@ class State:
         if stage in (Stage.MAKING, Stage.INFERRING):
             self.stop(pair, reason or str(outcome))
         elif stage in (Stage.TRANSIT, Stage.READY):
-            self.to_stock(now, pair)
+            self.material.release(now, pair)
         if pair.maker is not entry:
             self.end(now, pair.maker, outcome, reason)
 
@@ -217,49 +214,13 @@ class State:
             self.timers.drop(Alarm.LIMIT, job)
             self.running_of[run.shown.model] -= 1
             if run.shown.phase is Phase.ON:
-                self._known.discard(run.pair.material or "")
+                self.material.used(run.pair)
             room = self.rooms.get(run.shown.machine)
             if room is not None:
                 room.give(run.shown.cores, run.shown.memory)
         return run
 
-    # Material -----------------------------------------------------------------------------------
-
-    def made(self, pair: Pair, material: str) -> None:
-        """The pair's T_pre left `material` on its machine."""
-        self.know(material)
-        pair.material = material
-        self.counts["material", "made"] += 1
-        self.outbox.append(MaterialReady(pair.maker.id, material, pair.machine or ""))
-
-    def know(self, material: str) -> None:
-        """Registers a piece, so that none comes twice.
-
-        # Errors
-        `Misuse` if there is a piece of that name.
-        """
-        if material in self._known:
-            raise Misuse(f"the piece {material} is known already")
-        self._known.add(material)
-
-    def to_stock(self, now: float, pair: Pair) -> None:
-        """The pair's piece becomes free for the next request of its client."""
-        material = pair.material or ""
-        self.in_transit.pop(material, None)
-        self.add_stock(now, material, pair.stream, pair.machine or "")
-
-    def add_stock(self, now: float, material: str, stream: Stream, machine: str) -> None:
-        """A piece is free for the next request for `stream`, until it expires."""
-        size = self.profiles.expected(stream.job(Phase.PRE)).material
-        self.stock.add(Piece(material, stream, machine, size))
-        self.timers.set(Alarm.EXPIRY, material, now + self.limits.material_seconds)
-
-    def gone(self, material: str, machine: str, reason: str) -> None:
-        """A piece will not be used."""
-        self.timers.drop(Alarm.EXPIRY, material)
-        self._known.discard(material)
-        self.counts["material", reason] += 1
-        self.outbox.append(MaterialGone(material, machine, reason))
+    # Machines -----------------------------------------------------------------------------------
 
     def remove_machine(self, name: str) -> bool:
         """Takes a machine away; whether it was there."""

@@ -40,7 +40,7 @@ def snapshot(state: State, now: float) -> Snapshot:
     for lane in state.queues.lanes():
         for pair in lane.heap:
             queued[pair.stage].append(pair)
-    transit = [_queued(pair) for pair in state.in_transit.values()]
+    transit = [_queued(pair) for pair in state.material.in_transit.values()]
     making = [run.pair for run in state.running.values() if run.pair.stage is Stage.MAKING]
     waiting = [
         _queued(pair)
@@ -60,7 +60,7 @@ def snapshot(state: State, now: float) -> Snapshot:
         tuple(_load(state, name) for name in state.rooms),
         {
             (stream.client, stream.model, stream.suite, stream.batch): count
-            for stream, count in state.stock.counts().items()
+            for stream, count in state.material.stock.counts().items()
         },
         _counters(state),
     )

@@ -20,7 +20,7 @@ from privet.serve.estimates import Estimates
 from privet.serve.jobs import Job, Jobs
 from privet.serve.metrics import Metrics
 from privet.serve.records import Records, Run
-from privet.serve.shelf import Shelf
+from privet.serve.shelf import Lying, Shelf
 from privet.serve.timeline import Timeline
 
 _log = logging.getLogger(__name__)
@@ -68,14 +68,14 @@ class Books:
         self._jobs.changed(job)
         self._settled(job)
 
-    def told(self, action: Action) -> None:
-        """The driver carried out an action."""
+    def told(self, action: Action, piece: Lying | None) -> None:
+        """The driver carried out an action, by which a piece is gone if it is about one."""
         if isinstance(action, Ended):
             self._ended(action)
         elif isinstance(action, MaterialReady):
             self._made(action)
         elif isinstance(action, MaterialGone):
-            self._gone(action)
+            self._gone(action, piece)
         elif isinstance(action, Start) and action.phase is Phase.ON:
             self._metrics.material(action.model, "used")
             job = self._jobs.find(action.request)
@@ -136,8 +136,8 @@ class Books:
             job.state = "prepared"
         self._jobs.changed(job)
 
-    def _gone(self, gone: MaterialGone) -> None:
-        self._metrics.material("", gone.reason)
+    def _gone(self, gone: MaterialGone, piece: Lying | None) -> None:
+        self._metrics.material(piece.stream.model if piece else "", gone.reason)
         for job in self._jobs.live():
             if job.kind == "notice" and job.state == "prepared" and not self._shelf.has(job.id):
                 self.close(job, f"its material is gone: {gone.reason}")

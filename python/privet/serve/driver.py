@@ -35,6 +35,8 @@ from privet.serve.shelf import Lying, Shelf
 RERUN = ("crashed", "over memory", "machine lost")
 """Failures that are not the client's: the job runs again, on fresh material."""
 
+Told = Callable[[Action, Lying | None], None]
+
 _log = logging.getLogger(__name__)
 
 
@@ -87,7 +89,7 @@ class Driver:
         self._estimates = estimates
         self._door = door
         self._find, self._changed, self._joined = find, changed, joined
-        self._told: Callable[[Action], None] = lambda action: None
+        self._told: Told = lambda action, piece: None
         self._ran: Callable[[Ran], None] = lambda ran: None
         self._nodes: dict[str, Node] = {}
         self._starts: dict[str, Start] = {}
@@ -97,9 +99,9 @@ class Driver:
         self._closed = False
         self._fault: BaseException | None = None
 
-    def tell(self, told: Callable[[Action], None], ran: Callable[[Ran], None]) -> None:
-        """From now on, `told` hears of each action as it is carried out, and `ran` of each job that
-        is over. Both are called on the loop and must be quick."""
+    def tell(self, told: Told, ran: Callable[[Ran], None]) -> None:
+        """From now on, `told` hears of each action as it is carried out (and which piece is gone,
+        if it is about one), `ran` of each job that is over. Both must be quick."""
         self._told, self._ran = told, ran
 
     @property
@@ -208,6 +210,7 @@ class Driver:
     # Actions ------------------------------------------------------------------------------------
 
     def _do(self, action: Action) -> None:
+        piece = None
         if isinstance(action, Start):
             self._starts[action.job] = action
             if action.material is not None:
@@ -217,10 +220,10 @@ class Driver:
             self._stops[action.job] = action.reason
             self._background(self._executor.stop(action.job))
         elif isinstance(action, MaterialGone):
-            self.shelf.take(action.material)
+            piece = self.shelf.take(action.material)
             if action.reason != "machine lost":
                 self._background(self._keeper.remove(action.material, action.machine))
-        self._told(action)
+        self._told(action, piece)
 
     async def _job(self, start: Start) -> None:
         began = self.clock()
@@ -301,7 +304,7 @@ class Driver:
         key = Key(start.model, start.suite, start.batch, start.phase)
         if outcome.failure is None:
             usage = Usage(outcome.seconds, outcome.memory, outcome.bytes, cores=len(start.cores))
-            self._estimates.measured(key, usage)
+            usage = self._estimates.measured(key, usage)
             if start.phase is Phase.PRE and outcome.material is not None:
                 stream = Stream(start.client, start.model, start.suite, start.batch)
                 self.shelf.put(Lying(outcome.material, stream, start.machine, start.request))

@@ -16,6 +16,10 @@ from privet.suites import Forecast
 MEMORY_FLOOR = 48 * 2**20
 """Least memory of a job: its session, buffers and threads, which no formula counts."""
 
+TRUSTED_SHARE = 0.5
+"""Part of the memory by formula below which no measurement is trusted: a warm process that finds
+what it needs in memory that it freed before grows by nothing, and the next one does."""
+
 HEADROOM = 1.3
 """Memory given to a job by memory expected: runs of one kind differ by that much at most."""
 
@@ -31,6 +35,7 @@ class Estimates:
     def __init__(self, profiles: Profiles, rows: Iterable[Mapping[str, Any]] = ()) -> None:
         self._profiles = profiles
         self._guessed: set[Key] = set()
+        self._floors: dict[Key, int] = {}
         profiles.load(rows)
 
     def expect(self, model: str, suite: str, batch: int, of: Forecast, cores: int) -> None:
@@ -38,20 +43,23 @@ class Estimates:
         self._profiles.set_at_once(model, suite, batch)
         for phase, guess in _guesses(of, cores).items():
             key = Key(model, suite, batch, phase)
+            self._floors[key] = max(MEMORY_FLOOR, int(TRUSTED_SHARE * guess.memory))
             if self._profiles.knows(key):
+                self._lend(key, cores)
                 continue
             known = self._earlier(key)
             if known is None:
                 self._guessed.add(key)
             self._profiles.set(key, guess if known is None else replace(known, cores=cores))
 
-    def measured(self, key: Key, usage: Usage) -> None:
-        """A run took that much; to be called before the scheduler hears of it."""
+    def measured(self, key: Key, usage: Usage) -> Usage:
+        """A run took that much: what the scheduler is to hear of it, after this."""
+        usage = replace(usage, memory=max(self._floors.get(key, MEMORY_FLOOR), usage.memory))
         if key in self._guessed:
             self._guessed.discard(key)
             guess = self._profiles.expected(key)
-            memory = max(MEMORY_FLOOR, usage.memory)
-            self._profiles.set(key, replace(guess, memory=memory, seconds=usage.seconds))
+            self._profiles.set(key, replace(guess, memory=usage.memory, seconds=usage.seconds))
+        return usage
 
     def exceeded(self, key: Key, memory: int) -> None:
         """A run took more than the `memory` that it was given: the next gets twice as much."""
@@ -64,6 +72,13 @@ class Estimates:
             return None
         of = self._profiles.expected(key)
         return {**vars(key), "phase": str(key.phase), **vars(of)}
+
+    def _lend(self, key: Key, cores: int) -> None:
+        """The configuration gives the jobs another number of cores than they were measured on."""
+        known = self._profiles.expected(key)
+        if known.cores != cores:
+            seconds = self._profiles.scaling.moved(known.seconds, known.cores, cores)
+            self._profiles.set(key, replace(known, cores=cores, seconds=seconds))
 
     def _earlier(self, key: Key) -> Demand | None:
         name = key.model.partition("@")[0]

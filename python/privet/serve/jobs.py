@@ -103,13 +103,15 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
+        self._live: dict[str, Job] = {}
         self._clients: dict[str, dict[str, Job]] = defaultdict(dict)
         self._sequences: dict[str, int] = defaultdict(int)
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._left = False
 
     def add(self, job: Job) -> None:
         """Adds a job; its client hears of it."""
-        self._jobs[job.id] = job
+        self._jobs[job.id] = self._live[job.id] = job
         mine = self._clients[job.client]
         mine[job.id] = job
         if len(mine) > KEPT:
@@ -127,8 +129,7 @@ class Jobs:
 
     def live(self, client: str | None = None) -> list[Job]:
         """The jobs that have not ended, of one client or of all, the oldest first."""
-        jobs = self._jobs if client is None else self._clients.get(client, {})
-        return [job for job in jobs.values() if job.state != "ended"]
+        return [job for job in self._live.values() if client in (None, job.client)]
 
     def open(self, client: str | None = None) -> list[Job]:
         """As `live`, without notices whose material lies ready: jobs with work to do."""
@@ -137,6 +138,8 @@ class Jobs:
 
     def changed(self, job: Job) -> None:
         """Tells the job's client that it changed."""
+        if job.state == "ended":
+            self._live.pop(job.id, None)
         self._sequences[job.client] += 1
         job.sequence = self._sequences[job.client]
         for event in self._waiting.get(job.client, ()):
@@ -157,6 +160,13 @@ class Jobs:
         """How many calls of a client wait for news."""
         return len(self._waiting.get(client, ()))
 
+    def leave(self) -> None:
+        """Lets go of all who wait, now and later."""
+        self._left = True
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
+
     async def wait(self, client: str, seen: int, seconds: float, id: str | None = None) -> None:
         """Waits until a job of the client, or its job `id`, changes after `seen`."""
         deadline = asyncio.get_running_loop().time() + seconds
@@ -165,7 +175,7 @@ class Jobs:
         try:
             while not any(id in (None, job.id) for job in self.news(client, seen)):
                 left = deadline - asyncio.get_running_loop().time()
-                if left <= 0:
+                if left <= 0 or self._left:
                     return
                 event.clear()
                 try:

@@ -35,7 +35,7 @@ class Offers:
 
     async def offer(self, version: Version) -> None:
         """Offers a version on every machine."""
-        await self._executor.offer(version.folder)
+        await self._executor.offer(version.folder, warm="gmw" in version.suites)
         self._retired.pop(version.key, None)
         self._by_key[version.key] = version
         _log.info("version ready", extra={"model": version.name, "suites": version.suites})

@@ -159,10 +159,15 @@ class Service:
         self.driver.drain()
         await self.driver.drained()
 
-    async def close(self) -> None:
-        """Ends everything, at once."""
+    def leave(self) -> None:
+        """Lets go of calls that wait: there will be no more news."""
         self.draining = True
         self.closing.set()
+        self.jobs.leave()
+
+    async def close(self) -> None:
+        """Ends everything, at once."""
+        self.leave()
         await self.driver.close()
         await self._executor.close()
         self.records.close()

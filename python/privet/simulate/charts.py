@@ -20,7 +20,9 @@ TITLES = {
     "beta": "Beta",
 }
 
-Chart = alt.Chart | alt.LayerChart | alt.VConcatChart | alt.HConcatChart
+
+def _data(values: list[dict[str, Any]]) -> alt.InlineData:
+    return alt.InlineData(values=values)
 
 
 def rows(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -48,13 +50,15 @@ def rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     ]
 
 
-def lines(results: Sequence[tuple[float, Result]], sweep: str, measure: str, title: str) -> Chart:
+def lines(
+    results: Sequence[tuple[float, Result]], sweep: str, measure: str, title: str
+) -> alt.Chart:
     """`measure` of the policies over a swept axis, on a logarithmic scale."""
     values = [
         {"x": x, "policy": it.case.policy, "y": getattr(it.figures, measure)} for x, it in results
     ]
-    return (
-        alt.Chart(alt.Data(values=values), title=title, width=320, height=240)
+    chart: alt.Chart = (
+        alt.Chart(_data(values), title=title, width=320, height=240)
         .mark_line(point=True)
         .encode(
             x=alt.X("x:Q", title=TITLES[sweep]),
@@ -63,16 +67,17 @@ def lines(results: Sequence[tuple[float, Result]], sweep: str, measure: str, tit
             tooltip=["policy:N", "x:Q", "y:Q"],
         )
     )
+    return chart
 
 
-def beside_paper(results: Sequence[Result], workload: str) -> Chart:
+def beside_paper(results: Sequence[Result], workload: str) -> alt.TopLevelMixin:
     """Delay by policy and rate: dots, with the paper's as diamonds and the baseline's as dashes."""
     values = [
         {**row, "label": f"{row['rate']:g}/s, {row['notices']:.0%} notices"}
         for row in rows(results)
         if row["workload"] == workload
     ]
-    base = alt.Chart(alt.Data(values=values), width=120, height=260)
+    base = alt.Chart(_data(values), width=120, height=260)
     scale = alt.Scale(type="log", nice=True)
     place = alt.X("policy:N", title=None, sort=None)
     ours = base.mark_point(filled=True, size=90).encode(
@@ -90,14 +95,15 @@ def beside_paper(results: Sequence[Result], workload: str) -> Chart:
         y=alt.Y("baseline_delay:Q", scale=scale)
     )
     title = f"Workload {workload}: dots are simulated, diamonds the paper's, dashes the baseline"
-    return (
+    by_load: alt.FacetChart = (
         alt.layer(ours, papers, sequential)
         .facet(column=alt.Column("label:N", title=None))
         .properties(title=title)
     )
+    return by_load
 
 
-def timeline(record: Record, most: int = 100) -> Chart:
+def timeline(record: Record, most: int = 100) -> alt.TopLevelMixin:
     """T_pre and T_on on each core until the first `most` requests are served (the paper's
     Figure 5)."""
     first = sorted(record.inputs, key=lambda it: it.arrival)[:most]
@@ -115,9 +121,9 @@ def timeline(record: Record, most: int = 100) -> Chart:
         if job.start < until
         for core in job.cores
     ]
-    return (
+    chart: alt.Chart = (
         alt.Chart(
-            alt.Data(values=values),
+            _data(values),
             title=f"T_pre and T_on per core, {record.policy}",
             width=760,
             height=420,
@@ -133,3 +139,4 @@ def timeline(record: Record, most: int = 100) -> Chart:
             tooltip=["job:N", "model:N", "start:Q", "end:Q"],
         )
     )
+    return chart

@@ -104,15 +104,19 @@ class Clock:
         actions = self._scheduler.decide(now)
         self._record.decision_seconds.append(time.perf_counter() - began)
         self._audit.actions(now, actions)
+        killed = False
         for action in actions:
             match action:
                 case Start():
                     heapq.heappush(self._ends, (now + self._length(action), action.job))
                     self._started[action.job] = (now, action)
                 case Stop(job=job):
+                    killed = True
                     self._kill(now, job)
                 case Ended(id=id, outcome=outcome) if not id.startswith("n"):
                     self._record.outcomes[id] = outcome
+        if killed:
+            self._decide(now)
 
     def _length(self, start: Start) -> float:
         """Seconds that a job takes, on the cores that it got."""

@@ -1,4 +1,4 @@
-"""How long the scheduler thinks: wall-clock time of decisions with many jobs in its queues."""
+"""How long the scheduler thinks: processor time of decisions with many jobs in its queues."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from privet.scheduler import (
     GIB,
@@ -25,13 +25,14 @@ from privet.scheduler import (
 MODELS = ("m1", "m2", "hinet", "alexnet", "vgg16")
 SUITES = ("gmw", "fss")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Overhead:
-    """Seconds for each call, with `queued` jobs waiting: mean and 99th percentile of `decide`
-    (which starts the next job when one has ended), mean of `submit` and of `finished`."""
+    """Processor seconds for each call with `queued` jobs waiting: mean and 99th percentile of
+    `decide` (which starts the next job when one has ended), means of `submit` and `finished`."""
 
     policy: str
     queued: int
@@ -49,16 +50,13 @@ def measure(policy: Policy, queued: int = 10_000, decisions: int = 1000) -> Over
             profiles.set(Key(model, suite, 1, Phase.PRE), Demand(1 + number, GIB, 3.0 + number))
             profiles.set(Key(model, suite, 1, Phase.ON), Demand(1 + number, GIB, 1.0 + number))
     scheduler = Scheduler([Machine("m0", 96, 256 * GIB)], profiles, policy)
-    submits = [
-        _timed(lambda number=number: _submit(scheduler, number))[0] for number in range(queued)
-    ]
+    submits = [_timed(_submit, scheduler, number, 0.0)[0] for number in range(queued)]
     running = [it.job for it in scheduler.decide(0.0) if isinstance(it, Start)]
     ends, decides = [], []
     for step in range(decisions):
         now = float(step + 1)
-        job = running.pop(0)
-        ends.append(_timed(lambda job=job, now=now: _finish(scheduler, now, job))[0])
-        taken, actions = _timed(lambda now=now: scheduler.decide(now))
+        ends.append(_timed(scheduler.finished, now, running.pop(0), Usage(3.0, GIB))[0])
+        taken, actions = _timed(scheduler.decide, now)
         decides.append(taken)
         running += [it.job for it in actions if isinstance(it, Start)]
         _submit(scheduler, queued + step, now)
@@ -67,17 +65,13 @@ def measure(policy: Policy, queued: int = 10_000, decisions: int = 1000) -> Over
     return Overhead(policy.name, queued, fmean(decides), slow, fmean(submits), fmean(ends))
 
 
-def _submit(scheduler: Scheduler, number: int, now: float = 0.0) -> None:
+def _submit(scheduler: Scheduler, number: int, now: float) -> None:
     model, suite = MODELS[number % len(MODELS)], SUITES[number % len(SUITES)]
     client = f"c{number % 50}"
     scheduler.submit(now, Submission(f"r{number}", client, model, suite))
 
 
-def _finish(scheduler: Scheduler, now: float, job: str) -> None:
-    scheduler.finished(now, job, Usage(3.0, GIB))
-
-
-def _timed(call: Callable[[], T]) -> tuple[float, T]:
-    began = time.perf_counter()
-    result = call()
-    return time.perf_counter() - began, result
+def _timed(call: Callable[P, T], *args: P.args, **named: P.kwargs) -> tuple[float, T]:
+    began = time.thread_time()
+    result = call(*args, **named)
+    return time.thread_time() - began, result

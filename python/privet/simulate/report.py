@@ -96,7 +96,9 @@ def _page(case: Case, table: Sequence[Result], pictures: dict[str, alt.TopLevelM
         _table(charts.rows(table)),
     ]
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    parts.append(f"<script>{vl_convert.javascript_bundle(vl_version=version)}</script>")
+    parts.append(
+        f"<script>{vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;', version)}</script>"
+    )
     for name, picture in pictures.items():
         specification = json.dumps(picture.to_dict()).replace("</", "<\\/")
         parts.append(f'<div class=chart id="{name}"></div>')

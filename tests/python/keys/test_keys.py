@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from privet.errors import Misuse
-from privet.keys import KeyPaths, fingerprint, make
+from privet.keys import KeyPaths, fingerprint, issue, make
 
 
 def load(path: Path) -> x509.Certificate:
@@ -158,3 +158,24 @@ def test_force_does_not_write_through_a_link(tmp_path: Path) -> None:
     paths = make(tmp_path / "keys", force=True)
     assert outside.read_text() == "untouched"
     assert not paths.server_key.is_symlink()
+
+
+def test_more_clients_are_issued_by_a_kept_authority(tmp_path: Path) -> None:
+    paths = make(tmp_path, keep_ca_key=True)
+    certificate, key = issue(tmp_path, "alice", days=7)
+    loaded = load(certificate)
+    assert (certificate.name, key.stat().st_mode & 0o777) == ("alice.pem", 0o600)
+    assert loaded.subject.rfc4514_string() == "CN=alice"
+    assert loaded.issuer == load(paths.ca).subject
+    assert loaded.not_valid_after_utc < load(paths.client_certificate).not_valid_after_utc
+    with pytest.raises(Misuse, match="already holds"):
+        issue(tmp_path, "alice")
+    for name in ("../bob", "", "a b"):
+        with pytest.raises(Misuse, match="cannot name a client"):
+            issue(tmp_path, name)
+
+
+def test_an_authority_that_was_forgotten_issues_nothing(tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(Misuse, match="--keep-ca-key"):
+        issue(tmp_path, "alice")

@@ -11,7 +11,7 @@ from typing import Any
 
 from privet.scheduler import progress, state
 from privet.scheduler.machine import Room
-from privet.scheduler.pairs import Entry, Pair
+from privet.scheduler.pairs import Entry, Pair, Stage
 from privet.scheduler.placement import Placement
 from privet.scheduler.policies import Stream
 from privet.scheduler.stock import Piece, Stock
@@ -77,10 +77,10 @@ def a_failed_t_on_starts_again(change: Change) -> None:
 
     def resumed(at: state.State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
         again(at, now, pair, reason, rerun)
-        if pair.stage is progress.Stage.PRE and "on#" in (pair.job or "") and at.rooms:
+        if pair.stage is Stage.PRE and "on#" in (pair.job or "") and at.rooms:
             at.queues.remove(pair)
             pair.machine, pair.material = next(iter(at.rooms)), (pair.job or "")
-            at.enqueue(now, pair, progress.Stage.READY)
+            at.enqueue(now, pair, Stage.READY)
 
     change(progress, "_again", resumed)
 
@@ -127,7 +127,7 @@ def _dropped(at: state.State, machine: str) -> list[Pair]:
     for job, run in list(at.running.items()):
         if run.shown.machine == machine:
             at.leave(job)
-            run.pair.stage = progress.Stage.OVER
+            run.pair.stage = Stage.OVER
     at.making.clear()
     return []
 

@@ -88,9 +88,9 @@ def test_nothing_is_left_behind() -> None:
     assert not state.making
     assert not state.pairs_of
     assert all(entry.submission.notice and entry.ended for entry in state.entries.values())
-    pieces = len(state.stock) + len(state.in_transit)
+    pieces = len(state.material.stock) + len(state.material.in_transit)
     assert len(state.timers) == pieces
-    assert len(state._known) == pieces
+    assert len(state.material) == pieces
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -74,9 +75,9 @@ class Pretender:
         while (event := await self.news.get()) is not None:
             yield event
 
-    async def offer(self, folder: Path) -> str:
+    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
         """Remembers a program."""
-        self.offered[str(folder)] = folder
+        self.offered[str(folder)] = Path(folder)
         return str(folder)
 
     async def withdraw(self, program: str) -> None:
@@ -180,6 +181,7 @@ async def scene(
     try:
         yield Scene(service, executor, "{}:{}".format(*runner.addresses[0][:2]))
     finally:
-        await service.close()
+        service.leave()
         await runner.cleanup()
+        await service.close()
         await running

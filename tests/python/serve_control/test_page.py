@@ -100,7 +100,9 @@ def test_the_timeline_has_a_bar_for_each_job_on_each_core(look: Callable[..., No
         failed = await page.wait_for_selector("rect.bar.on.failed")
         rows = await page.eval_on_selector_all("rect.track", "bars => bars.length")
         assert rows == 2
-        (before,) = await page.query_selector_all(f"rect[data-job='{prepared.job}']")
+        before = await page.wait_for_selector(f"rect[data-job='{prepared.job}']")
+        assert before is not None
+        assert failed is not None
         first, second = await before.bounding_box(), await failed.bounding_box()
         assert first is not None
         assert second is not None

@@ -5,36 +5,36 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::time::Duration;
 
 use super::Store;
 use super::room::is_at;
-
-/// How long a claim may take from its tombstone to the removal of the files.
-const CLAIMING: Duration = Duration::from_secs(60);
 
 impl Store {
     /// Removes what crashes left, as far as that is possible now; the rest is found at the next opening.
     pub(super) fn sweep(&self) {
         let Ok(entries) = fs::read_dir(self.ready()) else { return };
-        for path in entries.flatten().map(|entry| entry.path()) {
+        let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+        // Of one piece, material before metadata.
+        paths.sort_unstable_by(|one, other| other.cmp(one));
+        for path in paths {
             match path.extension().and_then(|extension| extension.to_str()) {
                 Some("partial") => remove_unless_locked(&path, || true),
-                Some("material") => remove_unless_locked(&path, || !path.with_extension("json").exists()),
+                Some("material") => {
+                    remove_unless_locked(&path, || self.is_claimed(&path) || !path.with_extension("json").exists());
+                }
+                // A claim that died while it removed the two files; one that lives does not mind.
+                Some("json") if self.is_claimed(&path) && !path.with_extension("material").exists() => {
+                    // An error leaves the file to the next opening.
+                    let _ = fs::remove_file(&path);
+                }
                 _ => {}
-            }
-            if self.was_claimed(&path) {
-                // An error leaves the file to the next opening.
-                let _ = fs::remove_file(&path);
             }
         }
     }
 
-    /// Whether the piece that the file at `path` belongs to was claimed, and not just now.
-    fn was_claimed(&self, path: &Path) -> bool {
-        let claimed =
-            path.file_stem().and_then(|id| fs::metadata(self.spent().join(id)).and_then(|it| it.modified()).ok());
-        claimed.and_then(|time| time.elapsed().ok()).is_some_and(|age| age > CLAIMING)
+    /// Whether there is a tombstone of the piece that the file at `path` belongs to.
+    fn is_claimed(&self, path: &Path) -> bool {
+        path.file_stem().is_some_and(|id| self.spent().join(id).exists())
     }
 }
 
@@ -50,7 +50,6 @@ fn remove_unless_locked(path: &Path, useless: impl FnOnce() -> bool) {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::time::SystemTime;
 
     use super::super::tests::piece;
     use super::*;
@@ -77,14 +76,19 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_died_leaves_nothing_to_restore() {
+    fn a_claim_that_died_leaves_nothing_to_restore_and_a_live_one_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        store.put(&piece(1), b"secret").unwrap();
-        let tombstone = File::create(store.spent().join(piece(1).id.as_str())).unwrap();
+        for number in [1, 2] {
+            store.put(&piece(number), b"secret").unwrap();
+            File::create(store.spent().join(piece(number).id.as_str())).unwrap();
+        }
+        let live = File::open(store.path(&piece(1).id, "material")).unwrap();
+        live.lock_shared().unwrap();
+        fs::remove_file(store.path(&piece(2).id, "material")).unwrap();
         store.sweep();
-        assert_eq!(names(&store).len(), 2, "the claim may be under way");
-        tombstone.set_modified(SystemTime::now() - 2 * CLAIMING).unwrap();
+        assert_eq!(names(&store).len(), 2, "both files of the live claim");
+        drop(live);
         store.sweep();
         assert_eq!(names(&store).len(), 0);
     }

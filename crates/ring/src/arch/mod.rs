@@ -14,6 +14,24 @@ pub(crate) const LANES: usize = 32;
 #[repr(align(64))]
 pub(crate) struct Row(pub(crate) [u64; LANES]);
 
+/// Bits of a limb of a number modulo 2^128.
+pub(crate) const LIMB_BITS: u32 = 52;
+
+/// Limbs of such a number.
+pub(crate) const LIMBS: usize = 3;
+
+/// Sums modulo 2^128 for several columns, limb by limb: each the sum of `limb * 2^(52 index)`, where limbs may have carries
+/// above their 52 bits.
+#[derive(Clone, Copy)]
+pub(crate) struct WideRow(pub(crate) [Row; LIMBS]);
+
+impl WideRow {
+    pub(crate) const ZERO: Self = Self([Row([0; LANES]); LIMBS]);
+}
+
+/// Arguments: `sums`, `weights`, `stride`, `panels`.
+type MultiplyWide = fn(&mut [WideRow], &[&[u64]], usize, &[&[Row]]);
+
 /// Arguments: `out`, `bits`, `x`, `flips`, `shares`.
 type AddProducts = fn(&mut [u64], &[u64], &[u64], &[u64], &[u64]);
 
@@ -27,6 +45,9 @@ pub(crate) struct Kernels {
     pub(crate) multiply_52: fn(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]),
     /// As `multiply_52`, modulo 2^64.
     pub(crate) multiply: fn(sums: &mut [Row], weights: &[i64], stride: usize, panel: &[Row]),
+    /// `sums[r] += sum over t of weights[r * stride + t] * panel[t]`, modulo 2^128. Operands come limb by limb, at most
+    /// [`LIMBS`] of them, `panels` of equal length. Carries of `sums` are small before and after.
+    pub(crate) multiply_wide: MultiplyWide,
     /// `target[i] += factor * source[i]`.
     pub(crate) accumulate: fn(target: &mut [u64], source: &[i64], factor: u64),
     /// See [`crate::select::signed`].
@@ -126,6 +147,44 @@ mod tests {
                 for (i, value) in target.iter().enumerate() {
                     let expected = words(stride, !seed)[i].wrapping_add(seed.wrapping_mul(source[i] as u64));
                     prop_assert_eq!(*value, expected, "{}", kernels.name);
+                }
+            }
+        }
+
+        #[test]
+        fn wide_products_are_the_same_everywhere(
+            rows in 0usize..11, inner in 0usize..150, extra in 0usize..3, limbs in [1usize..4, 1usize..4], seed: u64,
+        ) {
+            let stride = inner + extra;
+            // The top limb of a number of three has 24 bits; all bits are set where carries are largest.
+            let limb = |word: u64, index: usize| if seed % 4 == 0 { u64::MAX } else { word } >> [12, 12, 40][index];
+            let weights: Vec<Vec<u64>> = (0..limbs[0])
+                .map(|index| words(rows * stride, seed ^ index as u64).into_iter().map(|w| limb(w, index)).collect())
+                .collect();
+            let row = |index: usize, t: usize| words(LANES, !seed ^ (index * 1000 + t) as u64);
+            let panels: Vec<Vec<Row>> = (0..limbs[1])
+                .map(|index| (0..inner).map(|t| Row(std::array::from_fn(|lane| limb(row(index, t)[lane], index)))).collect())
+                .collect();
+            let join = |limbs: &mut dyn Iterator<Item = u64>| {
+                limbs.enumerate().fold(0u128, |sum, (i, limb)| sum.wrapping_add(u128::from(limb) << (52 * i)))
+            };
+            for kernels in every_kernels() {
+                let mut sums = vec![WideRow([Row([7; LANES]); LIMBS]); rows];
+                for _ in 0..2 {
+                    let (weights, panels): (Vec<_>, Vec<_>) =
+                        (weights.iter().map(Vec::as_slice).collect(), panels.iter().map(Vec::as_slice).collect());
+                    (kernels.multiply_wide)(&mut sums, &weights, stride, &panels);
+                }
+                for (r, sum) in sums.iter().enumerate() {
+                    for lane in 0..LANES {
+                        let start = join(&mut [7; LIMBS].into_iter());
+                        let expected = (0..inner).fold(start, |sum, t| {
+                            let weight = join(&mut weights.iter().map(|limb| limb[r * stride + t]));
+                            let x = join(&mut panels.iter().map(|panel| panel[t].0[lane]));
+                            sum.wrapping_add(weight.wrapping_mul(x).wrapping_mul(2))
+                        });
+                        prop_assert_eq!(join(&mut sum.0.iter().map(|limb| limb.0[lane])), expected, "{}", kernels.name);
+                    }
                 }
             }
         }

@@ -1,13 +1,14 @@
 //! Kernels in plain integer arithmetic. Inlined into functions that enable wider vectors, for which the compiler then
 //! vectorises the same code.
 
-use super::{Kernels, LANES, Row};
+use super::{Kernels, LANES, LIMB_BITS, Row, WideRow};
 
 /// The kernels that run everywhere.
 pub(super) const KERNELS: Kernels = Kernels {
     name: "portable",
     multiply_52: |sums, weights, stride, panel| multiply(sums, weights, stride, panel),
     multiply: |sums, weights, stride, panel| multiply(sums, weights, stride, panel),
+    multiply_wide,
     accumulate: |target, source, factor| accumulate(target, source, factor),
     signed: |out, bits, x| signed(out, bits, x),
     add_products: |out, bits, x, flips, shares| add_products(out, bits, x, flips, shares),
@@ -22,6 +23,29 @@ pub(super) fn multiply(sums: &mut [Row], weights: &[i64], stride: usize, panel: 
             for lane in 0..LANES {
                 sum.0[lane] = sum.0[lane].wrapping_add(row.0[lane].wrapping_mul(weight as u64));
             }
+        }
+    }
+}
+
+/// A number from its limbs.
+fn join(limbs: impl Iterator<Item = u64>) -> u128 {
+    limbs.enumerate().fold(0, |sum, (i, limb)| sum.wrapping_add(u128::from(limb) << (i as u32 * LIMB_BITS)))
+}
+
+pub(super) fn multiply_wide(sums: &mut [WideRow], weights: &[&[u64]], stride: usize, panels: &[&[Row]]) {
+    let depth = panels.first().map_or(0, |panel| panel.len());
+    for (r, sum) in sums.iter_mut().enumerate() {
+        let mut held: [u128; LANES] = std::array::from_fn(|lane| join(sum.0.iter().map(|limb| limb.0[lane])));
+        for t in 0..depth {
+            let weight = join(weights.iter().map(|limb| limb[r * stride + t]));
+            for (lane, held) in held.iter_mut().enumerate() {
+                let x = join(panels.iter().map(|panel| panel[t].0[lane]));
+                *held = held.wrapping_add(x.wrapping_mul(weight));
+            }
+        }
+        for (index, limb) in sum.0.iter_mut().enumerate() {
+            let limbs = held.map(|held| (held >> (index as u32 * LIMB_BITS)) as u64 & ((1 << LIMB_BITS) - 1));
+            *limb = Row(limbs);
         }
     }
 }

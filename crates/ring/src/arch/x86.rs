@@ -5,6 +5,8 @@ use std::arch::x86_64::*;
 
 use super::{Kernels, LANES, Row, portable};
 
+mod wide;
+
 /// What this processor can run, slowest first.
 pub(super) fn kernels() -> Vec<Kernels> {
     let avx2 = is_x86_feature_detected!("avx2").then_some(AVX2);
@@ -23,6 +25,7 @@ const AVX2: Kernels = Kernels {
     multiply_52: |sums, weights, stride, panel| unsafe { multiply_256(sums, weights, stride, panel) },
     // SAFETY: see above.
     multiply: |sums, weights, stride, panel| unsafe { multiply_256(sums, weights, stride, panel) },
+    multiply_wide: portable::multiply_wide,
     // SAFETY: see above.
     accumulate: |target, source, factor| unsafe { accumulate_256(target, source, factor) },
     // SAFETY: see above.
@@ -39,6 +42,8 @@ const AVX512: Kernels = Kernels {
     multiply_52: |sums, weights, stride, panel| unsafe { multiply_ifma(sums, weights, stride, panel) },
     // SAFETY: see above.
     multiply: |sums, weights, stride, panel| unsafe { multiply_512(sums, weights, stride, panel) },
+    // SAFETY: see above.
+    multiply_wide: |sums, weights, stride, panels| unsafe { wide::multiply(sums, weights, stride, panels) },
     // SAFETY: see above.
     accumulate: |target, source, factor| unsafe { accumulate_512(target, source, factor) },
     // SAFETY: see above.

@@ -15,8 +15,11 @@ from privet.serve.control.app import make_app
 from privet.serve.control.identity import Gate
 from privet.serve.service import Service
 
+LINGER_SECONDS = 1.0
+"""How long calls are answered after a drain: clients want to hear how their jobs ended."""
+
 CLOSING_SECONDS = 2.0
-"""How long open calls have once all jobs have ended."""
+"""How long open calls have to end after that."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,8 +56,9 @@ async def serve(
         return await _until_stopped(service, running, stop)
     finally:
         stop.forget()
-        await service.close()
+        service.leave()
         await runner.cleanup()
+        await service.close()
         if running is not None:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -78,6 +82,7 @@ async def _until_stopped(service: Service, running: asyncio.Task[None], stop: _S
     if drained.done():
         drained.result()
         _log.info("drained")
+        await asyncio.sleep(LINGER_SECONDS)
         return 0
     _log.warning("stopped with jobs running", extra={"jobs": len(service.jobs.open())})
     return 1

@@ -15,6 +15,7 @@ _ASKED: dict[int, str] = {
     400: "the body is malformed, or asks for what the model does not serve",
     404: "there is no such model, version, or notice of this client",
     409: "the model is another program now, or the notice is used or for something else",
+    413: "the body is too large, or no machine has the memory for that many samples",
     429: "this client asks too much, or has too many jobs; Retry-After tells when to come back",
     503: "the queue is full, or the service is shutting down; Retry-After",
 }

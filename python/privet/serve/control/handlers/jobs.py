@@ -139,4 +139,5 @@ def _translated(refused: Refused) -> Refusal:
     if refused.why in (Why.UNKNOWN_NOTICE, Why.FOREIGN_NOTICE):
         # In the same words, so that nobody learns which notices others have.
         return not_found("there is no such notice of yours")
-    return Refusal(409, str(refused.why), str(refused))
+    status = 413 if refused.why is Why.TOO_LARGE else 409
+    return Refusal(status, str(refused.why), str(refused))
