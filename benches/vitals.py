@@ -14,7 +14,8 @@ GROWTH_MB = 24.0
 """More resident memory than this between the halves of a run, and more than a tenth, is a leak."""
 
 GROWTH_COUNT = 6
-"""As many more threads or open files between the halves of a run are a leak."""
+"""More threads or open files than this between the halves of a run, and more than a quarter, are a
+leak: connections that are kept open for a while come and go."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,9 @@ class Course:
         if grown > max(GROWTH_MB * self.processes, 0.1 * self.settled.rss_mb):
             found.append(f"{self.name}: memory grew by {grown:.0f} MB")
         for what in ("threads", "files"):
-            more = getattr(self.end, what) - getattr(self.settled, what)
-            if more > GROWTH_COUNT * self.processes:
+            settled = getattr(self.settled, what)
+            more = getattr(self.end, what) - settled
+            if more > max(GROWTH_COUNT * self.processes, settled / 4):
                 found.append(f"{self.name}: {more} more {what}")
         return found
 

@@ -182,7 +182,7 @@ class ServiceClient:
                 timeout=timeout,
                 deadline=deadline,
             )
-            request = Request(job[0], offer, settled, self._staff, cut)
+            request = Request(job[0], offer, settled, self._staff, cut, self._end)
             return self._news.follow(request, job[1])
 
         if isinstance(notice, Notice):
@@ -264,14 +264,17 @@ class ServiceClient:
             async with asyncio.timeout(limit):
                 return join_results(await request.results())
         except BaseException as error:
-            self._background(self._withdraw(request))
+            self._end(request)
             if isinstance(error, TimeoutError):
                 reason = f"there was no result within {timeout} s"
                 failed = JobFailed(reason, job=request.id, outcome="timed out", reason=reason)
                 raise failed from error
             raise
-        finally:
-            self._news.drop(request)
+
+    def _end(self, request: Request) -> None:
+        """Ends a request at the service, in the background."""
+        self._news.drop(request)
+        self._background(self._withdraw(request))
 
     async def _withdraw(self, errand: Errand) -> None:
         """Ends a job at the service, as well as it can, and what runs of it here."""
