@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.e2e.test_commands import privet as command
@@ -21,12 +22,19 @@ def resnet20(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 
 @pytest.mark.parametrize("name", ["m2", "hinet", "resnet20"])
 @pytest.mark.parametrize(
-    ("suite", "correlations"), [("gmw", "parties"), ("gmw", "dealer"), ("fss", "dealer")]
+    "way",
+    [
+        {"suite": "gmw", "correlations": "parties"},
+        {"suite": "gmw", "correlations": "dealer"},
+        {"suite": "fss"},
+        {"suite": "fss", "security": "malicious"},
+    ],
+    ids=lambda way: "-".join(way.values()),
 )
 def test_neither_party_takes_more_than_forecast(
-    name: str, suite: str, correlations: str, tmp_path: Path
+    name: str, way: dict[str, Any], tmp_path: Path
 ) -> None:
-    result = privet.run(zoo.build(name, tmp_path), suite=suite, correlations=correlations)
+    result = privet.run(zoo.build(name, tmp_path), **way)
     for use in result.memory.values():
         assert use.forecast_mb is not None
         assert use.forecast_mb / 3 < use.peak_mb <= use.forecast_mb

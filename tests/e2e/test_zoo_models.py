@@ -87,5 +87,29 @@ def test_a_dealers_traffic_is_what_the_formulas_say(
     assert keys <= forecast.material_bytes_client
 
 
+@pytest.mark.parametrize(
+    "name", ["m1", *(pytest.param(name, marks=pytest.mark.slow) for name in ("m2", "hinet"))]
+)
+@pytest.mark.parametrize("truncation", ["one-bit", "exact"])
+def test_the_malicious_mode_computes_the_same(name: str, truncation: str, tmp_path: Path) -> None:
+    compiled = compile(zoo.build(name, tmp_path))
+    public = compiled.program.to_public_bytes()
+    (plan,) = suites.plans(
+        public, "fss", "auto", truncation, "dealer", security="malicious"
+    ).values()
+    forecast = suites.forecast(plan)
+    result = privet.run(compiled, suite="fss", truncation=truncation, security="malicious")
+    assert result.security == "malicious"
+    assert (result.max_fixed_point_error == 0) == (truncation == "exact")
+    semi_honest = privet.run(compiled, suite="fss", truncation=truncation)
+    assert result.max_fixed_point_error <= 3 * semi_honest.max_fixed_point_error
+    for found, expected in (
+        (result.online.bytes_client, forecast.online_bytes_client),
+        (result.online.bytes_server, forecast.online_bytes_server),
+        (result.online.rounds, forecast.online_rounds),
+    ):
+        assert found == expected
+
+
 def _phase(cost: privet.parties.PhaseCost, result: privet.Run) -> str:
     return "offline" if cost is result.offline else "online"

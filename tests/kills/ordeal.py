@@ -24,12 +24,15 @@ STORED = ("server", b"\x01")
 class Ordeal:
     """A client and a server at work, and what is known of their pieces.
 
-    `landed` counts what each kill interrupted, by what was found afterwards.
+    `landed` counts what each kill interrupted, by what was found afterwards; `setups` are those
+    that pieces were made with, and `gone` counts the pieces of setups that were given up.
     """
 
     def __init__(self, stage: Stage, expected: np.ndarray[Any, Any], seed: int) -> None:
         self.stage, self.expected, self.random = stage, expected, random.Random(seed)
         self.landed: Counter[str] = Counter()
+        self.setups: dict[str, str] = {}
+        self.gone = 0
         self.party: dict[Party, Mortal] = {
             "server": stage.start_server(),
             "client": stage.start_client(),
@@ -45,6 +48,8 @@ class Ordeal:
             material = self.random.choice(sorted(self.kept or {self._prepare()}))
         self.stage.copy("client", "backup")
         ready = {party: self.stage.ready(party) for party in self.party}
+        for party in self.party:
+            self.setups |= self.stage.setups(party)
         first = len(self.stage.tap.frames)
         order = infer(material) if material else {"do": "prepare"}
         self.party["client"].tell(order)
@@ -60,9 +65,9 @@ class Ordeal:
 
     def finish(self) -> None:
         """Every piece that is left serves, once."""
-        for material in self._list():
+        for material in sorted(self.kept):
             self._check_output(self.party["client"].ask(infer(material)))
-        assert self._list() == []
+        assert set(self._list()) <= self._useless()
         assert self.stage.audit().reused() == []
 
     def _measure(self) -> dict[str, float]:
@@ -79,6 +84,11 @@ class Ordeal:
 
     def _prepare(self) -> str:
         return str(self.party["client"].ask({"do": "prepare"})["material"])
+
+    def _useless(self) -> set[str]:
+        """Pieces of setups that a party has given up."""
+        given_up = self.stage.given_up("client") | self.stage.given_up("server")
+        return {piece for piece, setup in self.setups.items() if setup in given_up}
 
     def _list(self) -> list[str]:
         """What the client's own store says is ready."""
@@ -150,12 +160,16 @@ class Ordeal:
         listed, ledger = set(self._list()), self.stage.audit()
         assert ledger.reused() == []
         ready = {party: self.stage.ready(party) for party in self.party}
+        useless = self._useless()
         assert ready["client"] == listed
-        assert listed <= ready["server"], "the client holds a piece that the server does not"
+        for party in self.party:
+            of_given_up = {p for p in useless if self.setups[p] in self.stage.given_up(party)}
+            assert not ready[party] & of_given_up, f"the {party} keeps what it has given up"
+        assert listed - useless <= ready["server"], "the client holds what the server does not"
         for party, pieces in ready.items():
             assert not pieces & ledger.begun(party), f"the {party} offers what it has begun to use"
-            assert before[party] - {material} <= pieces, f"the {party} lost a piece"
-            made = {answer["material"]} if answer.get("event") == "prepared" else set()
+            assert before[party] - {material} - useless <= pieces, f"the {party} lost a piece"
+            made = {answer["material"]} - useless if answer.get("event") == "prepared" else set()
             assert made <= pieces, f"the {party} lost a piece that was made"
             if party == "client":
                 whole = {f"{piece}.{part}" for piece in pieces for part in ("json", "material")}
@@ -165,7 +179,10 @@ class Ordeal:
             if spent not in listed:
                 assert self.party["client"].ask(infer(spent))["event"] == "refused"
         assert len(self.stage.audit().uses) == asked, "the client asked for a piece it had used"
-        self.kept = listed
+        self.kept = listed - useless
+        if len(useless) > self.gone:
+            assert material in ledger.begun("server"), "a setup was given up without a check"
+        self.gone = len(useless)
 
     def _sample(self, pieces: set[str]) -> set[str]:
         return set(self.random.sample(sorted(pieces), min(3, len(pieces))))

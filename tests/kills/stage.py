@@ -25,16 +25,23 @@ MORTAL = Path(__file__).with_name("mortal.py")
 
 @dataclass(frozen=True)
 class Way:
-    """How data is protected and who makes material: options of a client."""
+    """How data is protected, against whom, and who makes material: options of a client."""
 
     suite: str = "gmw"
     correlations: str = "parties"
+    security: str = "semi-honest"
 
     def __str__(self) -> str:
-        return f"{self.suite}-{self.correlations}"
+        against = "-malicious" if self.security == "malicious" else ""
+        return f"{self.suite}-{self.correlations}{against}"
 
 
-WAYS = (Way(), Way(correlations="dealer"), Way("fss", "dealer"))
+WAYS = (
+    Way(),
+    Way(correlations="dealer"),
+    Way("fss", "dealer"),
+    Way("fss", "dealer", "malicious"),
+)
 """All ways in which material is made and used."""
 
 
@@ -116,6 +123,20 @@ class Stage:
         """The pieces that a party's store would still hand out."""
         pieces = {name.removesuffix(".json") for name in self.files(party) if ".json" in name}
         return pieces - {path.name for path in (self.store(party) / "spent").iterdir()}
+
+    def setups(self, party: Party) -> dict[str, str]:
+        """The pieces at a party that were made with a setup, and which one that was."""
+        found = {}
+        for path in (self.store(party) / "ready").glob("*.json"):
+            setup = json.loads(path.read_text()).get("setup")
+            if setup is not None:
+                found[path.stem] = setup
+        return found
+
+    def given_up(self, party: Party) -> set[str]:
+        """The setups that a party has given up because a check came to no end."""
+        lists = (self.store(party) / "setups").glob("spoiled-*")
+        return {line.split()[0] for path in lists for line in path.read_text().splitlines()}
 
     def copy(self, source: str, target: str) -> None:
         """Makes the state `target` what the state `source` is now."""

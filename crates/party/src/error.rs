@@ -127,19 +127,21 @@ impl Error {
             Self::PeerMisbehaved(PeerMisbehaved::Version { .. }) => AbortReason::Version,
             _ if self.is_the_peers_fault() => AbortReason::Misbehaved,
             Self::Store(StoreError::Spent { .. } | StoreError::Missing { .. }) => AbortReason::MaterialUnavailable,
+            _ if self.is_given_up() => AbortReason::MaterialUnavailable,
             _ => AbortReason::Internal,
         }
     }
 
     /// Whether what the peer sent is wrong, or it gave up.
     pub fn is_the_peers_fault(&self) -> bool {
+        use privet_shark::Error::{CheckCut, PeerMisbehaved};
         matches!(
             self,
             Self::PeerMisbehaved(_)
                 | Self::Channel(privet_channel::Error::PeerMisbehaved(_))
                 | Self::Linear(privet_linear::Error::PeerMisbehaved(_))
                 | Self::Correlations(privet_ot::Error::PeerMisbehaved { .. })
-                | Self::Authenticated(privet_shark::Error::PeerMisbehaved(_))
+                | Self::Authenticated(PeerMisbehaved(_) | CheckCut(privet_channel::Error::PeerMisbehaved(_)))
         )
     }
 
@@ -148,9 +150,23 @@ impl Error {
         matches!(self, Self::Authenticated(error) if error.spoils_setup())
     }
 
+    /// How the link failed, if it did: in the middle of a check, too.
+    pub fn link(&self) -> Option<&privet_channel::Error> {
+        match self {
+            Self::Channel(error) | Self::Authenticated(privet_shark::Error::CheckCut(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Whether what material was made with has been given up meanwhile.
+    pub fn is_given_up(&self) -> bool {
+        use privet_shark::Error::GivenUp;
+        matches!(self, Self::Authenticated(GivenUp(_)) | Self::Store(StoreError::GivenUp { .. }))
+    }
+
     /// Whether the peer gave up, so that there is nobody left to tell.
     pub(crate) fn is_abort(&self) -> bool {
         use privet_channel::{Error as Link, PeerMisbehaved};
-        matches!(self, Self::Channel(Link::PeerMisbehaved(PeerMisbehaved::Aborted { .. })))
+        matches!(self.link(), Some(Link::PeerMisbehaved(PeerMisbehaved::Aborted { .. })))
     }
 }

@@ -6,6 +6,7 @@
 
 mod draft;
 mod room;
+mod setups;
 mod sweep;
 
 use std::fs::{self, File, OpenOptions};
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 pub use draft::Draft;
+pub(crate) use setups::SetupEntry;
 
 /// Name of one piece of material, the same at both parties: made from a nonce of each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -81,6 +83,9 @@ pub struct Metadata {
     /// The model's name, for people.
     #[serde(default)]
     pub model: String,
+    /// The setup that it was made with, if the suite has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<MaterialId>,
 }
 
 /// A piece that is ready, and what it takes.
@@ -116,6 +121,12 @@ pub enum StoreError {
     Unfit {
         /// Its name.
         id: MaterialId,
+    },
+    /// The setup that a piece was made with is not here any more.
+    #[error("setup {name} is gone or was given up: prepare again, what was made with it is useless")]
+    GivenUp {
+        /// Its name.
+        name: MaterialId,
     },
     /// A piece would take the store beyond its limit.
     #[error(
@@ -168,6 +179,7 @@ impl Store {
             store.folder(name)?;
         }
         store.sweep();
+        store.sweep_setups();
         Ok(store)
     }
 
@@ -286,40 +298,6 @@ impl Store {
         Ok(self.folder("hidden")?.join(format!("{program}-{peer}")))
     }
 
-    /// Where what a party keeps of a setup lies: at the client the hidden weights, at the server codes.
-    pub(crate) fn setup(&self, name: &MaterialId) -> Result<PathBuf, StoreError> {
-        Ok(self.folder("setups")?.join(name.as_str()))
-    }
-
-    /// How many setups for a program with a peer were given up because an attack may have told something of their keys.
-    pub(crate) fn spoiled_setups(&self, program: &str, peer: &str) -> Result<u64, StoreError> {
-        let path = self.spoiled(program, peer)?;
-        match fs::metadata(&path) {
-            Ok(file) => Ok(file.len()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(io(&path, error)),
-        }
-    }
-
-    /// Gives up a setup, durably: a byte is added to a file for each.
-    pub(crate) fn spoil_setup(&self, program: &str, peer: &str, name: &MaterialId) -> Result<(), StoreError> {
-        let path = self.spoiled(program, peer)?;
-        let added = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).and_then(|mut file| {
-            file.write_all(b".")?;
-            file.sync_all()
-        });
-        added.map_err(|error| io(&path, error))?;
-        let kept = self.setup(name)?;
-        match fs::remove_file(&kept) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(io(&kept, error)),
-            _ => sync(&self.folder("setups")?),
-        }
-    }
-
-    fn spoiled(&self, program: &str, peer: &str) -> Result<PathBuf, StoreError> {
-        Ok(self.folder("setups")?.join(format!("spoiled-{program}-{peer}")))
-    }
-
     /// A file that is either absent or whole, written by `fill`.
     pub(crate) fn write_whole<E: From<StoreError>>(
         &self,
@@ -418,6 +396,7 @@ mod tests {
             role: "client".into(),
             peer: String::new(),
             model: "m".into(),
+            setup: None,
         }
     }
 

@@ -28,8 +28,11 @@ impl From<Failure> for PyErr {
 }
 
 fn class(error: &Error) -> &'static str {
+    if let Some(error) = error.link() {
+        return link(error);
+    }
     match error {
-        Error::Channel(error) => link(error),
+        _ if error.is_given_up() => "MaterialError",
         _ if error.is_the_peers_fault() => "PeerMisbehaved",
         Error::Program(_) => "InvalidProgram",
         Error::Store(StoreError::Full { .. }) => "StoreFull",

@@ -18,6 +18,9 @@ pub enum Error {
     /// An earlier step failed, and the caller went on.
     #[error("an earlier step of this run failed: start another run with fresh material")]
     Failed,
+    /// The setup was given up while this run was under way, or its record cannot be kept.
+    #[error("the setup was given up, so nothing of this run is accepted: {0}")]
+    GivenUp(String),
     /// The operating system gave no entropy.
     #[error(transparent)]
     Entropy(#[from] privet_prg::Error),

@@ -38,7 +38,7 @@ mod truncate;
 mod values;
 
 pub use bits::TaggedBits;
-pub use check::CHECK_BYTES;
+pub use check::{CHECK_BYTES, Turns};
 pub use dealer::Dealer;
 pub use error::{Error, PeerMisbehaved};
 pub use key::{Key, Keys};

@@ -5,6 +5,7 @@ use privet_fss::{Role, Source};
 use privet_prg::Seed;
 use privet_ring::{Bits, Modulus};
 
+use crate::check::{OneByOne, Turns};
 use crate::dealer::{CHUNK, FLIP_BYTES, MASK_BYTES};
 use crate::streams::Streams;
 use crate::transcript::Transcript;
@@ -18,6 +19,7 @@ pub struct Party<'a> {
     body: &'a mut dyn Source,
     session: Vec<u8>,
     transcript: Transcript,
+    turns: &'a dyn Turns,
     /// Whether a step has failed.
     failed: bool,
 }
@@ -28,7 +30,14 @@ impl<'a> Party<'a> {
     pub fn new(key: &Key, channel: &'a mut Channel, seed: &Seed, body: &'a mut dyn Source, session: &[u8]) -> Self {
         let streams = Streams::new(key.role(), seed);
         let transcript = Transcript::new(session);
-        Self { key: key.clone(), channel, streams, body, session: session.to_vec(), transcript, failed: false }
+        let (session, turns) = (session.to_vec(), &OneByOne);
+        Self { key: key.clone(), channel, streams, body, session, transcript, turns, failed: false }
+    }
+
+    /// The same party, which has other runs on this setup under way and checks when it is its turn.
+    #[must_use]
+    pub fn in_turn(self, turns: &'a dyn Turns) -> Self {
+        Self { turns, ..self }
     }
 
     /// Client or server.
@@ -178,7 +187,7 @@ impl<'a> Party<'a> {
             return Err(Error::Failed);
         }
         let digest = self.transcript.digest();
-        let agreed = check::agree(self.channel, self.role(), &self.session, &digest);
+        let agreed = check::agree(self.channel, self.turns, self.role(), &self.session, &digest);
         self.failed = agreed.is_err();
         self.transcript.state(b"checked", &digest);
         agreed

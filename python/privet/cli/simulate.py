@@ -12,14 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from privet.cli import options, show
-from privet.errors import InputError
 from privet.parties.memory import parse_size
 from privet.scheduler import named
 from privet.simulate import overhead, published, report
 from privet.simulate.charts import rows
 from privet.simulate.profile_file import read
 from privet.simulate.study import OURS, PAPERS, Case, Result, compare
-from privet.simulate.workload import WORKLOADS, Traffic
+from privet.simulate.workload import Traffic
 
 COLUMNS = (
     ("policy", "{}"),
@@ -49,7 +48,11 @@ TITLES = {
 
 def simulate(
     workload: Annotated[
-        str, typer.Option(metavar="mixed|light", help="The paper's workload 1 or 2.")
+        str,
+        typer.Option(
+            metavar="mixed|light|MODEL=N,...",
+            help="The paper's workload 1 or 2, or requests of your own.",
+        ),
     ] = "mixed",
     rate: Annotated[float, typer.Option(help="Requests a second, on average.")] = 1.0,
     cores: Annotated[int, typer.Option(help="Cores of a machine.", min=1)] = 96,
@@ -100,8 +103,6 @@ def simulate(
 ) -> None:
     """Simulate the service on a machine that you need not have, and compare policies."""
     console = show.make_console()
-    if workload not in WORKLOADS:
-        raise InputError(f"no workload {workload!r}; there are {' and '.join(WORKLOADS)}")
     policies = policy or [*PAPERS, *OURS]
     for name in policies:
         named(name, beta)
@@ -168,15 +169,17 @@ def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
     )
     text = f"One by one on all cores of one machine: D {base.delay:.0f} s, W {base.wait:.0f} s, "
     text += f"{base.throughput:.3f} done/s, makespan {base.makespan:.0f} s"
-    if paper is not None:
+    if paper is not None and case.profile.name == "paper":
         text += f" (paper, rate unstated: {paper.delay:.0f} s, {paper.makespan:.0f} s)"
     console.print(f"{text}.", soft_wrap=True)
+    told = rows(results)
+    shown = [it for it in COLUMNS if any(row[it[0]] is not None for row in told)]
     table = Table(box=None, pad_edge=False)
-    for name, _ in COLUMNS:
+    for name, _ in shown:
         right = name != "policy"
         table.add_column(TITLES.get(name, name), justify="right" if right else "left")
-    for row in rows(results):
-        table.add_row(*(form.format(row[k]) if row[k] is not None else "" for k, form in COLUMNS))
+    for row in told:
+        table.add_row(*(form.format(row[k]) if row[k] is not None else "" for k, form in shown))
     console.print(table)
     events = sum(it.record.audited for it in results)
     console.print(f"{events} events and actions audited, no rule broken.")

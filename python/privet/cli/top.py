@@ -87,6 +87,13 @@ def _head(state: dict[str, Any]) -> RenderableType:
             f"\n{machine['name']}: {machine['cores_taken']}/{machine['cores']} cores, "
             f"{show.size(machine['memory_taken'])} of {show.size(machine['memory'])}"
         )
+    last = state["last"]
+    if last["mean_delay"] is not None:
+        text.append(
+            f"\nlast {last['seconds']:.0f} s: {last['per_second']:.2f} done a second, delay "
+            f"{last['mean_delay']:.2f} s (95 % within {last['delay_95']:.2f} s), wait "
+            f"{last['mean_wait']:.2f} s, cores {last['utilisation']:.0%} busy"
+        )
     up = int(state["now"] - state["started"])
     text.append(f"\npolicy {state['policy']}, up {up // 3600} h {up // 60 % 60} min", "dim")
     return text

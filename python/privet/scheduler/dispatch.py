@@ -7,6 +7,7 @@ gets a reservation. Whoever has waited longer than its patience goes first.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 
 from privet.scheduler.machine import Machine
 from privet.scheduler.pairs import Pair
@@ -31,14 +32,33 @@ class Dispatch:
             state.profiles.scaling,
         )
         self._held: set[Phase] = set()
+        self._jobs = self._about()
 
-    def run(self) -> None:
-        """Starts what can start."""
+    def run(self) -> bool:
+        """Starts what can start; whether anything did. What starts can change what the policy and
+        the reservations leave to others, so call it on a fresh object until nothing does."""
+        before = len(self._state.running)
         if self._state.queues:
             self._homeless()
+            self._jobs = self._about()
             self._elders()
             self._in_order()
         self._wishes()
+        return len(self._state.running) > before
+
+    def _about(self) -> int:
+        """Jobs that run or could run, those made ahead aside; starting one does not change it."""
+        state = self._state
+        most = state.limits.jobs_per_model
+        if most is None:
+            ahead = sum(len(pairs) for pairs in state.making.values())
+            return len(state.running) - ahead + len(state.queues)
+        by_model = Counter(state.running_of)
+        for stream, pairs in state.making.items():
+            by_model[stream.model] -= len(pairs)
+        for lane in state.queues.lanes():
+            by_model[lane.job.model] += len(lane.heap)
+        return sum(min(most, count) for count in by_model.values())
 
     def _elders(self) -> None:
         """Jobs beyond their patience, the oldest first."""
@@ -97,9 +117,7 @@ class Dispatch:
         """What a job is given, on the cores that the policy grants."""
         state = self._state
         demand = state.profiles.estimate(job)
-        ahead = sum(len(pairs) for pairs in state.making.values())
-        jobs = len(state.running) - ahead + len(state.queues)
-        cores = state.policy.cores(demand, jobs, state.capacity)
+        cores = state.policy.cores(demand, self._jobs, state.capacity)
         return with_cores(cores, demand, state.profiles.scaling)
 
     def _keeps(self, lane: Lane) -> bool:
@@ -141,22 +159,19 @@ class Dispatch:
         state = self._state
         if state.draining:
             return
-        started = 1
-        while started:
-            wishes = state.policy.wishes(self._now, look(state))
-            started = sum(self._make(stream) for stream in wishes)
+        for stream in state.policy.wishes(self._now, look(state)):
+            self._make(stream)
 
-    def _make(self, stream: Stream) -> bool:
+    def _make(self, stream: Stream) -> None:
         """Starts a T_pre that nobody asked for, if it fits now."""
         state = self._state
         place = self._placement.find(self._demand(stream.job(Phase.PRE)), None)
         if place is None or not state.may_run(stream.model):
-            return False
+            return
         pair = state.ahead(self._now, stream)
         state.making.setdefault(stream, []).append(pair)
         state.start(self._now, pair, Phase.PRE, *place)
         self._placement.started(*place)
-        return True
 
 
 def look(state: State) -> View:

@@ -174,7 +174,8 @@ class Scheduler:
     def decide(self, now: float) -> list[Action]:
         """What is to be done now, in order; each action is returned once."""
         self.tick(now)
-        Dispatch(self._state, now).run()
+        while Dispatch(self._state, now).run():
+            pass
         actions = list(self._state.outbox)
         self._state.outbox.clear()
         return actions

@@ -13,8 +13,8 @@ from privet.suites import SUITES
 
 MOST_SAMPLES = 65_536
 
-_NUMBER = re.compile(r"-?\d{1,15}")
-_REAL = re.compile(r"-?\d{1,15}\.\d{1,15}")
+_NUMBER = re.compile(r"-?[0-9]{1,15}")
+_REAL = re.compile(r"-?[0-9]{1,15}\.[0-9]{1,15}")
 _ID = Text(pattern=r"[0-9a-z-]+", longest=64)
 
 

@@ -19,6 +19,7 @@ from privet.serve.driver import Ran
 from privet.serve.estimates import Estimates
 from privet.serve.jobs import Job, Jobs
 from privet.serve.metrics import Metrics
+from privet.serve.monitor import Done, Monitor
 from privet.serve.records import Records, Run
 from privet.serve.shelf import Lying, Shelf
 from privet.serve.timeline import Timeline
@@ -39,6 +40,7 @@ class Books:
         records: Records,
         metrics: Metrics,
         timeline: Timeline,
+        monitor: Monitor,
         estimates: Estimates,
         epoch: float,
         settled: Callable[[Job], None],
@@ -48,6 +50,7 @@ class Books:
         self._records = records
         self._metrics = metrics
         self._timeline = timeline
+        self._monitor = monitor
         self._estimates = estimates
         self._epoch = epoch
         self._settled = settled
@@ -79,8 +82,9 @@ class Books:
         elif isinstance(action, Start) and action.phase is Phase.ON:
             self._metrics.material(action.model, "used")
             job = self._jobs.find(action.request)
-            if job is not None and not job.done:
-                self._metrics.waited(action.model, time.time() - job.created)
+            if job is not None and job.waited is None:
+                job.waited = time.time() - job.created
+                self._metrics.waited(action.model, job.waited)
 
     def ran(self, ran: Ran) -> None:
         """A job is over."""
@@ -150,6 +154,8 @@ class Books:
         seconds = job.ended - job.created
         self._records.ended(job)
         self._metrics.ended(job.kind, job.version.key, job.outcome, seconds)
+        if job.kind == "request" and job.outcome == "done":
+            self._monitor.add(Done(job.ended, seconds, job.waited or 0.0))
         extra = {"job": job.id, "kind": job.kind, "model": job.version.name}
         extra |= {"client": job.client[:16], "outcome": job.outcome, "reason": job.reason}
         _log.info("ended", extra={**extra, "seconds": round(seconds, 3)})

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
-from privet.errors import MaterialError, PrivetError
+from privet.errors import PrivetError
 from privet.scheduler import (
     Action,
     Key,
@@ -200,7 +200,12 @@ class Driver:
     async def _watch(self) -> None:
         async for event in self._executor.events():
             if event.kind == "joined":
-                await self.join(event.node)
+                try:
+                    await self.join(event.node)
+                except PrivetError as error:
+                    # It went again meanwhile, or its store cannot be read: it gets no jobs.
+                    extra = {"machine": event.node.name, "error": str(error)}
+                    _log.warning("machine not taken in", extra=extra)
             elif self._nodes.pop(event.node.name, None) is not None:
                 _log.warning("machine lost", extra={"machine": event.node.name})
                 self._keeper.lost(event.node.name)
@@ -230,11 +235,9 @@ class Driver:
         job = self._find(start)
         try:
             outcome = await self._carry_out(start, job)
-        except MaterialError as error:
-            # It expired, or went with its file: the pair starts again from a fresh one.
-            outcome = Outcome(start.job, "crashed", str(error), start.material)
         except PrivetError as error:
-            outcome = Outcome(start.job, "failed", str(error), start.material)
+            # No worker came up, or the material went meanwhile: it starts again from a fresh piece.
+            outcome = Outcome(start.job, "crashed", str(error), start.material)
         finally:
             if job is not None and job.go.pop(start.job, None) is not None:
                 self._changed(job)
@@ -305,7 +308,8 @@ class Driver:
         if outcome.failure is None:
             usage = Usage(outcome.seconds, outcome.memory, outcome.bytes, cores=len(start.cores))
             usage = self._estimates.measured(key, usage)
-            if start.phase is Phase.PRE and outcome.material is not None:
+            here = start.machine in self._nodes
+            if start.phase is Phase.PRE and outcome.material is not None and here:
                 stream = Stream(start.client, start.model, start.suite, start.batch)
                 self.shelf.put(Lying(outcome.material, stream, start.machine, start.request))
             self.scheduler.finished(now, start.job, usage, outcome.material)
@@ -347,6 +351,6 @@ def _reason(outcome: Outcome) -> str:
         "stopped": "it was stopped",
         "timed out": "it took longer than its limit",
         "over memory": "it took more memory than it may have",
-        "crashed": "its process died",
+        "crashed": "the service could not run it to its end",
         "machine lost": "its machine was lost",
     }[str(outcome.failure)]

@@ -55,7 +55,8 @@ class Go:
 @dataclass
 class Job:
     """A notice or a request. `created` and `ended` are in seconds since 1970, `done` counts the
-    samples whose material is made (of a notice) or that are inferred (of a request)."""
+    samples whose material is made (of a notice) or that are inferred (of a request), `waited` is
+    how many seconds passed until the first inference started."""
 
     id: str
     client: str
@@ -70,6 +71,7 @@ class Job:
     reason: str = ""
     ended: float | None = None
     done: int = 0
+    waited: float | None = None
     sequence: int = 0
     go: dict[str, Go] = field(default_factory=dict)
 

@@ -36,6 +36,7 @@ from privet.serve.keeper import Keeper
 from privet.serve.ledger import Ledger
 from privet.serve.limits import Buckets, ServiceLimits
 from privet.serve.metrics import Metrics
+from privet.serve.monitor import Monitor
 from privet.serve.offers import Offers
 from privet.serve.presence import Presence
 from privet.serve.records import Records
@@ -90,6 +91,7 @@ class Service:
         )
         self.records = Records(settings.state / RECORDS_FILE)
         self.timeline = Timeline(self.records.runs(time.time() - WINDOW_SECONDS))
+        self.monitor = Monitor()
         self.profiles = Profiles(headroom=HEADROOM)
         self._estimates = Estimates(self.profiles, self.records.profiles())
         self.keeper = Keeper(
@@ -116,6 +118,7 @@ class Service:
             self.records,
             self.metrics,
             self.timeline,
+            self.monitor,
             self._estimates,
             self.epoch,
             self._settled,
@@ -215,6 +218,10 @@ class Service:
         if not self.driver.nodes:
             return "no machine is there to run jobs"
         return None
+
+    def retry_seconds(self) -> float:
+        """When somebody whom a full queue sent away had better come back."""
+        return min(60.0, max(1.0, self.driver.scheduler.backlog_seconds()))
 
     def stock(self, client: str, version: Version) -> dict[str, int]:
         """A client's own pieces for a version, by the label of the suite."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from privet.scheduler import Snapshot
+from privet.serve.monitor import Span
 from privet.serve.service import Service
 from privet.serve.timeline import shown
 
@@ -37,6 +38,7 @@ def state(service: Service, since: float = 0.0) -> dict[str, Any]:
         "stock": _stock(service),
         "profiles": _profiles(service),
         "counts": _counts(now),
+        "last": _last(service, now),
         "backlog_seconds": _finite(service.driver.scheduler.backlog_seconds()),
     }
 
@@ -101,6 +103,15 @@ def _counts(now: Snapshot) -> dict[str, Any]:
         "jobs": dict(counters.jobs),
         "material": dict(counters.material),
     }
+
+
+def _last(service: Service, now: Snapshot) -> Any:
+    """The monitor's figures, with the jobs that run."""
+    clock = time.time()
+    cores = sum(load.cores for load in now.machines)
+    spans = [Span(job.cores, service.epoch + job.started, clock) for job in now.running]
+    ended = [Span(run.cores, run.started, run.ended) for run in service.timeline.runs()]
+    return service.monitor.document(clock, service.started, spans + ended, cores)
 
 
 def _finite(seconds: float) -> float | None:

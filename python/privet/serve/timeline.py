@@ -22,6 +22,10 @@ class Timeline:
         """A run has ended."""
         self._runs.append(run)
 
+    def runs(self) -> Iterable[Run]:
+        """The runs that are remembered."""
+        return self._runs
+
     def document(self, now: float, since: float = 0.0) -> list[dict[str, Any]]:
         """The runs of the window that ended after `since`, the oldest first, for the page."""
         while self._runs and self._runs[0].ended < now - WINDOW_SECONDS:

@@ -30,7 +30,7 @@ def rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     return [
         {
             "workload": it.case.workload,
-            "policy": it.case.policy,
+            "policy": it.label,
             "rate": it.case.traffic.rate,
             "notices": it.case.traffic.notices,
             "machines": it.case.machines,

@@ -102,7 +102,7 @@ def _page(case: Case, table: Sequence[Result], pictures: dict[str, alt.TopLevelM
     for name, picture in pictures.items():
         specification = json.dumps(picture.to_dict()).replace("</", "<\\/")
         parts.append(f'<div class=chart id="{name}"></div>')
-        parts.append(f'<script>vegaEmbed("#{name}", {specification})</script>')
+        parts.append(f'<script>vegaEmbed("#{name}", {specification}, {{actions: false}})</script>')
     return "\n".join(parts)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from privet.simulate.study import OURS, PAPERS, Case
 
-POLICIES = (*PAPERS, "deadline", "fair", *OURS)
+POLICIES = (*PAPERS, "deadline", "fair", "urgent", *OURS)
 BETAS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 MACHINES = (1, 2, 4)
@@ -38,6 +38,6 @@ def points(case: Case) -> Iterator[Point]:
             yield Point("notices", share, replace(case, policy=policy, traffic=moved))
         for machines in MACHINES:
             yield Point("machines", machines, replace(busy, policy=policy, machines=machines))
-    for policy in ("priority", "shared+priority"):
+    for policy in ("priority", "urgent", "shared+priority"):
         for beta in BETAS:
             yield Point("beta", beta, replace(busy, policy=policy, beta=beta))

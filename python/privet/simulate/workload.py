@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from privet.errors import Misuse
+from privet.errors import InputError, Misuse
 from privet.scheduler import Submission
 
 #: Requests by model: the paper's Workload 1 (mixed) and 2 (light-dominant), Section 5.
@@ -14,6 +14,25 @@ WORKLOADS: Mapping[str, Mapping[str, int]] = {
     "mixed": {"m1": 200, "m2": 100, "hinet": 100, "alexnet": 75, "vgg16": 25},
     "light": {"m1": 330, "m2": 55, "hinet": 75, "alexnet": 35, "vgg16": 5},
 }
+
+
+def requests(workload: str) -> Mapping[str, int]:
+    """Requests by model, of one of `WORKLOADS` or of one's own such as `m1=120,hinet=80`.
+
+    # Errors
+    `InputError` if it is neither.
+    """
+    if workload in WORKLOADS:
+        return WORKLOADS[workload]
+    counts = {}
+    for part in workload.split(","):
+        model, _, count = part.partition("=")
+        if not model or not count.isdecimal() or int(count) < 1:
+            raise InputError(
+                f"no workload {workload!r}; take {' or '.join(WORKLOADS)}, or m1=120,hinet=80"
+            )
+        counts[model] = int(count)
+    return counts
 
 
 @dataclass(frozen=True)

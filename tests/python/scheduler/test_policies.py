@@ -25,6 +25,7 @@ from privet.scheduler import (
     Usage,
     named,
 )
+from privet.scheduler.policies import Urgent
 
 ONE_CORE = (Machine("here", 1, 8 * GIB),)
 
@@ -93,6 +94,24 @@ def test_fair_lets_nobody_save_up() -> None:
     for number in range(4):
         bench.submit(f"b{number}", client="bob")
     assert order(bench, 4) == ["a4", "b0", "a5", "b1"]
+
+
+def test_urgent_counts_all_work_left_and_lets_notices_give_way() -> None:
+    profiles = table()
+    profiles.set(Key("slow", "fss", 1, Phase.PRE), Demand(1, GIB, 1.0))
+    profiles.set(Key("slow", "fss", 1, Phase.ON), Demand(1, GIB, 60.0))
+    bench = Bench(Urgent(), ONE_CORE, profiles=profiles)
+    for id, model in (("first", "small"), ("slow", "slow"), ("n", "small"), ("small", "small")):
+        bench.submit(id, model)
+    assert order(bench, 4) == ["first", "small", "n", "slow"]
+    bench = Bench(Urgent(), ONE_CORE)
+    for id in ("first", "n", "small"):
+        bench.submit(id)
+    bench.submit("r", to="n")
+    bench.fail("first/pre#1")
+    assert bench.running == ["small/pre#1"], "equals by order of entry, and the notice came anew"
+    bench.fail("small/pre#1")
+    assert bench.running == ["n/pre#1"]
 
 
 def steady(bench: Bench, requests: int, gap: float = 5.0) -> None:

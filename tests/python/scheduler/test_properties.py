@@ -21,6 +21,7 @@ NAMES = (
     "priority",
     "deadline",
     "fair",
+    "ahead+urgent",
     "ahead+priority",
     "shared+fcfs",
     "shared+ahead+fair",
@@ -32,10 +33,10 @@ class Weather(RuleBasedStateMachine):
 
     world: World | None = None
 
-    @initialize(name=st.sampled_from(NAMES))
-    def begin(self, name: str) -> None:
+    @initialize(name=st.sampled_from(NAMES), seed=st.integers(0, 19))
+    def begin(self, name: str, seed: int) -> None:
         """A fresh world."""
-        self.world = World(named(name), 0)
+        self.world = World(named(name), seed)
 
     @rule(chance=st.randoms(use_true_random=False), event=st.sampled_from(World.EVENTS))
     @precondition(lambda self: self.world is not None)

@@ -179,6 +179,21 @@ def test_what_cannot_be_admitted_is_refused(submission: Submission, why: Why) ->
     assert after.counters.refused == {why: 1}
 
 
+def test_what_cannot_be_is_told_and_changes_nothing(bench: Bench) -> None:
+    with pytest.raises(Misuse, match="own"):
+        bench.submit("ahead-1")
+    with pytest.raises(Misuse, match="slash"):
+        bench.submit("a/b")
+    bench.submit("a")
+    bench.submit("n")
+    bench.scheduler.finished(0.0, "n/pre#1", material="piece")
+    with pytest.raises(Misuse, match="known"):
+        bench.scheduler.finished(0.0, "a/pre#1", material="piece")
+    assert bench.running == ["a/pre#1"]
+    with pytest.raises(Misuse, match="already"):
+        bench.scheduler.machine_joined(0.0, Machine("here", 1, 1))
+
+
 def test_time_must_not_run_back(bench: Bench) -> None:
     bench.wait(5.0)
     with pytest.raises(Misuse, match="runs back"):

@@ -72,6 +72,7 @@ def longest_wait(policy: Policy, limits: Limits) -> float:
         lambda: Priority(1.0),
         lambda: named("fair"),
         lambda: named("deadline"),
+        lambda: named("urgent", beta=0.0),
         lambda: named("shared+ahead+priority", beta=0.0),
     ],
 )

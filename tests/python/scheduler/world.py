@@ -42,9 +42,11 @@ def profiles() -> Profiles:
     return table
 
 
-def limits() -> Limits:
-    """Small bounds, so that they are met."""
+def limits(seed: int) -> Limits:
+    """Small bounds, so that they are met; some worlds keep no room or bound each model's jobs."""
     return Limits(
+        reserve=seed % 4 != 3,
+        jobs_per_model=2 if seed % 5 == 2 else None,
         job_floor=20.0,
         patience=300.0,
         material_seconds=600.0,
@@ -64,7 +66,7 @@ class World:
         self.now = 0.0
         self.random = random.Random(seed)
         self.audit = Audit()
-        self.scheduler = Scheduler(MACHINES[:2], profiles(), policy, limits())
+        self.scheduler = Scheduler(MACHINES[:2], profiles(), policy, limits(seed))
         for machine in MACHINES[:2]:
             self.audit.joined(machine)
         for client in CLIENTS[:2]:

@@ -98,6 +98,8 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
         ("GET", "/v2/models/none", None, 404, "GET /v2/models lists"),
         ("GET", "/v2/models/digits/versions/7", None, 404, "it has 1"),
         ("GET", "/v2/models/digits/versions/x", None, 400, "versions are numbers"),
+        ("GET", "/v2/models/digits/versions/" + "9" * 5000, None, 400, "versions are numbers"),
+        ("GET", "/v2/models/digits/versions/%C2%B2", None, 400, "versions are numbers"),
         ("GET", "/nowhere", None, 404, "openapi"),
         ("POST", "/v2", {}, 405, "openapi"),
         ("POST", "/v2/models/digits/requests", {"sweet": "gmw"}, 400, "known are version"),
@@ -170,7 +172,8 @@ def test_tokens_come_on_top_of_certificates(play: Callable[..., None], tmp_path:
     tokens = read_tokens(path)
 
     async def act(it: Scene, visitor: Visitor) -> None:
-        for header in ({}, {"Authorization": "Bearer plum"}, {"Authorization": "Basic apple"}):
+        for shown in ("", "Bearer plum", "Basic apple", "Bearer \u00e9\u20ac"):
+            header = {"Authorization": shown} if shown else {}
             visitor.headers = header
             status, answer = await visitor.call("GET", "/v2/health/live")
             assert (status, answer["reason"]) == (401, "no token")

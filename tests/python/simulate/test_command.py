@@ -94,8 +94,8 @@ def test_the_report_needs_nothing_else(tmp_path: Path) -> None:
     assert "<script src" not in page
     assert "<link" not in page
     assert page.count("vegaEmbed(") >= 7
-    assert "shared+ahead+priority" in page
+    assert "shared+ahead+urgent" in page
     content = json.loads((tmp_path / "out" / "figures.json").read_text())
-    assert len(content["table"]) == 60
+    assert len(content["table"]) == 84
     assert {it["sweep"] for it in content["sweeps"]} == {"rate", "notices", "machines", "beta"}
     assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".html", ".json", ".png"}

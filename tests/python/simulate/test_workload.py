@@ -10,7 +10,7 @@ import pytest
 from privet.errors import InputError, Misuse
 from privet.scheduler import Phase
 from privet.simulate.profile_file import OWN, read
-from privet.simulate.workload import WORKLOADS, Traffic, arrivals
+from privet.simulate.workload import WORKLOADS, Traffic, arrivals, requests
 
 MIXED = WORKLOADS["mixed"]
 
@@ -51,6 +51,13 @@ def test_impossible_traffic_is_refused() -> None:
     for wrong in ({"rate": 0.0}, {"notices": 1.1}, {"lead": -1.0}, {"clients": 0}):
         with pytest.raises(Misuse):
             Traffic(**wrong)
+
+
+def test_workloads_can_be_ones_own() -> None:
+    assert requests("m1=120,hinet=80") == {"m1": 120, "hinet": 80}
+    for wrong in ("heavy", "m1=", "m1=0", "=3", "m1=2,", "m1=-1"):
+        with pytest.raises(InputError, match="no workload"):
+            requests(wrong)
 
 
 @pytest.mark.parametrize("name", OWN)

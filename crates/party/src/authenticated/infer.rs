@@ -5,7 +5,7 @@ use privet_channel::Channel;
 use privet_fss::KeyFile;
 use privet_program::{Operation, Operator};
 use privet_ring::Modulus;
-use privet_shark::{Masked, Party, Values, Weights};
+use privet_shark::{Masked, Party, Turns, Values, Weights};
 
 use super::plan::Step;
 use super::prepare::{VALUE_BYTES, read_values};
@@ -14,7 +14,7 @@ use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report, check_inputs};
 
 /// The client's side: gives `inputs` (fixed-point integers, one vector for each input of the program) and learns the
-/// program's outputs as signed integers. The material is consumed.
+/// program's outputs as signed integers. The material is consumed. `weights`: those of the setup, and the turns in which its runs check.
 ///
 /// # Errors
 /// [`Error::Misuse`] if the inputs do not fit the program; if the link fails or the peer deviates in any message, and then
@@ -22,7 +22,7 @@ use crate::{Error, Observer, Phase, Report, check_inputs};
 pub fn infer_client(
     channel: &mut Channel,
     plan: &Plan,
-    weights: &[Weights],
+    weights: (&[Weights], &dyn Turns),
     material: Material,
     inputs: &[Vec<i64>],
     observer: &mut dyn Observer,
@@ -44,7 +44,7 @@ pub fn infer_client(
 pub fn infer_server(
     channel: &mut Channel,
     plan: &Plan,
-    weights: &[Weights],
+    weights: (&[Weights], &dyn Turns),
     material: Material,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
@@ -55,7 +55,7 @@ pub fn infer_server(
 fn run(
     channel: &mut Channel,
     plan: &Plan,
-    weights: &[Weights],
+    (weights, turns): (&[Weights], &dyn Turns),
     material: Material,
     inputs: Option<&[Vec<i64>]>,
     observer: &mut dyn Observer,
@@ -64,7 +64,7 @@ fn run(
     let Material { key, seed, prepared, mut body, session } = material;
     let role = key.role();
     let mut state = State::new(plan, weights, inputs, prepared);
-    let mut party = Party::new(&key, channel, &seed, &mut body, session.as_str().as_bytes());
+    let mut party = Party::new(&key, channel, &seed, &mut body, session.as_str().as_bytes()).in_turn(turns);
     party.state(plan.program().hash().to_string().as_bytes());
     weights.iter().for_each(|weights| party.state(weights.digest()));
     let total = plan.steps().len() + 1;

@@ -49,18 +49,19 @@ pub struct DealtHalf {
 
 impl SetupSeeds {
     /// That of a client and a server for a program: the same whenever the dealer with this `secret` is asked, and another
-    /// one for each `generation`.
-    pub(crate) fn derive(secret: &Seed, parties: [&str; 2], program: &str, generation: u64) -> Self {
+    /// one once either has given one up. `spoiled`: a name for what each of them has given up.
+    pub(crate) fn derive(secret: &Seed, parties: [&str; 2], program: &str, spoiled: &[Option<MaterialId>; 2]) -> Self {
         let part = |label: &[u8]| {
             let mut hash = Sha256::new_with_prefix(b"privet setup");
-            let generation = generation.to_le_bytes();
+            let [client, server] = spoiled.each_ref().map(|name| name.as_ref().map_or("", MaterialId::as_str));
             for part in [
                 secret.as_bytes(),
                 label,
                 parties[0].as_bytes(),
                 parties[1].as_bytes(),
                 program.as_bytes(),
-                &generation,
+                client.as_bytes(),
+                server.as_bytes(),
             ] {
                 hash.update((part.len() as u64).to_le_bytes());
                 hash.update(part);

@@ -7,13 +7,14 @@ use privet_channel::Channel;
 use privet_fss::Role;
 use privet_prg::Prg;
 use privet_program::Program;
+use privet_shark::Turns;
 
 use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
 use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
 use crate::authenticated::{self, Material};
 use crate::sharing::{self, ClientMaterial};
-use crate::store::Draft;
+use crate::store::{Draft, SetupEntry};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, PlanRef, Report, Store, StoreError, check_inputs};
 
 /// A program's outputs as signed fixed-point integers, and what they cost.
@@ -97,6 +98,7 @@ impl Client {
             if let Some(dealer) = &mut dealer {
                 dealer::ask_as_client(dealer, plan, &id, client.server(), spoiled)?;
             }
+            let mut setup = None;
             let (head, report) = match (plan, dealer, hidden) {
                 (PlanRef::Sharing(plan), Some(mut dealer), Some(mut hidden)) => {
                     let keys = &mut draft;
@@ -105,7 +107,9 @@ impl Client {
                     (material.head(plan), report)
                 }
                 (PlanRef::Authenticated(plan), Some(mut dealer), _) => {
-                    client.prepare_authenticated(&mut dealer, plan, &mut draft, observer)?
+                    let (name, head, report) = client.prepare_authenticated(&mut dealer, plan, &mut draft, observer)?;
+                    setup = Some(name);
+                    (head, report)
                 }
                 (PlanRef::Sharing(plan), ..) => {
                     let (material, report) = sharing::prepare_client(&mut client.channel, plan, observer)?;
@@ -114,8 +118,8 @@ impl Client {
                 (PlanRef::Authenticated(_), None, _) => unreachable!("there is a dealer"),
             };
             let model = plan.program().model().to_owned();
-            let metadata =
-                Metadata { id: id.clone(), program, suite, role: "client".into(), peer: client.server(), model };
+            let peer = client.server();
+            let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
             // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
             draft.finish(&metadata, &head)?;
@@ -130,8 +134,9 @@ impl Client {
         plan: &authenticated::Plan,
         draft: &mut Draft,
         observer: &mut dyn Observer,
-    ) -> Result<(Vec<u8>, Report), Error> {
+    ) -> Result<(MaterialId, Vec<u8>, Report), Error> {
         let (half, recorder) = authenticated::begin(dealer, plan, None)?;
+        refuse_spoiled(&self.setup_entry(plan, &half.setup))?;
         let path = self.store.setup(&half.setup)?;
         let known = path.exists();
         messages::send(&mut self.channel, &HasSetup { known })?;
@@ -144,7 +149,12 @@ impl Client {
         let opened = authenticated::open_weights(open(&self.store, &half.setup)?, plan, None)?;
         let links = [dealer, &mut self.channel];
         let report = authenticated::prepare(links, plan, (&half, recorder), &opened, draft, observer)?;
-        Ok((half.head(), report))
+        let head = half.head();
+        Ok((half.setup, head, report))
+    }
+
+    fn setup_entry(&self, plan: &authenticated::Plan, name: &MaterialId) -> SetupEntry {
+        self.store.setup_entry(&plan.program().hash().to_string(), &self.server(), name)
     }
 
     /// Material that is ready for `plan` with this server.
@@ -153,7 +163,8 @@ impl Client {
     /// [`Error::Store`].
     pub fn ready<'p>(&self, plan: impl Into<PlanRef<'p>>) -> Result<Vec<MaterialId>, Error> {
         let plan = plan.into();
-        Ok(self.store.list()?.into_iter().filter(|piece| self.fits(piece, plan)).map(|piece| piece.id).collect())
+        let is_ready = |piece: &Metadata| self.fits(piece, plan) && self.store.has_setup(piece);
+        Ok(self.store.list()?.into_iter().filter(is_ready).map(|piece| piece.id).collect())
     }
 
     fn fits(&self, piece: &Metadata, plan: PlanRef<'_>) -> bool {
@@ -283,13 +294,14 @@ impl Client {
         let (name, seed) = Material::read_head(&mut claimed, plan, Role::Client)?;
         let opened = authenticated::open_weights(open(&self.store, &name)?, plan, None)?;
         let material = Material::new(claimed, plan, seed, &opened.setup, id.clone())?;
-        let program = plan.program().hash().to_string();
+        let turns = self.setup_entry(plan, &name);
         let result = self.guarded(|client| {
-            client.ask_to_infer(program.clone(), id)?;
-            authenticated::infer_client(&mut client.channel, plan, &opened.weights, material, inputs, observer)
+            client.ask_to_infer(plan.program().hash().to_string(), id)?;
+            let weights = (&opened.weights[..], &turns as &dyn Turns);
+            authenticated::infer_client(&mut client.channel, plan, weights, material, inputs, observer)
         });
         if result.as_ref().is_err_and(Error::spoils_setup) {
-            self.store.spoil_setup(&program, &self.server(), &name)?;
+            turns.spoil()?;
         }
         result
     }
@@ -312,10 +324,17 @@ impl Client {
     }
 }
 
+/// What was given up may not come back, whatever the dealer says.
+pub(super) fn refuse_spoiled(setup: &SetupEntry) -> Result<(), Error> {
+    match setup.is_spoiled()? {
+        true => {
+            Err(Error::Misuse("the dealer deals a setup that this party has given up: ask for another dealer".into()))
+        }
+        false => Ok(()),
+    }
+}
+
 /// The setup with this name.
 pub(super) fn open(store: &Store, name: &MaterialId) -> Result<File, Error> {
-    let path = store.setup(name)?;
-    File::open(&path).map_err(|_| {
-        Error::Misuse("the setup that this material was made for is gone or given up: prepare again".into())
-    })
+    Ok(File::open(store.setup(name)?).map_err(|_| StoreError::GivenUp { name: name.clone() })?)
 }

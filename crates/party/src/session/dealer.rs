@@ -35,8 +35,8 @@ struct Ask {
     other: String,
     program: String,
     suite: String,
-    /// How many setups of this program with the other party were given up here.
-    spoiled: u64,
+    /// A name for the setups of this program with the other party that were given up here, if any were.
+    spoiled: Option<MaterialId>,
 }
 
 /// Asks for the client's half of a deal.
@@ -45,7 +45,7 @@ pub(super) fn ask_as_client(
     plan: PlanRef<'_>,
     id: &MaterialId,
     server: String,
-    spoiled: u64,
+    spoiled: Option<MaterialId>,
 ) -> Result<(), Error> {
     ask(dealer, Half::Client, plan, id, server, spoiled)
 }
@@ -56,7 +56,7 @@ pub(super) fn ask_as_server(
     plan: PlanRef<'_>,
     id: &MaterialId,
     client: String,
-    spoiled: u64,
+    spoiled: Option<MaterialId>,
     public: &[u8],
 ) -> Result<(), Error> {
     ask(dealer, Half::Server, plan, id, client, spoiled)?;
@@ -70,7 +70,7 @@ fn ask(
     plan: PlanRef<'_>,
     id: &MaterialId,
     other: String,
-    spoiled: u64,
+    spoiled: Option<MaterialId>,
 ) -> Result<(), Error> {
     messages::greet(dealer)?;
     let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
@@ -117,7 +117,7 @@ pub struct Dealt {
 /// A dealer: makes the two halves of material for parties that trust it not to collude with the other one.
 ///
 /// It sees public halves of programs, who asks, and all material; it sees no input, no weight and no message between
-/// the two parties. It keeps nothing.
+/// the two parties. It keeps nothing but a secret of its own, and names for what was given up.
 pub struct Dealer {
     waiting: Mutex<BTreeMap<MaterialId, Party>>,
     changed: Condvar,
@@ -125,6 +125,8 @@ pub struct Dealer {
     most_bytes: u64,
     /// What setups are derived from, for as long as the dealer lives.
     secret: Seed,
+    /// What two parties gave up for a program, if anything.
+    spoiled: Mutex<BTreeMap<[String; 3], [Option<MaterialId>; 2]>>,
 }
 
 impl Dealer {
@@ -136,7 +138,14 @@ impl Dealer {
     pub fn new(most_bytes: u64, patience: Duration) -> Result<Self, Error> {
         let secret = Prg::from_os()?.seed();
         let patience = patience.min(DEFAULT_TIMEOUT);
-        Ok(Self { waiting: Mutex::default(), changed: Condvar::new(), patience, most_bytes, secret })
+        Ok(Self {
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            patience,
+            most_bytes,
+            secret,
+            spoiled: Mutex::default(),
+        })
     }
 
     /// Serves one party's deal. The thread of the party that comes second deals and returns what was dealt; the other
@@ -216,6 +225,7 @@ impl Dealer {
             Half::Server => (second, first),
         };
         let started = Instant::now();
+        let before = [&client.channel, &server.channel].map(Channel::cost);
         memory::reset_peak();
         let request = |problem: String| Error::from(PeerMisbehaved::Request(problem));
         let program = Program::parse(&server.public.take().unwrap_or_default())?;
@@ -225,29 +235,42 @@ impl Dealer {
         let options = Options::from_name(&client.ask.suite).filter(|options| options.is_dealt());
         let options = options.ok_or_else(|| request(format!("nothing is dealt for suite {:?}", client.ask.suite)))?;
         let plan = Plan::new(program, options)?;
-        let bytes = plan.by_ref().dealt_bytes();
-        if bytes.iter().sum::<u64>() > self.most_bytes {
-            let text =
-                format!("a piece takes {} bytes, this dealer's limit is {}", bytes[0] + bytes[1], self.most_bytes);
-            return Err(request(text));
+        let bytes: u64 = plan.by_ref().dealt_bytes().iter().sum();
+        if bytes > self.most_bytes {
+            return Err(request(format!("a piece takes {bytes} bytes, this dealer's limit is {}", self.most_bytes)));
         }
         match &plan {
             Plan::Sharing(plan) => sharing::deal(&mut client.channel, &mut server.channel, plan)?,
             Plan::Authenticated(plan) => {
-                let generation = client.ask.spoiled.max(server.ask.spoiled);
                 let parties = [client.fingerprint(), server.fingerprint()];
+                let spoiled = self.spoiled([client, server]);
                 let parties = parties.each_ref().map(String::as_str);
-                let setup = SetupSeeds::derive(&self.secret, parties, &client.ask.program, generation);
+                let setup = SetupSeeds::derive(&self.secret, parties, &client.ask.program, &spoiled);
                 authenticated::deal(&mut client.channel, &mut server.channel, plan, &setup)?;
             }
         }
         Ok(Dealt {
             model: plan.by_ref().program().model().to_owned(),
             material: client.ask.material.clone(),
-            bytes,
+            bytes: [0, 1].map(|i| ([&client.channel, &server.channel][i].cost() - before[i]).bytes_sent),
             seconds: started.elapsed().as_secs_f64(),
             peak_rss_mb: memory::peak_mb(),
         })
+    }
+
+    /// What each of the two gave up: as it says or, if it says nothing, as it said before, for its store may have been lost.
+    /// The two are not mixed: one that lies about its own cannot keep the other one's from bringing another setup.
+    fn spoiled(&self, [client, server]: [&Party; 2]) -> [Option<MaterialId>; 2] {
+        let told = [client, server].map(|party| party.ask.spoiled.clone());
+        let between = [client.fingerprint(), server.fingerprint(), client.ask.program.clone()];
+        let mut spoiled = self.spoiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = spoiled.get(&between).cloned().unwrap_or_default();
+        let [client, server] = known;
+        let latest = [told[0].clone().or(client), told[1].clone().or(server)];
+        if latest != [None, None] {
+            spoiled.insert(between, latest.clone());
+        }
+        latest
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<MaterialId, Party>> {

@@ -10,6 +10,7 @@ use privet_linear::Workspace;
 use privet_ot::Extension;
 use privet_prg::Prg;
 use privet_program::{Program, Weights};
+use privet_shark::Turns;
 
 use super::budget::{Budget, Promise};
 use super::dealer::{self, Connect};
@@ -18,6 +19,7 @@ use super::hidden;
 use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
 use crate::authenticated::{self, Material};
 use crate::sharing::{self, Memory, Model, Rounds, ServerMaterial, WeightMask};
+use crate::store::SetupEntry;
 use crate::{Draft, Error, MaterialId, Metadata, Observer, Options, PeerMisbehaved, Plan, Report, Store, StoreError};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
@@ -314,6 +316,7 @@ impl Session<'_> {
         if let Some(dealer) = &mut dealer {
             dealer::ask_as_server(dealer, plan.by_ref(), &id, self.peer(), spoiled, &served.public)?;
         }
+        let mut setup = None;
         let (head, report) = match (&*plan, dealer) {
             (Plan::Sharing(plan), None) => {
                 let (material, report) =
@@ -326,7 +329,10 @@ impl Session<'_> {
                 (material.head(plan), report)
             }
             (Plan::Authenticated(plan), Some(mut dealer)) => {
-                self.prepare_authenticated(&served, &mut dealer, plan, &mut draft, observer)?
+                let (name, head, report) =
+                    self.prepare_authenticated(&served, &mut dealer, plan, &mut draft, observer)?;
+                setup = Some(name);
+                (head, report)
             }
             (Plan::Authenticated(_), None) => unreachable!("there is a dealer"),
         };
@@ -337,6 +343,7 @@ impl Session<'_> {
             role: "server".into(),
             peer: self.peer(),
             model: served.program().model().to_owned(),
+            setup,
         };
         draft.finish(&metadata, &head).map_err(Error::from)?;
         self.channel.send(&[1])?;
@@ -352,9 +359,10 @@ impl Session<'_> {
         plan: &authenticated::Plan,
         draft: &mut Draft,
         observer: &mut dyn Observer,
-    ) -> Result<(Vec<u8>, Report), Error> {
+    ) -> Result<(MaterialId, Vec<u8>, Report), Error> {
         let store = &self.server.store;
         let (half, recorder) = authenticated::begin(dealer, plan, Some(store))?;
+        super::client::refuse_spoiled(&self.setup_entry(plan, &half.setup))?;
         let HasSetup { known } = messages::receive(self.channel)?;
         let kept = super::client::open(store, &half.setup)?;
         let opened = match known {
@@ -363,7 +371,12 @@ impl Session<'_> {
         };
         let links = [dealer, &mut *self.channel];
         let report = authenticated::prepare(links, plan, (&half, recorder), &opened, draft, observer)?;
-        Ok((half.head(), report))
+        let head = half.head();
+        Ok((half.setup, head, report))
+    }
+
+    fn setup_entry(&self, plan: &authenticated::Plan, name: &MaterialId) -> SetupEntry {
+        self.server.store.setup_entry(&plan.program().hash().to_string(), &self.peer(), name)
     }
 
     /// An inference on authenticated values. If a check fails, the setup is given up.
@@ -381,9 +394,11 @@ impl Session<'_> {
             authenticated::open_weights(super::client::open(store, &name)?, plan, Some(served.model.weights()))?;
         let material = Material::new(stored, plan, seed, &opened.setup, id.clone())?;
         messages::send(self.channel, &Granted {})?;
-        let result = authenticated::infer_server(self.channel, plan, &opened.weights, material, observer);
+        let turns = self.setup_entry(plan, &name);
+        let weights = (&opened.weights[..], &turns as &dyn Turns);
+        let result = authenticated::infer_server(self.channel, plan, weights, material, observer);
         if result.as_ref().is_err_and(Error::spoils_setup) {
-            store.spoil_setup(&plan.program().hash().to_string(), &self.peer(), &name)?;
+            turns.spoil()?;
         }
         result
     }
@@ -444,6 +459,11 @@ impl Session<'_> {
         if metadata.program != program || metadata.peer != self.peer() || metadata.role != "server" {
             let text = format!("material {id} was made for another program or client");
             return Err(Refusal::new(AbortReason::StaleSession, text));
+        }
+        if !self.server.store.has_setup(&metadata) {
+            drop(self.server.store.claim(&id)?);
+            let text = format!("the setup that material {id} was made with was given up: prepare again");
+            return Err(Refusal::new(AbortReason::MaterialUnavailable, text));
         }
         let plan = served
             .plan(&metadata.suite)?

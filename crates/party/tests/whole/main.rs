@@ -3,8 +3,10 @@
 mod authenticated;
 mod costs;
 mod dealt;
+mod deviating;
 mod gates;
 mod hostile_programs;
+mod lying;
 mod material;
 mod parties;
 mod privacy;
@@ -12,4 +14,5 @@ mod requests;
 mod results;
 mod room;
 mod sharing_a_store;
+mod spoiling;
 mod tampering;

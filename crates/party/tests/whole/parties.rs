@@ -37,16 +37,22 @@ impl Case {
 
     /// The same for any suite with these truncations.
     pub fn check_with(&self, outputs: &[Vec<i64>], truncation: Truncation) {
+        let errors = self.errors(outputs, truncation);
+        assert!(errors.iter().all(|(error, bound)| error <= bound), "{outputs:?}: errors and bounds {errors:?}");
+    }
+
+    /// How far each output is off, and how far it may be.
+    pub fn errors(&self, outputs: &[Vec<i64>], truncation: Truncation) -> Vec<(u64, u64)> {
         let bounds = match truncation {
             Truncation::OneBit => &self.bounds,
             Truncation::Exact => &self.exact_bounds,
         };
         assert_eq!(outputs.len(), self.outputs.len());
-        for ((actual, expected), bound) in outputs.iter().zip(&self.outputs).zip(bounds) {
+        let error = |(actual, expected): (&Vec<i64>, &Vec<i64>)| {
             assert_eq!(actual.len(), expected.len());
-            let error = actual.iter().zip(expected).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0);
-            assert!(error <= bound.unwrap_or(0), "{actual:?} is {error} from {expected:?}, the bound is {bound:?}");
-        }
+            actual.iter().zip(expected).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0)
+        };
+        outputs.iter().zip(&self.outputs).map(error).zip(bounds.iter().map(|bound| bound.unwrap_or(0))).collect()
     }
 }
 

@@ -8,6 +8,7 @@ from privet.scheduler.policies.named import ORDERS, OVER, named
 from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream, View
 from privet.scheduler.policies.priority import Priority
 from privet.scheduler.policies.shared import Shared
+from privet.scheduler.policies.urgent import Urgent
 
 __all__ = [
     "ORDERS",
@@ -23,6 +24,7 @@ __all__ = [
     "Priority",
     "Shared",
     "Stream",
+    "Urgent",
     "View",
     "named",
 ]

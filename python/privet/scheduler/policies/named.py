@@ -12,15 +12,17 @@ from privet.scheduler.policies.fcfs import Fcfs
 from privet.scheduler.policies.policy import Policy
 from privet.scheduler.policies.priority import Priority
 from privet.scheduler.policies.shared import Shared
+from privet.scheduler.policies.urgent import Urgent
 
 #: Policies that order the jobs, and those that go over one (`ahead+priority`).
-ORDERS = ("fcfs", "priority", "deadline", "fair")
+ORDERS = ("fcfs", "priority", "deadline", "fair", "urgent")
 OVER = ("ahead", "shared")
 
 
 def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
     """The policy of a name: one of `ORDERS`, with any of `OVER` and plus signs before it, such as
-    `shared+ahead+priority`. `beta` is that of `priority`, `budget` that of `ahead`.
+    `shared+ahead+priority`. `beta` is that of `priority` and
+    `urgent`, `budget` that of `ahead`.
 
     # Errors
     `Misuse` if there is no such policy.
@@ -30,6 +32,7 @@ def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
         "priority": lambda: Priority(beta),
         "deadline": Deadline,
         "fair": Fair,
+        "urgent": lambda: Urgent(beta),
     }
     *over, order = name.split("+")
     if order not in orders or not set(over) <= set(OVER) or len(over) != len(set(over)):

@@ -99,7 +99,7 @@ class Policy:
 
     def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
         """How many cores to give to a job that could use `demand.cores`, from 1 to that, while
-        `jobs`, those made ahead aside, run or wait on machines of that `total` capacity."""
+        `jobs`, those made ahead aside, run or could run on machines of that `total` capacity."""
         return demand.cores
 
     def wishes(self, now: float, view: View) -> list[Stream]:

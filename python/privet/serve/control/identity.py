@@ -121,7 +121,7 @@ class Gate:
 
     def _token(self, header: str) -> Token:
         scheme, _, shown = header.partition(" ")
-        digest = hashlib.sha256(shown.strip().encode()).hexdigest()
+        digest = hashlib.sha256(shown.strip().encode(errors="surrogateescape")).hexdigest()
         # All are compared, in constant time, so that the time tells nothing of any of them.
         found = [token for token in self._tokens if hmac.compare_digest(token.digest, digest)]
         if scheme.lower() != "bearer" or not found:

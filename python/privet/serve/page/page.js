@@ -59,6 +59,7 @@ function tile(name, value, more, share) {
 function drawTiles(state) {
   const sum = (field) => state.machines.reduce((total, it) => total + it[field], 0);
   const running = (phase) => state.running.filter((it) => it.phase === phase).length;
+  const last = state.last;
   const cores = sum("cores");
   const memory = sum("memory");
   const stock = state.stock.reduce((total, it) => total + it.pieces, 0);
@@ -69,13 +70,15 @@ function drawTiles(state) {
     (total, [name]) => total + (name === "waiting" ? 0 : state.queues[name].length), 0);
   const backlog = state.backlog_seconds === null ? "no machine" : `${seconds(state.backlog_seconds)} of work`;
   clear(at("tiles")).append(
-    tile("Cores", `${sum("cores_taken")} / ${cores}`, cores ? "taken by jobs" : "no machine", cores ? sum("cores_taken") / cores : 0),
+    tile("Cores", `${sum("cores_taken")} / ${cores}`, cores ? `${Math.round(100 * last.utilisation)} % busy in the last minute` : "no machine", cores ? sum("cores_taken") / cores : 0),
     tile("Memory", bytes(sum("memory_taken")), `of ${bytes(memory)}`, memory ? sum("memory_taken") / memory : 0),
     tile("Preparing", running("pre"), "jobs in T_pre"),
     tile("Inferring", running("on"), "jobs in T_on"),
     tile("Queued", waiting, backlog),
     tile("Stock", stock, "pieces ready"),
-    tile("Done", done, wrong ? `${wrong} ended otherwise` : "none ended otherwise"),
+    tile("Delay D", last.mean_delay === null ? "\u2013" : seconds(last.mean_delay),
+      last.mean_delay === null ? "no request in the last minute" : `95 % within ${seconds(last.delay_95)}; wait W ${seconds(last.mean_wait)}`),
+    tile("Done", done, wrong ? `${wrong} ended otherwise` : `${last.per_second.toFixed(last.per_second < 10 ? 2 : 0)} a second lately`),
   );
 }
 

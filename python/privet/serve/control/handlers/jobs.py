@@ -17,9 +17,6 @@ from privet.serve.repository import Version
 
 NOT_YOURS = "there is no such job of yours"
 
-RETRY_SECONDS = 5.0
-"""When to try again what a full queue refused."""
-
 
 async def notice(call: Call[NoticeBody]) -> Answer:
     """Announces a request: material is made ahead."""
@@ -31,7 +28,7 @@ async def notice(call: Call[NoticeBody]) -> Answer:
         raise too_many(
             f"you have {len(waiting)} notices that wait and {stock} pieces for {version.name}, and "
             f"{most} is the most: use them first",
-            RETRY_SECONDS,
+            call.service.retry_seconds(),
             "notices",
         )
     return _submit(call, version)
@@ -87,7 +84,7 @@ def _own(call: Call[None]) -> Job | dict[str, Any]:
 def _wanted(call: Call[Any]) -> Version:
     body: Ask = call.body
     if call.service.draining:
-        raise unavailable("the service is shutting down", RETRY_SECONDS, "draining")
+        raise unavailable("the service is shutting down", 5.0, "draining")
     version = find(call, body.version)
     if body.program not in (None, version.program.program_hash):
         raise Refusal(
@@ -119,23 +116,27 @@ def _submit(call: Call[Any], version: Version) -> Answer:
     mine = _mine(call, version)
     if len(mine) >= limits.queued_per_client:
         raise too_many(
-            f"you have {len(mine)} jobs of {version.model} already", RETRY_SECONDS, "queue"
+            f"you have {len(mine)} jobs of {version.model} already",
+            call.service.retry_seconds(),
+            "queue",
         )
     of_model = sum(it.version.model == version.model for it in all_open)
     if len(all_open) >= call.service.limits.queued or of_model >= limits.queued:
-        raise unavailable("the queue is full: try again later", RETRY_SECONDS, "full")
+        raise unavailable(
+            "the queue is full: try again later", call.service.retry_seconds(), "full"
+        )
     try:
         made = call.service.submit(call.caller.client, version, call.body)
     except Misuse as error:
         raise bad_request(str(error)) from error
     except Refused as refused:
-        raise _translated(refused) from refused
+        raise _translated(call, refused) from refused
     return answer({"id": made.id, "state": made.state, "sequence": made.sequence}, 202)
 
 
-def _translated(refused: Refused) -> Refusal:
+def _translated(call: Call[Any], refused: Refused) -> Refusal:
     if refused.retry:
-        return unavailable(str(refused), RETRY_SECONDS, str(refused.why))
+        return unavailable(str(refused), call.service.retry_seconds(), str(refused.why))
     if refused.why in (Why.UNKNOWN_NOTICE, Why.FOREIGN_NOTICE):
         # In the same words, so that nobody learns which notices others have.
         return not_found("there is no such notice of yours")

@@ -3,6 +3,7 @@ calibration, a profile, or anything of another client."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aiohttp import web
@@ -11,6 +12,8 @@ from privet.program import Program
 from privet.serve.control.calls import Answer, Call, answer
 from privet.serve.control.refusal import bad_request, not_found, unavailable
 from privet.serve.repository import Version
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 DATATYPE = "FP64"
 """Of inputs and outputs at the client, in the protocol's words; in between they are integers."""
@@ -59,8 +62,8 @@ def find(call: Call[Any], number: int | None = None) -> Version:
     `Refusal` 404 if it is not served, 400 if the version is no number.
     """
     name, text = call.path["model"], call.path.get("version")
-    if text is not None and not text.isdigit():
-        raise bad_request(f"version is {text!r}; versions are numbers")
+    if text is not None and not _NUMBER.fullmatch(text):
+        raise bad_request("versions are numbers from 1 on")
     number = int(text) if text is not None else number
     version = call.service.repository.version(name, number)
     if version is not None:
