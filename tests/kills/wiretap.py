@@ -29,7 +29,7 @@ KEPT_BYTES = 4096
 class Frame:
     """A message of a session as it passed by; `whole` is false for one that was cut short.
 
-    `payload` is its first `KEPT_BYTES` at most.
+    `payload` is its first bytes, as many as the tap keeps.
     """
 
     session: int
@@ -50,11 +50,13 @@ class Frame:
 class Wiretap:
     """Passes on what clients say at `port` to the server at `upstream`, and back.
 
-    `frames` is the record. All methods may be called from any thread but the tap's own.
+    `frames` is the record, each with at most `kept` bytes. All methods may be called from any
+    thread but the tap's own.
     """
 
-    def __init__(self, keys: Path) -> None:
+    def __init__(self, keys: Path, kept: int = KEPT_BYTES) -> None:
         self.keys = keys
+        self.kept = kept
         self.upstream = 0
         self.port = 0
         self.frames: list[Frame] = []
@@ -188,5 +190,5 @@ class _Link(asyncio.Protocol):
         return HEADER_BYTES + int.from_bytes(self._heard[1:HEADER_BYTES], "little")
 
     def _note(self, frame: bytes, *, whole: bool) -> None:
-        kind, payload = frame[0], frame[HEADER_BYTES : HEADER_BYTES + KEPT_BYTES]
+        kind, payload = frame[0], frame[HEADER_BYTES : HEADER_BYTES + self.tap.kept]
         self.tap.note(Frame(self.session, self.party, kind, payload, whole))

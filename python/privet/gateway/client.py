@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from privet import _native
-from privet.errors import JobFailed, PrivetError
+from privet.errors import JobFailed, MaterialError, PrivetError
 from privet.executor import encode_input
 from privet.executor.codec import Inputs
 from privet.executor.samples import fill, portions
@@ -38,6 +38,9 @@ SLACK_SECONDS = 5.0
 """How much longer than its timeout a request may take, so that the service can say what it was."""
 
 MOST_ASKED = 1000
+
+MOST_LOST = 100
+"""Pieces that a request tries of which this side has lost its half."""
 
 
 class ServiceClient:
@@ -179,15 +182,24 @@ class ServiceClient:
                 timeout=timeout,
                 deadline=deadline,
             )
-            request = Request(job[0], offer, settled, self._staff, cut)
+            request = Request(job[0], offer, settled, self._staff, cut, self._end)
             return self._news.follow(request, job[1])
 
         if isinstance(notice, Notice):
             version = notice.offer.model.version
             request = await ask(notice.offer, replace(notice.terms, version=version))
-        else:
+            return await self._result(request, timeout)
+        lost = 0
+        while True:
             request = await self._catalog.with_current(model, terms or Terms(), ask)
-        return await self._result(request, timeout)
+            try:
+                return await self._result(request, timeout)
+            except MaterialError:
+                # The service has a piece whose other half is not here. Nothing was sent; the
+                # service forgets the piece, and there may be better ones.
+                lost += 1
+                if notice is not None or lost == MOST_LOST:
+                    raise
 
     async def prepared(self, model: str, *, terms: Terms | None = None) -> list[Notice]:
         """Notices whose material lies ready, of other clients with this certificate: each for one
@@ -252,14 +264,17 @@ class ServiceClient:
             async with asyncio.timeout(limit):
                 return join_results(await request.results())
         except BaseException as error:
-            self._background(self._withdraw(request))
+            self._end(request)
             if isinstance(error, TimeoutError):
                 reason = f"there was no result within {timeout} s"
                 failed = JobFailed(reason, job=request.id, outcome="timed out", reason=reason)
                 raise failed from error
             raise
-        finally:
-            self._news.drop(request)
+
+    def _end(self, request: Request) -> None:
+        """Ends a request at the service, in the background."""
+        self._news.drop(request)
+        self._background(self._withdraw(request))
 
     async def _withdraw(self, errand: Errand) -> None:
         """Ends a job at the service, as well as it can, and what runs of it here."""

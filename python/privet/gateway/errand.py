@@ -194,12 +194,23 @@ class Portion:
 
 
 class Request(Errand):
-    """A request for the predictions of `portions`."""
+    """A request for the predictions of `portions`.
+
+    `idle` is called when the service gives leave although all results are there: it lost a worker
+    that had just served us, and is about to run the job again for nobody.
+    """
 
     def __init__(
-        self, id: str, offer: Offer, terms: Terms, staff: Staff, portions: Sequence[Portion]
+        self,
+        id: str,
+        offer: Offer,
+        terms: Terms,
+        staff: Staff,
+        portions: Sequence[Portion],
+        idle: Callable[[Request], None],
     ) -> None:
         super().__init__(id, offer, terms, staff)
+        self._idle = idle
         self._portions = portions
         self._pending = deque(range(len(portions)))
         self._results: dict[int, Result] = {}
@@ -210,10 +221,21 @@ class Request(Errand):
         # Errors
         `JobFailed` if the service ended the job otherwise; what went wrong on this side for good.
         """
-        await self._until(lambda: len(self._results) == len(self._portions))
-        if len(self._results) < len(self._portions):
+        await self._until(lambda: self.is_answered)
+        if not self.is_answered:
             raise self.failure()
         return [self._results[index] for index in range(len(self._portions))]
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether all results are there."""
+        return len(self._results) == len(self._portions)
+
+    def _leave(self, go: Go) -> None:
+        if self.is_answered:
+            self._idle(self)
+        else:
+            super()._leave(go)
 
     async def _infer(self, visit: Visit) -> None:
         if not self._pending:

@@ -85,43 +85,49 @@ class News:
 
     async def _poll(self) -> None:
         loop = asyncio.get_running_loop()
+        hold = WAIT_SECONDS
         while True:
             if not self._errands and self._adopt is None:
                 self._wanted.clear()
                 await self._wanted.wait()
             next_poll = loop.time() + PACE_SECONDS
             try:
-                await self._listen()
+                await self._listen(hold)
                 await self._ask_for_the_silent(loop.time())
+                hold = WAIT_SECONDS
             except PrivetError as error:
                 _log.warning("no news from the service: %s", error)
-                next_poll = loop.time() + RETRY_SECONDS
+                # Then at once: it may be another process, which knows nothing of our errands.
+                hold, next_poll = 0.0, loop.time() + RETRY_SECONDS
             await asyncio.sleep(next_poll - loop.time())
 
-    async def _listen(self) -> None:
+    async def _listen(self, hold: float) -> None:
         seen = self._seen or 0
-        told = await self._calls.get("/v2/jobs", hold=WAIT_SECONDS, wait=WAIT_SECONDS, seen=seen)
+        told = await self._calls.get("/v2/jobs", hold=hold, wait=hold, seen=seen)
         try:
             sequence, documents = int(told["sequence"]), list(told["jobs"])
-            self._seen = sequence
-            for document in documents:
-                self._tell(document)
         except (KeyError, TypeError, ValueError) as error:
             raise PeerMisbehaved(f"the service's news make no sense: {error!r}") from error
+        self._seen = sequence
+        for document in documents:
+            self._tell(document)
         if sequence < seen:
             # Another process answers: it may know nothing of our errands, and says so if asked.
             for errand in list(self._errands.values()):
                 await self._ask_for(errand)
 
     def _tell(self, document: dict[str, Any]) -> None:
-        errand = self._errands.get(document["id"])
-        if errand is None and self._adopt is not None:
-            errand = self._adopt(document)
-            if errand is not None:
-                self._errands[errand.id] = errand
-        if errand is None:
-            return
-        errand.hear(document)
+        try:
+            errand = self._errands.get(document["id"])
+            if errand is None and self._adopt is not None:
+                errand = self._adopt(document)
+                if errand is not None:
+                    self._errands[errand.id] = errand
+            if errand is None:
+                return
+            errand.hear(document)
+        except (KeyError, TypeError, ValueError) as error:
+            raise PeerMisbehaved(f"the service's news make no sense: {error!r}") from error
         if errand.is_over:
             self.drop(errand)
 
@@ -136,11 +142,10 @@ class News:
         except Misuse as error:
             errand.end("failed", str(error))
         else:
-            if "sequence" in document:
-                self._tell(document)
+            if isinstance(document, dict) and document.get("state") == "ended":
+                # Perhaps from the records of an earlier process, whose count of changes is gone.
+                errand.end(str(document.get("outcome")), str(document.get("reason")))
             else:
-                # From the records of an earlier process.
-                outcome = str(document.get("outcome") or "failed")
-                errand.end(outcome, str(document.get("reason") or "the service was restarted"))
+                self._tell(document)
         if errand.is_over:
             self.drop(errand)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privet.errors import PrivetError
 from privet.scheduler import (
@@ -252,11 +252,16 @@ class Driver:
         if grant.material is not None:
             self._keeper.take(grant.material, grant.client, grant.program, grant.suite)
         running = await self._executor.run(grant)
-        if start.job in self._stops:
-            await self._executor.stop(start.job)
-        else:
+        told = start.job not in self._stops
+        if told:
             self._let_go(start, job, grant, running)
+        else:
+            await self._executor.stop(start.job)
         outcome = await running.outcome()
+        if told and outcome.kept and grant.material is not None:
+            # Its client was told to come and did not: perhaps it has lost its half of the piece.
+            outcome = replace(outcome, kept=False)
+            self._background(self._keeper.remove(grant.material, grant.machine))
         self._keeper.settle(grant, outcome)
         return outcome
 

@@ -8,7 +8,7 @@ from tests.python.graph.single import model, node, private
 
 from privet.compile import compile
 from privet.errors import InputError
-from privet.executor.samples import fill, split, trim
+from privet.executor.samples import fill, portions, split, trim
 from privet.program import Program
 
 
@@ -47,3 +47,28 @@ def test_a_program_for_one_sample_takes_its_inputs_as_they_are() -> None:
     filled, count = fill(program(1), [np.zeros((4, 3)), np.zeros(3)])
     assert count == 1
     assert [array.shape for array in filled.values()] == [(4, 3), (3,)]
+
+
+def test_portions_hold_what_one_inference_takes() -> None:
+    given = {"a": np.arange(15).reshape(5, 3), "b": np.zeros((5, 3))}
+    assert [len(part["a"]) for part in portions(program(2), given)] == [2, 2, 1]
+    assert [part["a"].tolist() for part in portions(program(2), given)][2] == [[12, 13, 14]]
+    assert len(portions(program(5), given)) == 1
+
+
+def test_a_program_for_one_sample_takes_several_in_portions() -> None:
+    made = model([node("Add", ["a", "a"], ["y"])], {"a": private(1, 3)}, ["y"])
+    single = compile(made).program
+    assert [part["a"].tolist() for part in portions(single, [[[1, 2, 3], [4, 5, 6]]])] == [
+        [[1, 2, 3]],
+        [[4, 5, 6]],
+    ]
+    assert len(portions(single, [np.zeros((1, 3))])) == 1
+    assert len(portions(single, [np.float64(0)])) == 1
+
+
+def test_portions_of_inputs_that_do_not_fit() -> None:
+    with pytest.raises(InputError, match="different numbers"):
+        portions(program(2), [np.zeros((3, 3)), np.zeros((4, 3))])
+    with pytest.raises(InputError, match="no samples"):
+        portions(program(2), [np.zeros((0, 3)), np.zeros((0, 3))])

@@ -1,0 +1,135 @@
+"""What running processes hold of this machine, read from `/proc`, and whether it grows."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+GROWTH_MB = 24.0
+"""More resident memory than this between the halves of a run, and more than a tenth, is a leak."""
+
+GROWTH_COUNT = 6
+"""More threads or open files than this between the halves of a run, and more than a quarter, are a
+leak: connections that are kept open for a while come and go."""
+
+
+@dataclass(frozen=True)
+class Vitals:
+    """A process at one time: resident memory in MB, threads, open file descriptors."""
+
+    rss_mb: float
+    threads: int
+    files: int
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a kind of process went: its vitals settled in (at a third of the run) and in the end.
+
+    Each is the median over a sixth of the run, of the sum over all processes of the kind.
+    `most` holds the largest of each, `processes` how many there were in the end.
+    """
+
+    name: str
+    processes: int
+    settled: Vitals
+    end: Vitals
+    most: Vitals
+
+    def leaks(self) -> list[str]:
+        """What grew, in words."""
+        found = []
+        grown = self.end.rss_mb - self.settled.rss_mb
+        if grown > max(GROWTH_MB * self.processes, 0.1 * self.settled.rss_mb):
+            found.append(f"{self.name}: memory grew by {grown:.0f} MB")
+        for what in ("threads", "files"):
+            settled = getattr(self.settled, what)
+            more = getattr(self.end, what) - settled
+            if more > max(GROWTH_COUNT * self.processes, settled / 4):
+                found.append(f"{self.name}: {more} more {what}")
+        return found
+
+
+def look(process: int) -> Vitals | None:
+    """The vitals of a process; None if there is none."""
+    folder = Path("/proc") / str(process)
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        lines = (folder / "status").read_text().splitlines()
+        status = dict(line.split(":", 1) for line in lines)
+        rss = int(status["VmRSS"].split()[0]) / 1024
+        return Vitals(rss, int(status["Threads"]), len(list((folder / "fd").iterdir())))
+    return None
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started and that run."""
+    found = []
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in path.read_text().split()]
+    return found
+
+
+class Watch:
+    """Looks at kinds of processes every `seconds`, within `with`; each kind is a function that
+    gives the processes of the moment."""
+
+    def __init__(self, kinds: Mapping[str, Callable[[], Sequence[int]]], seconds: float) -> None:
+        self._kinds = kinds
+        self._seconds = seconds
+        self._seen: dict[str, list[tuple[int, Vitals]]] = {name: [] for name in kinds}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def courses(self) -> list[Course]:
+        """What was seen, by kind."""
+        return [_course(name, seen) for name, seen in self._seen.items() if seen]
+
+    def _run(self) -> None:
+        while not self._over.wait(self._seconds):
+            for name, processes in self._kinds.items():
+                seen = [vitals for it in processes() if (vitals := look(it)) is not None]
+                if seen:
+                    self._seen[name].append((len(seen), _sum(seen)))
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def _course(name: str, seen: Sequence[tuple[int, Vitals]]) -> Course:
+    all_of = [vitals for _, vitals in seen]
+    third, sixth = len(all_of) // 3, max(1, len(all_of) // 6)
+    return Course(
+        name,
+        seen[-1][0],
+        _each(statistics.median, all_of[third : third + sixth]),
+        _each(statistics.median, all_of[-sixth:]),
+        _each(max, all_of),
+    )
+
+
+def _sum(vitals: Sequence[Vitals]) -> Vitals:
+    return _each(sum, vitals)
+
+
+def _each(take: Callable[[list[float]], float], vitals: Sequence[Vitals]) -> Vitals:
+    return Vitals(
+        round(take([it.rss_mb for it in vitals]), 1),
+        int(take([it.threads for it in vitals])),
+        int(take([it.files for it in vitals])),
+    )

@@ -1,0 +1,151 @@
+"""Calls of the control plane: when they are made again, and what their refusals become."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from privet.errors import (
+    LinkError,
+    MaterialError,
+    Misuse,
+    PeerBusy,
+    PeerError,
+    PeerMisbehaved,
+    PrivetError,
+)
+from privet.gateway import calls
+from privet.gateway.calls import Calls, NotThere, OtherProgram
+from privet.parties import Credentials
+from privet.serve.control.identity import tls
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+@pytest.fixture
+def call(key_folder: Path) -> Callable[..., Any]:
+    """What a GET of a service that answers by `handler` comes to."""
+
+    def run(handler: Handler, **options: Any) -> Any:
+        async def scene() -> Any:
+            app = web.Application()
+            app.router.add_get("/v2", handler)
+            runner = web.AppRunner(app)
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls(key_folder)).start()
+            url = f"https://localhost:{runner.addresses[0][1]}"
+            credentials = Credentials.from_directory(key_folder, "client")
+            caller = Calls(url, credentials, **{"patience": 3.0, **options})
+            try:
+                return await caller.get("/v2")
+            finally:
+                await caller.close()
+                await runner.cleanup()
+
+        return asyncio.run(scene())
+
+    return run
+
+
+def sequence(*answers: web.Response | None) -> tuple[Handler, list[float]]:
+    """Answers in turn (None hangs up), and the times at which it was asked."""
+    left, times = list(answers), []
+
+    async def handler(request: web.Request) -> web.Response:
+        times.append(time.monotonic())
+        answer = left.pop(0)
+        if answer is None:
+            assert request.transport is not None
+            request.transport.close()
+            return web.Response()
+        return answer
+
+    return handler, times
+
+
+def refusal(status: int, reason: str = "", **headers: str) -> web.Response:
+    return web.json_response({"error": "why", "reason": reason}, status=status, headers=headers)
+
+
+def good() -> web.Response:
+    return web.json_response({"name": "privet"})
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_service_is_asked_again_when_it_says(call: Callable[..., Any], status: int) -> None:
+    handler, times = sequence(refusal(status, **{"Retry-After": "1"}), good())
+    assert call(handler) == {"name": "privet"}
+    assert 1.0 <= times[1] - times[0] < 2.0
+
+
+def test_a_broken_connection_is_made_again(call: Callable[..., Any]) -> None:
+    # The library itself tries a GET twice at once.
+    handler, times = sequence(None, None, good())
+    assert call(handler) == {"name": "privet"}
+    assert times[2] - times[0] >= calls.PAUSE_SECONDS * 0.9
+
+
+def test_patience_ends(call: Callable[..., Any]) -> None:
+    handler, times = sequence(refusal(503, **{"Retry-After": "9"}), good())
+    with pytest.raises(PeerBusy, match="why"):
+        call(handler)
+    assert len(times) == 1
+    handler, times = sequence(*[None] * 20)
+    with pytest.raises(LinkError, match="cannot be reached"):
+        call(handler, patience=1.0)
+    assert 2 <= len(times) <= 10
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "error"),
+    [
+        (400, "bad request", Misuse),
+        (401, "no token", PeerError),
+        (403, "operators only", PeerError),
+        (404, "not found", NotThere),
+        (405, "method", Misuse),
+        (409, "used notice", MaterialError),
+        (409, "other program", OtherProgram),
+        (413, "too large", Misuse),
+        (500, "internal", PeerMisbehaved),
+        (302, "", PeerMisbehaved),
+    ],
+)
+def test_refusals_are_errors_and_not_asked_again(
+    call: Callable[..., Any], status: int, reason: str, error: type[PrivetError]
+) -> None:
+    handler, times = sequence(refusal(status, reason))
+    with pytest.raises(error, match="why") as caught:
+        call(handler)
+    assert caught.type is error
+    assert len(times) == 1
+
+
+def test_answers_that_are_none(call: Callable[..., Any], monkeypatch: Any) -> None:
+    for raw in (b"", b"{", b"[" * 100_000):
+        handler, _ = sequence(web.Response(body=raw))
+        with pytest.raises(PeerMisbehaved, match="no JSON"):
+            call(handler)
+    monkeypatch.setattr(calls, "MOST_BYTES", 1000)
+    handler, _ = sequence(web.Response(body=bytes(2000)))
+    with pytest.raises(PeerMisbehaved, match="more than 1000 bytes"):
+        call(handler)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost:1", "https://", "https://a:1/path", "ftp://a:1", ""]
+)
+def test_addresses_that_are_none(key_folder: Path, url: str) -> None:
+    with pytest.raises(Misuse, match="is not https"):
+        Calls(url, Credentials.from_directory(key_folder, "client"))
+
+
+def test_an_address_without_its_scheme(key_folder: Path) -> None:
+    made = Calls("localhost:7480", Credentials.from_directory(key_folder, "client"))
+    assert (made.host, made.server_name) == ("localhost", "localhost")

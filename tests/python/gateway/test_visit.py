@@ -1,0 +1,193 @@
+"""Visits to a worker: whom they trust, what they refuse to run, and that they can be stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.attacks.scene import INPUT, SOON, small_model
+
+from privet import keys
+from privet.compile import Compiled
+from privet.errors import InvalidProgram, LinkError, MaterialError, Misuse, PeerMisbehaved
+from privet.gateway.client import encode_portions
+from privet.gateway.model import Model, Offer, Offered, Tensor, Terms, read_model
+from privet.gateway.visit import Traveller, Visit, read_go
+from privet.parties import Credentials, Finished, Server
+
+GO: dict[str, Any] = {
+    "job": "j/pre#1",
+    "phase": "prepare",
+    "host": "localhost",
+    "port": 1,
+    "server_name": "localhost",
+    "program": "",
+    "suite": "gmw linear one-bit",
+    "material": None,
+    "samples": 1,
+    "grace": 1.0,
+    "seconds": SOON,
+    "dealer": None,
+}
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Compiled:
+    return small_model()
+
+
+@pytest.fixture
+def heard() -> list[Finished]:
+    return []
+
+
+@pytest.fixture
+def port(
+    key_folder: Path, tmp_path: Path, compiled: Compiled, heard: list[Finished]
+) -> Iterator[int]:
+    """A server in the place of a worker."""
+    credentials = Credentials.from_directory(key_folder, "server")
+    with Server(credentials, state=tmp_path / "server", on_finished=heard.append) as server:
+        server.add(compiled.program, compiled.weights)
+        yield server.start().address[1]
+
+
+def offer_of(compiled: Compiled, **changes: Any) -> Offer:
+    """The compiled model as a service offers it."""
+    program = compiled.program
+    fields: dict[str, Any] = {
+        "name": "small",
+        "version": 1,
+        "versions": (1,),
+        "description": "",
+        "program": program.program_hash,
+        "batch": 1,
+        "inputs": (Tensor("x", (1, 4)),),
+        "outputs": (Tensor("y", (1, 3)),),
+        "suites": (Offered("gmw", "semi-honest", ("linear", "blocks"), None),),
+        "stock": {},
+    }
+    return Offer(Model(**{**fields, **changes}), program.to_public_bytes())
+
+
+@pytest.fixture
+def visit(key_folder: Path, tmp_path: Path, compiled: Compiled, port: int) -> Callable[..., Visit]:
+    """A visit with a leave of these fields."""
+
+    def make(name: str = "localhost", folder: Path = key_folder, **fields: Any) -> Visit:
+        offer = offer_of(compiled)
+        go = {**GO, "port": port, "program": compiled.program.program_hash, **fields}
+        credentials = Credentials.from_directory(folder, "client")
+        traveller = Traveller(credentials, tmp_path / "client", name)
+        return Visit(read_go(go), traveller, offer, offer.settle(Terms()))
+
+    return make
+
+
+def test_a_piece_is_made_and_spent_once(visit: Callable[..., Visit], compiled: Compiled) -> None:
+    material, report = visit().prepare()
+    assert report
+    (portion,) = encode_portions(compiled.program, [INPUT])
+    infer = {"phase": "infer", "material": material}
+    spent = visit(**infer).infer(portion.payload)
+    assert (spent[0], len(spent[1])) == (material, 1)
+    with pytest.raises(MaterialError, match="used"):
+        visit(**infer).infer(portion.payload)
+
+
+def test_only_what_was_asked_for_is_run(visit: Callable[..., Visit], heard: list[Finished]) -> None:
+    with pytest.raises(PeerMisbehaved, match="another program"):
+        visit(program="0" * 64).prepare()
+    for suite in ("gmw blocks one-bit", "gmw linear exact", "fss"):
+        with pytest.raises(PeerMisbehaved, match="was asked for"):
+            visit(suite=suite).prepare()
+    assert heard == []
+
+
+def test_the_name_of_a_worker_is_the_services(
+    visit: Callable[..., Visit], heard: list[Finished]
+) -> None:
+    with pytest.raises(PeerMisbehaved, match="it is for another name"):
+        visit("model.example.org", server_name="localhost").prepare()
+    assert visit("localhost", server_name="elsewhere.example").prepare()
+    assert [finished.kind for finished in heard if finished.error is None] == ["prepared"]
+
+
+def test_a_worker_of_another_authority_is_refused(
+    visit: Callable[..., Visit], tmp_path: Path
+) -> None:
+    keys.make(tmp_path / "keys")
+    with pytest.raises(PeerMisbehaved, match="certificate"):
+        visit(folder=tmp_path / "keys").prepare()
+
+
+def test_a_visit_that_is_stopped_ends_soon(
+    key_folder: Path, tmp_path: Path, visit: Callable[..., Visit]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        waiting = visit(host="127.0.0.1", port=mute.getsockname()[1], grace=2.0)
+        threading.Timer(0.3, waiting.stop).start()
+        start = time.monotonic()
+        with pytest.raises(LinkError):
+            waiting.prepare()
+        assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase": "reveal"},
+        {"phase": "infer"},
+        {"material": "m"},
+        {"port": "x"},
+        {"grace": None},
+        {"seconds": "soon"},
+    ],
+)
+def test_a_leave_that_is_none(change: dict[str, Any]) -> None:
+    with pytest.raises(PeerMisbehaved, match="no proper leave"):
+        read_go({**GO, **change})
+    with pytest.raises(PeerMisbehaved, match="no proper leave"):
+        read_go({name: value for name, value in GO.items() if name not in change})
+
+
+def test_an_offer_is_the_program_that_it_is_called(compiled: Compiled) -> None:
+    with pytest.raises(PeerMisbehaved, match="another hash"):
+        offer_of(compiled, program="0" * 64)
+    offer = offer_of(compiled)
+    model = offer.model
+    junk = b"{}"
+    with pytest.raises(InvalidProgram):
+        Offer(replace(model, program=hashlib.sha256(junk).hexdigest()), junk)
+
+
+def test_terms_are_settled_by_what_is_offered(compiled: Compiled) -> None:
+    offer = offer_of(compiled)
+    settled = offer.settle(Terms())
+    assert (settled.rounds, settled.program_hash) == ("linear", compiled.program.program_hash)
+    assert offer.settle(Terms(rounds="blocks")).rounds == "blocks"
+    with pytest.raises(Misuse, match="not offered in fss malicious"):
+        offer.settle(Terms("fss", "malicious"))
+    with pytest.raises(PeerMisbehaved, match="ask the service's operator"):
+        offer.settle(Terms(program_hash="0" * 64))
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"name": "m", "privet": {}}, {"privet": 3}])
+def test_a_description_that_is_none(document: Any) -> None:
+    with pytest.raises(PeerMisbehaved, match="describes no model"):
+        read_model(document)
+
+
+def test_portions_are_integers_of_the_program(compiled: Compiled) -> None:
+    (one,) = encode_portions(compiled.program, {"x": INPUT})
+    scale = 1 << compiled.program.scale_bits
+    assert np.frombuffer(one.payload[0], "<i8").tolist() == (INPUT.ravel() * scale).tolist()
+    assert len(encode_portions(compiled.program, [np.repeat(INPUT, 3, axis=0)])) == 3
