@@ -128,6 +128,10 @@ class Profiles:
             raise Misuse(f"a program takes at least one sample at once, not {batch}")
         self._at_once[model, suite] = batch
 
+    def pairs(self, model: str, suite: str, batch: int) -> int:
+        """How many job pairs `split` makes of `batch` samples."""
+        return -(-batch // self._at_once.get((model, suite), 1))
+
     def split(self, model: str, suite: str, batch: int) -> list[int]:
         """The batches of the job pairs for `batch` samples: as large as the program takes."""
         most = self._at_once.get((model, suite), 1)
