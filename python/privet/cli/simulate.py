@@ -18,6 +18,7 @@ from privet.simulate import overhead, published, report
 from privet.simulate.charts import rows
 from privet.simulate.profile_file import read
 from privet.simulate.study import OURS, PAPERS, Case, Result, compare
+from privet.simulate.sweep import points
 from privet.simulate.workload import Traffic
 
 COLUMNS = (
@@ -33,6 +34,7 @@ COLUMNS = (
     ("paper_speedup", "{:.2f}x"),
     ("utilisation", "{:.0%}"),
 )
+SWEPT = ("policy", "delay", "delay_95", "throughput", "makespan", "speedup")
 TITLES = {
     "delay": "D s",
     "paper_delay": "paper's D",
@@ -84,7 +86,8 @@ def simulate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of arrivals and running times.")] = 1,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="In the report also vary rate, notices, beta, machines.")
+        bool,
+        typer.Option("--sweep", help="Also vary rate, notices, beta, machines, one at a time."),
     ] = False,
     report_to: Annotated[
         Path | None,
@@ -123,6 +126,9 @@ def simulate(
         seed=seed,
     )
     shares = [notices] if notices is not None else [0.0, 0.25]
+    if sweep and report_to is None:
+        _swept(console, case, as_json)
+        return
     results = list(compare(case.with_policies(policies, shares)))
     if as_json:
         typer.echo(json.dumps(_fields(case, results)))
@@ -183,6 +189,24 @@ def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
     console.print(table)
     events = sum(it.record.audited for it in results)
     console.print(f"{events} events and actions audited, no rule broken.")
+
+
+def _swept(console: Console, case: Case, as_json: bool) -> None:
+    told = [
+        {"sweep": point.sweep, "x": point.x, **row}
+        for point in points(case)
+        for row in rows(list(compare([point.case])))
+    ]
+    if as_json:
+        typer.echo(json.dumps(told))
+        return
+    columns = (("sweep", "{}"), ("x", "{:g}"), *(it for it in COLUMNS if it[0] in SWEPT))
+    table = Table(box=None, pad_edge=False)
+    for name, _ in columns:
+        table.add_column(TITLES.get(name, name), justify="right")
+    for row in told:
+        table.add_row(*(form.format(row[name]) for name, form in columns))
+    console.print(table)
 
 
 def _decisions(

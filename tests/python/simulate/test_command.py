@@ -88,6 +88,14 @@ def test_charts_draw_without_a_browser(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+def test_a_sweep_can_be_printed() -> None:
+    shown = run("--sweep")
+    for name in ("rate", "notices", "machines", "beta"):
+        assert re.search(rf"^ *{name} ", shown, re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_report_needs_nothing_else(tmp_path: Path) -> None:
     report.write(tmp_path / "out", Case(read("paper")), sweep=True)
     page = (tmp_path / "out" / "report.html").read_text()
