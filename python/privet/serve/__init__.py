@@ -1,0 +1,1 @@
+"""The service: many clients, many models, preparation overlapped with inference."""
