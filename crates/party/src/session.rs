@@ -8,6 +8,7 @@
 mod budget;
 mod client;
 mod dealer;
+mod gate;
 mod hidden;
 mod messages;
 mod server;
@@ -15,6 +16,7 @@ mod server;
 pub use budget::Budget;
 pub use client::{Client, Prediction};
 pub use dealer::{Connect, Dealer, Dealt};
+pub use gate::{Gate, Intent};
 pub use server::{Catalog, Event, Served, Server};
 
 /// Version of everything that crosses the wire; peers of different versions refuse each other.

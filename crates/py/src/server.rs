@@ -1,8 +1,8 @@
 //! `Server`: serves sessions.
 
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
-use privet_party::session::{self, Budget, Catalog, Connect, Event, Served};
+use privet_party::session::{self, Budget, Catalog, Connect, Event, Gate, Intent, Served};
 use privet_party::{Silent, Store};
 use pyo3::prelude::*;
 
@@ -55,9 +55,25 @@ impl Server {
         Ok(())
     }
 
+    /// Offers a program no more; sessions that have begun go on. Whether it was offered.
+    fn remove(&self, program: &str) -> bool {
+        self.catalog.write().is_ok_and(|mut catalog| catalog.remove(program))
+    }
+
     /// Serves one client to the end of its session; calls `on_event(kind, model, material, report)` after each request.
-    #[pyo3(signature = (connection, on_event=None))]
-    fn serve(&self, py: Python<'_>, connection: &Connection, on_event: Option<Py<PyAny>>) -> PyResult<()> {
+    ///
+    /// `gate(kind, subject, suite, material)` is called before each, with the kind `describe` (whose subject is a
+    /// model's name), `hidden_weights`, `prepare` or `infer` (a program's hash). It returns `None` or why not. With
+    /// `threads`, the session computes on as many threads of its own, which get the CPU affinity of the caller.
+    #[pyo3(signature = (connection, on_event=None, gate=None, threads=None))]
+    fn serve(
+        &self,
+        py: Python<'_>,
+        connection: &Connection,
+        on_event: Option<Py<PyAny>>,
+        gate: Option<Py<PyAny>>,
+        threads: Option<usize>,
+    ) -> PyResult<()> {
         let channel = connection.take()?;
         let catalog = self.catalog.read().map(|catalog| catalog.clone()).unwrap_or_default();
         let mut server = session::Server::new(catalog, self.store.clone());
@@ -66,6 +82,9 @@ impl Server {
         }
         if let Some(budget) = &self.budget {
             server = server.within(budget.clone());
+        }
+        if let Some(gate) = gate {
+            server = server.behind(ask(gate));
         }
         let mut raised = None;
         let mut hear = |event: Event| {
@@ -80,7 +99,36 @@ impl Server {
                 raised.get_or_insert(error);
             }
         };
-        py.detach(|| server.serve(channel, &mut Silent, &mut hear)).map_err(Failure::from)?;
+        py.detach(|| on_threads(threads, || server.serve(channel, &mut Silent, &mut hear)))?;
         raised.map_or(Ok(()), Err)
     }
+}
+
+/// A gate that asks a Python callable. If that raises, nothing is admitted.
+fn ask(gate: Py<PyAny>) -> Gate {
+    Arc::new(move |_peer, intent| {
+        let arguments = match intent {
+            Intent::Describe { model } => ("describe", model, None, None),
+            Intent::HiddenWeights { program } => ("hidden_weights", Some(program), None, None),
+            Intent::Prepare { program, suite } => ("prepare", Some(program), Some(suite), None),
+            Intent::Infer { program, suite, material } => ("infer", Some(program), suite, Some(material.as_str())),
+        };
+        let answer = Python::attach(|py| gate.call1(py, arguments)?.extract::<Option<String>>(py));
+        match answer {
+            Ok(None) => Ok(()),
+            Ok(Some(why)) => Err(why),
+            Err(_) => Err("this server cannot say whether it may".into()),
+        }
+    })
+}
+
+/// Runs `work` on a pool of so many threads, or on the process's own.
+fn on_threads(
+    threads: Option<usize>,
+    work: impl FnOnce() -> Result<(), privet_party::Error> + Send,
+) -> Result<(), Failure> {
+    let Some(threads) = threads else { return Ok(work()?) };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| privet_party::Error::Misuse(format!("no pool of {threads} threads: {error}")))?;
+    Ok(pool.install(work)?)
 }

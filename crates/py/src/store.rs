@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use privet_party::Piece;
+use privet_party::{Error, MaterialId, Piece, StoreError};
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
@@ -23,6 +23,16 @@ impl Store {
     fn pieces(&self, py: Python<'_>) -> Result<Vec<String>, Failure> {
         let pieces = py.detach(|| self.0.pieces())?;
         Ok(pieces.iter().map(describe).collect())
+    }
+
+    /// Removes a piece so that nobody can ever use it; false if it is not here, or somebody has claimed it before.
+    fn discard(&self, py: Python<'_>, id: String) -> Result<bool, Failure> {
+        let id = MaterialId::try_from(id).map_err(Error::Misuse)?;
+        match py.detach(|| self.0.claim(&id)) {
+            Ok(_) => Ok(true),
+            Err(StoreError::Spent { .. } | StoreError::Missing { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Bytes of material here, pieces included that are being made.

@@ -44,8 +44,8 @@ impl Client {
         Self { dealer: Some(connect), ..self }
     }
 
-    /// The public half of `model`, or of the only program served; checked, but not yet compared with anything the
-    /// user expects.
+    /// The public half of `model` (a name or a hash), or of the only program served; checked, but not yet compared with
+    /// anything the user expects.
     ///
     /// # Errors
     /// [`Error::Channel`] if the server has no such model (its reason says so); [`Error::PeerMisbehaved`] if what it

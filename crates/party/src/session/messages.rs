@@ -20,7 +20,7 @@ pub(super) const MAX_PROGRAM: usize = 64 << 20;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub(super) enum Request {
-    /// The public half of a model, by name, or of the only one served.
+    /// The public half of a model, by name or hash, or of the only one served.
     Describe { model: Option<String> },
     /// To make material for one inference of a program; `extension` is the OT extension that suits the client's link.
     Prepare { program: String, suite: String, extension: String, nonce: [u8; 16] },

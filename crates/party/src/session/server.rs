@@ -14,6 +14,7 @@ use privet_shark::Turns;
 
 use super::budget::{Budget, Promise};
 use super::dealer::{self, Connect};
+use super::gate::{Gate, Intent};
 use super::hidden;
 use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
 use crate::authenticated::{self, Material};
@@ -120,11 +121,20 @@ impl Catalog {
         self.programs.insert(served.program().hash().to_string(), Arc::new(served));
     }
 
+    /// Offers a program no more; whether it did.
+    pub fn remove(&mut self, hash: &str) -> bool {
+        self.programs.remove(hash).is_some()
+    }
+
     fn by_hash(&self, hash: &str) -> Option<Arc<Served>> {
         self.programs.get(hash).cloned()
     }
 
+    /// The program of this hash, or the only one of this name.
     fn by_name(&self, name: Option<&str>) -> Option<Arc<Served>> {
+        if let Some(served) = name.and_then(|hash| self.by_hash(hash)) {
+            return Some(served);
+        }
         let mut matching =
             self.programs.values().filter(|served| name.is_none_or(|name| served.program().model() == name));
         matching.next().filter(|_| matching.next().is_none()).cloned()
@@ -170,12 +180,13 @@ pub struct Server {
     store: Store,
     dealer: Option<Connect>,
     budget: Option<Budget>,
+    gate: Option<Gate>,
 }
 
 impl Server {
     /// Serves `catalog` with material kept in `store`.
     pub fn new(catalog: Catalog, store: Store) -> Self {
-        Self { catalog, store, dealer: None, budget: None }
+        Self { catalog, store, dealer: None, budget: None, gate: None }
     }
 
     /// The same server with a way to the dealer, for clients that want their material dealt.
@@ -188,6 +199,12 @@ impl Server {
     #[must_use]
     pub fn within(self, budget: Budget) -> Self {
         Self { budget: Some(budget), ..self }
+    }
+
+    /// The same server, which refuses what `gate` does not admit.
+    #[must_use]
+    pub fn behind(self, gate: Gate) -> Self {
+        Self { gate: Some(gate), ..self }
     }
 
     /// Serves one client until it says goodbye; `on_event` hears of each finished request.
@@ -253,7 +270,13 @@ impl Session<'_> {
         }
     }
 
+    fn admit(&self, intent: Intent<'_>) -> Result<(), Refusal> {
+        let Some(gate) = &self.server.gate else { return Ok(()) };
+        gate(&self.peer(), intent).map_err(|why| Refusal::new(AbortReason::NotAllowed, why))
+    }
+
     fn describe(&mut self, model: Option<&str>) -> Result<Event, Refusal> {
+        self.admit(Intent::Describe { model })?;
         let served = self.server.catalog.by_name(model).ok_or_else(|| {
             let asked = model.map_or("no model was named".to_owned(), |name| format!("there is no model {name:?}"));
             let text = format!("{asked}; served here: {}", self.server.catalog.names());
@@ -272,6 +295,7 @@ impl Session<'_> {
         client_nonce: &[u8; 16],
         observer: &mut dyn Observer,
     ) -> Result<Event, Refusal> {
+        self.admit(Intent::Prepare { program, suite })?;
         let served = self.served(program)?;
         let plan = served.plan(suite)?.ok_or_else(|| {
             Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"))
@@ -381,6 +405,7 @@ impl Session<'_> {
 
     /// Tells the client which mask hides the weights and, if it does not know that one, sends them hidden.
     fn hidden_weights(&mut self, program: &str, known: Option<String>) -> Result<(), Refusal> {
+        self.admit(Intent::HiddenWeights { program })?;
         self.dealer()?;
         let served = self.served(program)?;
         let mask = self.weight_mask(program)?;
@@ -427,8 +452,10 @@ impl Session<'_> {
     }
 
     fn infer(&mut self, program: &str, id: MaterialId, observer: &mut dyn Observer) -> Result<Event, Refusal> {
-        let served = self.served(program)?;
-        let metadata = self.server.store.metadata(&id)?;
+        let metadata = self.server.store.metadata(&id);
+        let suite = metadata.as_ref().ok().map(|metadata| metadata.suite.as_str());
+        self.admit(Intent::Infer { program, suite, material: &id })?;
+        let (served, metadata) = (self.served(program)?, metadata?);
         if metadata.program != program || metadata.peer != self.peer() || metadata.role != "server" {
             let text = format!("material {id} was made for another program or client");
             return Err(Refusal::new(AbortReason::StaleSession, text));

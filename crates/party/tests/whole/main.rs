@@ -4,6 +4,7 @@ mod authenticated;
 mod costs;
 mod dealt;
 mod deviating;
+mod gates;
 mod hostile_programs;
 mod lying;
 mod material;

@@ -100,6 +100,11 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     catalog
 });
 
+/// Both programs.
+pub fn catalog() -> Catalog {
+    CATALOG.clone()
+}
+
 /// A directory for a store, removed at the end.
 pub struct Shelf(TempDir);
 
@@ -138,7 +143,7 @@ impl Shelf {
 
 /// A server of both programs whose material lies in `shelf`.
 pub fn server(shelf: &Shelf) -> Server {
-    Server::new(CATALOG.clone(), shelf.store())
+    Server::new(catalog(), shelf.store())
 }
 
 /// [`server`] whose store holds `bytes` at most.
