@@ -1,0 +1,214 @@
+"""The one grant that a worker holds, and what its sessions may do under it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from privet.errors import Misuse, PrivetError
+from privet.parties.costs import read_report
+from privet.serve import confinement
+from privet.serve.confinement import MemoryBound
+from privet.serve.executor.grant import Grant
+
+LINGER_SECONDS = 2.0
+"""How long a client may keep its connection once its job is done."""
+
+
+class Stopper(Protocol):
+    """Breaks a connection."""
+
+    def stop(self) -> None:
+        """Whoever uses the connection finds it closed."""
+
+
+Say = Callable[..., None]
+"""Tells the executor of an event: its name, then its fields."""
+
+
+@dataclass
+class Turn:
+    """A grant from its arrival to its end, with times of the monotonic clock."""
+
+    grant: Grant
+    bound: MemoryBound
+    granted: float
+    asked: float | None = None
+    refused: str | None = None
+    links: list[Stopper] = field(default_factory=list)
+
+    def times(self) -> dict[str, float]:
+        """How long the client took to ask, and the job since then."""
+        now = time.monotonic()
+        asked = now if self.asked is None else self.asked
+        return {"waited": asked - self.granted, "seconds": now - asked}
+
+
+class Admission:
+    """Lets the client of the grant ask once for the very job of the grant, and nobody else.
+
+    `die` ends the process at once; it is called when a job takes more memory than it may. All
+    methods may be called from any thread.
+    """
+
+    def __init__(self, say: Say, die: Callable[[], None]) -> None:
+        self._say = say
+        self._die = die
+        self._lock = threading.RLock()
+        self._turn: Turn | None = None
+
+    def open(self, grant: Grant) -> None:
+        """Admits a job from now on.
+
+        # Errors
+        `Misuse` if another job has not ended; `OSError` if there are no such cores.
+        """
+        with self._lock:
+            if self._turn is not None:
+                raise Misuse(f"job {self._turn.grant.job} has not ended")
+            confinement.pin(grant.cores)
+            confinement.give_back_memory()
+            confinement.reset_peak()
+            bound = MemoryBound(grant.memory, self._exceeded)
+            turn = self._turn = Turn(grant, bound, time.monotonic())
+            bound.start()
+        timer = threading.Timer(grant.grace, self._give_up, [turn])
+        timer.daemon = True
+        timer.start()
+        self._say("granted", job=grant.job)
+
+    def revoke(self, job: str) -> None:
+        """Ends a job: at once if the client has not asked, else with its connection."""
+        with self._lock:
+            turn = self._turn
+            if turn is None or turn.grant.job != job:
+                return
+            if turn.asked is None:
+                self._end(turn, "failed", error="stopped", message="it was stopped", kept=True)
+            for link in turn.links:
+                link.stop()
+
+    def visit(self, client: str, link: Stopper | None) -> Visit:
+        """What a session of the client with this fingerprint may do."""
+        with self._lock:
+            turn = self._turn
+            if turn is None or turn.grant.client != client:
+                return Visit(self, None)
+            if link is not None:
+                turn.links.append(link)
+            return Visit(self, turn)
+
+    def admit(
+        self,
+        turn: Turn | None,
+        kind: str,
+        subject: str | None,
+        suite: str | None,
+        piece: str | None,
+    ) -> str | None:
+        """Whether a request is the one of the grant; if not, why."""
+        with self._lock:
+            if turn is None or turn is not self._turn:
+                return "there is no grant for this client here: ask the service for a job"
+            if turn.asked is not None:
+                return "the grant was used: a grant serves one request"
+            grant = turn.grant
+            if kind == "describe":
+                return None
+            if subject != grant.program:
+                turn.refused = "the grant is for another program"
+            elif kind == "hidden_weights":
+                return None
+            elif kind != grant.phase:
+                turn.refused = f"the grant is to {grant.phase}"
+            elif piece != grant.material:
+                turn.refused = "the grant is for another piece of material"
+            elif suite not in (grant.suite, None):
+                turn.refused = f"the grant is for suite {grant.suite!r}"
+            else:
+                turn.asked = time.monotonic()
+                self._say("started", job=grant.job, waited=turn.times()["waited"])
+                return None
+            return turn.refused
+
+    def finished(self, turn: Turn, material: str | None, report: str) -> None:
+        """The job is done; its client has a moment to say goodbye."""
+        cost, _ = read_report(report, by_server=True)
+        with self._lock:
+            for link in turn.links:
+                timer = threading.Timer(LINGER_SECONDS, link.stop)
+                timer.daemon = True
+                timer.start()
+            self._end(turn, "finished", material=material, cost=asdict(cost))
+
+    def failed(self, turn: Turn, error: PrivetError) -> None:
+        """The session of the job failed."""
+        self._end(turn, "failed", error="failed", message=f"{type(error).__name__}: {error}")
+
+    def _give_up(self, turn: Turn) -> None:
+        with self._lock:
+            if turn.asked is not None or turn is not self._turn:
+                return
+            message = turn.refused or "the client did not ask in time"
+            self._end(turn, "failed", error="absent", message=message, kept=True)
+            for link in turn.links:
+                link.stop()
+
+    def _exceeded(self) -> None:
+        with self._lock:
+            turn = self._turn
+            if turn is not None:
+                message = f"it took more than the {turn.grant.memory} bytes it may have"
+                self._end(turn, "failed", error="over memory", message=message)
+                self._die()
+
+    def _end(self, turn: Turn, event: str, **fields: Any) -> None:
+        with self._lock:
+            if turn is not self._turn:
+                return
+            self._turn = None
+            turn.bound.end()
+            memory = {"peak_rss": confinement.peak_bytes(), "base_rss": turn.bound.base}
+            self._say(event, job=turn.grant.job, **fields, **memory, **turn.times())
+
+
+class Visit:
+    """A session with a client, under the grant that was open for it when it came, if any."""
+
+    def __init__(self, admission: Admission, turn: Turn | None) -> None:
+        self._admission = admission
+        self._turn = turn
+        self._asked = False
+
+    @property
+    def threads(self) -> int:
+        """On how many threads the session computes."""
+        return 1 if self._turn is None else len(self._turn.grant.cores)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether there is a grant for this client."""
+        return self._turn is not None
+
+    def admit(
+        self, kind: str, subject: str | None, suite: str | None, piece: str | None
+    ) -> str | None:
+        """Whether a request may be served; if not, why."""
+        refusal = self._admission.admit(self._turn, kind, subject, suite, piece)
+        if refusal is None and kind in ("prepare", "infer"):
+            self._asked = True
+        return refusal
+
+    def hear(self, _kind: str, _model: str, material: str | None, report: str | None) -> None:
+        """A request was served."""
+        if self._turn is not None and self._asked and report is not None:
+            self._admission.finished(self._turn, material, report)
+
+    def failed(self, error: PrivetError) -> bool:
+        """The session failed; whether the job did with it."""
+        if self._turn is not None and self._asked:
+            self._admission.failed(self._turn, error)
+        return self._asked

@@ -1,0 +1,117 @@
+"""What keeps a worker's process to its cores, its memory and its parent's life (Linux).
+
+Memory is watched by sampling the resident set, which is what a machine runs out of; a limit on
+mappings (RLIMIT_AS, RLIMIT_DATA) also counts what was reserved and never touched. RLIMIT_DATA, set
+far above the bound, is a second line: a single allocation that large fails at once, and the process
+aborts before the next sample.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import threading
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+SAMPLE_SECONDS = 0.01
+"""Between two looks at the resident set."""
+
+SLACK_FACTOR, SLACK_BYTES = 2, 256 << 20
+"""RLIMIT_DATA is this many times a job's bound and so many bytes beyond what is mapped already."""
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Has the kernel kill this process when the thread that started it ends."""
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def keep_no_core() -> None:
+    """Forbids core dumps: they would hold shares and weights."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def pin(cores: Collection[int]) -> None:
+    """Keeps all threads of this process, and those that they start, to `cores`.
+
+    # Errors
+    `OSError` if this process may use none of them.
+    """
+    for thread in os.listdir("/proc/self/task"):
+        # A thread may have ended meanwhile.
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread), cores)
+
+
+def give_back_memory() -> None:
+    """Returns freed memory to the system, so that one job's peak does not hide the next one's."""
+    with contextlib.suppress(AttributeError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def reset_peak() -> None:
+    """Forgets the peak so far; without the permission the peak stays the process's."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def resident_bytes() -> int:
+    """The resident set now."""
+    return status_bytes("VmRSS")
+
+
+def peak_bytes() -> int:
+    """The largest resident set since the last reset."""
+    return status_bytes("VmHWM")
+
+
+def status_bytes(name: str) -> int:
+    """A size in /proc/self/status."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+class MemoryBound:
+    """Calls `exceeded` from a thread of its own once the process takes `bytes` more than now.
+
+    A context manager; it ends the watch.
+    """
+
+    def __init__(self, bytes: int, exceeded: Callable[[], None]) -> None:
+        self.base = resident_bytes()
+        self._limit = self.base + bytes
+        self._data = status_bytes("VmData") + SLACK_FACTOR * bytes + SLACK_BYTES
+        self._exceeded = exceeded
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def start(self) -> None:
+        """Begins to watch."""
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (self._data, hard))
+        self._thread.start()
+
+    def end(self) -> None:
+        """Lifts the bound."""
+        self._over.set()
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+
+    def _watch(self) -> None:
+        page = resource.getpagesize()
+        with open("/proc/self/statm", "rb", buffering=0) as statm:
+            while not self._over.wait(SAMPLE_SECONDS):
+                statm.seek(0)
+                if int(statm.read(128).split()[1]) * page > self._limit:
+                    self._exceeded()
+                    return
