@@ -61,8 +61,9 @@ class Outcome:
     """How a job ended.
 
     `failure` is None if it was done; `message` then is empty, else it says more, for the log.
-    `material` is the piece that was made or that the grant named; of a failed inference it is gone
-    for good. `cost` is what the job took as the server saw it, None if it failed.
+    `material` is the piece that was made or that the grant named. Of a failed inference it is gone
+    for good, unless it is `kept`: the job ended before anybody touched it. `cost` is what the job
+    took as the server saw it, None if it failed.
 
     `peak_rss` is the largest resident memory of the job's process in bytes while it ran, and
     `base_rss` what that process held just before, so that `memory` is the job's own; both are 0 if
@@ -74,6 +75,7 @@ class Outcome:
     failure: Failure | None = None
     message: str = ""
     material: str | None = None
+    kept: bool = False
     cost: PhaseCost | None = None
     peak_rss: int = 0
     base_rss: int = 0
