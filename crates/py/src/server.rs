@@ -36,15 +36,17 @@ impl Server {
         Ok(Self { catalog: RwLock::default(), store, dealer, budget })
     }
 
-    /// Offers a program, given both halves.
-    fn add(&self, py: Python<'_>, public: Vec<u8>, weights: &[u8]) -> Result<(), Failure> {
+    /// Offers a program, given both halves. With `warm`, the first preparation without a dealer finds the weights
+    /// transformed; `None` means to do that if there is no dealer.
+    #[pyo3(signature = (public, weights, warm=None))]
+    fn add(&self, py: Python<'_>, public: Vec<u8>, weights: &[u8], warm: Option<bool>) -> Result<(), Failure> {
         let served = py.detach(|| {
             let served = match &self.budget {
                 Some(budget) => Served::within(public, weights, budget),
                 None => Served::new(public, weights),
             }?;
             // With a dealer it may be that nobody ever asks for them.
-            if self.dealer.is_none() {
+            if warm.unwrap_or(self.dealer.is_none()) {
                 served.warm()?;
             }
             Ok::<_, privet_party::Error>(served)

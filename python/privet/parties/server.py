@@ -85,8 +85,11 @@ class Server(Service):
         self._native.add(program.to_public_bytes(), weights.to_private_bytes())
         return program.program_hash
 
-    def add_saved(self, folder: str | os.PathLike[str]) -> Program:
+    def add_saved(self, folder: str | os.PathLike[str], *, warm: bool | None = None) -> Program:
         """Offers the program that `Compiled.save` wrote, without a copy of its weights in Python.
+
+        With `warm`, its weights are made ready for preparations without a dealer now rather than in
+        the first of them; None means to do that if this server has no dealer.
 
         # Errors
         As `add`; `InvalidProgram` if a file cannot be read.
@@ -94,7 +97,7 @@ class Server(Service):
         public, private = (Path(folder) / name for name in (PUBLIC_FILE, PRIVATE_FILE))
         try:
             program = Program.from_public_bytes(public.read_bytes())
-            self._native.add(public.read_bytes(), private.read_bytes())
+            self._native.add(public.read_bytes(), private.read_bytes(), warm)
         except OSError as error:
             raise InvalidProgram(f"{error.filename} cannot be read: {error.strerror}") from error
         return program

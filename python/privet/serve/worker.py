@@ -5,7 +5,7 @@ output, a JSON object a line. The first line says where its things are; `listeni
 
 | Order `do` | Fields | Answer |
 |---|---|---|
-| `offer` | `folder` | `offered` with `program`, or `not offered` with `error`, `message` |
+| `offer` | `folder`, `warm` | `offered` with `program`, or `not offered` with `error`, `message` |
 | `withdraw` | `program` | |
 | `grant` | those of `Grant` | `granted`; then `started`; then `finished` or `failed` |
 | `revoke` | `job` | `failed`, unless the job has ended |
@@ -103,7 +103,7 @@ class Worker:
     def _obey(self, order: dict[str, Any]) -> None:
         match order.pop("do"):
             case "offer":
-                self._offer(order["folder"])
+                self._offer(order["folder"], order["warm"])
             case "withdraw":
                 self._port.withdraw(order["program"])
             case "grant":
@@ -111,9 +111,9 @@ class Worker:
             case "revoke":
                 self._admission.revoke(order["job"])
 
-    def _offer(self, folder: str) -> None:
+    def _offer(self, folder: str, warm: bool) -> None:
         try:
-            program = self._port.add_saved(folder)
+            program = self._port.add_saved(folder, warm=warm)
         except PrivetError as error:
             self.say("not offered", error=type(error).__name__, message=str(error))
         else:

@@ -16,7 +16,7 @@ from privet.errors import Misuse, PrivetError
 from privet.serve.executor.grant import Grant, Outcome
 from privet.serve.executor.job import LocalJob
 from privet.serve.executor.protocol import MachineEvent, Node, Piece
-from privet.serve.executor.slot import Slot
+from privet.serve.executor.slot import Offer, Slot
 
 PATIENCE_SECONDS = 60.0
 """How long a job waits for a worker that is being replaced."""
@@ -71,7 +71,7 @@ class LocalExecutor:
         self._first_port = first_port
         self._count = len(cores) if workers is None else workers
         self._slots: list[Slot] = []
-        self._programs: dict[str, str] = {}
+        self._programs: dict[str, Offer] = {}
         self._jobs: dict[str, Grant] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._news = asyncio.Event()
@@ -109,13 +109,13 @@ class LocalExecutor:
         """Ids of the workers' processes."""
         return [slot.pid for slot in self._slots if slot.pid is not None]
 
-    async def offer(self, folder: str | os.PathLike[str]) -> str:
+    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
         """Offers a program; busy workers offer it once their job has ended."""
-        path = str(Path(folder).absolute())
-        offers = [self._background(self._offer(slot, path)) for slot in self._slots]
+        offer = Offer(str(Path(folder).absolute()), warm)
+        offers = [self._background(self._offer(slot, offer)) for slot in self._slots]
         done, _ = await asyncio.wait(offers, return_when=asyncio.FIRST_COMPLETED)
         program = done.pop().result()
-        self._programs[program] = path
+        self._programs[program] = offer
         busy = {offer for offer, slot in zip(offers, self._slots, strict=True) if slot.job}
         await asyncio.wait({*offers} - busy or {*offers})
         return program
@@ -178,10 +178,10 @@ class LocalExecutor:
         self._slots.clear()
         self._closed.set()
 
-    async def _offer(self, slot: Slot, folder: str) -> str:
+    async def _offer(self, slot: Slot, offer: Offer) -> str:
         while not slot.can():
             await self._news.wait()
-        return await slot.offer(folder)
+        return await slot.offer(offer)
 
     async def _slot(self, fits: Callable[[Slot], bool]) -> Slot:
         try:

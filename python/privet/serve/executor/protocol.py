@@ -93,10 +93,12 @@ class Executor(Protocol):
         The outcomes of a lost machine's jobs come as `machine lost` as well.
         """
 
-    async def offer(self, folder: str | os.PathLike[str]) -> str:
+    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
         """Offers the program that `Compiled.save` wrote on every machine, also those that join.
 
-        The program's hash, once every process that is there can serve it.
+        With `warm`, each process gets its weights ready for preparations without a dealer, so that
+        the first of them takes no longer and no more memory than others. Returns the program's
+        hash, once every process that has no job can serve it.
 
         # Errors
         `InvalidProgram` if it cannot be read; `Misuse` if it cannot be served.
@@ -109,7 +111,8 @@ class Executor(Protocol):
         """Admits a job; returns when its client can connect.
 
         # Errors
-        `Misuse` if there is no such machine, core or program, or the job's name was used before.
+        `Misuse` if there is no such machine, core or program, a job of this name runs, or others
+        have the cores or the memory; `PrivetError` if no process comes up.
         """
 
     async def stop(self, job: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from privet.errors import PrivetError
@@ -20,8 +20,16 @@ AGAIN_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Offer:
+    """A program's folder, and whether its weights are made ready beforehand."""
+
+    folder: str
+    warm: bool
+
+
 class Slot:
-    """Keeps one worker that offers `programs` (folders by hash), and has it do one job at a time.
+    """Keeps one worker that offers `programs` (by hash), and has it do one job at a time.
 
     `settled` hears of a job that ended and settles it. `changed` is called when the slot may have
     become able to do more.
@@ -31,7 +39,7 @@ class Slot:
         self,
         settings: dict[str, Any],
         host: str,
-        programs: Mapping[str, str],
+        programs: Mapping[str, Offer],
         settled: Callable[[LocalJob, Outcome], None],
         changed: Callable[[], None],
     ) -> None:
@@ -76,7 +84,7 @@ class Slot:
             await worker.kill()
         self._end("the service was stopped")
 
-    async def offer(self, folder: str) -> str:
+    async def offer(self, offer: Offer) -> str:
         """Has the idle worker offer a program; its hash.
 
         # Errors
@@ -84,7 +92,7 @@ class Slot:
         """
         self._busy = True
         try:
-            return await self._offer(folder)
+            return await self._offer(offer)
         finally:
             self._free()
 
@@ -128,9 +136,9 @@ class Slot:
 
     async def _begin(self) -> None:
         """Offers everything to a new worker."""
-        for program, folder in list(self._programs.items()):
+        for program, offer in list(self._programs.items()):
             try:
-                await self._offer(folder)
+                await self._offer(offer)
             except PrivetError as error:
                 _log.error("a worker cannot offer program %s: %s", program, error)
         self._free()
@@ -143,12 +151,12 @@ class Slot:
                 _log.error("a worker does not start: %s", error)
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _offer(self, folder: str) -> str:
+    async def _offer(self, offer: Offer) -> str:
         if self._worker is None:
             raise PrivetError("the worker has ended")
         self._answer = asyncio.get_running_loop().create_future()
         try:
-            await self._worker.send({"do": "offer", "folder": folder})
+            await self._worker.send({"do": "offer", **asdict(offer)})
             event = await self._answer
         finally:
             self._answer = None
