@@ -36,6 +36,7 @@ class Turn:
     grant: Grant
     bound: MemoryBound
     granted: float
+    grace: threading.Timer
     asked: float | None = None
     refused: str | None = None
     links: list[Stopper] = field(default_factory=list)
@@ -73,11 +74,10 @@ class Admission:
             confinement.give_back_memory()
             confinement.reset_peak()
             bound = MemoryBound(grant.memory, self._exceeded)
-            turn = self._turn = Turn(grant, bound, time.monotonic())
+            grace = _timer(grant.grace, self._give_up)
+            self._turn = Turn(grant, bound, time.monotonic(), grace)
             bound.start()
-        timer = threading.Timer(grant.grace, self._give_up, [turn])
-        timer.daemon = True
-        timer.start()
+            grace.start()
         self._say("granted", job=grant.job)
 
     def revoke(self, job: str) -> None:
@@ -99,7 +99,7 @@ class Admission:
                 return Visit(self, None)
             if link is not None:
                 turn.links.append(link)
-            return Visit(self, turn)
+            return Visit(self, turn, link)
 
     def admit(
         self,
@@ -130,27 +130,34 @@ class Admission:
                 turn.refused = f"the grant is for suite {grant.suite!r}"
             else:
                 turn.asked = time.monotonic()
+                turn.grace.cancel()
                 self._say("started", job=grant.job, waited=turn.times()["waited"])
                 return None
             return turn.refused
 
     def finished(self, turn: Turn, material: str | None, report: str) -> None:
-        """The job is done; its client has a moment to say goodbye."""
+        """The job is done."""
         cost, _ = read_report(report, by_server=True)
-        with self._lock:
-            for link in turn.links:
-                timer = threading.Timer(LINGER_SECONDS, link.stop)
-                timer.daemon = True
-                timer.start()
-            self._end(turn, "finished", material=material, cost=asdict(cost))
+        self._end(turn, "finished", material=material, cost=asdict(cost))
 
     def failed(self, turn: Turn, error: PrivetError) -> None:
         """The session of the job failed."""
         self._end(turn, "failed", error="failed", message=f"{type(error).__name__}: {error}")
 
-    def _give_up(self, turn: Turn) -> None:
+    def leave(self, turn: Turn, link: Stopper) -> None:
+        """A session under this grant is over."""
         with self._lock:
-            if turn.asked is not None or turn is not self._turn:
+            turn.links.remove(link)
+
+    def _give_up(self) -> None:
+        with self._lock:
+            turn = self._turn
+            # A timer that could not be cancelled in time belongs to a grant that has ended.
+            if (
+                turn is None
+                or turn.asked is not None
+                or turn.grace is not threading.current_thread()
+            ):
                 return
             message = turn.refused or "the client did not ask in time"
             self._end(turn, "failed", error="absent", message=message, kept=True)
@@ -170,6 +177,7 @@ class Admission:
             if turn is not self._turn:
                 return
             self._turn = None
+            turn.grace.cancel()
             turn.bound.end()
             memory = {"peak_rss": confinement.peak_bytes(), "base_rss": turn.bound.base}
             self._say(event, job=turn.grant.job, **fields, **memory, **turn.times())
@@ -178,10 +186,14 @@ class Admission:
 class Visit:
     """A session with a client, under the grant that was open for it when it came, if any."""
 
-    def __init__(self, admission: Admission, turn: Turn | None) -> None:
+    def __init__(
+        self, admission: Admission, turn: Turn | None, link: Stopper | None = None
+    ) -> None:
         self._admission = admission
         self._turn = turn
+        self._link = link
         self._asked = False
+        self._linger: threading.Timer | None = None
 
     @property
     def threads(self) -> int:
@@ -203,8 +215,11 @@ class Visit:
         return refusal
 
     def hear(self, _kind: str, _model: str, material: str | None, report: str | None) -> None:
-        """A request was served."""
+        """A request was served; the client has a moment to say goodbye."""
         if self._turn is not None and self._asked and report is not None:
+            if self._link is not None:
+                self._linger = _timer(LINGER_SECONDS, self._link.stop)
+                self._linger.start()
             self._admission.finished(self._turn, material, report)
 
     def failed(self, error: PrivetError) -> bool:
@@ -212,3 +227,17 @@ class Visit:
         if self._turn is not None and self._asked:
             self._admission.failed(self._turn, error)
         return self._asked
+
+    def over(self) -> None:
+        """The session has ended."""
+        if self._linger is not None:
+            self._linger.cancel()
+        if self._turn is not None and self._link is not None:
+            self._admission.leave(self._turn, self._link)
+
+
+def _timer(seconds: float, action: Callable[[], None]) -> threading.Timer:
+    """A timer that keeps no process alive."""
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    return timer

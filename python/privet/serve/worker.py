@@ -57,6 +57,8 @@ class DataPort(Server):
         except PrivetError as error:
             if not visit.failed(error):
                 self._failed(client, error)
+        finally:
+            visit.over()
 
     def _failed(self, client: str, error: PrivetError) -> None:
         _log.info("a session with %s without a job failed: %s", client[:16], error)
