@@ -35,6 +35,12 @@ impl Store {
         }
     }
 
+    /// Bytes on disk of one piece; 0 if it is not here.
+    fn piece_bytes(&self, py: Python<'_>, id: String) -> Result<u64, Failure> {
+        let id = MaterialId::try_from(id).map_err(Error::Misuse)?;
+        Ok(py.detach(|| self.0.piece_bytes(&id))?)
+    }
+
     /// Bytes of material here, pieces included that are being made.
     fn bytes(&self, py: Python<'_>) -> Result<u64, Failure> {
         Ok(py.detach(|| self.0.bytes())?)

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Store, StoreError, io};
+use super::{MaterialId, Store, StoreError, io};
 
 /// Makes names of new files differ within this process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -34,6 +34,14 @@ impl Store {
             bytes += length(&entry.map_err(|error| io(&ready, error))?.path())?;
         }
         Ok(bytes)
+    }
+
+    /// Bytes on disk of the piece `id`, metadata included; 0 if it is not here.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn piece_bytes(&self, id: &MaterialId) -> Result<u64, StoreError> {
+        Ok(length(&self.path(id, "json"))? + length(&self.path(id, "material"))?)
     }
 
     /// A new file of `bytes` bytes among the ready pieces, if there is room.
@@ -106,6 +114,8 @@ mod tests {
         let used = store.bytes().unwrap();
         assert!(used > 6 && used < 300, "{used}");
         assert_eq!(store.pieces().unwrap()[0].bytes, used);
+        assert_eq!(store.piece_bytes(&piece(1).id).unwrap(), used);
+        assert_eq!(store.piece_bytes(&piece(2).id).unwrap(), 0);
         store.draft(1000 - used).unwrap();
         store.claim(&piece(1).id).unwrap();
         assert_eq!(store.bytes().unwrap(), 0);

@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -206,6 +207,9 @@ class LocalExecutor:
         try:
             if outcome.failure and outcome.material and not outcome.kept:
                 await asyncio.to_thread(self._discard, [outcome.material])
+            elif outcome.material and job.grant.phase == "prepare":
+                size = await asyncio.to_thread(self._store.piece_bytes, outcome.material)
+                outcome = replace(outcome, bytes=size)
         except PrivetError as error:
             _log.error("material %s of job %s stays: %s", outcome.material, job.job, error)
         finally:
