@@ -46,11 +46,11 @@ WAYS = (
 
 
 class Mortal:
-    """A party's process."""
+    """A party's process, which runs `script`."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: Path = MORTAL) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(MORTAL)],
+            [sys.executable, str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,0 +1,93 @@
+"""A service that runs one job after the other until it is killed: `python service.py`.
+
+Like `mortal.py` it gets its job on the first line of standard input and orders on the others. An
+order is answered by `go` (where the client connects, and which process serves it) or `refused`;
+after `go` comes the job's `outcome`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from privet import keys
+from privet.errors import MaterialError
+from privet.serve.executor import Grant
+from privet.serve.executor.local import LocalExecutor
+from privet.serve.keeper import Keeper
+from privet.serve.ledger import Ledger
+
+
+def say(event: str, **fields: Any) -> None:
+    """Answers."""
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+class Service:
+    """An executor with one worker, and the records of its material."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self._job = job
+        self._client = keys.fingerprint(Path(job["keys"]) / "client.pem")
+        self._names = (f"{os.getpid()}/{number}" for number in itertools.count())
+        options = {"keys": job["keys"], "state": job["state"], "dealer": job["dealer"]}
+        self._executor = LocalExecutor(**options, workers=1, memory=1 << 30, timeout=job["timeout"])
+        self._ledger = Ledger(Path(job["state"]) / "ledger.sqlite")
+        self._keeper = Keeper(self._ledger, self._executor)
+
+    async def run(self) -> None:
+        """Obeys until standard input closes."""
+        await self._executor.start()
+        await self._keeper.start()
+        self._program = await self._executor.offer(self._job["program"])
+        say("listening")
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            order = json.loads(line)
+            if order["do"] == "list":
+                await self._list()
+            else:
+                grace = order.get("grace", self._job["timeout"])
+                await self._do(order["do"], order.get("material"), grace)
+        await self._executor.close()
+
+    async def _list(self) -> None:
+        stored = [it.material for it in await self._executor.pieces("local")]
+        suite = self._job["suite"]
+        ready = self._ledger.ready(self._client, self._program, suite, now=0.0)
+        say("pieces", stored=stored, ready=[it.material for it in ready])
+
+    async def _do(self, phase: Any, material: str | None, grace: float) -> None:
+        grant = Grant(
+            next(self._names),
+            phase,
+            self._client,
+            self._program,
+            self._job["suite"],
+            "local",
+            self._executor.node.cores[:1],
+            1 << 29,
+            self._job["timeout"],
+            material,
+            grace,
+        )
+        try:
+            if material is not None:
+                self._keeper.take(material, self._client, self._program, grant.suite)
+        except MaterialError as error:
+            say("refused", message=str(error))
+            return
+        running = await self._executor.run(grant)
+        say("go", port=running.port, worker=self._executor.workers()[0])
+        outcome = await running.outcome()
+        self._keeper.settle(grant, outcome)
+        say("outcome", failure=outcome.failure, material=outcome.material, kept=outcome.kept)
+
+
+if __name__ == "__main__":
+    asyncio.run(Service(json.loads(sys.stdin.readline())).run())

@@ -1,0 +1,48 @@
+"""No piece is used twice, whichever process of a service or of its clients is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.attacks.scene import INPUT
+from tests.kills.siege import Siege
+from tests.kills.stage import Way, staged
+
+from privet.compile import Compiled
+from privet.executor import execute
+
+SUITES = {Way(): "gmw linear one-bit", Way("fss", "dealer"): "fss one-bit"}
+"""Ways of making material, and the labels of it."""
+
+
+def survive(way: Way, kills: int, folder: Path, keys: Path, compiled: Compiled) -> Siege:
+    """What is left after so many kills; every check of every round has passed."""
+    expected = execute(compiled.program, compiled.weights, {"x": INPUT}).outputs["y"]
+    with staged(folder, keys, compiled, way, ahead=2) as stage:
+        siege = Siege(stage, SUITES[way], expected, seed=kills)
+        try:
+            for number in range(kills):
+                siege.round(number)
+            siege.finish()
+        finally:
+            siege.end()
+    return siege
+
+
+@pytest.mark.parametrize("way", SUITES, ids=str)
+def test_a_few_kills(way: Way, tmp_path: Path, key_folder: Path, compiled: Compiled) -> None:
+    landed = survive(way, 7, tmp_path, key_folder, compiled).landed
+    assert landed.total() - landed["nothing"] >= 3, landed
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("way", SUITES, ids=str)
+def test_hundreds_of_kills(
+    way: Way, tmp_path: Path, key_folder: Path, compiled: Compiled, figures: list[str]
+) -> None:
+    landed = survive(way, 200, tmp_path, key_folder, compiled).landed
+    figures.append(f"kills of workers, executors and clients, {way}: {dict(landed)}")
+    assert landed["nothing"] < landed.total() / 2, landed
+    assert all(landed[work] >= 5 for work in ("preparing", "claiming", "inferring")), landed
