@@ -311,3 +311,14 @@ def test_a_refused_link_is_a_link_error(on_floor: Play) -> None:
             await stage.ask(running, lambda client: client.prepare())
 
     on_floor(scenario)
+
+
+def test_a_worker_that_died_idle_costs_no_job(on_floor: Play) -> None:
+    async def scenario(stage: Floor) -> None:
+        material, _ = await stage.prepare()
+        for pid in workers(stage):
+            os.kill(pid, signal.SIGKILL)
+        # The executor has not heard of it yet when it chooses one of them.
+        assert (await stage.infer(material)).failure is None
+
+    on_floor(scenario)

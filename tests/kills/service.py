@@ -83,7 +83,7 @@ class Service:
             say("refused", message=str(error))
             return
         running = await self._executor.run(grant)
-        say("go", port=running.port, worker=self._executor.workers()[0])
+        say("go", port=running.port, worker=running.pid)
         outcome = await running.outcome()
         self._keeper.settle(grant, outcome)
         say("outcome", failure=outcome.failure, material=outcome.material, kept=outcome.kept)

@@ -18,7 +18,11 @@ STOPPING_SECONDS = 1.0
 
 
 class LocalJob:
-    """Has its worker killed when the job is over its time; `host` is where clients reach it."""
+    """Has its worker killed when the job is over its time; `host` is where clients reach it.
+
+    It `is_stillborn` if the worker died before it took the grant, unless somebody stopped it: no
+    client was told of it, so that another worker may have it.
+    """
 
     def __init__(self, grant: Grant, worker: WorkerProcess, host: str) -> None:
         self.grant = grant
@@ -32,6 +36,7 @@ class LocalJob:
         self._verdict: tuple[Failure, str] | None = None
         self._waited = 0.0
         self._since: float | None = None
+        self.is_stillborn = False
         self._timer = self._loop.call_later(
             grant.grace + OVERDUE_SECONDS, self._kill, "crashed", "its process hung"
         )
@@ -40,6 +45,11 @@ class LocalJob:
     def job(self) -> str:
         """The grant's job."""
         return self.grant.job
+
+    @property
+    def pid(self) -> int:
+        """The id of the process that runs it."""
+        return self._worker.pid
 
     async def granted(self) -> None:
         """Waits until the client may come, or the job has ended."""
@@ -87,6 +97,10 @@ class LocalJob:
 
     def died(self, how: str) -> Outcome:
         """How a job ended whose process did."""
+        if self._verdict is None and not self._granted.done():
+            self._timer.cancel()
+            self.is_stillborn = True
+            self._granted.set_result(None)
         failure, message = self._verdict or ("crashed", how)
         seconds = 0.0 if self._since is None else self._loop.time() - self._since
         return Outcome(

@@ -131,16 +131,19 @@ class LocalExecutor:
         """Admits a job."""
         self._check(grant)
         self._jobs[grant.job] = grant
-        try:
-            slot = await self._slot(lambda slot: slot.can(grant.program))
-        except BaseException:
-            self._jobs.pop(grant.job, None)
-            raise
-        try:
-            return await slot.grant(grant)
-        except asyncio.CancelledError:
-            self._background(self.stop(grant.job))
-            raise
+        while True:
+            try:
+                slot = await self._slot(lambda slot: slot.can(grant.program))
+            except BaseException:
+                self._jobs.pop(grant.job, None)
+                raise
+            try:
+                job = await slot.grant(grant)
+            except asyncio.CancelledError:
+                self._background(self.stop(grant.job))
+                raise
+            if not job.is_stillborn:
+                return job
 
     async def stop(self, job: str) -> None:
         """Ends a job."""
@@ -172,12 +175,13 @@ class LocalExecutor:
 
     async def close(self) -> None:
         """Ends all workers."""
+        self._closed.set()
+        self._changed()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(slot.close() for slot in self._slots))
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._slots.clear()
-        self._closed.set()
 
     async def _offer(self, slot: Slot, offer: Offer) -> str:
         while not slot.can():
@@ -187,20 +191,22 @@ class LocalExecutor:
     async def _slot(self, fits: Callable[[Slot], bool]) -> Slot:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                while True:
+                while not self._closed.is_set():
                     for slot in self._slots:
                         if fits(slot):
                             return slot
                     await self._news.wait()
         except TimeoutError:
             raise PrivetError("no worker came up for a job in time") from None
+        raise PrivetError("the executor was closed")
 
     def _changed(self) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
     def _settle(self, job: LocalJob, outcome: Outcome) -> None:
-        self._background(self._wind_up(job, outcome))
+        if not job.is_stillborn:
+            self._background(self._wind_up(job, outcome))
 
     async def _wind_up(self, job: LocalJob, outcome: Outcome) -> None:
         """Tells how a job ended, once the material of a failed one is out of reach."""
