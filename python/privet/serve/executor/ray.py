@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import InvalidProgram, Misuse, PrivetError
+from privet.parties.address import split_address
 from privet.serve.executor.agent import FILES, NodeAgent
 from privet.serve.executor.grant import Grant, Outcome
 from privet.serve.executor.protocol import MachineEvent, Node, Piece
@@ -33,6 +34,9 @@ SILENCE_SECONDS, MISSED = 4.0, 2
 
 START_SECONDS = 120.0
 """How long an actor may take to come up with its workers."""
+
+KNOCK_SECONDS = 10.0
+"""How long the cluster's head may take to accept a connection."""
 
 NAME = "privet:"
 """Begins the name of the resource that names a node."""
@@ -112,6 +116,7 @@ class RayExecutor:
 
     async def start(self) -> None:
         """Connects to the cluster and starts an actor on each of its nodes that serves."""
+        await self._knock()
         try:
             await asyncio.to_thread(
                 self._ray.init,
@@ -228,6 +233,18 @@ class RayExecutor:
             _log.warning("%s is lost: %s", machine.node.name, error)
             self._lose(machine)
             return None
+
+    async def _knock(self) -> None:
+        """Fails if nobody is at the cluster's address: Ray itself would try for minutes."""
+        if self._address == "auto":
+            return
+        host, port = split_address(self._address)
+        try:
+            async with asyncio.timeout(KNOCK_SECONDS):
+                _, writer = await asyncio.open_connection(host, port)
+        except (OSError, TimeoutError) as error:
+            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
+        writer.close()
 
     async def _keep_looking(self) -> None:
         while True:
