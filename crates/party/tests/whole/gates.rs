@@ -58,7 +58,7 @@ fn what_a_gate_refuses_is_not_begun() {
         };
         assert_eq!((reason, text.as_str()), (AbortReason::NotAllowed, "not you"));
         assert!(side.events.is_empty() && side.result.is_err());
-        assert_eq!(shelf.ready(), [id.clone()]);
+        assert_eq!(shelf.ready(), std::slice::from_ref(&id));
     };
     refused(&|client| client.describe(None).map(drop));
     refused(&|client| client.prepare(&plan, &mut Silent).map(drop));
