@@ -57,7 +57,7 @@ class Siege:
         assert self.stage.tap.quiet(SOON), "a party still waits for one that was killed"
         done = outcome.get("failure", "") is None
         self.landed["nothing" if done else self._interrupted(material)] += 1
-        self._check(material, answer, outcome)
+        self._check(victims, material, answer, outcome)
         if material and material in self.stage.audit().begun("server"):
             self._check_backup(material)
 
@@ -132,17 +132,18 @@ class Siege:
                 with suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGKILL)
             case "executor":
-                self.service.kill()
+                self.service.process.kill()
             case _:
                 client.process.kill()
 
     def _outcome(self, victims: tuple[str, ...]) -> dict[str, Any]:
-        """What the service tells of the job, which it never owes anybody but when it is dead."""
-        if "executor" in victims:
-            self.service = self._start_service()
-            return {}
+        """What the service tells of the job; empty if it died before it could."""
         outcome = self.service.answer()
-        assert outcome["event"] == "outcome", outcome
+        if "executor" in victims:
+            self.service.kill()
+            self.service = self._start_service()
+        else:
+            assert outcome["event"] == "outcome", outcome
         return outcome
 
     def _interrupted(self, material: str | None) -> str:
@@ -150,7 +151,13 @@ class Siege:
             return "preparing"
         return "inferring" if material in self.stage.audit().begun("server") else "claiming"
 
-    def _check(self, material: str | None, answer: dict[str, Any], outcome: dict[str, Any]) -> None:
+    def _check(
+        self,
+        victims: tuple[str, ...],
+        material: str | None,
+        answer: dict[str, Any],
+        outcome: dict[str, Any],
+    ) -> None:
         ledger = self.stage.audit()
         assert ledger.reused() == []
         stored, ready = self._list()
@@ -162,7 +169,10 @@ class Siege:
             assert answer["material"] in stored, "the client has a piece that the server has not"
         if outcome.get("failure", "") is None and material is None:
             assert outcome["material"] in ready
-        if material and not outcome.get("kept"):
+        if material in ready:
+            # Its client came too late, and the service may have died before it could say so.
+            assert outcome.get("kept", "executor" in victims)
+        elif material:
             assert material not in stored
             assert self.service.ask({"do": "infer", "material": material})["event"] == "refused"
         self.ready = ready & self._client_list()
