@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import gc
 import json
 import signal
 import sqlite3
@@ -81,6 +82,9 @@ class Caller:
                 start = time.monotonic()
                 fault = self._ask(client, given)
                 self._tally.add(time.monotonic() - start, fault)
+        # The HTTP client must go on the thread that it was used on.
+        del client
+        gc.collect()
 
     def _ask(self, client: Any, given: Any) -> str | None:
         """What went wrong; None if nothing did."""
