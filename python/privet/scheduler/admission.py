@@ -52,10 +52,13 @@ def _check(state: State, submission: Submission) -> list[int]:
     if state.draining:
         raise Refused(Why.DRAINING, "the service is shutting down and takes nothing new")
     model, suite = submission.model, submission.suite
-    batches = state.profiles.split(model, suite, submission.batch)
-    client = state.pairs_of[submission.client] + len(batches)
-    if not state.limits.of_pairs(client, state.pairs_of.total() + len(batches)):
+    pairs = state.profiles.pairs(model, suite, submission.batch)
+    if not state.limits.of_pairs(pairs, pairs):
+        raise Refused(Why.TOO_LARGE, f"{submission.batch} samples are too many for one request")
+    client = state.pairs_of[submission.client] + pairs
+    if not state.limits.of_pairs(client, state.pairs_of.total() + pairs):
         raise Refused(Why.FULL, "too many jobs wait; try again later")
+    batches = state.profiles.split(model, suite, submission.batch)
     most = max((room.machine.memory for room in state.rooms.values()), default=None)
     for batch in set(batches):
         for phase in Phase:

@@ -11,7 +11,7 @@ from collections import Counter
 
 from privet.scheduler.machine import Machine
 from privet.scheduler.pairs import Pair
-from privet.scheduler.placement import Placement, on, with_cores
+from privet.scheduler.placement import Placement
 from privet.scheduler.policies.policy import Stream, View
 from privet.scheduler.profiles import Demand, Key
 from privet.scheduler.queues import Lane
@@ -29,7 +29,6 @@ class Dispatch:
             now,
             state.rooms,
             lambda: (run.shown for run in state.running.values()),
-            state.profiles.scaling,
         )
         self._held: set[Phase] = set()
         self._jobs = self._about()
@@ -118,7 +117,7 @@ class Dispatch:
         state = self._state
         demand = state.profiles.estimate(job)
         cores = state.policy.cores(demand, self._jobs, state.capacity)
-        return with_cores(cores, demand, state.profiles.scaling)
+        return demand.on(cores)
 
     def _keeps(self, lane: Lane) -> bool:
         """Whether room is to be kept for a lane's head, which does not fit."""
@@ -151,8 +150,7 @@ class Dispatch:
     def _fits_empty(self, lane: Lane, machine: Machine) -> bool:
         if lane.machine not in (None, machine.name):
             return False
-        demand = self._state.profiles.estimate(lane.job)
-        return on(machine, demand, self._state.profiles.scaling).memory <= machine.memory
+        return self._state.profiles.estimate(lane.job).memory <= machine.memory
 
     def _wishes(self) -> None:
         """Makes material ahead, as the policy wishes, with what is left."""

@@ -9,10 +9,10 @@ small ones, and cores do not idle while it waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from privet.scheduler.machine import Machine, Room
-from privet.scheduler.profiles import Demand, Scaling
+from privet.scheduler.machine import Room
+from privet.scheduler.profiles import Demand
 from privet.scheduler.snapshot import Running
 
 
@@ -37,19 +37,6 @@ class Reservation:
             self.memory -= demand.memory
 
 
-def on(machine: Machine, demand: Demand, scaling: Scaling) -> Demand:
-    """`demand` on a machine that may have fewer cores: then it takes longer."""
-    return with_cores(min(demand.cores, machine.cores), demand, scaling)
-
-
-def with_cores(cores: int, demand: Demand, scaling: Scaling) -> Demand:
-    """`demand` on that many cores."""
-    if cores == demand.cores:
-        return demand
-    seconds = scaling.moved(demand.seconds, demand.cores, cores)
-    return replace(demand, cores=cores, seconds=seconds)
-
-
 class Placement:
     """One decision's view of the machines: `rooms`, what runs, and the reservations made so far."""
 
@@ -58,12 +45,10 @@ class Placement:
         now: float,
         rooms: Mapping[str, Room],
         running: Callable[[], Iterable[Running]],
-        scaling: Scaling,
     ) -> None:
         self._now = now
         self._rooms = rooms
         self._running = running
-        self._scaling = scaling
         self._reservations: list[Reservation] = []
 
     def find(self, demand: Demand, pinned: str | None) -> tuple[str, Demand] | None:
@@ -74,7 +59,7 @@ class Placement:
             room = self._rooms[name]
             if not room.cores:
                 continue
-            here = on(room.machine, demand, self._scaling)
+            here = demand.on(min(demand.cores, room.machine.cores))
             free = room.cores / room.machine.cores
             if free > most and room.fits(here.cores, here.memory) and self._admits(name, here):
                 best, most = (name, here), free
@@ -102,7 +87,7 @@ class Placement:
 
     def _soonest(self, name: str, demand: Demand) -> Reservation | None:
         room = self._rooms[name]
-        here = on(room.machine, demand, self._scaling)
+        here = demand.on(min(demand.cores, room.machine.cores))
         if here.memory > room.machine.memory:
             return None
         cores, memory, at = room.cores, room.memory, self._now

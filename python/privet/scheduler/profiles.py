@@ -17,20 +17,54 @@ GIB = 2**30
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """How time shrinks with cores: the universal scalability law (Gunther, 1993).
+
+    On `n` cores a job is `n / (1 + serial * (n - 1) + crosstalk * n * (n - 1))` times as fast as on
+    one. Both parts lie in [0, 1]; without `crosstalk` it is Amdahl's law, with it too many cores
+    make a job slower again.
+    """
+
+    serial: float = 0.0
+    crosstalk: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.serial <= 1 and 0 <= self.crosstalk <= 1):
+            raise Misuse("both parts of a scaling law lie in [0, 1]")
+
+    def speedup(self, cores: int) -> float:
+        """How many times as fast as on one core."""
+        return cores / (1 + (cores - 1) * (self.serial + self.crosstalk * cores))
+
+    def moved(self, seconds: float, cores: int, to: int) -> float:
+        """Time on `to` cores of a job that takes `seconds` on `cores`."""
+        return seconds if cores == to else seconds * self.speedup(cores) / self.speedup(to)
+
+
+@dataclass(frozen=True)
 class Demand:
     """What one job takes: `cores`, `memory` in bytes, and `seconds` on that many cores.
 
-    `material` is the size in bytes of the piece that a T_pre leaves (0 for a T_on).
+    `material` is the size in bytes of the piece that a T_pre leaves (0 for a T_on); `scaling` how
+    its time shrinks with cores, by default as the table's.
     """
 
     cores: int
     memory: int
     seconds: float
     material: int = 0
+    scaling: Scaling | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.cores < 1 or self.memory < 0 or self.seconds < 0 or self.material < 0:
             raise Misuse(f"no job takes {self}")
+
+    def on(self, cores: int) -> Demand:
+        """The same job on that many cores."""
+        if cores == self.cores:
+            return self
+        seconds = (self.scaling or Scaling()).moved(self.seconds, self.cores, cores)
+        return replace(self, cores=cores, seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -44,31 +78,6 @@ class Usage:
     memory: int = 0
     material: int = 0
     cores: int = 0
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """How time shrinks with cores: the universal scalability law (Gunther, 1993).
-
-    On `n` cores a job is `n / (1 + serial * (n - 1) + crosstalk * n * (n - 1))` times as fast as on
-    one. Both parts are at least 0 and below 1; without `crosstalk` it is Amdahl's law, with it too
-    many cores make a job slower again.
-    """
-
-    serial: float = 0.0
-    crosstalk: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.serial < 1 and 0 <= self.crosstalk < 1):
-            raise Misuse("both parts of a scaling law are at least 0 and below 1")
-
-    def speedup(self, cores: int) -> float:
-        """How many times as fast as on one core."""
-        return cores / (1 + (cores - 1) * (self.serial + self.crosstalk * cores))
-
-    def moved(self, seconds: float, cores: int, to: int) -> float:
-        """Time on `to` cores of a job that takes `seconds` on `cores`."""
-        return seconds if cores == to else seconds * self.speedup(cores) / self.speedup(to)
 
 
 @dataclass(frozen=True)
@@ -111,13 +120,17 @@ class Profiles:
         """Sets what `key` takes, as if it had been measured often."""
         if key not in self._table:
             self._batches.setdefault((key.model, key.suite, key.phase), []).append(key.batch)
-        self._table[key] = demand
+        self._table[key] = self._scaling(demand)
 
     def set_at_once(self, model: str, suite: str, batch: int) -> None:
         """Sets how many samples the program of `model` takes at once (1 if never set)."""
         if batch < 1:
             raise Misuse(f"a program takes at least one sample at once, not {batch}")
         self._at_once[model, suite] = batch
+
+    def pairs(self, model: str, suite: str, batch: int) -> int:
+        """How many job pairs `split` makes of `batch` samples."""
+        return -(-batch // self._at_once.get((model, suite), 1))
 
     def split(self, model: str, suite: str, batch: int) -> list[int]:
         """The batches of the job pairs for `batch` samples: as large as the program takes."""
@@ -136,7 +149,7 @@ class Profiles:
             return known
         batches = self._batches.get((key.model, key.suite, key.phase))
         if not batches:
-            return _scaled(self.default[key.phase], key.batch)
+            return _scaled(self._scaling(self.default[key.phase]), key.batch)
         near = min(batches, key=lambda batch: (abs(batch - key.batch), batch))
         return _scaled(self._table[replace(key, batch=near)], key.batch / near)
 
@@ -146,40 +159,49 @@ class Profiles:
         return replace(demand, memory=int(demand.memory * self.headroom))
 
     def observe(self, key: Key, usage: Usage) -> None:
-        """Feeds back a run that finished."""
+        """Feeds back a run that finished; a time on other cores is moved to the profile's."""
+        old = self.expected(key)
+        measured = replace(old, cores=usage.cores or old.cores, seconds=usage.seconds)
+        taken = measured.on(old.cores).seconds
         if not self.knows(key):
-            prior = self.expected(key)
-            taken = self._at_cores(usage, prior.cores)
-            memory = usage.memory or prior.memory
-            self.set(key, Demand(prior.cores, memory, taken, usage.material))
+            memory = usage.memory or old.memory
+            self.set(key, replace(old, memory=memory, seconds=taken, material=usage.material))
             return
-        old = self._table[key]
-        taken = self._at_cores(usage, old.cores)
         seconds = old.seconds + self.weight * (taken - old.seconds)
         memory = old.memory
         if usage.memory:
             sunk = self.decay * old.memory + (1 - self.decay) * usage.memory
             memory = max(usage.memory, int(sunk))
         material = max(usage.material, old.material)
-        self._table[key] = Demand(old.cores, memory, seconds, material)
+        self._table[key] = replace(old, memory=memory, seconds=seconds, material=material)
 
-    def _at_cores(self, usage: Usage, cores: int) -> float:
-        """The measured time, moved to the cores of the profile by the scaling law."""
-        return self.scaling.moved(usage.seconds, usage.cores or cores, cores)
+    def _scaling(self, demand: Demand) -> Demand:
+        return demand if demand.scaling is not None else replace(demand, scaling=self.scaling)
 
     def rows(self) -> list[dict[str, Any]]:
         """The table as plain rows (`seconds`, bytes of `memory` and `material`), for storing."""
         order = sorted(self._table, key=lambda key: (key.model, key.suite, key.batch, key.phase))
-        return [
-            {**asdict(key), "phase": str(key.phase), **asdict(self._table[key])} for key in order
-        ]
+        return [self._row(key, self._table[key]) for key in order]
+
+    def _row(self, key: Key, demand: Demand) -> dict[str, Any]:
+        row = {**asdict(key), "phase": str(key.phase), **asdict(demand)}
+        own = row.pop("scaling")
+        return row if demand.scaling == self.scaling else {**row, **own}
 
     def load(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Sets what `rows` say, as `rows()` writes them."""
+        """Sets what `rows` say, as `rows()` writes them. A row with `serial` or `crosstalk` has a
+        scaling law of its own."""
         for row in rows:
             key = Key(row["model"], row["suite"], int(row["batch"]), Phase(row["phase"]))
-            material = int(row.get("material", 0))
-            self.set(key, Demand(int(row["cores"]), int(row["memory"]), row["seconds"], material))
+            own = {part: float(row[part]) for part in ("serial", "crosstalk") if part in row}
+            demand = Demand(
+                int(row["cores"]),
+                int(row["memory"]),
+                float(row["seconds"]),
+                int(row.get("material", 0)),
+                Scaling(**own) if own else None,
+            )
+            self.set(key, demand)
 
 
 def _scaled(demand: Demand, factor: float) -> Demand:

@@ -127,6 +127,10 @@ class Scheduler:
     def stock_gone(self, now: float, material: str) -> bool:
         """An unclaimed piece is no longer there (deleted outside); False if it was claimed."""
         self._at(now)
+        pair = self._state.material.in_transit.pop(material, None)
+        if pair is not None:
+            progress.drop_transit(self._state, pair, "deleted")
+            return True
         piece = self._state.material.stock.drop(material)
         if piece is None:
             return False

@@ -30,7 +30,7 @@ def sequential(
         for number, batch in enumerate(truth.split(it.model, it.suite, it.batch)):
             for phase in Phase:
                 demand = truth.expected(Key(it.model, it.suite, batch, phase))
-                taken = truth.scaling.moved(demand.seconds, demand.cores, machine.cores)
+                taken = demand.on(machine.cores).seconds
                 end = now + taken * (1 + jitter * chance.uniform(-1, 1))
                 job = f"{it.id}/{phase}#{number}"
                 where = (machine.name, cores, demand.memory)

@@ -122,8 +122,9 @@ class Clock:
         """Seconds that a job takes, on the cores that it got."""
         truth = self._setup.truth
         demand = truth.expected(Key(start.model, start.suite, start.batch, start.phase))
-        taken = truth.scaling.moved(demand.seconds, demand.cores, len(start.cores))
-        return taken * (1 + self._setup.jitter * self._chance.uniform(-1, 1))
+        return demand.on(len(start.cores)).seconds * (
+            1 + self._setup.jitter * self._chance.uniform(-1, 1)
+        )
 
     def _finish(self, now: float, job: str) -> None:
         began, start = self._log(now, job, done=True)

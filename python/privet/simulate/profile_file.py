@@ -14,6 +14,7 @@ cores = 1
 memory = 80000000                     # bytes, peak
 seconds = 0.034                       # on those cores
 material = 1000000                    # bytes that a T_pre leaves
+    serial = 1.0                          # only if the job has a law of its own; or crosstalk
 """
 
 from __future__ import annotations

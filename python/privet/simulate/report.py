@@ -41,7 +41,7 @@ HEADINGS = {
 
 def write(folder: Path, case: Case, sweep: bool) -> list[Result]:
     """Runs the cases of the paper's table, and the sweeps if told, and writes the report of them
-    into `folder`. The results of the table."""
+    into `folder`, with every job of the busiest run. The results of the table."""
     folder.mkdir(parents=True, exist_ok=True)
     table = list(compare(table_two(case)))
     swept = [(point, next(iter(compare([point.case])))) for point in points(case)] if sweep else []
@@ -49,6 +49,7 @@ def write(folder: Path, case: Case, sweep: bool) -> list[Result]:
     for name, picture in pictures.items():
         picture.save(folder / f"{name}.png", ppi=110)
     (folder / "figures.json").write_text(json.dumps(_content(case, table, swept), indent=1))
+    (folder / "timeline.json").write_text(json.dumps(_timeline(_busiest(table))))
     (folder / "report.html").write_text(_page(case, table, pictures))
     return table
 
@@ -81,9 +82,18 @@ def _pictures(
             charts.lines(at, sweep, "delay", "Mean delay D"),
             charts.lines(at, sweep, "delay_95", "Delay of the slowest 5 % begins at"),
         )
-    busiest = max(table, key=lambda result: result.figures.utilisation)
-    found["timeline"] = charts.timeline(busiest.record)
+    found["timeline"] = charts.timeline(_busiest(table).record)
     return found
+
+
+def _busiest(table: Sequence[Result]) -> Result:
+    return max(table, key=lambda result: result.figures.utilisation)
+
+
+def _timeline(result: Result) -> dict[str, Any]:
+    """Every job of a run with its machine, cores and times in seconds."""
+    row = charts.rows([result])[0]
+    return {"run": row, "jobs": [vars(job) for job in result.record.jobs]}
 
 
 def _page(case: Case, table: Sequence[Result], pictures: dict[str, alt.TopLevelMixin]) -> str:

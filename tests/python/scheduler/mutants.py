@@ -127,8 +127,9 @@ def _dropped(at: state.State, machine: str) -> list[Pair]:
     for job, run in list(at.running.items()):
         if run.shown.machine == machine:
             at.leave(job)
+            if run.pair.request is None and run.pair.maker.ahead:
+                progress._unlist(at, run.pair)
             run.pair.stage = Stage.OVER
-    at.making.clear()
     return []
 
 

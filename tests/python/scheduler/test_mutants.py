@@ -19,9 +19,9 @@ class Steps:
     taken = 0
 
 
-def live_through(steps: Steps) -> None:
-    """Ten worlds of 400 events."""
-    for seed in range(10):
+def live_through(steps: Steps, worlds: int) -> None:
+    """Worlds of 400 events each."""
+    for seed in range(worlds):
         world = World(named("ahead+priority"), seed)
         for _ in range(400):
             steps.taken += 1
@@ -36,9 +36,9 @@ def test_a_broken_scheduler_is_caught(
     mutant(lambda owner, name, value: monkeypatch.setattr(owner, name, value))
     steps = Steps()
     with pytest.raises((Violation, Misuse, KeyError)) as caught:
-        live_through(steps)
+        live_through(steps, worlds=20)
     figures.append(f"mutant {mutant.__name__}: caught at event {steps.taken}: {caught.value}")
 
 
 def test_the_scheduler_as_it_is_is_not() -> None:
-    live_through(Steps())
+    live_through(Steps(), worlds=5)

@@ -243,6 +243,21 @@ def test_profiles_scale_batches_and_cores_and_guess_the_unknown() -> None:
     assert again.rows() == profiles.rows()
 
 
+def test_a_job_can_have_a_law_of_its_own() -> None:
+    profiles = Profiles(scaling=Scaling())
+    key, plain = Key("m", "fss", 1, Phase.ON), Key("p", "fss", 1, Phase.ON)
+    profiles.set(key, Demand(1, 1, 8.0, scaling=Scaling(serial=1.0)))
+    profiles.set(plain, Demand(1, 1, 8.0))
+    assert profiles.expected(key).on(4).seconds == 8.0
+    assert profiles.expected(plain).on(4).seconds == 2.0
+    again = Profiles()
+    again.load(profiles.rows())
+    assert again.expected(key).on(4).seconds == 8.0
+    assert [("serial" in row) for row in profiles.rows()] == [True, False]
+    with pytest.raises(Misuse):
+        Scaling(serial=1.5)
+
+
 def test_many_cores_can_be_too_many() -> None:
     law = Scaling(crosstalk=1 / 256)
     assert law.speedup(1) == 1.0

@@ -60,7 +60,7 @@ TestWeather.settings = settings(max_examples=40, stateful_step_count=60, deadlin
 def test_long_weather(name: str) -> None:
     for seed in range(3):
         world = World(named(name), seed)
-        for _ in range(400):
+        for _ in range(250):
             world.step()
         world.finish()
 
@@ -80,7 +80,7 @@ def test_the_same_events_give_the_same_decisions(name: str) -> None:
 def test_nothing_is_left_behind() -> None:
     """After a drain the scheduler holds no trace of what has ended, so a service cannot leak."""
     world = World(named("ahead+priority"), 3)
-    for _ in range(2000):
+    for _ in range(800):
         world.step()
     world.finish()
     state = world.scheduler._state

@@ -109,6 +109,10 @@ def test_material_deleted_outside_is_forgotten(bench: Bench) -> None:
     bench.scheduler.stock_found(0.0, "old", Stream("alice", "small", "fss", 1), "here")
     assert bench.scheduler.stock_gone(0.0, "old")
     assert not bench.scheduler.stock_gone(0.0, "old")
+    bench.submit("n")
+    bench.finish("n/pre#1")
+    assert bench.scheduler.stock_gone(0.0, "n/pre#1")
+    assert bench.starts(bench.submit("s", to="n")) == ["s/pre#1"]
     assert bench.starts(bench.submit("r")) == ["r/pre#1"]
 
 
@@ -159,7 +163,8 @@ def test_a_failure_that_must_not_be_repeated_ends_the_request(bench: Bench) -> N
     ("submission", "why"),
     [
         (Submission("r", "bob", "small", "fss"), Why.DUPLICATE),
-        (Submission("x", "bob", "heavy", "fss", 9), Why.FULL),
+        (Submission("x", "bob", "heavy", "fss", 4), Why.TOO_LARGE),
+        (Submission("x", "bob", "heavy", "fss", 10**12), Why.TOO_LARGE),
         (Submission("x", "bob", "giant", "fss"), Why.TOO_LARGE),
         (Submission("x", "alice", "small", "fss", 3), Why.FULL),
     ],

@@ -80,7 +80,7 @@ class World:
 
     def step(self) -> None:
         """One random event."""
-        weights = (30, 50, 12, 3, 0.4, 2, 0.5, 0.5)
+        weights = (30, 50, 12, 3, 0.4, 2, 0.5, 0.5, 0.5)
         (event,) = self.random.choices(self.EVENTS, weights)
         event(self)
 
@@ -180,6 +180,12 @@ class World:
             self.audit.found(f"found{self._count}", stream, host)
             self.decide()
 
+    def lose_piece(self) -> None:
+        """A piece is deleted outside, if nobody has claimed it."""
+        if self.audit.pieces:
+            self.scheduler.stock_gone(self.now, self.random.choice(list(self.audit.pieces)))
+            self.decide()
+
     def change_presence(self) -> None:
         """A client comes or goes."""
         there = self.random.random() < 0.5
@@ -223,5 +229,6 @@ class World:
         lose_machine,
         join_machine,
         find_piece,
+        lose_piece,
         change_presence,
     )

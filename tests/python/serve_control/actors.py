@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +23,13 @@ from privet.serve.repository.files import Source
 from privet.serve.service import Service, Settings
 
 GIB = 2**30
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Waits until a condition holds, as it must soon."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 class PretendedJob:

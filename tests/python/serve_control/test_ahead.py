@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from tests.e2e.visitor import Visitor
-from tests.python.serve_control.actors import Pretender, scene
+from tests.python.serve_control.actors import Pretender, eventually, scene
 
 from privet.scheduler import Fcfs
 from privet.scheduler.policies import Ahead
@@ -23,7 +23,7 @@ def test_a_client_that_waits_gets_material_before_it_asks(
         ):
             for _ in range(3):
                 await visitor.request("digits")
-                await asyncio.sleep(0.1)
+                await eventually(lambda: not it.service.jobs.open())
             model = await visitor.good("GET", "/v2/models/digits")
             assert model["privet"]["stock"] == {}
             seen, kinds = 0, set()
@@ -32,12 +32,12 @@ def test_a_client_that_waits_gets_material_before_it_asks(
                     news = await visitor.good("GET", f"/v2/jobs?wait=5&ahead=1&seen={seen}")
                     seen = news["sequence"]
                     kinds = {job["kind"] for job in news["jobs"]}
-            await asyncio.sleep(0.1)
+            await eventually(lambda: len(it.service.driver.shelf) >= 1)
             model = await visitor.good("GET", "/v2/models/digits")
             assert sum(model["privet"]["stock"].values()) >= 1
             used = len(it.executor.jobs)
             id = await visitor.request("digits")
-            await asyncio.sleep(0.1)
+            await eventually(lambda: not it.service.jobs.open())
             assert (await visitor.good("GET", f"/v2/jobs/{id}"))["outcome"] == "done"
             later = list(it.executor.jobs.values())[used:]
             assert [it.grant.phase for it in later if it.grant.job.startswith(id)] == ["infer"]

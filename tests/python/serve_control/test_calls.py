@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import json
 import re
@@ -15,8 +16,10 @@ import aiohttp
 import jsonschema
 import pytest
 from tests.e2e.visitor import Visitor, tls
-from tests.python.serve_control.actors import Scene, scene
+from tests.python.serve_control.actors import Scene, eventually, scene
 
+from privet.errors import Misuse
+from privet.keys import fingerprint
 from privet.serve.control.app import make_app
 from privet.serve.control.identity import Gate, read_tokens
 from privet.serve.control.routes import ROUTES
@@ -74,7 +77,7 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
     async def act(it: Scene, visitor: Visitor) -> None:
         it.executor.seconds = 0.0
         await visitor.notify("digits")
-        await asyncio.sleep(0.2)
+        await eventually(lambda: len(it.service.driver.shelf) == 1)
         async with Visitor(it.address, key_folder, folder / "o", "operator") as other:
             told = await other.good("GET", "/v2/models/digits")
             assert told["privet"]["stock"] == {}
@@ -177,6 +180,10 @@ def test_tokens_come_on_top_of_certificates(play: Callable[..., None], tmp_path:
             visitor.headers = header
             status, answer = await visitor.call("GET", "/v2/health/live")
             assert (status, answer["reason"]) == (401, "no token")
+            assert "WWW-Authenticate" in (await visitor.ask("GET", "/v2"))[2]
+        for shown in ("Bearer apple", "Basic " + base64.b64encode(b"me:apple").decode()):
+            visitor.headers = {"Authorization": shown}
+            await visitor.good("GET", "/v2/models")
         visitor.headers = {"Authorization": "Bearer apple"}
         await visitor.good("GET", "/v2/models")
         assert (await visitor.call("GET", "/metrics"))[0] == 403
@@ -185,7 +192,10 @@ def test_tokens_come_on_top_of_certificates(play: Callable[..., None], tmp_path:
 
     play(act, gate=Gate(tokens=tokens))
     path.write_text(f"{digest['apple'][:60]} alice\n")
-    with pytest.raises(Exception, match=r"line 1.*SHA-256"):
+    with pytest.raises(Misuse, match=r"line 1.*SHA-256"):
+        read_tokens(path)
+    path.write_text(f"# none\n{hashlib.sha256(b'').hexdigest()} everybody\n")
+    with pytest.raises(Misuse, match=r"line 2.*no token"):
         read_tokens(path)
 
 
@@ -244,11 +254,15 @@ def test_queues_are_bounded(play: Callable[..., None], folder: Path) -> None:
     play(full, limits=ServiceLimits(queued=2))
 
 
-def test_long_polls_are_bounded(play: Callable[..., None]) -> None:
+def test_long_polls_are_bounded(play: Callable[..., None], key_folder: Path) -> None:
+    client = fingerprint(key_folder / "client.pem")
+
     async def act(it: Scene, visitor: Visitor) -> None:
-        polls = [asyncio.create_task(visitor.call("GET", "/v2/jobs?wait=2")) for _ in range(3)]
-        await asyncio.sleep(0.3)
-        status, answer = await visitor.call("GET", "/v2/jobs?wait=2")
+        polls = [asyncio.create_task(visitor.call("GET", "/v2/jobs?wait=30")) for _ in range(3)]
+        async with asyncio.timeout(20):
+            while it.service.jobs.waiting(client) < 3:
+                await asyncio.sleep(0.01)
+        status, answer = await visitor.call("GET", "/v2/jobs?wait=30")
         assert (status, answer["reason"]) == (429, "long polls")
         for poll in polls:
             poll.cancel()
@@ -262,7 +276,7 @@ def test_a_drain_refuses_what_is_new_and_ends_what_was_admitted(
     async def act(it: Scene, visitor: Visitor) -> None:
         id = await visitor.request("digits")
         draining = asyncio.create_task(it.service.drain())
-        await asyncio.sleep(0.05)
+        await eventually(lambda: it.service.draining)
         status, answer, headers = await visitor.ask("GET", "/v2/health/ready")
         assert (status, "shutting down" in answer["error"]) == (503, True)
         assert "Retry-After" in headers

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.visitor import Visitor
-from tests.python.serve_control.actors import Pretender, Scene, scene
+from tests.python.serve_control.actors import Pretender, Scene, eventually, scene
 
 from privet.scheduler import Limits
 from privet.serve.executor import Piece
@@ -206,8 +206,7 @@ def test_material_expires_and_is_deleted(play: Callable[..., None]) -> None:
         it.executor.finish((await it.executor.granted("prepare")).job, material="f" * 32)
         await until(visitor, notice, "prepared")
         assert "expired" in (await until(visitor, notice, "ended"))["reason"]
-        await asyncio.sleep(0.05)
-        assert it.executor.discarded == ["f" * 32]
+        await eventually(lambda: it.executor.discarded == ["f" * 32])
 
     play(act, bounds=Limits(material_seconds=0.3))
 

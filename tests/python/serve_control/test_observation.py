@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.visitor import Visitor
-from tests.python.serve_control.actors import Scene, scene
+from tests.python.serve_control.actors import Scene, eventually, scene
 
 from privet.serve.control.identity import Gate, Token
 from privet.serve.logs import JsonLines
@@ -32,7 +32,7 @@ async def work(it: Scene, visitor: Visitor) -> str:
     """A notice, its request, one that fails, one that is refused; the metrics afterwards."""
     notice = await visitor.notify("digits")
     it.executor.finish((await it.executor.granted("prepare")).job)
-    await asyncio.sleep(0.05)
+    await eventually(lambda: len(it.service.driver.shelf) == 1)
     between = values((await visitor.call("GET", "/metrics"))[1])
     assert between["privet_stock model=digits/1 suite=gmw linear one-bit"] == 1
     assert between["privet_queue_length queue=transit"] == 1

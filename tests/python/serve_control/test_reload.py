@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.services import put_digits
 from tests.e2e.test_commands import DIGITS
 from tests.e2e.visitor import Visitor
-from tests.python.serve_control.actors import Scene, scene
+from tests.python.serve_control.actors import Scene, eventually, scene
 
 from privet.compile import compile
 from privet.serve.repository import ModelConfig
@@ -59,8 +59,7 @@ def test_a_change_gives_up_what_was_prepared_and_ends_what_was_asked(
             told = await visitor.good("GET", f"/v2/jobs/{notice}")
             assert (told["state"], told["outcome"]) == ("ended", "cancelled")
             assert "changed" in told["reason"]
-            await asyncio.sleep(0.1)
-            assert it.executor.discarded == ["a" * 32]
+            await eventually(lambda: it.executor.discarded == ["a" * 32])
             assert it.executor.withdrawn == []
             it.executor.finish(infer.job)
             async with asyncio.timeout(10):
@@ -99,7 +98,6 @@ def test_measurements_of_a_version_serve_its_next_program(
             put_digits(folder / "repository", config="input_range = [0, 1]\nbits = 41\n")
             await until_program(it, job.grant.program)
             await visitor.request("digits")
-            await asyncio.sleep(0.05)
             rows = [row for row in it.service.profiles.rows() if row["phase"] == "pre"]
             assert [row["seconds"] for row in rows] == [123.0, 123.0]
 

@@ -13,7 +13,7 @@ from tests.e2e.services import put_digits
 from tests.e2e.test_commands import DIGITS
 
 from privet.errors import Misuse, ModelError
-from privet.serve.repository import Builder, ModelConfig, Repository, Row, Version
+from privet.serve.repository import Builder, ModelConfig, Repository, Row, Version, repository
 from privet.serve.repository.files import Source
 
 
@@ -146,12 +146,19 @@ def test_a_broken_configuration_keeps_what_was(play: Callable[[Act], None]) -> N
     play(act)
 
 
-def test_a_version_that_executors_refuse_is_not_served(play: Callable[[Act], None]) -> None:
+def test_a_version_that_executors_refuse_is_tried_again(
+    play: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repository, "RETRY_SECONDS", 0.0)
+
     async def act(stage: Stage) -> None:
-        stage.refuse = "no worker has the memory"
+        stage.refuse = "there is no machine"
         await stage.repository.refresh()
-        assert stage.row() == Row("digits", 1, (), False, "no worker has the memory")
+        assert stage.row() == Row("digits", 1, (), False, "there is no machine")
         assert stage.repository.models() == []
+        stage.refuse = None
+        assert await stage.repository.refresh()
+        assert stage.row() == Row("digits", 1, ("gmw",), True, None)
 
     play(act)
 

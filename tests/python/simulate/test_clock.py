@@ -25,7 +25,7 @@ from privet.simulate.overhead import measure
 from privet.simulate.profile_file import read
 from privet.simulate.record import figures
 from privet.simulate.study import OURS, PAPERS, Case, baseline, compare, simulate
-from privet.simulate.workload import Arrival, Traffic
+from privet.simulate.workload import Arrival, Traffic, arrivals
 
 ONE = Machine("m0", 1, 4 * GIB)
 TWO = Machine("m0", 2, 4 * GIB)
@@ -74,6 +74,20 @@ def test_the_baseline_takes_requests_one_by_one_on_all_cores() -> None:
     got = figures(record)
     assert (got.delay, got.wait, got.makespan, got.utilisation) == (5.5, 4.5, 8.0, 1.0)
     assert all(job.cores == (0, 1) for job in record.jobs)
+
+
+def test_waits_are_those_of_queueing_theory() -> None:
+    """One core, Poisson arrivals, equal services: Pollaczek and Khinchine's mean wait."""
+    service, load = 1.0, 0.7
+    table = Profiles()
+    table.set(Key("m", "fss", 1, Phase.PRE), Demand(1, GIB, 0.0, 10))
+    table.set(Key("m", "fss", 1, Phase.ON), Demand(1, GIB, service))
+    waits = []
+    for seed in range(3):
+        them = arrivals({"m": 1500}, ["fss"], Traffic(load / service), seed)
+        waits.append(figures(Clock(Setup([ONE], table, jitter=0.0), Fcfs()).run(them)).wait)
+    expected = load * service / (2 * (1 - load))
+    assert sum(waits) / len(waits) == pytest.approx(expected, rel=0.15)
 
 
 def test_a_timeout_kills_what_runs() -> None:
@@ -141,7 +155,7 @@ def test_the_baseline_of_the_paper_fits_a_rate_of_a_quarter() -> None:
 
 
 def test_a_decision_with_10000_queued_jobs_takes_under_a_millisecond(told: list[str]) -> None:
-    for name in ("fcfs", "priority", "shared+ahead+priority"):
+    for name in ("priority", "shared+ahead+urgent"):
         it = measure(named(name), queued=10_000, decisions=300)
         told.append(
             f"scheduler {name}: {1000 * it.decide:.3f} ms a decision with {it.queued} queued"

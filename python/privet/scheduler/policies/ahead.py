@@ -17,6 +17,9 @@ from privet.errors import Misuse
 from privet.scheduler.policies.policy import Candidate, Policy, Stream, View
 from privet.scheduler.submission import Phase, Submission
 
+#: Streams that are followed at most: every wish looks at all of them.
+STREAMS = 2000
+
 
 @dataclass(slots=True)
 class Arrivals:
@@ -101,10 +104,10 @@ class Ahead(Policy):
                 self._streams[stream] = Arrivals(now)
             else:
                 known.add(now, batches.count(batch), self.weight)
-        if len(self._streams) > 10_000:
-            self._forget(now)
+        if len(self._streams) > STREAMS:
+            self._forget()
 
-    def _forget(self, now: float) -> None:
+    def _forget(self) -> None:
         """Drops the half of the streams that has been quiet longest."""
         recent = sorted(self._streams.items(), key=lambda item: item[1].last, reverse=True)
         self._streams = dict(recent[: len(recent) // 2])

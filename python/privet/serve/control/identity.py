@@ -7,6 +7,8 @@ whose authority signs for many uses can admit some of those certificates.
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import hashlib
 import hmac
 import re
@@ -63,6 +65,8 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
                 f"{path}, line {number}: needs the token's SHA-256 in 64 hexadecimal digits, a "
                 "name, and for an operator the word operator"
             )
+        if found[1] == hashlib.sha256(b"").hexdigest():
+            raise Misuse(f"{path}, line {number}: this is the SHA-256 of no token at all")
         tokens.append(Token(found[1], found[2], found[3] is not None))
     return tuple(tokens)
 
@@ -120,15 +124,30 @@ class Gate:
         return Identity(client, token.name, operator or token.operator)
 
     def _token(self, header: str) -> Token:
-        scheme, _, shown = header.partition(" ")
-        digest = hashlib.sha256(shown.strip().encode(errors="surrogateescape")).hexdigest()
+        digest = hashlib.sha256(_shown(header)).hexdigest()
         # All are compared, in constant time, so that the time tells nothing of any of them.
         found = [token for token in self._tokens if hmac.compare_digest(token.digest, digest)]
-        if scheme.lower() != "bearer" or not found:
+        if not found:
             raise Refusal(
-                401, "no token", "this service asks for a token: Authorization: Bearer TOKEN"
+                401,
+                "no token",
+                "this service asks for a token: Authorization: Bearer TOKEN",
+                # A browser asks its user, and sends the token as a password.
+                headers={"WWW-Authenticate": 'Basic realm="privet", Bearer'},
             )
         return found[0]
+
+
+def _shown(header: str) -> bytes:
+    """The token in a header: a bearer's, or the password of a user of any name."""
+    scheme, _, value = header.partition(" ")
+    raw = value.strip().encode(errors="surrogateescape")
+    if scheme.lower() == "bearer":
+        return raw
+    if scheme.lower() == "basic":
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(raw, validate=True).partition(b":")[2]
+    return b""
 
 
 def _common_name(certificate: object) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from aiohttp import web
 
@@ -15,16 +16,22 @@ class Refusal(Exception):
     """
 
     def __init__(
-        self, status: int, reason: str, message: str, retry_after: float | None = None
+        self,
+        status: int,
+        reason: str,
+        message: str,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
         self.retry_after = retry_after
+        self._headers = dict(headers or {})
 
     def response(self) -> web.Response:
         """The answer: `{"error": message, "reason": reason}`."""
-        headers = {}
+        headers = self._headers
         if self.retry_after is not None:
             headers["Retry-After"] = str(max(1, math.ceil(self.retry_after)))
         body = {"error": str(self), "reason": self.reason}

@@ -20,8 +20,9 @@ from privet.serve.repository.config import ModelConfig, read_config
 from privet.serve.repository.files import Source, chosen, model_folders
 from privet.serve.repository.version import Version, load_version
 
-RETRY_SECONDS = 60.0
-"""How soon a version is tried again that failed for a reason outside itself: a full disk."""
+RETRY_SECONDS = 15.0
+"""How soon a version is tried again that failed for a reason outside itself: a full disk, or no
+machine that could offer it."""
 
 Offer = Callable[[Version], Awaitable[None]]
 """Makes a version known to the executors; called again for one that takes another's place."""
@@ -135,16 +136,29 @@ class Repository:
             fresh = await asyncio.to_thread(
                 load_version, source.model, source.number, folder, config, dealer=self._dealer
             )
+        except PrivetError as error:
+            self._failed(held, source, error)
+            return
+        except OSError as error:
+            self._failed(held, source, error, again=True)
+            return
+        try:
             await self._offer(fresh)
         except (PrivetError, OSError) as error:
-            held.error = str(error)
-            if not isinstance(error, PrivetError):
-                held.again_at = time.monotonic() + RETRY_SECONDS
-            _log.warning("version not loaded", extra={"model": source.model, "error": str(error)})
+            self._failed(held, source, error, again=True)
             return
         held.version, held.error = fresh, None
         if old is not None and old.program.program_hash != fresh.program.program_hash:
             await self._retire(old)
+
+    def _failed(
+        self, held: _Held, source: Source, error: Exception, *, again: bool = False
+    ) -> None:
+        """Remembers why a version was not loaded; one that was not at fault is tried `again`."""
+        held.error = str(error)
+        held.again_at = time.monotonic() + RETRY_SECONDS if again else None
+        extra = {"model": source.model, "version": source.number, "error": str(error)}
+        _log.warning("version not loaded", extra=extra)
 
     async def _drop(self, model: _Model, keep: list[int]) -> None:
         for number in [number for number in model.held if number not in keep]:
