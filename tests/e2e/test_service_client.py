@@ -119,6 +119,20 @@ def test_a_notice_serves_while_it_is_still_prepared(talk: Callable[..., None]) -
     async def ask(client: ServiceClient) -> None:
         notice = await client.notify("digits")
         check(await client.infer("digits", [SEVEN], notice=notice))
+        while {it["id"]: it for it in await _jobs(client)}[notice.id]["state"] != "ended":
+            await asyncio.sleep(0.05)
+
+    talk(ask)
+
+
+def test_nothing_is_followed_that_is_over(talk: Callable[..., None]) -> None:
+    async def ask(client: ServiceClient) -> None:
+        notices = [await client.notify("digits") for _ in range(4)]
+        inferring = (client.infer("digits", [SEVEN], notice=notice) for notice in notices)
+        await asyncio.gather(*inferring, client.infer("digits", [SEVEN]))
+        assert not client._notices
+        while client._news._errands:
+            await asyncio.sleep(0.05)
 
     talk(ask)
 

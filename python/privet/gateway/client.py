@@ -188,7 +188,10 @@ class ServiceClient:
         if isinstance(notice, Notice):
             version = notice.offer.model.version
             request = await ask(notice.offer, replace(notice.terms, version=version))
-            return await self._result(request, timeout)
+            try:
+                return await self._result(request, timeout)
+            finally:
+                self._used(notice, request)
         lost = 0
         while True:
             request = await self._catalog.with_current(model, terms or Terms(), ask)
@@ -270,6 +273,12 @@ class ServiceClient:
                 failed = JobFailed(reason, job=request.id, outcome="timed out", reason=reason)
                 raise failed from error
             raise
+
+    def _used(self, notice: Notice, request: Request) -> None:
+        """A notice has nothing more to say once the request that took it over is through."""
+        self._news.drop(notice)
+        self._notices.discard(notice)
+        notice.end("done", f"used by {request.id}")
 
     def _end(self, request: Request) -> None:
         """Ends a request at the service, in the background."""

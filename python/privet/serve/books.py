@@ -54,6 +54,8 @@ class Books:
         self._estimates = estimates
         self._epoch = epoch
         self._settled = settled
+        # Notices that a request took over before their material was made: by which.
+        self._claims: dict[str, str] = {}
 
     def submitted(self, job: Job, told: Job | None) -> None:
         """A notice or a request was admitted; `told` is the notice that it names."""
@@ -62,6 +64,8 @@ class Books:
         self._metrics.submitted(job.kind, job.version.key, job.asked.label)
         if told is not None and told.state == "prepared":
             self.close(told, f"used by {job.id}")
+        elif told is not None:
+            self._claims[told.id] = job.id
 
     def close(self, job: Job, reason: str) -> None:
         """A notice that was done, or material that was made ahead, has no more to say."""
@@ -159,7 +163,8 @@ class Books:
         extra = {"job": job.id, "kind": job.kind, "model": job.version.name}
         extra |= {"client": job.client[:16], "outcome": job.outcome, "reason": job.reason}
         _log.info("ended", extra={**extra, "seconds": round(seconds, 3)})
+        claim = self._claims.pop(job.id, None)
         waits = job.kind == "notice" and job.outcome == "done" and self._shelf.has(job.id)
-        job.state = "prepared" if waits else "ended"
+        job.state = "prepared" if waits and claim is None else "ended"
         self._jobs.changed(job)
         self._settled(job)

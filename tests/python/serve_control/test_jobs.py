@@ -169,16 +169,14 @@ def test_too_little_memory_is_learned_from(play: Callable[..., None]) -> None:
     play(act)
 
 
-def test_material_that_its_client_did_not_come_for_serves_nobody(play: Callable[..., None]) -> None:
-    """It may be that the client has lost its half."""
-
+def test_material_that_its_client_did_not_come_for_is_given_up(play: Callable[..., None]) -> None:
     async def act(it: Scene, visitor: Visitor) -> None:
         await visitor.request("digits")
         it.executor.finish((await it.executor.granted("prepare")).job, material="e" * 32)
         it.executor.fail((await it.executor.granted("infer")).job, "absent", kept=True)
-        await visitor.request("digits")
-        it.executor.finish((await it.executor.granted("prepare")).job, material="f" * 32)
-        assert (await it.executor.granted("infer")).grant.material == "f" * 32
+        id = await visitor.request("digits")
+        job = await until(visitor, id, "preparing")
+        assert job["go"][0]["material"] is None
 
     play(act)
 
