@@ -32,7 +32,7 @@ _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
   <dir prefix="relative">fonts</dir>
-  <cachedir prefix="relative">fonts/cache</cachedir>
+  <cachedir>{cache}</cachedir>
 </fontconfig>
 """
 
@@ -59,7 +59,8 @@ def unpack(package: bytes, target: Path) -> None:
             inner = io.BytesIO(_packed(archive, f"{name}.tar.br"))
             with tarfile.open(fileobj=inner) as part:
                 part.extractall(target, filter="data")
-        (target / FONT_CONFIGURATION.name).write_text(_FONTS)
+        fonts = _FONTS.format(cache=FOLDER / "fonts" / "cache")
+        (target / FONT_CONFIGURATION.name).write_text(fonts)
         executable = target / EXECUTABLE.name
         executable.write_bytes(_packed(archive, "chromium.br"))
         executable.chmod(0o755)
