@@ -83,10 +83,15 @@ PYTHON_CODE += benches
 PEERS := .venv-spu
 BENCH ?= --quick
 KERNELS ?=
-.PHONY: bench bench-kernels bench-peers
+SERVING ?=
+.PHONY: bench bench-serve bench-kernels bench-peers
 
 bench: setup ## Measure Privet beside the installed peers (ten minutes; BENCH=--all for everything)
 	$(BIN)/python -m benches.run $(BENCH)
+
+bench-serve: setup ## Measure `privet serve` under a real workload, then simulate the paper's (half an hour; SERVING=--help)
+	$(BIN)/python -m benches.serving $(SERVING)
+	$(BIN)/privet simulate --sweep --report target/simulation
 
 bench-kernels: setup ## Measure every kernel beside what this machine allows (two minutes; KERNELS=bfv for some)
 	CRITERION_HOME=$(ROOT)/target/kernels RAYON_NUM_THREADS=1 \
