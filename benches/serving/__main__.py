@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benches.serving.load import sequential, serve, violations
+from benches.serving.load import read_jobs, sequential, serve, violations
 from benches.serving.stage import build, dealer, service
 from privet.parties.memory import parse_size
 from privet.simulate.record import Figures, Record, figures
@@ -86,8 +86,9 @@ def main() -> None:
                     state = stage.folder / f"state-{policy}-{notices}"
                     options = ["--policy", policy, "--memory", given.memory]
                     with service(stage, state, dealing, *options) as url:
-                        work = serve(url, stage, schedule(notices), policy, cores, state)
-                        record = asyncio.run(work)
+                        work = serve(url, stage, schedule(notices), policy, cores)
+                        record, start = asyncio.run(work)
+                    read_jobs(record, state, start)
                     say(row(record, notices, base))
                     for fault in violations(record, parse_size(given.memory) or 0):
                         say(f"VIOLATION: {fault}")

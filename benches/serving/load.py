@@ -75,9 +75,10 @@ def sequential(stage: Stage, dealer: str, schedule: Sequence[Arrival], cores: in
 
 
 async def serve(
-    url: str, stage: Stage, schedule: Sequence[Arrival], policy: str, cores: int, state: Path
-) -> Record:
-    """The same requests, each asked when it arrives; notices before them."""
+    url: str, stage: Stage, schedule: Sequence[Arrival], policy: str, cores: int
+) -> tuple[Record, float]:
+    """The same requests, each asked when it arrives; notices before them. Its jobs are not in the
+    record yet; times in it count from the moment besides, in seconds since 1970."""
     record = Record(policy, cores)
     notices: dict[str, asyncio.Task[Notice]] = {}
     async with ServiceClient(url, stage.credentials(), state=stage.folder / policy) as client:
@@ -105,8 +106,7 @@ async def serve(
             record.outcomes[asked.id] = Outcome.DONE
 
         await asyncio.gather(*map(ask, schedule))
-    read_jobs(record, state, start)
-    return record
+    return record, start
 
 
 def terms(suite: str) -> Terms:
@@ -115,7 +115,7 @@ def terms(suite: str) -> Terms:
 
 
 def read_jobs(record: Record, state: Path, start: float) -> None:
-    """Adds what the service noted of its jobs, in seconds after `start`, and when inferences began.
+    """Adds what a service that has ended noted of its jobs, and when inferences began.
 
     Which request of a model an inference belongs to is not told apart; means do not depend on it.
     """
