@@ -86,7 +86,13 @@ class Service:
         say("go", port=running.port, worker=running.pid)
         outcome = await running.outcome()
         self._keeper.settle(grant, outcome)
-        say("outcome", failure=outcome.failure, material=outcome.material, kept=outcome.kept)
+        say(
+            "outcome",
+            failure=outcome.failure,
+            material=outcome.material,
+            kept=outcome.kept,
+            seconds=outcome.seconds,
+        )
 
 
 if __name__ == "__main__":

@@ -44,5 +44,5 @@ def test_hundreds_of_kills(
 ) -> None:
     landed = survive(way, 200, tmp_path, key_folder, compiled).landed
     figures.append(f"kills of workers, executors and clients, {way}: {dict(landed)}")
-    assert landed["nothing"] < landed.total() / 2, landed
+    assert landed["nothing"] < 0.7 * landed.total(), landed
     assert all(landed[work] >= 5 for work in ("preparing", "claiming", "inferring")), landed
