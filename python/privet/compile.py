@@ -56,6 +56,7 @@ def compile(
     input_range: tuple[float, float] | None = None,
     ranges: Mapping[str, float] | None = None,
     margin: float = 2.0,
+    activation_error: float = 2.0**-10,
     batch: int = 1,
     name: str | None = None,
 ) -> Compiled:
@@ -69,6 +70,9 @@ def compile(
     `input_range`, or standard normal. `ranges` states the largest magnitude of tensors by their
     ONNX names instead. Everything is multiplied by `margin`.
 
+    Smooth activations become polynomials on the ranges measured, with errors up to
+    `activation_error` times the largest magnitude that the activation reaches there.
+
     `batch` samples go through the program at once, each as if it were alone: in as many rounds as
     one. The model must be exported for one sample, or with a symbolic batch axis; samples of
     `calibration` stay single.
@@ -81,16 +85,17 @@ def compile(
     from privet.graph import import_model, load_model
     from privet.graph.onnx_model import model_name
     from privet.passes import batch as widen
-    from privet.passes import lower, simplify
+    from privet.passes import fit_polynomials, lower, simplify
     from privet.program import build_program
 
     weight_scale = scale if weight_scale is None else weight_scale
-    _check_options(bits, scale, weight_scale, margin, input_range, batch)
+    _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
     source = load_model(model)
     title = name or model_name(model, source)
     graph = simplify(import_model(source, name=title, input_shapes=input_shapes))
     measured = measure(graph, calibration_batches(graph, calibration, input_range))
     graph = _with_magnitudes(graph, measured, ranges or {}, margin)
+    graph = fit_polynomials(graph, margin=margin, error=activation_error)
     lowered = lower(
         widen(graph, batch),
         ring_bits=bits,
@@ -135,6 +140,7 @@ def _check_options(
     scale: int,
     weight_scale: int,
     margin: float,
+    activation_error: float,
     input_range: tuple[float, float] | None,
     batch: int,
 ) -> None:
@@ -147,6 +153,8 @@ def _check_options(
             raise Misuse(f"{option} is {given}; {SCALE_BITS[0]} to {SCALE_BITS[-1]} are possible")
     if not 1.0 <= margin < float("inf"):
         raise Misuse(f"margin is {margin}; at least 1 is possible")
+    if not 0.0 < activation_error < 1.0:
+        raise Misuse(f"activation_error is {activation_error}; between 0 and 1 is possible")
     if batch < 1:
         raise Misuse(f"batch is {batch}; at least 1 is possible")
     if input_range is not None:

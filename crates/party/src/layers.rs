@@ -5,6 +5,8 @@ use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use privet_program::{Operation, Operator, Program, Window};
 use privet_ring::window::{Groups, Windows};
 
+use crate::Error;
+
 /// The weights' name and the shape of a linear operation; `None` for any other.
 pub(crate) fn linear_layer<'a>(program: &Program, operation: &'a Operation) -> Option<(&'a str, Layer)> {
     let shape = &program.value(operation.inputs[0]).shape;
@@ -78,6 +80,22 @@ pub(crate) fn computes_in_ring(operator: &Operator) -> bool {
             | Operator::AvgPool2d { .. }
             | Operator::Truncate { .. }
     )
+}
+
+/// Refuses what only suite `ckks` computes.
+///
+/// # Errors
+/// [`Error::Misuse`], which names the first such layer.
+pub(crate) fn check_supported(program: &Program) -> Result<(), Error> {
+    let unsupported = |operation: &&Operation| matches!(operation.operator, Operator::Mul | Operator::Polynomial { .. });
+    match program.operations().iter().find(unsupported) {
+        None => Ok(()),
+        Some(operation) => Err(Error::Misuse(format!(
+            "layer {} ({}) runs only in suite ckks: choose that suite, or put a ReLU in its place",
+            operation.name,
+            operation.operator.name()
+        ))),
+    }
 }
 
 /// Whether a step that reads `value`, perhaps rearranged, needs it in the wide ring.

@@ -62,6 +62,11 @@ pub enum Operator {
     Add,
     /// Difference of two values of one shape and scale.
     Sub,
+    /// Product of two values of one shape, element by element.
+    Mul,
+    /// `sum_k coefficients[k] T_k(x / bound)` of each element, with Chebyshev's T_k; bound and coefficients are private
+    /// tensors of 1 and `degree + 1` elements.
+    Polynomial { coefficients: String, bound: String, degree: usize },
     /// `-x`.
     Negate,
     /// `x * 2^bits`.
@@ -110,6 +115,8 @@ impl Operator {
             Self::AddConstant { .. } => "add_constant",
             Self::Add => "add",
             Self::Sub => "sub",
+            Self::Mul => "mul",
+            Self::Polynomial { .. } => "polynomial",
             Self::Negate => "negate",
             Self::ShiftLeft { .. } => "shift_left",
             Self::Truncate { .. } => "truncate",

@@ -4,6 +4,9 @@ use crate::operation::{Operator, Window};
 
 type Shape = Vec<usize>;
 
+/// Highest degree of a polynomial that a program may have.
+const MAX_DEGREE: usize = 1 << 10;
+
 /// Most elements that all windows of one pooling may read together, so that a program from a peer cannot keep a client
 /// busy for long; ImageNet models read some millions.
 const MAX_READS: usize = 1 << 28;
@@ -12,7 +15,7 @@ const MAX_READS: usize = 1 << 28;
 /// reshape and broadcast take as their target.
 pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]) -> Result<Shape, String> {
     let arity = match operator {
-        Operator::Add | Operator::Sub => Some(2),
+        Operator::Add | Operator::Sub | Operator::Mul => Some(2),
         Operator::Concat { .. } => None,
         _ => Some(1),
     };
@@ -38,7 +41,11 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
         },
         Operator::Scale { weight_shape, .. } => same(x, weight_shape),
         Operator::AddConstant { bias_shape, .. } => broadcasts(bias_shape, x).map(|()| x.to_vec()),
-        Operator::Add | Operator::Sub => same(x, inputs[1]),
+        Operator::Add | Operator::Sub | Operator::Mul => same(x, inputs[1]),
+        Operator::Polynomial { degree, .. } => match degree {
+            1..=MAX_DEGREE => Ok(x.to_vec()),
+            _ => Err(format!("a polynomial of degree {degree}")),
+        },
         Operator::Negate | Operator::ShiftLeft { .. } | Operator::Truncate { .. } | Operator::Relu => Ok(x.to_vec()),
         Operator::MaxPool2d { window } | Operator::AvgPool2d { window, .. } => {
             let [n, c, h, w] = image(x)?;

@@ -56,6 +56,9 @@ fn private_tensors<'a>(program: &Program, operator: &'a Operator, output: usize)
             std::iter::once(weight).chain(bias_of(bias, weight_shape[1])).collect()
         }
         Operator::Scale { weight, .. } => vec![(weight, program.value(output).len(), weight_bits)],
+        Operator::Polynomial { coefficients, bound, degree } => {
+            vec![(coefficients, degree + 1, ring_bits - 1), (bound, 1, ring_bits - 1)]
+        }
         Operator::AddConstant { bias, bias_shape } => vec![(bias, bias_shape.iter().product(), ring_bits - 1)],
         _ => Vec::new(),
     }

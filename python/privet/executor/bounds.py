@@ -21,8 +21,8 @@ def error_bound(
 
     A linear layer multiplies the error of its input by its largest row sum of absolute weights
     and adds `linear_error` (shares rounded as they leave BFV). A truncation divides the error,
-    rounds it up and adds `truncation_error` (a carry lost between the shares). An index has no
-    such bound and gives None: it may differ where the largest elements lie closer together than
+    rounds it up and adds `truncation_error` (a carry lost between the shares). Products of values
+    and polynomials have no such bound here and give None. Nor has an index: it may differ where the largest elements lie closer together than
     twice the bound of what it was taken from.
     """
     graph = integer_graph(program, weights)
@@ -57,7 +57,7 @@ def _outgoing(
         case op.AvgPool2d(factors=factors) as pool:
             window = pool.kernel[0] * pool.kernel[1]
             return int(max(map(abs, factors))) * window * error
-        case op.ArgMax():
+        case op.ArgMax() | op.Mul() | op.Polynomial():
             return None
         case op.Concat():
             return max(incoming)

@@ -16,6 +16,7 @@ from privet.executor import kernels
 from privet.executor.codec import Inputs, decode_output, encode_input
 from privet.executor.exact import exact_linear, row_sum
 from privet.executor.movement import moved
+from privet.executor.polynomial import polynomial_values
 from privet.executor.real import argmax, factor_shape
 from privet.graph import Graph, Node
 from privet.graph import operations as op
@@ -125,6 +126,15 @@ def _compute(node: Node, operands: Sequence[Array], graph: Graph, arithmetic: Ar
             return x + operands[1]
         case op.Sub():
             return x - operands[1]
+        case op.Mul():
+            y = operands[1]
+            if int(np.abs(x).max()) * int(np.abs(y).max()) >= 1 << 63:
+                raise OverflowError("a product beyond 63 bits")
+            return x * y
+        case op.Polynomial() as polynomial:
+            scale = graph.values[node.output].scale
+            assert scale is not None
+            return polynomial_values(x, polynomial, scale)
         case op.Negate():
             return -x
         case op.ShiftLeft(bits=bits):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebval
 
 from privet.executor import kernels
 from privet.executor.movement import moved
@@ -59,6 +60,12 @@ def compute(operation: Operation, operands: Sequence[Array], shape: Shape) -> Ar
             return x + operands[1]
         case op.Sub():
             return x - operands[1]
+        case op.Mul():
+            return np.asarray(x * operands[1])
+        case op.Elementwise(function=function):
+            return function(x)
+        case op.Polynomial(coefficients=coefficients, bound=bound):
+            return np.asarray(chebval(x / bound, coefficients)).astype(x.dtype)
         case op.Negate():
             return -x
         case op.ShiftLeft() | op.Truncate():

@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privet.graph.function import Function
+
 Array = npt.NDArray[Any]
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]
 Shape = tuple[int, ...]
 
 NO_PADDING: Padding = (0, 0, 0, 0)
+COEFFICIENT_BITS = 24
+"""Fractional bits of a polynomial's coefficients and of its argument, on integers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +78,38 @@ class Add:
 @dataclass(frozen=True)
 class Sub:
     """Difference of two values of equal shape."""
+
+
+@dataclass(frozen=True)
+class Mul:
+    """Product of two values of equal shape, element by element."""
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """A smooth function of each element on its own, in small steps.
+
+    Exists only until the pass `fit_polynomials` has run.
+    """
+
+    function: Function
+
+
+@dataclass(frozen=True, eq=False)
+class Polynomial:
+    """`sum_k coefficients[k] T_k(x / bound)` of each element, with Chebyshev's T_k.
+
+    Meant for `|x| <= bound`. On integers, coefficients and `x / bound` have `COEFFICIENT_BITS`
+    fractional bits, and `bound` the scale of x (`privet.executor.polynomial`).
+    """
+
+    coefficients: Array
+    bound: float
+
+    @property
+    def degree(self) -> int:
+        """The degree: one less than there are coefficients."""
+        return len(self.coefficients) - 1
 
 
 @dataclass(frozen=True)
@@ -193,6 +229,9 @@ Operation = (
     | ChannelAffine
     | Add
     | Sub
+    | Mul
+    | Elementwise
+    | Polynomial
     | Negate
     | ShiftLeft
     | Truncate

@@ -43,8 +43,10 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
             if len(x) < 2 or factor.shape != (x[1],) or offset.shape != (x[1],):
                 raise ValueError(f"{factor.shape[0]} channels do not fit {list(x)}")
             return x
-        case op.Add() | op.Sub():
+        case op.Add() | op.Sub() | op.Mul():
             return _same(x, inputs[1])
+        case op.Elementwise() | op.Polynomial():
+            return x
         case op.Negate() | op.ShiftLeft() | op.Truncate() | op.Relu():
             return x
         case op.MaxPool2d(size=size) | op.AvgPool2d(size=size):

@@ -1,8 +1,8 @@
 """Passes over the typed graph, one per module; each is a pure function from graph to graph.
 
 `simplify` runs those that keep the real function as it is, in the order that lets each find the
-most; `batch` widens the result to several samples; `lower` turns the real graph into an integer
-one.
+most; `fit_polynomials` replaces smooth functions on the ranges measured; `batch` widens the result
+to several samples; `lower` turns the real graph into an integer one.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from privet.graph import Graph
 from privet.passes.batch import batch
 from privet.passes.check_ranges import check_ranges
+from privet.passes.fit_polynomials import fit_polynomials
 from privet.passes.fold_affine import fold_affine
 from privet.passes.fold_batchnorm import fold_batchnorm
+from privet.passes.join_elementwise import join_elementwise
 from privet.passes.join_relus import join_relus
 from privet.passes.merge_reshapes import merge_reshapes
 from privet.passes.move_truncation import move_truncation
@@ -21,8 +23,10 @@ from privet.passes.quantize import quantize
 __all__ = [
     "batch",
     "check_ranges",
+    "fit_polynomials",
     "fold_affine",
     "fold_batchnorm",
+    "join_elementwise",
     "join_relus",
     "lower",
     "merge_reshapes",
@@ -37,6 +41,7 @@ def simplify(graph: Graph) -> Graph:
     """The same real function in fewer and cheaper operations."""
     for rewrite in (
         merge_reshapes,
+        join_elementwise,
         fold_affine,
         fold_batchnorm,
         fold_affine,

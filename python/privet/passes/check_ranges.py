@@ -92,6 +92,8 @@ def _check_constants(graph: Graph, node: Node, ring_bits: int, scale_bits: int) 
             weight = layer.weight
         case op.AddConstant() as layer:
             bias = layer.bias
+        case op.Polynomial(coefficients=coefficients):
+            bias, scale = coefficients, op.COEFFICIENT_BITS
     guarded = ring_bits - GUARD_BITS
     if weight is not None:
         limit = min(WEIGHT_BITS_AT_MOST, guarded // 4 * 4)

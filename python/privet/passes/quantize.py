@@ -23,13 +23,13 @@ def quantize(graph: Graph) -> Graph:
 
     def rewrite(node: Node) -> int:
         rise = scale(node.output) - scale(node.inputs[0])
-        operation = _integer(node.operation, rise, scale(node.output))
+        operation = _integer(node.operation, rise, scale(node.inputs[0]), scale(node.output))
         return rewriter.add(node, operation, *(rewriter.new[id] for id in node.inputs))
 
     return rewriter.walk(rewrite)
 
 
-def _integer(operation: Operation, rise: int, scale: int) -> Operation:
+def _integer(operation: Operation, rise: int, before: int, scale: int) -> Operation:
     match operation:
         case op.Conv2d(weight=weight, bias=bias) | op.Dense(weight=weight, bias=bias):
             rounded = None if bias is None else to_fixed(bias, scale)
@@ -43,6 +43,9 @@ def _integer(operation: Operation, rise: int, scale: int) -> Operation:
             return replace(operation, factors=tuple(int(factor) for factor in rounded))
         case op.Pad(constant=constant):
             return replace(operation, constant=int(to_fixed(np.asarray(constant), scale)))
+        case op.Polynomial(coefficients=coefficients, bound=bound):
+            rounded = to_fixed(coefficients, op.COEFFICIENT_BITS)
+            return op.Polynomial(rounded, max(int(to_fixed(np.asarray(bound), before)), 1))
         case _:
             return operation
 

@@ -13,7 +13,7 @@ from privet.graph.shapes import infer_shape
 from privet.program.operations import decode
 from privet.program.public import Program, ProgramOperation
 
-_ARITY = {"add": 2, "sub": 2}
+_ARITY = {"add": 2, "sub": 2, "mul": 2}
 
 
 class _NoTensors(dict[str, Array]):
@@ -26,6 +26,9 @@ class _NoTensors(dict[str, Array]):
             shape = attributes.get(f"{kind}_shape")
             if shape is not None:
                 self[attributes[kind]] = _zeros(tuple(shape))
+        if operation.op == "polynomial":
+            self[attributes["coefficients"]] = _zeros((attributes["degree"] + 1,))
+            self[attributes["bound"]] = _zeros((1,))
         if operation.op in ("conv2d", "dense") and attributes["bias"] is not None:
             columns = attributes["weight_shape"][0 if operation.op == "conv2d" else 1]
             self[attributes["bias"]] = _zeros((columns,))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from privet.graph import operations as op
 from privet.graph.operations import Array, Operation, Shape
 
@@ -31,6 +33,13 @@ def encode(operation: Operation, prefix: str) -> tuple[str, dict[str, Any], dict
         case op.AddConstant(bias=bias):
             name = f"{prefix}.bias"
             return "add_constant", {"bias": name, "bias_shape": list(bias.shape)}, {name: bias}
+        case op.Polynomial(coefficients=coefficients, bound=bound):
+            names = {"coefficients": f"{prefix}.coefficients", "bound": f"{prefix}.bound"}
+            limit = np.array([int(bound)], dtype=np.int64)
+            tensors = {names["coefficients"]: coefficients, names["bound"]: limit}
+            return "polynomial", {**names, "degree": operation.degree}, tensors
+        case op.Elementwise():
+            raise AssertionError("fit_polynomials removes Elementwise")
         case op.MaxPool2d():
             return "max_pool2d", _window(operation), {}
         case op.AvgPool2d(factors=factors):
@@ -70,6 +79,13 @@ def decode(name: str, given: Mapping[str, Any], shape: Shape, tensors: Tensors) 
             return _done(a, op.Scale(_tensor(tensors, a.pop("weight"), a.pop("weight_shape"))))
         case "add_constant":
             return _done(a, op.AddConstant(_tensor(tensors, a.pop("bias"), a.pop("bias_shape"))))
+        case "polynomial":
+            count = a.pop("degree") + 1
+            if count < 2:
+                raise ValueError("a polynomial of degree 0 or less")
+            coefficients = _tensor(tensors, a.pop("coefficients"), (count,))
+            bound = _tensor(tensors, a.pop("bound"), (1,))
+            return _done(a, op.Polynomial(coefficients, float(bound[0])))
         case "max_pool2d":
             return op.MaxPool2d(**a, size=_size(shape))
         case "avg_pool2d":
@@ -88,6 +104,7 @@ def decode(name: str, given: Mapping[str, Any], shape: Shape, tensors: Tensors) 
 _PLAIN: dict[str, type[Any]] = {
     "add": op.Add,
     "sub": op.Sub,
+    "mul": op.Mul,
     "negate": op.Negate,
     "shift_left": op.ShiftLeft,
     "truncate": op.Truncate,

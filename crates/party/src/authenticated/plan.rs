@@ -13,7 +13,7 @@ use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, Tournament, Truncate, ends}
 
 use super::{Options, layers};
 use crate::Error;
-use crate::layers::{computes_in_ring, needs_ring, pooling_stages};
+use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_stages};
 use crate::turns::Turns;
 
 /// One step of a run; the dealer takes the same ones.
@@ -75,8 +75,10 @@ impl Plan {
     /// Plans `program`.
     ///
     /// # Errors
-    /// [`Error::Misuse`] if a private tensor is missing from an operation that needs it.
+    /// [`Error::Misuse`] if a private tensor is missing from an operation that needs it, or a layer runs only in suite
+    /// `ckks`.
     pub fn new(program: Program, options: Options) -> Result<Self, Error> {
+        check_supported(&program)?;
         let mut planner = Planner::new(&program, options);
         for input in program.inputs() {
             planner.input(input.value);

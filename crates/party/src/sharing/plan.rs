@@ -15,7 +15,7 @@ use privet_program::{Operation, Operator, Program};
 use super::keys::{self, Batch};
 use super::{Options, Suite};
 use crate::Error;
-use crate::layers::{computes_in_ring, linear_layer, needs_ring, pooling_stages};
+use crate::layers::{check_supported, computes_in_ring, linear_layer, needs_ring, pooling_stages};
 use crate::turns::Turns;
 
 /// One step of the online phase.
@@ -72,8 +72,10 @@ impl Plan {
     /// Plans `program` with these options; a bare [`privet_gmw::Rounds`] will do.
     ///
     /// # Errors
-    /// [`Error::Linear`] if a linear layer does not fit BFV's secure parameters.
+    /// [`Error::Linear`] if a linear layer does not fit BFV's secure parameters; [`Error::Misuse`] if a layer runs only
+    /// in suite `ckks`.
     pub fn new(program: Program, options: impl Into<Options>) -> Result<Self, Error> {
+        check_supported(&program)?;
         let options = options.into();
         let mut planner = Planner::new(&program, options);
         for index in 0..program.operations().len() {

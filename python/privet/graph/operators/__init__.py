@@ -11,6 +11,7 @@ from privet.graph.operators import (
     rearrangement,
     reduction,
     selection,
+    smooth,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "rearrangement",
     "reduction",
     "selection",
+    "smooth",
 ]

@@ -11,6 +11,7 @@ from privet.graph.operations import (
     AddConstant,
     Array,
     ChannelAffine,
+    Mul,
     Negate,
     Scale,
     Shape,
@@ -52,14 +53,15 @@ def neg(site: Site) -> Operand:
     return site.emit(Negate(), site.private(0))
 
 
-@operator("Mul", restrictions="one side constant")
+@operator("Mul", restrictions="of two private tensors only in suite `ckks`")
 def mul(site: Site) -> Operand:
-    """Of a private and a constant tensor."""
+    """Of a private and a constant tensor, or of two private ones."""
     a, b = _operands(site)
     if isinstance(a, Private) and isinstance(b, Private):
-        site.refuse(
-            "it multiplies two private tensors", "Only products with a constant are supported"
-        )
+        if a.integer or b.integer:
+            site.refuse("it multiplies integers", "Cast to float first")
+        shape = _broadcast(site, [a, b])
+        return site.emit(Mul(), site.lift(a, shape), site.lift(b, shape))
     if not isinstance(b, Private):
         assert isinstance(a, Private)
         return times_constant(site, a, real(b))

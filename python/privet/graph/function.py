@@ -1,0 +1,127 @@
+"""Smooth functions of one number, as short straight-line programs.
+
+An activation such as `x * sigmoid(x)` is written by several ONNX nodes. As one function it can be
+evaluated on whole arrays, and its degree is known if it is a polynomial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import erf
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[Any]
+
+_erf = np.vectorize(erf, otypes=[np.float64])
+
+SMOOTH: dict[str, Callable[[Reals], Reals]] = {
+    "erf": lambda x: np.asarray(_erf(x)),
+    "exp": np.exp,
+    "sigmoid": lambda x: np.asarray(0.5 + 0.5 * np.tanh(0.5 * x)),
+    "softplus": lambda x: np.asarray(np.logaddexp(0.0, x)),
+    "tanh": np.tanh,
+}
+"""Functions that are no polynomials, by name."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step on earlier results: `add`, `sub`, `mul`, `scale` (by `constant`), `shift` (likewise)
+    or a name in `SMOOTH`. Operand 0 is the function's argument, `k + 1` the result of step `k`.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    constant: float = 0.0
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of one number; its value is the last step's result, or the argument if none."""
+
+    steps: tuple[Step, ...] = ()
+
+    def __call__(self, x: Reals) -> Reals:
+        """The values at `x`, element by element, in x's own precision."""
+        results = [x]
+        for step in self.steps:
+            operands = [results[index] for index in step.operands]
+            results.append(_apply(step, operands).astype(x.dtype, copy=False))
+        return results[-1]
+
+    @cached_property
+    def degree(self) -> int | None:
+        """The degree if this is a polynomial by its form, else None."""
+        degrees: list[int | None] = [1]
+        for step in self.steps:
+            known = [degrees[index] for index in step.operands]
+            present = [degree for degree in known if degree is not None]
+            if step.name in SMOOTH or len(present) < len(known):
+                degrees.append(None)
+            else:
+                degrees.append(sum(present) if step.name == "mul" else max(present))
+        return degrees[-1]
+
+    def after(self, inner: Function) -> Function:
+        """The function that maps x to this one's value at `inner(x)`."""
+        base = len(inner.steps)
+        moved = (
+            replace(step, operands=tuple(index + base for index in step.operands))
+            for step in self.steps
+        )
+        return Function((*inner.steps, *moved))
+
+
+def combine(name: str, *operands: Function, constant: float = 0.0) -> Function:
+    """One step on the values of functions of the same argument; what they share is kept once."""
+    joined = _Joined()
+    places = tuple(joined.place(operand) for operand in operands)
+    joined.append(Step(name, places, constant))
+    return joined.function()
+
+
+class _Joined:
+    """Steps of several functions, each once."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._known: dict[Step, int] = {}
+
+    def place(self, function: Function, argument: int = 0) -> int:
+        """Takes in a function of the result at `argument`; where its own result is."""
+        places = [argument]
+        for step in function.steps:
+            moved = replace(step, operands=tuple(places[index] for index in step.operands))
+            if moved not in self._known:
+                self._known[moved] = self.append(moved)
+            places.append(self._known[moved])
+        return places[-1]
+
+    def append(self, step: Step) -> int:
+        self.steps.append(step)
+        return len(self.steps)
+
+    def function(self) -> Function:
+        return Function(tuple(self.steps))
+
+
+def _apply(step: Step, operands: list[Reals]) -> Reals:
+    x = operands[0]
+    match step.name:
+        case "add":
+            return np.asarray(x + operands[1])
+        case "sub":
+            return np.asarray(x - operands[1])
+        case "mul":
+            return np.asarray(x * operands[1])
+        case "scale":
+            return np.asarray(x * step.constant)
+        case "shift":
+            return np.asarray(x + step.constant)
+        case _:
+            return SMOOTH[step.name](x)
