@@ -1,0 +1,97 @@
+// Package evaluate runs a planned network on ciphertexts.
+package evaluate
+
+import (
+	"fmt"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/layers"
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/plan"
+)
+
+// Model is a network with its matrices encoded: what a server keeps for all clients.
+type Model struct {
+	Params  ckks.Parameters
+	Plan    *plan.Plan
+	network *network.Network
+	// linear has, by node, argument and term, the encoded matrices; bias by node and argument, one for each ciphertext.
+	linear [][][]*layers.Linear
+	bias   [][][]*rlwe.Plaintext
+	// scales are those of the nodes' values.
+	scales []rlwe.Scale
+}
+
+// NewModel encodes a network that has its weights.
+func NewModel(n *network.Network, p *plan.Plan) (*Model, error) {
+	params, err := p.Set.Build()
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Params: params, Plan: p, network: n}
+	for index := range n.Nodes {
+		if err := m.encode(index); err != nil {
+			return nil, fmt.Errorf("layer %s: %w", n.Nodes[index].Name, err)
+		}
+	}
+	return m, nil
+}
+
+// encode encodes a node's matrices at scales that give its arguments the default scale exactly, whatever the scales of
+// what they read.
+func (m *Model) encode(index int) error {
+	node := &m.network.Nodes[index]
+	target := m.Params.DefaultScale()
+	encoded := make([][]*layers.Linear, len(node.Arguments))
+	biases := make([][]*rlwe.Plaintext, len(node.Arguments))
+	scale := target
+	for argument, expression := range node.Arguments {
+		transforms := m.Plan.Transforms[index][argument]
+		if transforms == nil {
+			scale = m.scales[expression.Terms[0].Node]
+			continue
+		}
+		level := m.Plan.Entering[index][argument]
+		prime := rlwe.NewScale(m.Params.Q()[level])
+		for term, transform := range transforms {
+			source := expression.Terms[term]
+			own := target.Mul(prime).Div(m.scales[source.Node])
+			made, err := layers.EncodeLinear(m.Params, transform, source.Matrix, m.Plan.Batch, level, own)
+			if err != nil {
+				return err
+			}
+			encoded[argument] = append(encoded[argument], made)
+		}
+		bias, err := m.encodeBias(index, expression.Bias, level-1)
+		if err != nil {
+			return err
+		}
+		biases[argument] = bias
+	}
+	m.linear, m.bias = append(m.linear, encoded), append(m.bias, biases)
+	if node.Kind == network.Product || (node.Kind == network.Polynomial && node.Degree == 2) {
+		scale = scale.Mul(scale).Div(rlwe.NewScale(m.Params.Q()[m.Plan.Argument[index]]))
+	} else if node.Kind == network.Polynomial {
+		scale = target
+	}
+	m.scales = append(m.scales, scale)
+	return nil
+}
+
+func (m *Model) encodeBias(index int, bias []float64, level int) ([]*rlwe.Plaintext, error) {
+	samples := make([][]float64, m.Plan.Batch)
+	for i := range samples {
+		samples[i] = bias
+	}
+	slots := m.Plan.Layouts[index].Fill(samples, m.Plan.Batch)
+	made := make([]*rlwe.Plaintext, len(slots))
+	for i, values := range slots {
+		made[i] = ckks.NewPlaintext(m.Params, level)
+		if err := ckks.NewEncoder(m.Params).Encode(values, made[i]); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}

@@ -1,0 +1,151 @@
+package evaluate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/layers"
+	"privet/ckks/internal/network"
+)
+
+// Values are a node's ciphertexts.
+type Values = []*rlwe.Ciphertext
+
+// Step is what a node took.
+type Step struct {
+	Name    string
+	Kind    string
+	Seconds float64
+}
+
+// Run evaluates the network on the inputs' ciphertexts, in order, and gives those of the outputs.
+func (m *Model) Run(eval *ckks.Evaluator, inputs []Values, observe func(Step)) ([]Values, error) {
+	values := make([]Values, len(m.network.Nodes))
+	last := m.lastUses()
+	var outputs []Values
+	taken := 0
+	for index := range m.network.Nodes {
+		node := &m.network.Nodes[index]
+		start := time.Now()
+		if node.Kind == network.Input {
+			values[index] = inputs[taken]
+			taken++
+			continue
+		}
+		arguments := make([]Values, len(node.Arguments))
+		for i := range node.Arguments {
+			made, err := m.argument(eval, index, i, values)
+			if err != nil {
+				return nil, fmt.Errorf("layer %s: %w", node.Name, err)
+			}
+			arguments[i] = made
+		}
+		if len(m.linear[index]) > 0 && m.linear[index][0] != nil {
+			observe(Step{node.Name, "linear", time.Since(start).Seconds()})
+			start = time.Now()
+		}
+		made, err := m.compute(eval, index, arguments)
+		if err != nil {
+			return nil, err
+		}
+		values[index] = made
+		if node.Kind == network.Output {
+			outputs = append(outputs, made)
+		} else {
+			observe(Step{node.Name, kind(node), time.Since(start).Seconds()})
+		}
+		for node, use := range last {
+			if use == index {
+				values[node] = nil
+			}
+		}
+	}
+	return outputs, nil
+}
+
+func (m *Model) compute(eval *ckks.Evaluator, index int, arguments []Values) (Values, error) {
+	node := &m.network.Nodes[index]
+	switch {
+	case node.Kind == network.Product:
+		return layers.Products(eval, arguments[0], arguments[1])
+	case node.Kind == network.Output:
+		return arguments[0], nil
+	case node.Degree == 2:
+		return layers.Square(eval, node, arguments[0])
+	}
+	return layers.Chebyshev(eval, node, arguments[0], m.Params.DefaultScale())
+}
+
+// argument is an affine argument of a node: products with matrices, rescaled, plus the bias, at the node's level.
+func (m *Model) argument(eval *ckks.Evaluator, index, argument int, values []Values) (Values, error) {
+	expression := m.network.Nodes[index].Arguments[argument]
+	target := m.Plan.Argument[index]
+	if m.linear[index][argument] == nil {
+		return lowered(eval, values[expression.Terms[0].Node], target), nil
+	}
+	var total Values
+	for term, linear := range m.linear[index][argument] {
+		source := lowered(eval, values[expression.Terms[term].Node], m.Plan.Entering[index][argument])
+		made, err := linear.Apply(eval, source)
+		if err != nil {
+			return nil, err
+		}
+		if total == nil {
+			total = made
+			continue
+		}
+		for i := range total {
+			if err := eval.Add(total[i], made[i], total[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i, ct := range total {
+		if err := eval.Rescale(ct, ct); err != nil {
+			return nil, err
+		}
+		ct.Scale = m.Params.DefaultScale()
+		if err := eval.Add(ct, m.bias[index][argument][i], ct); err != nil {
+			return nil, err
+		}
+	}
+	return lowered(eval, total, target), nil
+}
+
+// lowered are ciphertexts at a lower level, the originals untouched.
+func lowered(eval *ckks.Evaluator, values Values, level int) Values {
+	made := make(Values, len(values))
+	for i, ct := range values {
+		made[i] = ct
+		if ct.Level() > level {
+			made[i] = eval.DropLevelNew(ct, ct.Level()-level)
+		}
+	}
+	return made
+}
+
+// lastUses is, for each node, the node that reads it last.
+func (m *Model) lastUses() []int {
+	last := make([]int, len(m.network.Nodes))
+	for index, node := range m.network.Nodes {
+		for _, expression := range node.Arguments {
+			for _, term := range expression.Terms {
+				last[term.Node] = index
+			}
+		}
+	}
+	return last
+}
+
+func kind(node *network.Node) string {
+	switch {
+	case node.Kind == network.Product:
+		return "product"
+	case node.Degree == 2:
+		return "square"
+	}
+	return fmt.Sprintf("polynomial of degree %d", node.Degree)
+}

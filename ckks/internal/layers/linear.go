@@ -1,0 +1,220 @@
+// Package layers evaluates the layers of a network on ciphertexts: matrices by their diagonals, and polynomials.
+package layers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/packing"
+)
+
+// Linear is a matrix between two layouts, its diagonals encoded at one level and scale.
+type Linear struct {
+	transform *packing.Transform
+	batch     int
+	level     int
+	scale     rlwe.Scale
+	// sums are the products of an output that share a giant step.
+	sums []sum
+}
+
+type sum struct {
+	output, giant int
+	products      []factor
+}
+
+// factor multiplies input ciphertext `input`, rotated by `baby` places, with a plaintext in NTT and Montgomery form.
+type factor struct {
+	input, baby int
+	plaintext   ring.Poly
+}
+
+// EncodeLinear encodes a matrix for inputs at a level; scale is the plaintexts' own.
+func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale) (*Linear, error) {
+	made := &Linear{transform: t, batch: batch, level: level, scale: scale}
+	place := map[[2]int]int{}
+	work := make([]packing.Plaintext, 0, 64)
+	flush := func() error {
+		polys := make([]ring.Poly, len(work))
+		if err := encodeAll(params, work, batch, level, scale, polys); err != nil {
+			return err
+		}
+		for i, diagonal := range work {
+			baby := diagonal.Shift % t.Step
+			key := [2]int{diagonal.Output, diagonal.Shift - baby}
+			at, known := place[key]
+			if !known {
+				at = len(made.sums)
+				place[key] = at
+				made.sums = append(made.sums, sum{output: key[0], giant: key[1]})
+			}
+			made.sums[at].products = append(made.sums[at].products, factor{diagonal.Input, baby, polys[i]})
+		}
+		work = work[:0]
+		return nil
+	}
+	err := t.Plaintexts(matrix, func(p packing.Plaintext) error {
+		work = append(work, p)
+		if len(work) < cap(work) {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, flush()
+}
+
+func encodeAll(params ckks.Parameters, work []packing.Plaintext, batch, level int, scale rlwe.Scale, polys []ring.Poly) error {
+	return parallel(len(work), func(i int) error {
+		slots := make([]float64, len(work[i].Places)*batch)
+		for place, value := range work[i].Places {
+			for sample := range batch {
+				slots[place*batch+sample] = value
+			}
+		}
+		pt := ckks.NewPlaintext(params, level)
+		pt.Scale = scale
+		if err := ckks.NewEncoder(params).Encode(slots, pt); err != nil {
+			return err
+		}
+		params.RingQ().AtLevel(level).MForm(pt.Value, pt.Value)
+		polys[i] = pt.Value
+		return nil
+	})
+}
+
+// Scale is the scale of the encoded diagonals.
+func (l *Linear) Scale() rlwe.Scale { return l.scale }
+
+// Apply multiplies the inputs, all at the linear layer's level, and does not rescale.
+func (l *Linear) Apply(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]*rlwe.Ciphertext, error) {
+	rotated, err := l.rotate(eval, inputs)
+	if err != nil {
+		return nil, err
+	}
+	params := *eval.GetParameters()
+	outputs := make([]*rlwe.Ciphertext, l.transform.To.Ciphertexts)
+	turned := make([]*rlwe.Ciphertext, len(l.sums))
+	scale := inputs[0].Scale.Mul(l.scale)
+	err = parallel(len(l.sums), func(i int) error {
+		made := l.add(params, l.sums[i], rotated)
+		made.Scale = scale
+		turned[i] = made
+		if giant := l.sums[i].giant; giant != 0 {
+			return eval.Rotate(made, giant*l.batch, made)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	ringQ := params.RingQ().AtLevel(l.level)
+	for i, sum := range l.sums {
+		if outputs[sum.output] == nil {
+			outputs[sum.output] = turned[i]
+			continue
+		}
+		for part := range 2 {
+			ringQ.Add(outputs[sum.output].Value[part], turned[i].Value[part], outputs[sum.output].Value[part])
+		}
+	}
+	return outputs, l.finish(eval, outputs, scale)
+}
+
+// finish folds partial sums, and gives outputs that no product reaches the value zero.
+func (l *Linear) finish(eval *ckks.Evaluator, outputs []*rlwe.Ciphertext, scale rlwe.Scale) error {
+	return parallel(len(outputs), func(i int) error {
+		if outputs[i] == nil {
+			outputs[i] = ckks.NewCiphertext(*eval.GetParameters(), 1, l.level)
+			outputs[i].Scale = scale
+			return nil
+		}
+		for _, fold := range l.transform.Folds {
+			turned, err := eval.RotateNew(outputs[i], fold*l.batch)
+			if err != nil {
+				return err
+			}
+			if err := eval.Add(outputs[i], turned, outputs[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// rotate gives each input rotated by each of its babies, all of an input's from one decomposition.
+func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[int]*rlwe.Ciphertext, error) {
+	if len(inputs) != l.transform.From.Ciphertexts {
+		return nil, fmt.Errorf("%d ciphertexts for a layer that reads %d", len(inputs), l.transform.From.Ciphertexts)
+	}
+	rotated := make([]map[int]*rlwe.Ciphertext, len(inputs))
+	type task struct{ input, baby int }
+	var tasks []task
+	babies := l.transform.Babies()
+	for i, input := range inputs {
+		if input.Level() != l.level || input.Degree() != 1 {
+			return nil, fmt.Errorf("a ciphertext at level %d for a layer at level %d", input.Level(), l.level)
+		}
+		rotated[i] = map[int]*rlwe.Ciphertext{0: input}
+		for _, baby := range babies[i] {
+			tasks = append(tasks, task{i, baby})
+			rotated[i][baby] = ckks.NewCiphertext(*eval.GetParameters(), 1, l.level)
+		}
+	}
+	slices.SortFunc(tasks, func(a, b task) int { return cmp.Or(cmp.Compare(a.input, b.input), cmp.Compare(a.baby, b.baby)) })
+	// Inputs one after the other, so that only one decomposition lies in memory; its rotations side by side.
+	for first := 0; first < len(tasks); {
+		last := first
+		for last < len(tasks) && tasks[last].input == tasks[first].input {
+			last++
+		}
+		input := inputs[tasks[first].input]
+		digits := decompose(eval, input)
+		err := parallel(last-first, func(i int) error {
+			one := tasks[first+i]
+			element := eval.GetParameters().GaloisElement(one.baby * l.batch)
+			return eval.AutomorphismHoisted(l.level, input, digits, element, rotated[one.input][one.baby])
+		})
+		if err != nil {
+			return nil, err
+		}
+		first = last
+	}
+	return rotated, nil
+}
+
+// add is the sum of products of one giant step.
+func (l *Linear) add(params ckks.Parameters, s sum, rotated []map[int]*rlwe.Ciphertext) *rlwe.Ciphertext {
+	made := ckks.NewCiphertext(params, 1, l.level)
+	ringQ := params.RingQ().AtLevel(l.level)
+	most := lazySums(params)
+	for count, product := range s.products {
+		from := rotated[product.input][product.baby]
+		for part := range 2 {
+			ringQ.MulCoeffsMontgomeryLazyThenAddLazy(product.plaintext, from.Value[part], made.Value[part])
+		}
+		if (count+1)%most == 0 {
+			for part := range 2 {
+				ringQ.Reduce(made.Value[part], made.Value[part])
+			}
+		}
+	}
+	for part := range 2 {
+		ringQ.Reduce(made.Value[part], made.Value[part])
+	}
+	return made
+}
+
+// lazySums is how many products, each below twice the largest prime, may be added up in 64 bits.
+func lazySums(params ckks.Parameters) int {
+	largest := slices.Max(params.Q())
+	return max(1, int(min(1<<20, (1<<63)/largest-1)))
+}

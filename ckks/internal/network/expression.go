@@ -1,0 +1,135 @@
+package network
+
+import "slices"
+
+// Term is a matrix times the values of a node.
+type Term struct {
+	Node   int
+	Matrix *Matrix
+}
+
+// Expression is an affine function of nodes: the sum of its terms plus a bias. Bias is nil where it is not known.
+//
+// Image is the shape [channels, height, width] that its elements had when they last were an image, or nil; a layout of
+// the elements in slots follows it.
+type Expression struct {
+	Terms []Term
+	Bias  []float64
+	Size  int
+	Image []int
+}
+
+// of is the expression that stands for a node itself.
+func of(node, size int, image []int, valued bool) Expression {
+	made := Expression{Terms: []Term{{node, identity(size, valued)}}, Size: size, Image: image}
+	if valued {
+		made.Bias = make([]float64, size)
+	}
+	return made
+}
+
+// Trivial tells whether the expression is just a node.
+func (e Expression) Trivial() bool {
+	if len(e.Terms) != 1 || !e.Terms[0].Matrix.isIdentity() {
+		return false
+	}
+	return !slices.ContainsFunc(e.Bias, func(b float64) bool { return b != 0 })
+}
+
+// apply is matrix * e + bias.
+func (e Expression) apply(matrix *Matrix, bias []float64, image []int) Expression {
+	made := Expression{Size: matrix.Rows, Image: image}
+	for _, term := range e.Terms {
+		made.Terms = append(made.Terms, Term{term.Node, matrix.times(term.Matrix)})
+	}
+	if e.Bias != nil {
+		made.Bias = make([]float64, matrix.Rows)
+		for row := range matrix.Rows {
+			for at := matrix.Start[row]; at < matrix.Start[row+1]; at++ {
+				made.Bias[row] += matrix.Value[at] * e.Bias[matrix.Column[at]]
+			}
+			if bias != nil {
+				made.Bias[row] += bias[row]
+			}
+		}
+	}
+	return made
+}
+
+// scaled is e with each element times a factor.
+func (e Expression) scaled(factor func(element int) float64) Expression {
+	made := Expression{Size: e.Size, Image: e.Image}
+	for _, term := range e.Terms {
+		made.Terms = append(made.Terms, Term{term.Node, term.Matrix.scaled(factor)})
+	}
+	if e.Bias != nil {
+		made.Bias = make([]float64, e.Size)
+		for i := range made.Bias {
+			made.Bias[i] = e.Bias[i] * factor(i)
+		}
+	}
+	return made
+}
+
+// shifted is e plus a constant for each element.
+func (e Expression) shifted(by func(element int) float64) Expression {
+	if e.Bias == nil {
+		return e
+	}
+	made := e
+	made.Bias = slices.Clone(e.Bias)
+	for i := range made.Bias {
+		made.Bias[i] += by(i)
+	}
+	return made
+}
+
+// selected has the elements named by index; a negative index stands for the constant.
+func (e Expression) selected(index []int32, constant float64, image []int) Expression {
+	made := Expression{Size: len(index), Image: image}
+	for _, term := range e.Terms {
+		made.Terms = append(made.Terms, Term{term.Node, term.Matrix.selected(index)})
+	}
+	if e.Bias != nil {
+		made.Bias = make([]float64, len(index))
+		for i, from := range index {
+			made.Bias[i] = constant
+			if from >= 0 {
+				made.Bias[i] = e.Bias[from]
+			}
+		}
+	}
+	return made
+}
+
+// plus is the sum of two expressions.
+func (e Expression) plus(other Expression) Expression {
+	made := Expression{Terms: slices.Clone(e.Terms), Size: e.Size, Image: e.Image}
+	if made.Image == nil {
+		made.Image = other.Image
+	}
+	for _, term := range other.Terms {
+		at := slices.IndexFunc(made.Terms, func(mine Term) bool { return mine.Node == term.Node })
+		if at < 0 {
+			made.Terms = append(made.Terms, term)
+		} else {
+			made.Terms[at].Matrix = made.Terms[at].Matrix.plus(term.Matrix)
+		}
+	}
+	if e.Bias != nil && other.Bias != nil {
+		made.Bias = slices.Clone(e.Bias)
+		for i := range made.Bias {
+			made.Bias[i] += other.Bias[i]
+		}
+	}
+	return made
+}
+
+// entries is the number of entries of all matrices.
+func (e Expression) entries() int {
+	count := 0
+	for _, term := range e.Terms {
+		count += term.Matrix.Entries()
+	}
+	return count
+}

@@ -1,0 +1,167 @@
+// Package network turns a program into what CKKS computes: polynomials and products of encrypted values, and affine
+// functions between them.
+//
+// All neighbouring linear operations, and everything that only moves elements, are multiplied into one sparse matrix, so
+// a convolution followed by an average pool costs one level. Without the private half the places of the entries are
+// known, and the values are not: a client plans from those.
+package network
+
+import (
+	"fmt"
+	"math"
+
+	"privet/ckks/internal/program"
+)
+
+// Kind is what a node computes.
+type Kind int
+
+// Kinds of nodes.
+const (
+	Input Kind = iota
+	Polynomial
+	Product
+	Output
+)
+
+// Node is one encrypted value of the network.
+//
+// Arguments are its affine arguments: none of an input, two of a product, one otherwise. A polynomial of degree 2 is
+// Sign * argument^2 + Offset; one of another degree sum_k Coefficients[k] T_k(argument).
+type Node struct {
+	Kind         Kind
+	Name         string
+	Size         int
+	Image        []int
+	Arguments    []Expression
+	Degree       int
+	Coefficients []float64
+	Sign, Offset float64
+}
+
+// Network is a program's nodes, each after those that it reads.
+type Network struct {
+	Nodes []Node
+	Batch int
+}
+
+// MaxEntries bounds the entries of all matrices, which take 12 bytes each.
+const MaxEntries = 1 << 27
+
+type builder struct {
+	program *program.Program
+	weights *program.Weights
+	network *Network
+	values  []Expression
+	entries int
+}
+
+// Build is the network of one sample of a program. Without weights (nil) it has structure only.
+func Build(p *program.Program, weights *program.Weights) (*Network, error) {
+	single, err := p.Single()
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{
+		program: single, weights: weights,
+		network: &Network{Batch: p.Batch}, values: make([]Expression, len(p.Values)),
+	}
+	for _, input := range single.Inputs {
+		value := single.Values[input.Value]
+		b.values[input.Value] = b.add(Node{Kind: Input, Name: input.Name, Size: value.Len(), Image: image(value.Shape)})
+	}
+	for i := range single.Operations {
+		operation := &single.Operations[i]
+		made, err := b.operation(operation)
+		if err != nil {
+			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
+		}
+		if b.entries += made.entries(); b.entries > MaxEntries {
+			return nil, fmt.Errorf("layer %s: the linear layers up to here have %d entries, more than %d: the model is too large for suite ckks",
+				operation.Name, b.entries, MaxEntries)
+		}
+		b.values[operation.Output] = made
+	}
+	for _, output := range single.Outputs {
+		value := b.values[output.Value]
+		b.add(Node{Kind: Output, Name: output.Name, Size: value.Size, Image: value.Image, Arguments: []Expression{value}})
+	}
+	return b.network, nil
+}
+
+func (b *builder) add(node Node) Expression {
+	b.network.Nodes = append(b.network.Nodes, node)
+	return of(len(b.network.Nodes)-1, node.Size, node.Image, b.weights != nil)
+}
+
+// tensor is a private tensor, or nil without weights. Of one that is repeated for each sample it is the first part.
+func (b *builder) tensor(o *program.Operation, name string, repeats bool) ([]int64, error) {
+	if b.weights == nil {
+		return nil, nil
+	}
+	tensor := b.weights.Tensor(name)
+	if !repeats {
+		return tensor, nil
+	}
+	parts := o.Repeats(len(tensor))
+	size := len(tensor) / parts
+	for i, value := range tensor {
+		if value != tensor[i%size] {
+			return nil, fmt.Errorf("has weights that differ between samples")
+		}
+	}
+	return tensor[:size], nil
+}
+
+// polynomial adds a node for a polynomial of x, whose argument is scaled to what the node evaluates.
+func (b *builder) polynomial(o *program.Operation, x Expression, scale int) (Expression, error) {
+	node := Node{Kind: Polynomial, Name: o.Name, Size: x.Size, Image: x.Image, Degree: o.Degree}
+	factor, shift := 1.0, 0.0
+	if b.weights != nil {
+		bound := real(b.weights.Tensor(o.Bound)[0], scale)
+		if !(bound > 0) {
+			return x, fmt.Errorf("has the interval bound %v", bound)
+		}
+		for _, coefficient := range b.weights.Tensor(o.Coefficients) {
+			node.Coefficients = append(node.Coefficients, real(coefficient, program.CoefficientBits))
+		}
+		factor = 1 / bound
+		if o.Degree == 2 {
+			var err error
+			if factor, shift, err = node.completeSquare(bound); err != nil {
+				return x, err
+			}
+		}
+	}
+	if o.Degree == 1 && b.weights == nil {
+		return x, nil
+	}
+	if o.Degree == 1 {
+		c := node.Coefficients
+		return x.scaled(func(int) float64 { return c[1] * factor }).shifted(func(int) float64 { return c[0] }), nil
+	}
+	argument := x.scaled(func(int) float64 { return factor }).shifted(func(int) float64 { return shift })
+	node.Arguments = []Expression{argument}
+	return b.add(node), nil
+}
+
+// completeSquare writes c0 + c1 T_1(x/bound) + c2 T_2(x/bound) as Sign * (factor x + shift)^2 + Offset.
+func (n *Node) completeSquare(bound float64) (factor, shift float64, err error) {
+	c := n.Coefficients
+	if c[2] == 0 {
+		return 0, 0, fmt.Errorf("is a polynomial of degree 2 without its square: compile the model again")
+	}
+	n.Sign = math.Copysign(1, c[2])
+	root := math.Sqrt(2 * math.Abs(c[2]))
+	shift = n.Sign * c[1] / (2 * root)
+	n.Offset = c[0] - c[2] - n.Sign*shift*shift
+	return root / bound, shift, nil
+}
+
+// image is the shape of one image, or nil for what is none.
+func image(shape []int) []int {
+	if len(shape) != 4 || shape[0] != 1 || shape[2]*shape[3] == 1 {
+		return nil
+	}
+	return shape[1:]
+}

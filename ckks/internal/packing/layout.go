@@ -1,0 +1,156 @@
+// Package packing says where the elements of a value lie in the slots of ciphertexts, and which products, rotations and
+// sums take a value from one layout to another through a matrix.
+//
+// A ciphertext's slots are a row of `Features` places of `batch` slots each: slot = place * batch + sample. That is the
+// transposed row-flatten of slytHErin with a batch padded to a power of two, so that rotating by whole places is cyclic
+// and every generalised diagonal is full.
+package packing
+
+import "fmt"
+
+// Layout places the elements of a value. If they fit one ciphertext, it repeats with Period places until the ciphertext
+// is full; otherwise Period is Features and element e lies in ciphertext Place[e] / Features.
+//
+// Skew, of a client's input only, shifts each repetition by so many places more than the one before: a dense layer then
+// finds the element that it needs at a smaller distance, and takes that many diagonals instead of as many as its outputs.
+type Layout struct {
+	Name        string
+	Features    int
+	Ciphertexts int
+	Period      int
+	Skew        int
+	Place       []int32
+}
+
+func newLayout(name string, features, extent int, place []int32) Layout {
+	made := Layout{Name: name, Features: features, Ciphertexts: 1, Place: place}
+	made.Period = powerOfTwo(extent)
+	if made.Period > features {
+		made.Ciphertexts = (extent + features - 1) / features
+		made.Period = features
+	}
+	return made
+}
+
+// Slots are the places of an element, one per repetition, as ciphertext and place in it.
+func (l Layout) slots(element int) (ciphertext int, places []int) {
+	at := int(l.Place[element])
+	if l.Ciphertexts > 1 {
+		return at / l.Features, []int{at % l.Features}
+	}
+	for copy := range l.Features / l.Period {
+		places = append(places, copy*l.Period+modulo(at-copy*l.Skew, l.Period))
+	}
+	return 0, places
+}
+
+// Fill puts values, one per element and sample, into the slots of the layout's ciphertexts.
+func (l Layout) Fill(samples [][]float64, batch int) [][]float64 {
+	slots := make([][]float64, l.Ciphertexts)
+	for i := range slots {
+		slots[i] = make([]float64, l.Features*batch)
+	}
+	for element := range l.Place {
+		ciphertext, places := l.slots(element)
+		for _, place := range places {
+			for sample, values := range samples {
+				slots[ciphertext][place*batch+sample] = values[element]
+			}
+		}
+	}
+	return slots
+}
+
+// Take reads the elements of each sample back from slots.
+func (l Layout) Take(slots [][]float64, batch, samples int) [][]float64 {
+	taken := make([][]float64, samples)
+	for sample := range taken {
+		taken[sample] = make([]float64, len(l.Place))
+		for element := range l.Place {
+			ciphertext, places := l.slots(element)
+			taken[sample][element] = slots[ciphertext][places[0]*batch+sample]
+		}
+	}
+	return taken
+}
+
+// Flat lays elements side by side.
+func Flat(size, features int) Layout {
+	place := make([]int32, size)
+	for i := range place {
+		place[i] = int32(i)
+	}
+	return newLayout("flat", features, size, place)
+}
+
+// Skewed is a flat layout whose repetitions are shifted for a dense layer with outputs of this period; ok is false where
+// there is nothing to gain.
+func Skewed(size, features, outputs int) (layout Layout, ok bool) {
+	made := Flat(size, features)
+	copies := features / made.Period
+	if made.Ciphertexts > 1 || copies < 2 || outputs > made.Period || outputs < copies {
+		return made, false
+	}
+	made.Skew = outputs / copies
+	made.Name = fmt.Sprintf("flat, skewed by %d", made.Skew)
+	return made, true
+}
+
+// Grid lays an image [channels, height, width] on a grid of `side` columns, its pixels `gap` apart. With fill, gap^2
+// channels share a grid (multiplexed packing, Lee and others 2022); otherwise each has one of its own.
+func Grid(image []int, side, gap int, fill bool, features int) (layout Layout, ok bool) {
+	channels, height, width := image[0], image[1], image[2]
+	if width*gap > side {
+		return Layout{}, false
+	}
+	shared := 1
+	if fill {
+		shared = gap * gap
+	}
+	plane := side * powerOfTwo(height*gap)
+	place := make([]int32, 0, channels*height*width)
+	for channel := range channels {
+		inside := channel % shared
+		corner := channel/shared*plane + inside/gap*side + inside%gap
+		for y := range height {
+			for x := range width {
+				place = append(place, int32(corner+y*gap*side+x*gap))
+			}
+		}
+	}
+	extent := (channels-1)/shared*plane + plane
+	name := fmt.Sprintf("grid of %d columns, gap %d", side, gap)
+	if fill {
+		name += ", multiplexed"
+	}
+	return newLayout(name, features, extent, place), true
+}
+
+// Phases lays an image on step^2 grids, one for each pixel of a square of step x step: a convolution of that stride then
+// reads whole grids.
+func Phases(image []int, step, features int) Layout {
+	channels, height, width := image[0], image[1], image[2]
+	side := powerOfTwo((width + step - 1) / step)
+	plane := side * powerOfTwo((height+step-1)/step)
+	place := make([]int32, 0, channels*height*width)
+	for channel := range channels {
+		for y := range height {
+			for x := range width {
+				phase := channel*step*step + y%step*step + x%step
+				place = append(place, int32(phase*plane+y/step*side+x/step))
+			}
+		}
+	}
+	name := fmt.Sprintf("%d phases on grids of %d columns", step*step, side)
+	return newLayout(name, features, channels*step*step*plane, place)
+}
+
+func powerOfTwo(atLeast int) int {
+	power := 1
+	for power < atLeast {
+		power *= 2
+	}
+	return power
+}
+
+func modulo(a, m int) int { return (a%m + m) % m }

@@ -1,0 +1,147 @@
+// Package program reads compiled programs: the public half (JSON) and the private half (safetensors).
+//
+// A public half may come from a peer. Parse bounds every size and checks every shape before anything is computed from
+// it, so that a *Program in hand is a consistent one. The file format is that of crates/program.
+package program
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Limits of what Parse accepts.
+const (
+	MaxBytes      = 64 << 20
+	maxOperations = 1 << 16
+	maxElements   = 1 << 28
+	maxRank       = 8
+	maxDegree     = 1 << 10
+)
+
+// CoefficientBits are the fractional bits of a polynomial's coefficients.
+const CoefficientBits = 24
+
+const (
+	format  = "privet-program"
+	version = 1
+)
+
+// Value is a tensor's shape and the power of two that its integers are scaled by.
+type Value struct {
+	Shape []int `json:"shape"`
+	Scale int   `json:"scale"`
+}
+
+// Len is the number of elements.
+func (v Value) Len() int { return product(v.Shape) }
+
+// Input is what the client gives; no real in it may exceed Magnitude.
+type Input struct {
+	Name      string  `json:"name"`
+	Value     int     `json:"value"`
+	Magnitude float64 `json:"magnitude"`
+}
+
+// Output is what the client learns. Client is a step that it does in the clear, which this program leaves to its caller.
+type Output struct {
+	Name   string      `json:"name"`
+	Value  int         `json:"value"`
+	Client *ClientStep `json:"client"`
+}
+
+// ClientStep is a softmax or its logarithm.
+type ClientStep struct {
+	Op      string `json:"op"`
+	Axis    int    `json:"axis"`
+	Flatten bool   `json:"flatten"`
+}
+
+// Operation is one step; the fields after Output are attributes that only some operators have.
+type Operation struct {
+	Op     string `json:"op"`
+	Name   string `json:"name"`
+	Inputs []int  `json:"inputs"`
+	Output int    `json:"output"`
+
+	Weight       string  `json:"weight"`
+	WeightShape  []int   `json:"weight_shape"`
+	Bias         *string `json:"bias"`
+	BiasShape    []int   `json:"bias_shape"`
+	Stride       []int   `json:"stride"`
+	Padding      []int   `json:"padding"`
+	Dilation     []int   `json:"dilation"`
+	Groups       int     `json:"groups"`
+	Kernel       []int   `json:"kernel"`
+	Factors      []int64 `json:"factors"`
+	Bits         int     `json:"bits"`
+	Coefficients string  `json:"coefficients"`
+	Bound        string  `json:"bound"`
+	Degree       int     `json:"degree"`
+	Perm         []int   `json:"perm"`
+	Starts       []int   `json:"starts"`
+	Ends         []int   `json:"ends"`
+	Steps        []int   `json:"steps"`
+	Axis         int     `json:"axis"`
+	Before       []int   `json:"before"`
+	After        []int   `json:"after"`
+	Constant     int64   `json:"constant"`
+	Keepdims     bool    `json:"keepdims"`
+	SelectLast   bool    `json:"select_last"`
+}
+
+// Program is the public half, checked.
+type Program struct {
+	Format     string      `json:"format"`
+	Version    int         `json:"version"`
+	Model      string      `json:"model"`
+	RingBits   int         `json:"ring_bits"`
+	ScaleBits  int         `json:"scale_bits"`
+	WeightBits int         `json:"weight_bits"`
+	Commitment string      `json:"weights_commitment"`
+	Inputs     []Input     `json:"inputs"`
+	Outputs    []Output    `json:"outputs"`
+	Values     []Value     `json:"values"`
+	Operations []Operation `json:"operations"`
+	Batch      int         `json:"batch"`
+
+	// Hash is the SHA-256 of the public half, the name by which both parties know the program.
+	Hash string `json:"-"`
+}
+
+// Parse reads and checks a public half.
+func Parse(data []byte) (*Program, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("the program has %d bytes, more than %d", len(data), MaxBytes)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	program := &Program{Batch: 1}
+	if err := decoder.Decode(program); err != nil {
+		return nil, fmt.Errorf("the program is not readable: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, fmt.Errorf("the program is followed by something else")
+	}
+	if program.Format != format || program.Version != version {
+		return nil, fmt.Errorf("the program has format %q version %d; this build reads %q version %d",
+			program.Format, program.Version, format, version)
+	}
+	if err := program.check(); err != nil {
+		return nil, fmt.Errorf("the program is inconsistent at %w", err)
+	}
+	digest := sha256.Sum256(data)
+	program.Hash = hex.EncodeToString(digest[:])
+	return program, nil
+}
+
+func product(shape []int) int {
+	count := 1
+	for _, size := range shape {
+		count *= size
+	}
+	return count
+}
