@@ -29,10 +29,10 @@ type sum struct {
 	products      []factor
 }
 
-// factor multiplies input ciphertext `input`, rotated by `baby` places, with a plaintext in NTT and Montgomery form.
+// factor multiplies input ciphertext `input`, rotated by `baby` places, with a plaintext.
 type factor struct {
 	input, baby int
-	plaintext   ring.Poly
+	plaintext   plaintext
 }
 
 // EncodeLinear encodes a matrix for inputs at a level; scale is the plaintexts' own.
@@ -41,7 +41,7 @@ func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.
 	place := map[[2]int]int{}
 	work := make([]packing.Plaintext, 0, 64)
 	flush := func() error {
-		polys := make([]ring.Poly, len(work))
+		polys := make([]plaintext, len(work))
 		if err := encodeAll(params, work, batch, level, scale, polys); err != nil {
 			return err
 		}
@@ -72,7 +72,8 @@ func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.
 	return made, flush()
 }
 
-func encodeAll(params ckks.Parameters, work []packing.Plaintext, batch, level int, scale rlwe.Scale, polys []ring.Poly) error {
+func encodeAll(params ckks.Parameters, work []packing.Plaintext, batch, level int, scale rlwe.Scale, polys []plaintext) error {
+	encoder := ckks.NewEncoder(params)
 	return parallel(len(work), func(i int) error {
 		slots := make([]float64, len(work[i].Places)*batch)
 		for place, value := range work[i].Places {
@@ -82,17 +83,24 @@ func encodeAll(params ckks.Parameters, work []packing.Plaintext, batch, level in
 		}
 		pt := ckks.NewPlaintext(params, level)
 		pt.Scale = scale
-		if err := ckks.NewEncoder(params).Encode(slots, pt); err != nil {
+		if err := encoder.Encode(slots, pt); err != nil {
 			return err
 		}
-		params.RingQ().AtLevel(level).MForm(pt.Value, pt.Value)
-		polys[i] = pt.Value
+		polys[i] = pack(params.RingQ().AtLevel(level), pt.Value)
 		return nil
 	})
 }
 
-// Scale is the scale of the encoded diagonals.
-func (l *Linear) Scale() rlwe.Scale { return l.scale }
+// Bytes is the room that the encoded diagonals take.
+func (l *Linear) Bytes() int {
+	total := 0
+	for _, sum := range l.sums {
+		for _, product := range sum.products {
+			total += product.plaintext.bytes()
+		}
+	}
+	return total
+}
 
 // Apply multiplies the inputs, all at the linear layer's level, and does not rescale.
 func (l *Linear) Apply(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]*rlwe.Ciphertext, error) {
@@ -194,27 +202,14 @@ func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[
 // add is the sum of products of one giant step.
 func (l *Linear) add(params ckks.Parameters, s sum, rotated []map[int]*rlwe.Ciphertext) *rlwe.Ciphertext {
 	made := ckks.NewCiphertext(params, 1, l.level)
-	ringQ := params.RingQ().AtLevel(l.level)
-	most := lazySums(params)
-	for count, product := range s.products {
-		from := rotated[product.input][product.baby]
-		for part := range 2 {
-			ringQ.MulCoeffsMontgomeryLazyThenAddLazy(product.plaintext, from.Value[part], made.Value[part])
-		}
-		if (count+1)%most == 0 {
-			for part := range 2 {
-				ringQ.Reduce(made.Value[part], made.Value[part])
-			}
-		}
-	}
+	plaintexts := make([]plaintext, len(s.products))
+	polys := make([]ring.Poly, len(s.products))
 	for part := range 2 {
-		ringQ.Reduce(made.Value[part], made.Value[part])
+		for i, product := range s.products {
+			plaintexts[i] = product.plaintext
+			polys[i] = rotated[product.input][product.baby].Value[part]
+		}
+		accumulate(params.RingQ().AtLevel(l.level), plaintexts, polys, made.Value[part])
 	}
 	return made
-}
-
-// lazySums is how many products, each below twice the largest prime, may be added up in 64 bits.
-func lazySums(params ckks.Parameters) int {
-	largest := slices.Max(params.Q())
-	return max(1, int(min(1<<20, (1<<63)/largest-1)))
 }

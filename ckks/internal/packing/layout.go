@@ -6,7 +6,11 @@
 // and every generalised diagonal is full.
 package packing
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Layout places the elements of a value. If they fit one ciphertext, it repeats with Period places until the ciphertext
 // is full; otherwise Period is Features and element e lies in ciphertext Place[e] / Features.
@@ -26,10 +30,29 @@ func newLayout(name string, features, extent int, place []int32) Layout {
 	made := Layout{Name: name, Features: features, Ciphertexts: 1, Place: place}
 	made.Period = powerOfTwo(extent)
 	if made.Period > features {
-		made.Ciphertexts = (extent + features - 1) / features
 		made.Period = features
+		made.dropEmpty()
 	}
 	return made
+}
+
+// dropEmpty moves the elements of a value that needs several ciphertexts to as many as hold any.
+func (l *Layout) dropEmpty() {
+	renamed := map[int]int{}
+	for _, place := range l.Place {
+		renamed[int(place)/l.Features] = 0
+	}
+	used := slices.Sorted(maps.Keys(renamed))
+	for i, ciphertext := range used {
+		renamed[ciphertext] = i
+	}
+	for i, place := range l.Place {
+		l.Place[i] = int32(renamed[int(place)/l.Features]*l.Features + int(place)%l.Features)
+	}
+	l.Ciphertexts = len(used)
+	if l.Ciphertexts == 1 {
+		l.Period = l.Features
+	}
 }
 
 // Slots are the places of an element, one per repetition, as ciphertext and place in it.

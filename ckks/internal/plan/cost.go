@@ -31,7 +31,7 @@ func (w weigher) keySwitch() float64 { return w.decompose() + w.product() }
 func (w weigher) transform(t *packing.Transform) float64 {
 	counts := t.Count()
 	limbs := float64(w.set.Limbs(w.level))
-	cost := float64(counts.Products) * 2 * pass * limbs
+	cost := float64(counts.Products) * (2*pass*limbs + encodeWeight*(limbs+2))
 	cost += float64(counts.Hoisted)*w.product() + float64(counts.Decompositions)*w.decompose()
 	cost += float64(counts.Rotations) * w.keySwitch()
 	// A key is made, sent and expanded once for all that a client asks; it counts a little.
@@ -39,6 +39,9 @@ func (w weigher) transform(t *packing.Transform) float64 {
 }
 
 const keyWeight = 0.25
+
+// encodeWeight likewise weighs that a product's plaintext is encoded once for all requests, and kept in memory.
+const encodeWeight = 0.25
 
 // polynomial is about what a polynomial of that degree takes for each ciphertext.
 func (w weigher) polynomial(degree int) float64 {
