@@ -72,7 +72,7 @@ func (m *Model) compute(eval *ckks.Evaluator, index int, arguments []Values) (Va
 	case node.Kind == network.Product:
 		return layers.Products(eval, arguments[0], arguments[1])
 	case node.Kind == network.Output:
-		return arguments[0], nil
+		return lowered(eval, arguments[0], 0), nil
 	case node.Degree == 2:
 		return layers.Square(eval, node, arguments[0])
 	}

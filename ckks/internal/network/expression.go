@@ -17,6 +17,8 @@ type Expression struct {
 	Bias  []float64
 	Size  int
 	Image []int
+	// Rescaled asks for the default scale, which an expression that is just a node may lack.
+	Rescaled bool
 }
 
 // of is the expression that stands for a node itself.
@@ -28,9 +30,9 @@ func of(node, size int, image []int, valued bool) Expression {
 	return made
 }
 
-// Trivial tells whether the expression is just a node.
+// Trivial tells whether the expression is just a node, as it is.
 func (e Expression) Trivial() bool {
-	if len(e.Terms) != 1 || !e.Terms[0].Matrix.isIdentity() {
+	if e.Rescaled || len(e.Terms) != 1 || !e.Terms[0].Matrix.isIdentity() {
 		return false
 	}
 	return !slices.ContainsFunc(e.Bias, func(b float64) bool { return b != 0 })

@@ -84,6 +84,7 @@ func Build(p *program.Program, weights *program.Weights) (*Network, error) {
 	}
 	for _, output := range single.Outputs {
 		value := b.values[output.Value]
+		value.Rescaled = true
 		b.add(Node{Kind: Output, Name: output.Name, Size: value.Size, Image: value.Image, Arguments: []Expression{value}})
 	}
 	return b.network, nil

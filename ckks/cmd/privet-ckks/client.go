@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"strconv"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/session"
+)
+
+// query runs one inference: inputs and results are files of float64, little-endian, one tensor after the other.
+func query(j job) error {
+	credentials, err := channel.LoadCredentials(j.Keys, "client")
+	if err != nil {
+		return err
+	}
+	name := j.ServerName
+	if name == "" {
+		name = hostOf(j)
+	}
+	link, err := channel.Dial(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), name, credentials, timeout(j))
+	if err != nil {
+		return err
+	}
+	client, err := session.Open(link, j.Model, j.Hash)
+	if err != nil {
+		return err
+	}
+	inputs, err := readInputs(j.Inputs, client)
+	if err != nil {
+		return err
+	}
+	offline, err := client.Prepare()
+	if err != nil {
+		return err
+	}
+	say("prepared", map[string]any{"cost": offline})
+	outputs, online, err := client.Infer(inputs)
+	if err != nil {
+		return err
+	}
+	if err := client.Close(); err != nil {
+		return err
+	}
+	if err := writeOutputs(j.Result, outputs); err != nil {
+		return err
+	}
+	say("result", map[string]any{
+		"offline": offline, "online": online, "program_hash": client.Program.Hash, "plan": client.Plan.Summary(),
+		"server": link.Peer(),
+	})
+	return nil
+}
+
+func readInputs(path string, client *session.Client) ([][][]float64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	inputs := make([][][]float64, len(client.Program.Inputs))
+	for i := range inputs {
+		for range client.Program.Batch {
+			size := client.Network.Nodes[i].Size
+			if len(data) < 8*size {
+				return nil, fmt.Errorf("%s holds too few numbers for the model's inputs", path)
+			}
+			sample := make([]float64, size)
+			for k := range sample {
+				sample[k] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*k:]))
+			}
+			inputs[i], data = append(inputs[i], sample), data[8*size:]
+		}
+	}
+	if len(data) > 0 {
+		return nil, fmt.Errorf("%s holds more numbers than the model's inputs", path)
+	}
+	return inputs, nil
+}
+
+func writeOutputs(path string, outputs [][][]float64) error {
+	var data []byte
+	for _, output := range outputs {
+		for _, sample := range output {
+			for _, value := range sample {
+				data = binary.LittleEndian.AppendUint64(data, math.Float64bits(value))
+			}
+		}
+	}
+	return os.WriteFile(path, data, 0o600)
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/plan"
+	"privet/ckks/internal/program"
+)
+
+// describe plans a program's public half and says what the plan is and what it takes.
+func describe(j job) error {
+	public, err := os.ReadFile(filepath.Join(j.Program, "program.json"))
+	if err != nil {
+		return err
+	}
+	parsed, err := program.Parse(public)
+	if err != nil {
+		return err
+	}
+	structure, err := network.Build(parsed, nil)
+	if err != nil {
+		return err
+	}
+	planned, err := plan.New(structure)
+	if err != nil {
+		return err
+	}
+	say("plan", map[string]any{"plan": planned.Summary()})
+	return nil
+}

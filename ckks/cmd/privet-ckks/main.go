@@ -1,0 +1,93 @@
+// Command privet-ckks is one party of suite ckks: it does the job that a file names, and says what happens as one JSON
+// object on each line of standard output.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"privet/ckks/internal/channel"
+)
+
+// job is what a party is told to do. Roles are "server", "client" and "plan".
+type job struct {
+	Role       string  `json:"role"`
+	Keys       string  `json:"keys"`
+	Program    string  `json:"program"`
+	Host       string  `json:"host"`
+	Port       int     `json:"port"`
+	ServerName string  `json:"server_name"`
+	Model      string  `json:"model"`
+	Hash       string  `json:"program_hash"`
+	Inputs     string  `json:"inputs"`
+	Result     string  `json:"result"`
+	Timeout    float64 `json:"timeout"`
+	// Memory is the most resident memory in bytes; 0 sets no limit.
+	Memory int64 `json:"memory"`
+}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: privet-ckks JOB.json")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1]); err != nil {
+		say("failed", failure(err))
+		os.Exit(1)
+	}
+}
+
+func run(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var j job
+	if err := json.Unmarshal(text, &j); err != nil {
+		return fmt.Errorf("%s is no job: %w", path, err)
+	}
+	if j.Memory > 0 {
+		// The collector works harder near the limit. Plans are checked against it, so that it is kept.
+		debug.SetMemoryLimit(j.Memory * 9 / 10)
+	}
+	switch j.Role {
+	case "server":
+		return serve(j)
+	case "client":
+		return query(j)
+	case "plan":
+		return describe(j)
+	}
+	return fmt.Errorf("there is no role %q", j.Role)
+}
+
+var output sync.Mutex
+
+// say writes an event as one line.
+func say(event string, fields map[string]any) {
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	fields["event"] = event
+	line, err := json.Marshal(fields)
+	if err != nil {
+		line = fmt.Appendf(nil, `{"event":"failed","type":"PrivetError","message":%q}`, err.Error())
+	}
+	output.Lock()
+	defer output.Unlock()
+	os.Stdout.Write(append(line, '\n'))
+}
+
+// failure names the class of privet.errors that an error is in Python.
+func failure(err error) map[string]any {
+	family := "Misuse"
+	var known *channel.Error
+	if errors.As(err, &known) {
+		family = known.Family
+	}
+	return map[string]any{"type": family, "message": err.Error()}
+}

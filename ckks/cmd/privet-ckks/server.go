@@ -1,0 +1,79 @@
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/session"
+)
+
+// serve serves one program until standard input closes.
+func serve(j job) error {
+	credentials, err := channel.LoadCredentials(j.Keys, "server")
+	if err != nil {
+		return err
+	}
+	served, err := load(j)
+	if err != nil {
+		return err
+	}
+	listener, err := channel.Listen(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), credentials)
+	if err != nil {
+		return err
+	}
+	server := &session.Server{
+		Programs: []*session.Served{served}, Timeout: timeout(j), Limit: j.Memory, Notify: tell,
+	}
+	say("listening", map[string]any{
+		"port":   listener.Addr().(*net.TCPAddr).Port,
+		"memory": session.Resident(),
+		"needs":  served.Plan.Memory().Server(),
+	})
+	done := make(chan error, 1)
+	go func() { done <- server.Run(listener) }()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		listener.Close()
+	}()
+	return <-done
+}
+
+func load(j job) (*session.Served, error) {
+	public, err := os.ReadFile(filepath.Join(j.Program, "program.json"))
+	if err != nil {
+		return nil, err
+	}
+	private, err := os.ReadFile(filepath.Join(j.Program, "weights.safetensors"))
+	if err != nil {
+		return nil, err
+	}
+	return session.Serve(public, private, j.Memory)
+}
+
+func tell(event session.Event) {
+	fields := map[string]any{"client": event.Peer, "model": event.Model, "cost": event.Cost, "layers": event.Layers}
+	if event.Err != nil {
+		fields = failure(event.Err)
+		fields["client"] = event.Peer
+	}
+	say(event.Kind, fields)
+}
+
+func hostOf(j job) string {
+	if j.Host == "" {
+		return "127.0.0.1"
+	}
+	return j.Host
+}
+
+func timeout(j job) time.Duration {
+	if j.Timeout <= 0 {
+		return 2 * time.Minute
+	}
+	return time.Duration(j.Timeout * float64(time.Second))
+}

@@ -1,0 +1,126 @@
+// Package channel is the link between two parties: framed messages of known or bounded length over TLS 1.3 with
+// certificates on both sides, every byte counted and every wait bounded. Its policy is that of docs/protocols/channel.md.
+package channel
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// protocol is the application protocol that both sides insist on.
+const protocol = "privet-ckks/1"
+
+// HandshakeTimeout bounds connecting and the TLS handshake.
+const HandshakeTimeout = 10 * time.Second
+
+// Credentials are a party's certificate and key, and the authority that it trusts.
+type Credentials struct {
+	certificate tls.Certificate
+	trust       *x509.CertPool
+}
+
+// LoadCredentials reads ROLE.pem, ROLE.key and ca.pem from the directory that `privet keys` wrote.
+func LoadCredentials(directory, role string) (*Credentials, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(directory, role+".pem"), filepath.Join(directory, role+".key"))
+	if err != nil {
+		return nil, fmt.Errorf("the certificate of the %s cannot be used (%w): `privet keys DIR` makes certificates for a first try", role, err)
+	}
+	authority, err := os.ReadFile(filepath.Join(directory, "ca.pem"))
+	if err != nil {
+		return nil, fmt.Errorf("the authority's certificate cannot be read: %w", err)
+	}
+	trust := x509.NewCertPool()
+	if !trust.AppendCertsFromPEM(authority) {
+		return nil, fmt.Errorf("%s holds no certificate", filepath.Join(directory, "ca.pem"))
+	}
+	return &Credentials{pair, trust}, nil
+}
+
+func (c *Credentials) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		Certificates:           []tls.Certificate{c.certificate},
+		RootCAs:                c.trust,
+		ClientCAs:              c.trust,
+		ClientAuth:             tls.RequireAndVerifyClientCert,
+		NextProtos:             []string{protocol},
+		SessionTicketsDisabled: true,
+	}
+}
+
+// Listener accepts connections of parties with a certificate of the trusted authority.
+type Listener struct {
+	net.Listener
+	config *tls.Config
+}
+
+// Listen listens at an address.
+func Listen(address string, credentials *Credentials) (*Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{listener, credentials.config()}, nil
+}
+
+// Handshake runs TLS on an accepted connection; it belongs on a goroutine of its own, so that a silent client delays no
+// other.
+func (l *Listener) Handshake(raw net.Conn, timeout time.Duration) (*Channel, error) {
+	connection := tls.Server(raw, l.config)
+	if err := handshake(connection); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	made := newChannel(connection, timeout)
+	// A client of TLS 1.3 is done before the server has seen its certificate; this byte tells it that it was accepted.
+	if _, err := connection.Write([]byte{1}); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return made, nil
+}
+
+// Dial connects to a server whose certificate must be for the name.
+func Dial(address, name string, credentials *Credentials, timeout time.Duration) (*Channel, error) {
+	raw, err := net.DialTimeout("tcp", address, HandshakeTimeout)
+	if err != nil {
+		return nil, linkError("the server at %s cannot be reached: %w", address, err)
+	}
+	config := credentials.config()
+	config.ServerName = name
+	connection := tls.Client(raw, config)
+	if err := handshake(connection); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	made := newChannel(connection, timeout)
+	var accepted [1]byte
+	if err := made.readFull(accepted[:], time.Now().Add(HandshakeTimeout)); err != nil {
+		return nil, errors.Join(linkError("the server at %s refused this client's certificate: %w", address, err), raw.Close())
+	}
+	return made, nil
+}
+
+func handshake(connection *tls.Conn) error {
+	limit, cancel := context.WithTimeout(context.Background(), HandshakeTimeout)
+	defer cancel()
+	if err := connection.HandshakeContext(limit); err != nil {
+		return linkError("the TLS handshake failed: %w", err)
+	}
+	if connection.ConnectionState().NegotiatedProtocol != protocol {
+		return linkError("the peer does not speak %s", protocol)
+	}
+	return nil
+}
+
+// Peer is the SHA-256 of the peer's certificate in hexadecimal: how Privet names a peer.
+func (c *Channel) Peer() string {
+	digest := sha256.Sum256(c.connection.ConnectionState().PeerCertificates[0].Raw)
+	return hex.EncodeToString(digest[:])
+}

@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/packing"
+)
+
+// Memory is what a plan takes, in bytes and by formula.
+type Memory struct {
+	// Plaintexts are the encoded matrices, Keys one client's evaluation keys, Working the ciphertexts of an evaluation.
+	Plaintexts, Keys, Working int64
+}
+
+// slack is how much more than it holds a process takes: what the collector of garbage has not come to, buffers, code.
+const (
+	slackPercent = 30
+	program      = 60e6
+)
+
+// Server is what a server of one client takes.
+func (m Memory) Server() int64 {
+	return program + (m.Plaintexts+m.Keys+m.Working)*(100+slackPercent)/100
+}
+
+// Session is what another client adds.
+func (m Memory) Session() int64 { return m.Keys * (100 + slackPercent) / 100 }
+
+// Memory adds up the plan's sizes.
+func (p *Plan) Memory() Memory {
+	var m Memory
+	for index := range p.network.Nodes {
+		for argument, transforms := range p.Transforms[index] {
+			limbs := int64(p.Entering[index][argument] + 1)
+			for _, transform := range transforms {
+				m.Plaintexts += int64(len(transform.Diagonals)) * p.plaintextBytes(p.Entering[index][argument])
+				m.Working = max(m.Working, p.transformBytes(transform, limbs))
+			}
+		}
+	}
+	for _, level := range p.Rotations {
+		m.Keys += p.KeyBytes(level)
+	}
+	if p.RelinearisationLevel >= 0 {
+		m.Keys += p.KeyBytes(p.RelinearisationLevel)
+	}
+	return m
+}
+
+// transformBytes are the rotated inputs and the sums of a transform.
+func (p *Plan) transformBytes(t *packing.Transform, limbs int64) int64 {
+	counts := t.Count()
+	ciphertexts := t.From.Ciphertexts + counts.Hoisted + 2*t.To.Ciphertexts + counts.Rotations
+	return int64(ciphertexts) * 2 * limbs * p.limbBytes()
+}
+
+func (p *Plan) limbBytes() int64 { return 8 << p.Set.LogN }
+
+// plaintextBytes is an encoded diagonal: half the room for primes of up to 30 bits, but for the last.
+func (p *Plan) plaintextBytes(level int) int64 {
+	if p.Set.ScaleBits <= 30 {
+		return p.limbBytes() + int64(level)*p.limbBytes()/2
+	}
+	return int64(level+1) * p.limbBytes()
+}
+
+// KeyBytes is an evaluation key for a level, in memory.
+func (p *Plan) KeyBytes(level int) int64 {
+	return int64(p.Set.Digits(level)) * 2 * int64(p.Set.Limbs(level)+p.Set.Specials) * p.limbBytes()
+}
+
+// Ciphertexts is how many ciphertexts a client sends, and how many it gets back, for all groups.
+func (p *Plan) Ciphertexts() (sent, received int) {
+	for index, node := range p.network.Nodes {
+		switch node.Kind {
+		case network.Input:
+			sent += p.Layouts[index].Ciphertexts * p.Groups
+		case network.Output:
+			received += p.Layouts[index].Ciphertexts * p.Groups
+		}
+	}
+	return sent, received
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"fmt"
+
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/params"
+	"privet/ckks/internal/wire"
+)
+
+// Summary is a plan for people and other programs.
+type Summary struct {
+	Parameters params.Set `json:"parameters"`
+	LogQP      float64    `json:"log_qp"`
+	Budget     float64    `json:"log_qp_limit"`
+	Batch      int        `json:"batch"`
+	Groups     int        `json:"groups"`
+	Keys       int        `json:"keys"`
+	Layers     []Layer    `json:"layers"`
+	// OfflineBytes are the keys that a client sends once.
+	OfflineBytes      int64 `json:"offline_bytes_client"`
+	OnlineBytesClient int64 `json:"online_bytes_client"`
+	OnlineBytesServer int64 `json:"online_bytes_server"`
+	MemoryServer      int64 `json:"memory_bytes_server"`
+	MemoryClient      int64 `json:"memory_bytes_client"`
+}
+
+// Layer is one line of a plan.
+type Layer struct {
+	Name        string `json:"name"`
+	Operator    string `json:"operator"`
+	Packing     string `json:"packing"`
+	Ciphertexts int    `json:"ciphertexts"`
+	Level       int    `json:"level"`
+	Products    int    `json:"products"`
+	Rotations   int    `json:"rotations"`
+}
+
+// Summary describes the plan.
+func (p *Plan) Summary() Summary {
+	s := Summary{
+		Parameters: p.Set, LogQP: p.Set.LogQP(), Budget: params.Budget(p.Set.LogN),
+		Batch: p.Batch, Groups: p.Groups, Keys: len(p.Rotations),
+	}
+	for index, node := range p.network.Nodes {
+		layout := p.Layouts[index]
+		line := Layer{
+			Name: node.Name, Operator: operator(node), Packing: layout.Name,
+			Ciphertexts: layout.Ciphertexts, Level: p.Made[index],
+		}
+		for _, transforms := range p.Transforms[index] {
+			for _, transform := range transforms {
+				counts := transform.Count()
+				line.Products += counts.Products
+				line.Rotations += counts.Hoisted + counts.Rotations
+			}
+		}
+		s.Layers = append(s.Layers, line)
+	}
+	p.fillSizes(&s)
+	return s
+}
+
+func (p *Plan) fillSizes(s *Summary) {
+	built, err := p.Set.Build()
+	if err != nil {
+		return // sizes are unknown of parameters that nobody will use
+	}
+	memory := p.Memory()
+	s.MemoryServer = memory.Server()
+	sent, received := p.Ciphertexts()
+	s.OnlineBytesClient = int64(sent) * int64(wire.SeededBytes(built, built.MaxLevel()))
+	s.OnlineBytesServer = int64(received) * int64(wire.ReplyBytes(built))
+	s.OfflineBytes = int64(wire.SeededBytes(built, 0))
+	for _, level := range p.Rotations {
+		s.OfflineBytes += int64(wire.KeyBytes(built, level))
+	}
+	if p.RelinearisationLevel >= 0 {
+		s.Keys++
+		s.OfflineBytes += int64(wire.KeyBytes(built, p.RelinearisationLevel))
+	}
+	// A client holds one key and a few ciphertexts at a time.
+	s.MemoryClient = program + 4*p.KeyBytes(p.Set.Depth)
+}
+
+func operator(node network.Node) string {
+	switch {
+	case node.Kind == network.Input:
+		return "input"
+	case node.Kind == network.Output:
+		return "linear"
+	case node.Kind == network.Product:
+		return "product"
+	case node.Degree == 2:
+		return "linear, square"
+	}
+	return fmt.Sprintf("linear, polynomial of degree %d", node.Degree)
+}

@@ -1,0 +1,103 @@
+// Package secret holds what only the owner of data has: the secret key, and what needs it. The key never leaves this
+// package; evaluation keys and ciphertexts made with it do.
+package secret
+
+import (
+	"crypto/rand"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+	"github.com/tuneinsight/lattigo/v6/utils/sampling"
+
+	"privet/ckks/internal/wire"
+)
+
+// Key is a fresh secret key: uniform ternary coefficients from the operating system's randomness.
+type Key struct {
+	params    ckks.Parameters
+	secret    *rlwe.SecretKey
+	generator *rlwe.KeyGenerator
+	encoder   *ckks.Encoder
+	noise     ring.Sampler
+}
+
+// New makes a key.
+func New(params ckks.Parameters) (*Key, error) {
+	source, err := sampling.NewPRNG()
+	if err != nil {
+		return nil, err
+	}
+	noise, err := ring.NewSampler(source, params.RingQ(), params.Xe(), false)
+	if err != nil {
+		return nil, err
+	}
+	generator := rlwe.NewKeyGenerator(params)
+	return &Key{params, generator.GenSecretKeyNew(), generator, ckks.NewEncoder(params), noise}, nil
+}
+
+// Relinearisation is the key that brings products up to a level back to two parts, as it is sent.
+func (k *Key) Relinearisation(level int) []byte {
+	made := k.generator.GenRelinearizationKeyNew(k.secret, compressed(level))
+	return wire.AppendKey(nil, k.params, &made.EvaluationKey)
+}
+
+// Rotation is the key that rotates ciphertexts up to a level by so many slots, as it is sent.
+func (k *Key) Rotation(slots, level int) []byte {
+	made := k.generator.GenGaloisKeyNew(k.params.GaloisElement(slots), k.secret, compressed(level))
+	return wire.AppendKey(nil, k.params, &made.EvaluationKey)
+}
+
+func compressed(level int) rlwe.EvaluationKeyParameters {
+	return rlwe.EvaluationKeyParameters{LevelQ: &level, Compressed: true}
+}
+
+// Zero is an encryption of zero at level 0, as it is sent: with it a server makes others that nobody can tell apart.
+func (k *Key) Zero() ([]byte, error) {
+	made, err := k.zero(0)
+	if err != nil {
+		return nil, err
+	}
+	return wire.AppendSeeded(nil, k.params, made), nil
+}
+
+// Encrypt encrypts slots at the highest level, as it is sent. Encryption is under the secret key itself: less noise than
+// under a public one, and half the bytes.
+func (k *Key) Encrypt(slots []float64) ([]byte, error) {
+	pt := ckks.NewPlaintext(k.params, k.params.MaxLevel())
+	if err := k.encoder.Encode(slots, pt); err != nil {
+		return nil, err
+	}
+	made, err := k.zero(pt.Level())
+	if err != nil {
+		return nil, err
+	}
+	k.params.RingQ().AtLevel(pt.Level()).Add(made.Body, pt.Value, made.Body)
+	return wire.AppendSeeded(nil, k.params, made), nil
+}
+
+// zero is e - a s for an a that grows from a fresh seed, in NTT form.
+func (k *Key) zero(level int) (wire.Seeded, error) {
+	ringQ := k.params.RingQ().AtLevel(level)
+	made := wire.Seeded{Body: ringQ.NewPoly()}
+	if _, err := rand.Read(made.Seed[:]); err != nil {
+		return made, err
+	}
+	random := ringQ.NewPoly()
+	if err := wire.Grow(made.Seed, k.params, random); err != nil {
+		return made, err
+	}
+	k.noise.AtLevel(level).Read(made.Body)
+	ringQ.NTT(made.Body, made.Body)
+	ringQ.MulCoeffsMontgomeryThenSub(random, k.secret.Value.Q, made.Body)
+	return made, nil
+}
+
+// Decrypt gives the slots of a result of a given scale. Whoever learns decryptions of ciphertexts that it chose may find
+// the key (Li and Micciancio, 2021): what this returns is for the owner alone.
+func (k *Key) Decrypt(ct *rlwe.Ciphertext, scale rlwe.Scale) ([]float64, error) {
+	ct.Scale = scale
+	slots := make([]float64, k.params.MaxSlots())
+	pt := rlwe.NewDecryptor(k.params, k.secret).DecryptNew(ct)
+	return slots, k.encoder.Decode(pt, slots)
+}

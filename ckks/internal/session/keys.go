@@ -1,0 +1,85 @@
+package session
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/plan"
+	"privet/ckks/internal/secret"
+	"privet/ckks/internal/wire"
+)
+
+// sendKeys makes and sends the evaluation keys of a plan one by one, so that no more than one lies in memory.
+func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
+	zero, err := key.Zero()
+	if err != nil {
+		return err
+	}
+	if err := c.Send(zero); err != nil {
+		return err
+	}
+	if p.RelinearisationLevel >= 0 {
+		if err := c.Send(key.Relinearisation(p.RelinearisationLevel)); err != nil {
+			return err
+		}
+	}
+	for _, rotation := range slices.Sorted(maps.Keys(p.Rotations)) {
+		if err := c.Send(key.Rotation(rotation, p.Rotations[rotation])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clientKeys are what a server computes with for one client.
+type clientKeys struct {
+	zero      *rlwe.Ciphertext
+	evaluator *ckks.Evaluator
+}
+
+// receiveKeys takes exactly the keys that the plan needs, each checked for its size and its coefficients.
+func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*clientKeys, error) {
+	data, err := c.Receive(wire.SeededBytes(params, 0))
+	if err != nil {
+		return nil, err
+	}
+	zero, err := wire.ReadSeeded(data, params, 0)
+	if err != nil {
+		return nil, channel.Misbehaviour("an encryption of zero: " + err.Error())
+	}
+	receive := func(level int) (*rlwe.EvaluationKey, error) {
+		data, err := c.Receive(wire.KeyBytes(params, level))
+		if err != nil {
+			return nil, err
+		}
+		key, err := wire.ReadKey(data, params, level)
+		if err != nil {
+			return nil, channel.Misbehaviour("an evaluation key: " + err.Error())
+		}
+		return key, nil
+	}
+	var relinearisation *rlwe.RelinearizationKey
+	if p.RelinearisationLevel >= 0 {
+		key, err := receive(p.RelinearisationLevel)
+		if err != nil {
+			return nil, err
+		}
+		relinearisation = &rlwe.RelinearizationKey{EvaluationKey: *key}
+	}
+	var rotations []*rlwe.GaloisKey
+	for _, rotation := range slices.Sorted(maps.Keys(p.Rotations)) {
+		key, err := receive(p.Rotations[rotation])
+		if err != nil {
+			return nil, err
+		}
+		rotations = append(rotations, &rlwe.GaloisKey{
+			GaloisElement: params.GaloisElement(rotation), NthRoot: params.RingQ().NthRoot(), EvaluationKey: *key,
+		})
+	}
+	set := rlwe.NewMemEvaluationKeySet(relinearisation, rotations...)
+	return &clientKeys{zero, ckks.NewEvaluator(params, set)}, nil
+}

@@ -1,0 +1,96 @@
+// Package session is what client and server of scenario 1 say to each other: the client encrypts, the server evaluates a
+// plaintext model on ciphertexts, the client decrypts (docs/protocols/ckks.md).
+package session
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/params"
+)
+
+const (
+	maxRequest = 4096
+	version    = 1
+)
+
+var greeting = binary.LittleEndian.AppendUint16([]byte("PRIVET"), version)
+
+// request is what a client asks, as JSON.
+type request struct {
+	// Request is "describe", "keys", "infer" or "bye".
+	Request string `json:"request"`
+	Model   string `json:"model,omitempty"`
+	Program string `json:"program,omitempty"`
+	// Parameters and Batch are what the client's plan says; the server's must say the same.
+	Parameters *params.Set `json:"parameters,omitempty"`
+	Batch      int         `json:"batch,omitempty"`
+}
+
+func greet(c *channel.Channel) error {
+	if err := c.Send(greeting); err != nil {
+		return err
+	}
+	theirs, err := c.Receive(len(greeting))
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(theirs, greeting) {
+		return channel.Misbehaviour(fmt.Sprintf("the peer greets as %q, not %q: it is another version or no Privet", theirs, greeting))
+	}
+	return nil
+}
+
+func ask(c *channel.Channel, r request) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return c.Send(text)
+}
+
+func hear(c *channel.Channel) (request, error) {
+	var r request
+	text, err := c.ReceiveUpTo(maxRequest)
+	if err != nil {
+		return r, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil {
+		return r, channel.Misbehaviour("a request is not readable: " + err.Error())
+	}
+	return r, nil
+}
+
+// Refusal is an error that the peer is told about with a reason of its own.
+type Refusal struct {
+	Reason channel.Reason
+	Text   string
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+func refuse(reason channel.Reason, format string, arguments ...any) error {
+	return &Refusal{reason, fmt.Sprintf(format, arguments...)}
+}
+
+// giveUp tells the peer why the session ends.
+func giveUp(c *channel.Channel, err error) {
+	var refusal *Refusal
+	var known *channel.Error
+	switch {
+	case errors.As(err, &refusal):
+		c.Abort(refusal.Reason, refusal.Text)
+	case errors.As(err, &known) && known.Family == channel.FamilyMisbehaved:
+		c.Abort(channel.Misbehaved, known.Text)
+	case errors.As(err, &known):
+		// The link itself failed: nobody is there to be told.
+	default:
+		c.Abort(channel.Internal, "something failed on this side")
+	}
+}

@@ -1,0 +1,67 @@
+package session
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"privet/ckks/internal/channel"
+)
+
+// Cost is what a phase took, as a party saw it. CPUSeconds are of the whole process.
+type Cost struct {
+	Seconds       float64 `json:"seconds"`
+	CPUSeconds    float64 `json:"cpu_seconds"`
+	BytesSent     int64   `json:"bytes_sent"`
+	BytesReceived int64   `json:"bytes_received"`
+	Rounds        int     `json:"rounds"`
+	PeakRSS       float64 `json:"peak_rss_mb"`
+}
+
+// Layer is what one step of an evaluation took.
+type Layer struct {
+	Name     string  `json:"name"`
+	Operator string  `json:"operator"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// meter measures a phase on a channel.
+type meter struct {
+	channel        *channel.Channel
+	start          time.Time
+	cpu            float64
+	sent, received int64
+	rounds         int
+}
+
+func begin(c *channel.Channel) meter {
+	return meter{c, time.Now(), processorSeconds(), c.Sent, c.Received, c.Rounds}
+}
+
+func (m meter) end() Cost {
+	return Cost{
+		Seconds:    time.Since(m.start).Seconds(),
+		CPUSeconds: processorSeconds() - m.cpu,
+		BytesSent:  m.channel.Sent - m.sent, BytesReceived: m.channel.Received - m.received,
+		Rounds: m.channel.Rounds - m.rounds, PeakRSS: float64(memory("VmHWM")) / 1e6,
+	}
+}
+
+// Resident is the resident memory of this process in bytes, 0 where the system does not tell.
+func Resident() int64 { return memory("VmRSS") }
+
+func memory(field string) int64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name == field {
+			kilobytes, _ := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			return kilobytes * 1024
+		}
+	}
+	return 0
+}

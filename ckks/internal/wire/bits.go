@@ -1,0 +1,100 @@
+// Package wire is the form of ciphertexts and keys between parties: random parts as the seed they grow from, other
+// coefficients in as many bits as their prime has. What comes from a peer has a length that both sides compute from the
+// parameters, and every coefficient is checked to be below its prime.
+package wire
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+)
+
+// limbBytes is the size of so many packed coefficients below a modulus.
+func limbBytes(modulus uint64, count int) int {
+	return (bits.Len64(modulus-1)*count + 7) / 8
+}
+
+func polyBytes(r *ring.Ring) int {
+	total := 0
+	for _, s := range r.SubRings[:r.Level()+1] {
+		total += limbBytes(s.Modulus, s.N)
+	}
+	return total
+}
+
+func appendPoly(data []byte, r *ring.Ring, poly ring.Poly) []byte {
+	for i, s := range r.SubRings[:r.Level()+1] {
+		data = appendLimb(data, poly.Coeffs[i], s.Modulus)
+	}
+	return data
+}
+
+func appendLimb(data []byte, coefficients []uint64, modulus uint64) []byte {
+	width := bits.Len64(modulus - 1)
+	var held uint64
+	filled := 0
+	for _, coefficient := range coefficients {
+		held |= coefficient << filled
+		if filled+width >= 64 {
+			for shift := 0; shift < 64; shift += 8 {
+				data = append(data, byte(held>>shift))
+			}
+			held = coefficient >> (64 - filled)
+			filled += width - 64
+			continue
+		}
+		filled += width
+	}
+	for ; filled > 0; filled -= 8 {
+		data = append(data, byte(held))
+		held >>= 8
+	}
+	return data
+}
+
+// readPoly fills a polynomial from the front of data and gives the rest.
+func readPoly(data []byte, r *ring.Ring, poly ring.Poly) ([]byte, error) {
+	for i, s := range r.SubRings[:r.Level()+1] {
+		length := limbBytes(s.Modulus, s.N)
+		if len(data) < length {
+			return nil, fmt.Errorf("a polynomial is cut short")
+		}
+		if err := readLimb(data[:length], poly.Coeffs[i], s.Modulus); err != nil {
+			return nil, err
+		}
+		data = data[length:]
+	}
+	return data, nil
+}
+
+func readLimb(data []byte, into []uint64, modulus uint64) error {
+	width := bits.Len64(modulus - 1)
+	var held uint64
+	filled, next := 0, 0
+	for i := range into {
+		value := held
+		need := width - filled
+		if need > 0 {
+			var fresh uint64
+			count := 0
+			for count < 8 && next < len(data) {
+				fresh |= uint64(data[next]) << (8 * count)
+				count, next = count+1, next+1
+			}
+			value |= fresh << filled
+			held, filled = fresh>>need, 8*count-need
+		} else {
+			held, filled = held>>width, filled-width
+		}
+		value &= 1<<width - 1
+		if value >= modulus {
+			return fmt.Errorf("a coefficient is not below its prime")
+		}
+		into[i] = value
+	}
+	if filled > 7 || held != 0 {
+		return fmt.Errorf("a polynomial is followed by something else")
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+	"github.com/tuneinsight/lattigo/v6/utils/sampling"
+)
+
+// Seeded is a fresh ciphertext, or an encryption of zero: its random part as a seed.
+type Seeded struct {
+	Seed [SeedBytes]byte
+	Body ring.Poly
+}
+
+// SeededBytes is the size of a seeded ciphertext at a level.
+func SeededBytes(params ckks.Parameters, level int) int {
+	return SeedBytes + polyBytes(params.RingQ().AtLevel(level))
+}
+
+// AppendSeeded writes a seeded ciphertext.
+func AppendSeeded(data []byte, params ckks.Parameters, c Seeded) []byte {
+	data = append(data, c.Seed[:]...)
+	return appendPoly(data, params.RingQ().AtLevel(c.Body.Level()), c.Body)
+}
+
+// ReadSeeded reads a seeded ciphertext of SeededBytes bytes at a level, and grows its random part.
+func ReadSeeded(data []byte, params ckks.Parameters, level int) (*rlwe.Ciphertext, error) {
+	if len(data) != SeededBytes(params, level) {
+		return nil, fmt.Errorf("a ciphertext of %d bytes where %d belong", len(data), SeededBytes(params, level))
+	}
+	made := ckks.NewCiphertext(params, 1, level)
+	if _, err := readPoly(data[SeedBytes:], params.RingQ().AtLevel(level), made.Value[0]); err != nil {
+		return nil, err
+	}
+	return made, Grow([SeedBytes]byte(data[:SeedBytes]), params, made.Value[1])
+}
+
+// Grow fills a polynomial with the uniform coefficients that a seed stands for.
+func Grow(seed [SeedBytes]byte, params ckks.Parameters, poly ring.Poly) error {
+	generator, err := sampling.NewKeyedPRNG(seed[:])
+	if err != nil {
+		return err
+	}
+	ring.NewUniformSampler(generator, params.RingQ()).AtLevel(poly.Level()).Read(poly)
+	return nil
+}
+
+// ReplyBytes is the size of a result: both parts of a ciphertext at level 0.
+func ReplyBytes(params ckks.Parameters) int {
+	return 2 * polyBytes(params.RingQ().AtLevel(0))
+}
+
+// AppendReply writes a result, a ciphertext at level 0.
+func AppendReply(data []byte, params ckks.Parameters, ct *rlwe.Ciphertext) ([]byte, error) {
+	if ct.Level() != 0 || ct.Degree() != 1 {
+		return nil, fmt.Errorf("a result at level %d and of degree %d", ct.Level(), ct.Degree())
+	}
+	data = appendPoly(data, params.RingQ().AtLevel(0), ct.Value[0])
+	return appendPoly(data, params.RingQ().AtLevel(0), ct.Value[1]), nil
+}
+
+// ReadReply reads a result of ReplyBytes bytes.
+func ReadReply(data []byte, params ckks.Parameters) (*rlwe.Ciphertext, error) {
+	if len(data) != ReplyBytes(params) {
+		return nil, fmt.Errorf("a result of %d bytes where %d belong", len(data), ReplyBytes(params))
+	}
+	made := ckks.NewCiphertext(params, 1, 0)
+	rest, err := readPoly(data, params.RingQ().AtLevel(0), made.Value[0])
+	if err != nil {
+		return nil, err
+	}
+	_, err = readPoly(rest, params.RingQ().AtLevel(0), made.Value[1])
+	return made, err
+}
