@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
@@ -9,37 +10,82 @@ import (
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 )
 
-// floodBits is how far below the scale the noise lies that hides how a result was computed.
-const floodBits = 20
+// HidingLevel is the level of results when they are re-randomised, just before the last rescaling.
+const HidingLevel = 1
 
-// Hide re-randomises a result at level 0 with the client's encryption of zero.
+// floodBits is how far below the scale the deviation of the noise lies that is added to a result.
+const floodBits = 22
+
+// Hider re-randomises results with the client's encryption of zero.
 //
 // Without it a result is a deterministic function of the client's own ciphertexts and the weights: its second part is a
-// linear function of weights that the client can solve for. With it the second part is as good as uniform, and what is
-// left beside the value is noise, in which noise of 2^(scale - floodBits) drowns most of what rounding tells.
-func Hide(params ckks.Parameters, zero, result *rlwe.Ciphertext) error {
+// linear function of weights that the client can solve for. With it the second part is as good as uniform. What is left
+// beside the value is noise, in which fresh noise of 2^(scale - floodBits) drowns what evaluation and rounding leave
+// (a few times less, by measurement; this is no statistical proof).
+type Hider struct {
+	params               ckks.Parameters
+	zero                 *rlwe.Ciphertext
+	secret, noise, flood ring.Sampler
+}
+
+// NewHider takes the client's encryption of zero, at HidingLevel.
+func NewHider(params ckks.Parameters, zero *rlwe.Ciphertext) (*Hider, error) {
+	if zero.Level() != HidingLevel || zero.Degree() != 1 {
+		return nil, fmt.Errorf("an encryption of zero at level %d, not %d", zero.Level(), HidingLevel)
+	}
 	source, err := sampling.NewPRNG()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ringQ := params.RingQ().AtLevel(0)
 	deviation := math.Exp2(float64(params.LogDefaultScale() - floodBits))
-	flood := ring.DiscreteGaussian{Sigma: deviation, Bound: 6 * deviation}
-	laws := []ring.DistributionParameters{params.Xs(), flood, params.Xe()}
-	fresh := make([]ring.Poly, len(laws))
-	for i, law := range laws {
-		sampler, err := ring.NewSampler(source, params.RingQ(), law, false)
+	h := &Hider{params: params, zero: zero}
+	for _, law := range []struct {
+		into         *ring.Sampler
+		level        int
+		distribution ring.DistributionParameters
+	}{
+		{&h.secret, HidingLevel, params.Xs()},
+		{&h.noise, HidingLevel, params.Xe()},
+		{&h.flood, 0, ring.DiscreteGaussian{Sigma: deviation, Bound: 6 * deviation}},
+	} {
+		sampler, err := ring.NewSampler(source, params.RingQ().AtLevel(law.level), law.distribution, false)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		fresh[i] = ringQ.NewPoly()
-		sampler.AtLevel(0).Read(fresh[i])
-		ringQ.NTT(fresh[i], fresh[i])
+		*law.into = sampler
 	}
-	ringQ.MForm(fresh[0], fresh[0])
+	return h, nil
+}
+
+// Randomise adds a fresh encryption of zero to a result at HidingLevel: zero * u + (e, e').
+func (h *Hider) Randomise(result *rlwe.Ciphertext) error {
+	if result.Level() != HidingLevel {
+		return fmt.Errorf("a result at level %d, not %d", result.Level(), HidingLevel)
+	}
+	ringQ := h.params.RingQ().AtLevel(HidingLevel)
+	ephemeral := sample(ringQ, h.secret)
+	ringQ.MForm(ephemeral, ephemeral)
 	for part := range 2 {
-		ringQ.MulCoeffsMontgomeryThenAdd(zero.Value[part], fresh[0], result.Value[part])
-		ringQ.Add(result.Value[part], fresh[1+part], result.Value[part])
+		ringQ.MulCoeffsMontgomeryThenAdd(h.zero.Value[part], ephemeral, result.Value[part])
+		ringQ.Add(result.Value[part], sample(ringQ, h.noise), result.Value[part])
 	}
 	return nil
+}
+
+// Flood adds noise to a result at level 0.
+func (h *Hider) Flood(result *rlwe.Ciphertext) error {
+	if result.Level() != 0 {
+		return fmt.Errorf("a result at level %d, not 0", result.Level())
+	}
+	ringQ := h.params.RingQ().AtLevel(0)
+	ringQ.Add(result.Value[0], sample(ringQ, h.flood), result.Value[0])
+	return nil
+}
+
+// sample gives a polynomial in NTT form.
+func sample(ringQ *ring.Ring, sampler ring.Sampler) ring.Poly {
+	made := ringQ.NewPoly()
+	sampler.Read(made)
+	ringQ.NTT(made, made)
+	return made
 }

@@ -21,8 +21,8 @@ type Step struct {
 	Seconds float64
 }
 
-// Run evaluates the network on the inputs' ciphertexts, in order, and gives those of the outputs.
-func (m *Model) Run(eval *ckks.Evaluator, inputs []Values, observe func(Step)) ([]Values, error) {
+// Run evaluates the network on the inputs' ciphertexts, in order, and gives those of the outputs, at level 0 and hidden.
+func (m *Model) Run(eval *ckks.Evaluator, hider *Hider, inputs []Values, observe func(Step)) ([]Values, error) {
 	values := make([]Values, len(m.network.Nodes))
 	last := m.lastUses()
 	var outputs []Values
@@ -37,7 +37,7 @@ func (m *Model) Run(eval *ckks.Evaluator, inputs []Values, observe func(Step)) (
 		}
 		arguments := make([]Values, len(node.Arguments))
 		for i := range node.Arguments {
-			made, err := m.argument(eval, index, i, values)
+			made, err := m.argument(eval, hider, index, i, values)
 			if err != nil {
 				return nil, fmt.Errorf("layer %s: %w", node.Name, err)
 			}
@@ -72,7 +72,7 @@ func (m *Model) compute(eval *ckks.Evaluator, index int, arguments []Values) (Va
 	case node.Kind == network.Product:
 		return layers.Products(eval, arguments[0], arguments[1])
 	case node.Kind == network.Output:
-		return lowered(eval, arguments[0], 0), nil
+		return arguments[0], nil
 	case node.Degree == 2:
 		return layers.Square(eval, node, arguments[0])
 	}
@@ -80,7 +80,7 @@ func (m *Model) compute(eval *ckks.Evaluator, index int, arguments []Values) (Va
 }
 
 // argument is an affine argument of a node: products with matrices, rescaled, plus the bias, at the node's level.
-func (m *Model) argument(eval *ckks.Evaluator, index, argument int, values []Values) (Values, error) {
+func (m *Model) argument(eval *ckks.Evaluator, hider *Hider, index, argument int, values []Values) (Values, error) {
 	expression := m.network.Nodes[index].Arguments[argument]
 	target := m.Plan.Argument[index]
 	if m.linear[index][argument] == nil {
@@ -104,7 +104,7 @@ func (m *Model) argument(eval *ckks.Evaluator, index, argument int, values []Val
 		}
 	}
 	for i, ct := range total {
-		if err := eval.Rescale(ct, ct); err != nil {
+		if err := m.rescale(eval, hider, index, ct); err != nil {
 			return nil, err
 		}
 		ct.Scale = m.Params.DefaultScale()
@@ -113,6 +113,21 @@ func (m *Model) argument(eval *ckks.Evaluator, index, argument int, values []Val
 		}
 	}
 	return lowered(eval, total, target), nil
+}
+
+// rescale brings sums of products down a level; those of an output it hides on the way.
+func (m *Model) rescale(eval *ckks.Evaluator, hider *Hider, index int, ct *rlwe.Ciphertext) error {
+	if m.network.Nodes[index].Kind != network.Output {
+		return eval.Rescale(ct, ct)
+	}
+	eval.DropLevel(ct, ct.Level()-HidingLevel)
+	if err := hider.Randomise(ct); err != nil {
+		return err
+	}
+	if err := eval.Rescale(ct, ct); err != nil {
+		return err
+	}
+	return hider.Flood(ct)
 }
 
 // lowered are ciphertexts at a lower level, the originals untouched.

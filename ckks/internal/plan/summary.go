@@ -71,7 +71,7 @@ func (p *Plan) fillSizes(s *Summary) {
 	sent, received := p.Ciphertexts()
 	s.OnlineBytesClient = int64(sent) * int64(wire.SeededBytes(built, built.MaxLevel()))
 	s.OnlineBytesServer = int64(received) * int64(wire.ReplyBytes(built))
-	s.OfflineBytes = int64(wire.SeededBytes(built, 0))
+	s.OfflineBytes = int64(wire.SeededBytes(built, 1))
 	for _, level := range p.Rotations {
 		s.OfflineBytes += int64(wire.KeyBytes(built, level))
 	}

@@ -52,9 +52,9 @@ func compressed(level int) rlwe.EvaluationKeyParameters {
 	return rlwe.EvaluationKeyParameters{LevelQ: &level, Compressed: true}
 }
 
-// Zero is an encryption of zero at level 0, as it is sent: with it a server makes others that nobody can tell apart.
-func (k *Key) Zero() ([]byte, error) {
-	made, err := k.zero(0)
+// Zero is an encryption of zero at a level, as it is sent: with it a server makes others that nobody can tell apart.
+func (k *Key) Zero(level int) ([]byte, error) {
+	made, err := k.zero(level)
 	if err != nil {
 		return nil, err
 	}

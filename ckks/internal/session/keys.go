@@ -8,6 +8,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/channel"
+	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/secret"
 	"privet/ckks/internal/wire"
@@ -15,7 +16,7 @@ import (
 
 // sendKeys makes and sends the evaluation keys of a plan one by one, so that no more than one lies in memory.
 func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
-	zero, err := key.Zero()
+	zero, err := key.Zero(evaluate.HidingLevel)
 	if err != nil {
 		return err
 	}
@@ -37,19 +38,23 @@ func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
 
 // clientKeys are what a server computes with for one client.
 type clientKeys struct {
-	zero      *rlwe.Ciphertext
+	hider     *evaluate.Hider
 	evaluator *ckks.Evaluator
 }
 
 // receiveKeys takes exactly the keys that the plan needs, each checked for its size and its coefficients.
 func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*clientKeys, error) {
-	data, err := c.Receive(wire.SeededBytes(params, 0))
+	data, err := c.Receive(wire.SeededBytes(params, evaluate.HidingLevel))
 	if err != nil {
 		return nil, err
 	}
-	zero, err := wire.ReadSeeded(data, params, 0)
+	zero, err := wire.ReadSeeded(data, params, evaluate.HidingLevel)
 	if err != nil {
 		return nil, channel.Misbehaviour("an encryption of zero: " + err.Error())
+	}
+	hider, err := evaluate.NewHider(params, zero)
+	if err != nil {
+		return nil, err
 	}
 	receive := func(level int) (*rlwe.EvaluationKey, error) {
 		data, err := c.Receive(wire.KeyBytes(params, level))
@@ -81,5 +86,5 @@ func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*cli
 		})
 	}
 	set := rlwe.NewMemEvaluationKeySet(relinearisation, rotations...)
-	return &clientKeys{zero, ckks.NewEvaluator(params, set)}, nil
+	return &clientKeys{hider, ckks.NewEvaluator(params, set)}, nil
 }

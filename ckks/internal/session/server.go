@@ -254,18 +254,7 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *clientKeys) err
 func (s *Server) evaluate(served *Served, keys *clientKeys, inputs []evaluate.Values, observe func(evaluate.Step)) ([]evaluate.Values, error) {
 	s.evaluating.Lock()
 	defer s.evaluating.Unlock()
-	outputs, err := served.Model.Run(keys.evaluator, inputs, observe)
-	if err != nil {
-		return nil, err
-	}
-	for _, output := range outputs {
-		for _, ct := range output {
-			if err := evaluate.Hide(served.Model.Params, keys.zero, ct); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return outputs, nil
+	return served.Model.Run(keys.evaluator, keys.hider, inputs, observe)
 }
 
 func receiveInputs(c *channel.Channel, served *Served) ([]evaluate.Values, error) {

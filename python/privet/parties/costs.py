@@ -14,7 +14,8 @@ class PhaseCost:
     `bytes_client` and `bytes_server` are what each party sent, frame headers included and TLS not,
     `bytes_dealer` what a dealer sent to the party that measured;
     `rounds` how often a party turned to waiting; `peak_rss_mb` the largest resident memory of a
-    party's process in MB, 0 where the system does not tell.
+    party's process in MB, 0 where the system does not tell. `cpu_seconds` is what both parties'
+    processors worked, None where that is not measured.
     """
 
     seconds: float
@@ -23,6 +24,7 @@ class PhaseCost:
     rounds: int
     peak_rss_mb: float
     bytes_dealer: int = 0
+    cpu_seconds: float | None = None
 
     def __add__(self, other: PhaseCost) -> PhaseCost:
         return PhaseCost(
@@ -32,6 +34,9 @@ class PhaseCost:
             self.rounds + other.rounds,
             max(self.peak_rss_mb, other.peak_rss_mb),
             self.bytes_dealer + other.bytes_dealer,
+            None
+            if self.cpu_seconds is None or other.cpu_seconds is None
+            else self.cpu_seconds + other.cpu_seconds,
         )
 
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from privet import errors, keys, suites
+from privet import keys, suites
 from privet.compile import Compiled, compile
-from privet.errors import LinkError, PrivetError
 from privet.executor import decode_output, execute
 from privet.executor.codec import Inputs, encode_input
 from privet.executor.ranges import Calibration
@@ -27,7 +22,9 @@ from privet.executor.samples import fill, split, trim
 from privet.graph import ModelSource
 from privet.parties.client import Link, Progress
 from privet.parties.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
+from privet.parties.encrypted import run_encrypted
 from privet.parties.memory import parse_size
+from privet.parties.spawned import event, party
 
 Array = npt.NDArray[np.generic]
 
@@ -49,7 +46,8 @@ class Run:
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
     place of the largest element of the first output with ONNX Runtime's, for each sample.
     `probabilities` says that
-    the model ends in a softmax, which the client computes.
+    the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
+    (`privet.suites.plan_ckks`); in that suite `truncation` and `correlations` are `none`.
     """
 
     model: str
@@ -75,6 +73,7 @@ class Run:
     dealer: DealerCost | None
     memory: dict[str, MemoryUse]
     layers: tuple[LayerCost, ...]
+    plan: Mapping[str, Any] | None = None
 
 
 def run(
@@ -83,8 +82,8 @@ def run(
     *,
     suite: str = "gmw",
     security: str = "semi-honest",
-    bits: int = 37,
-    scale: int = 12,
+    bits: int | None = None,
+    scale: int | None = None,
     rounds: str = suites.AUTO,
     truncation: str = "one-bit",
     correlations: str = "parties",
@@ -100,8 +99,9 @@ def run(
 
     `inputs` are real arrays by name or in order; without them, random ones. The fixed-point ranges
     are measured on `calibration`, or on random inputs, and on `inputs` as well, so that this call
-    works on the model at hand; a real server has only its own calibration inputs. `suite` is `gmw`
-    or `fss` and `security` what a party may do, as `Client` says.
+    works on the model at hand; a real server has only its own calibration inputs. `suite` is `gmw`,
+    `fss` or `ckks` and `security` what a party may do, as `Client` says. `bits` and `scale` are
+    those of `privet.compile`; each suite has its own if they are None.
 
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis.
@@ -117,7 +117,8 @@ def run(
     suites.check_suite(suite)
     link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
-        compiled = _compile(model, inputs, bits, scale, calibration, input_range, batch)
+        widths = suites.precision(suite, bits, scale)
+        compiled = _compile(model, inputs, widths, calibration, input_range, batch)
     else:
         compiled = model
     if inputs is None:
@@ -134,23 +135,22 @@ def run(
             "link": link,
         }
         limits = {"memory": parse_size(memory), "timeout": timeout}
-        integers, found = _processes(Path(folder), compiled, named, options, limits, progress)
+        start = run_encrypted if suite == "ckks" else _processes
+        integers, found = start(Path(folder), compiled, named, options, limits, progress)
     return _compare(compiled, named, samples, integers, {**options, **found})
 
 
 def _compile(
     model: ModelSource,
     inputs: Inputs | None,
-    bits: int,
-    scale: int,
+    widths: suites.Precision,
     calibration: Calibration | None,
     input_range: tuple[float, float] | None,
     batch: int,
 ) -> Compiled:
     samples = list(calibration) if calibration is not None else None
     options: dict[str, Any] = {
-        "bits": bits,
-        "scale": scale,
+        **vars(widths),
         "input_range": input_range,
         "batch": batch,
     }
@@ -231,16 +231,16 @@ def _processes(
     with ExitStack() as running:
         dealer = None
         if suites.is_dealt(options["suite"], options["correlations"]):
-            dealer = running.enter_context(_party(folder, {"role": "dealer", **common}))
-            common["dealer"] = f"127.0.0.1:{_await(dealer, 'listening')['port']}"
+            dealer = running.enter_context(party(folder, {"role": "dealer", **common}))
+            common["dealer"] = f"127.0.0.1:{event(dealer, 'listening')['port']}"
         job = {
             "role": "server",
             "state": str(folder / "s"),
             "program": str(folder / "program"),
             **common,
         }
-        server = running.enter_context(_party(folder, job))
-        listening = _await(server, "listening")
+        server = running.enter_context(party(folder, job))
+        listening = event(server, "listening")
         job = {
             "role": "client",
             "state": str(folder / "c"),
@@ -251,10 +251,10 @@ def _processes(
             "link": str(options["link"]) if options["link"] else None,
             **common,
         }
-        client = running.enter_context(_party(folder, job))
-        result = _await(client, "result", progress)
-        theirs = [_await(server, kind)["cost"] for kind in ("prepared", "inferred")]
-        dealt = DealerCost(**_await(dealer, "dealt")["cost"]) if dealer else None
+        client = running.enter_context(party(folder, job))
+        result = event(client, "result", progress)
+        theirs = [event(server, kind)["cost"] for kind in ("prepared", "inferred")]
+        dealt = DealerCost(**event(dealer, "dealt")["cost"]) if dealer else None
     with np.load(folder / "result.npz") as revealed:
         integers = [revealed[name] for name in revealed.files]
     phases = [
@@ -283,50 +283,6 @@ def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:
     """The client's view, with the memory of whichever party had more."""
     mine, theirs = PhaseCost(**client), PhaseCost(**server)
     return replace(mine, peak_rss_mb=max(mine.peak_rss_mb, theirs.peak_rss_mb))
-
-
-@contextmanager
-def _party(folder: Path, job: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
-    """A running party; its standard input is closed at the end, which stops a server."""
-    path = folder / f"{job['role']}.json"
-    path.write_text(json.dumps(job))
-    command = [sys.executable, "-m", "privet.parties.process", str(path)]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as process:
-        try:
-            yield process
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            _pipe(process.stdin).close()
-
-
-def _await(
-    process: subprocess.Popen[str], event: str, progress: Progress | None = None
-) -> dict[str, Any]:
-    """The next line of kind `event`; progress lines on the way are passed on."""
-    for line in _pipe(process.stdout):
-        message: dict[str, Any] = json.loads(line)
-        if message["event"] == event:
-            return message
-        if message["event"] == "failed":
-            family = getattr(errors, message["type"], PrivetError)
-            raise family(message["message"])
-        if message["event"] == "progress" and progress is not None:
-            progress(message["phase"], message["done"], message["total"], message["next"])
-    raise LinkError(f"a party's process ended (exit code {process.wait()}) before {event!r}")
-
-
-def _pipe(pipe: IO[str] | None) -> IO[str]:
-    if pipe is None:
-        raise LinkError("a party's process has no pipe")
-    return pipe
 
 
 __all__ = ["Run", "run"]

@@ -1,5 +1,6 @@
 """The ways to run a program privately, all planned through one interface."""
 
+from privet.suites.ckks import plan_ckks
 from privet.suites.planning import (
     AUTO,
     SUITES,
@@ -13,17 +14,23 @@ from privet.suites.planning import (
     plans,
     quickest,
 )
+from privet.suites.precision import Precision, precision
+from privet.suites.support import supported
 
 __all__ = [
     "AUTO",
     "SUITES",
     "Forecast",
     "LinearForecast",
+    "Precision",
     "check_suite",
     "forecast",
     "is_dealt",
     "online_delay",
     "plan",
+    "plan_ckks",
     "plans",
+    "precision",
     "quickest",
+    "supported",
 ]

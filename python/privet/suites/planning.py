@@ -3,6 +3,7 @@
 Suite `gmw`: two parties, BFV for linear layers offline, Boolean sharing online (SecONNds).
 Suite `fss`: function secret sharing with keys from a dealer (Orca, SIGMA), or, against parties that
 deviate from the protocol, on authenticated values (SHARK).
+Suite `ckks`: homomorphic encryption of real numbers (slytHErin), planned by `privet.suites.ckks`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal, get_args
 from privet._native import Link, Plan
 from privet.errors import Misuse
 
-SUITES = ("gmw", "fss")
+SUITES = ("gmw", "fss", "ckks")
 """Names of the suites."""
 
 Rounds = Literal["linear", "log", "blocks"]
@@ -98,6 +99,11 @@ def plan(
     `InvalidProgram` if the public half is inconsistent.
     """
     check_suite(suite)
+    if suite == "ckks":
+        raise Misuse(
+            "suite ckks makes no material ahead of time: `privet run` and `privet inspect` know it, "
+            "`privet server` and `privet client` do not yet"
+        )
     if suite == "gmw":
         _check("rounds", rounds, (AUTO, *get_args(Rounds)))
     elif rounds is not None:

@@ -1,0 +1,152 @@
+"""Both parties of suite `ckks` on this machine, each a process of the Go program `privet-ckks`.
+
+Scenario 1 of slytHErin: the client encrypts its data, the server evaluates its plaintext model on
+the ciphertexts, the client decrypts. The offline phase is the client's evaluation keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet import keys
+from privet.compile import Compiled
+from privet.errors import Misuse, PeerError
+from privet.parties.client import Progress
+from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
+from privet.parties.spawned import event, party
+from privet.program import Program
+from privet.suites.ckks import program_path
+
+Array = npt.NDArray[np.generic]
+
+TRUST = None
+"""Nobody beside the two parties is trusted."""
+
+
+def run_encrypted(
+    folder: Path,
+    compiled: Compiled,
+    inputs: Mapping[str, Array],
+    options: Mapping[str, Any],
+    limits: Mapping[str, Any],
+    progress: Progress | None,
+) -> tuple[list[Array], dict[str, Any]]:
+    """The outputs as integers at their values' scales, and what else the processes found out as
+    fields of `Run`.
+
+    # Errors
+    `Misuse` on options that this suite does not have; `PeerError` if a party fails.
+    """
+    _check(options)
+    command = [program_path()]
+    compiled.save(folder / "program")
+    keys.make(folder / "keys", ())
+    reals = [np.ravel(np.asarray(array, dtype="<f8")) for array in inputs.values()]
+    (folder / "inputs.f64").write_bytes(b"".join(array.tobytes() for array in reals))
+    common = {
+        "keys": str(folder / "keys"),
+        "timeout": limits["timeout"],
+        "memory": limits["memory"] or 0,
+    }
+    with ExitStack() as running:
+        job = {"role": "server", "program": str(folder / "program"), **common}
+        server = running.enter_context(party(folder, job, command))
+        listening = event(server, "listening")
+        job = {
+            "role": "client",
+            "port": listening["port"],
+            "inputs": str(folder / "inputs.f64"),
+            "result": str(folder / "result.f64"),
+            "program_hash": compiled.program.program_hash,
+            **common,
+        }
+        client = running.enter_context(party(folder, job, command))
+        if progress is not None:
+            progress("offline", 0, 1, "keys")
+        event(client, "prepared")
+        if progress is not None:
+            progress("offline", 1, 1, "keys")
+            progress("online", 0, 1, "evaluation")
+        result = event(client, "result")
+        theirs = [event(server, kind) for kind in ("prepared", "inferred")]
+    found = _found(result, listening, theirs)
+    return _integers(compiled.program, folder / "result.f64"), found
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    if options["security"] != "semi-honest":
+        raise Misuse("suite ckks is for parties that follow the protocol; fss can do malicious")
+    if options["correlations"] != "parties":
+        raise Misuse("suite ckks has no correlations that a dealer could make")
+    if options["rounds"] != "auto":
+        raise Misuse("suite ckks compares nothing, so that it has no choice of rounds")
+    if options["link"] is not None:
+        raise Misuse("suite ckks does not shape its link; its bytes and rounds are those printed")
+
+
+def _found(
+    result: dict[str, Any], listening: dict[str, Any], theirs: list[dict[str, Any]]
+) -> dict[str, Any]:
+    phases = [
+        _merge(result[phase], server["cost"])
+        for phase, server in zip(("offline", "online"), theirs, strict=True)
+    ]
+    memory = {
+        "client": MemoryUse(
+            result["plan"]["memory_bytes_client"] / 1e6,
+            max(result[phase]["peak_rss_mb"] for phase in ("offline", "online")),
+        ),
+        "server": MemoryUse(
+            listening["needs"] / 1e6, max(server["cost"]["peak_rss_mb"] for server in theirs)
+        ),
+    }
+    layers = tuple(
+        LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
+        for step in theirs[1]["layers"]
+    )
+    return {
+        "rounds": None,
+        "extension": None,
+        "correlations": "none",
+        "truncation": "none",
+        "trust": TRUST,
+        "dealer": None,
+        "memory": memory,
+        "offline": phases[0],
+        "online": phases[1],
+        "layers": layers,
+        "plan": result["plan"],
+    }
+
+
+def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:
+    """The client's view; processors and memory of both parties."""
+    return PhaseCost(
+        seconds=client["seconds"],
+        bytes_client=client["bytes_sent"],
+        bytes_server=client["bytes_received"],
+        rounds=client["rounds"],
+        peak_rss_mb=round(max(client["peak_rss_mb"], server["peak_rss_mb"]), 1),
+        cpu_seconds=client["cpu_seconds"] + server["cpu_seconds"],
+    )
+
+
+def _integers(program: Program, path: Path) -> list[Array]:
+    """The reals in a file, as the integers that other suites reveal."""
+    reals = np.fromfile(path, dtype="<f8")
+    if not np.isfinite(reals).all():
+        raise PeerError("the result holds no numbers: a value left the range of the ciphertexts")
+    outputs, first = [], 0
+    for output in program.outputs:
+        value = program.values[output.value]
+        size = int(np.prod(value.shape))
+        scaled = np.rint(np.ldexp(reals[first : first + size], value.scale))
+        outputs.append(scaled.astype(np.int64).reshape(value.shape))
+        first += size
+    return outputs

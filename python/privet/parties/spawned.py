@@ -1,0 +1,71 @@
+"""Parties as processes of this machine, which say what happens as JSON, one object on each line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from privet.errors import LinkError
+from privet.parties.client import Progress
+from privet.suites.ckks import raise_failure
+
+PYTHON_PARTY = (sys.executable, "-m", "privet.parties.process")
+
+
+@contextmanager
+def party(
+    folder: Path,
+    job: Mapping[str, Any],
+    command: Sequence[str] = PYTHON_PARTY,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[subprocess.Popen[str]]:
+    """A running party; its standard input is closed at the end, which stops a server.
+
+    `command` gets the path of a file with the job as its last argument.
+    """
+    path = folder / f"{job['role']}.json"
+    path.write_text(json.dumps(job))
+    with subprocess.Popen(
+        [*command, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})},
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            _pipe(process.stdin).close()
+
+
+def event(
+    process: subprocess.Popen[str], kind: str, progress: Progress | None = None
+) -> dict[str, Any]:
+    """The next line of this kind; progress lines on the way are passed on.
+
+    # Errors
+    The error that the party tells of; `LinkError` if its process ends before.
+    """
+    for line in _pipe(process.stdout):
+        message: dict[str, Any] = json.loads(line)
+        if message["event"] == kind:
+            return message
+        raise_failure(message)
+        if message["event"] == "progress" and progress is not None:
+            progress(message["phase"], message["done"], message["total"], message["next"])
+    raise LinkError(f"a party's process ended (exit code {process.wait()}) before {kind!r}")
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    if pipe is None:
+        raise LinkError("a party's process has no pipe")
+    return pipe

@@ -1,0 +1,75 @@
+"""Plans of suite `ckks`, by the Go program `privet-ckks` (folder `ckks/`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privet import errors
+from privet.errors import Misuse, PrivetError
+
+PROGRAM = "privet-ckks"
+VARIABLE = "PRIVET_CKKS"
+"""Environment variable that names the program, where it is not beside the interpreter."""
+
+PLANNING_SECONDS = 600.0
+
+
+def program_path() -> str:
+    """Where the program lies.
+
+    # Errors
+    `Misuse` if there is none.
+    """
+    beside = Path(sys.executable).with_name(PROGRAM)
+    candidates = (os.environ.get(VARIABLE), str(beside), PROGRAM)
+    for candidate in candidates:
+        found = shutil.which(candidate) if candidate else None
+        if found is not None:
+            return found
+    raise Misuse(
+        f"suite ckks needs the program {PROGRAM}: `make setup` builds it where Go 1.26 or newer is "
+        f"installed, or name it in the environment variable {VARIABLE}"
+    )
+
+
+def plan_ckks(public: bytes) -> dict[str, Any]:
+    """How suite `ckks` runs a program: parameters, packing of every layer, bytes and memory.
+
+    The keys are those of `Summary` in `ckks/internal/plan/summary.go`.
+
+    # Errors
+    `Misuse` if a layer does not run in this suite, or no secure parameters have room for it.
+    """
+    with tempfile.TemporaryDirectory(prefix="privet-") as folder:
+        (Path(folder) / "program.json").write_bytes(public)
+        job = Path(folder) / "job.json"
+        job.write_text(json.dumps({"role": "plan", "program": folder}))
+        done = subprocess.run(
+            [program_path(), str(job)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PLANNING_SECONDS,
+        )
+    for line in done.stdout.splitlines():
+        message: dict[str, Any] = json.loads(line)
+        if message["event"] == "plan":
+            plan: dict[str, Any] = message["plan"]
+            return plan
+        raise_failure(message)
+    raise PrivetError(f"{PROGRAM} ended (exit code {done.returncode}): {done.stderr.strip()}")
+
+
+def raise_failure(message: Mapping[str, Any]) -> None:
+    """Raises the error that a party's event `failed` tells of; other events are left alone."""
+    if message["event"] == "failed":
+        family = getattr(errors, message["type"], PrivetError)
+        raise family(message["message"])

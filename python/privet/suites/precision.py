@@ -1,0 +1,32 @@
+"""Widths that a model is compiled for, where the user names none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Bits of the ring, and fractional bits of activations and of weights."""
+
+    bits: int
+    scale: int
+    weight_scale: int
+
+
+_RING = Precision(bits=37, scale=12, weight_scale=12)
+_REALS = Precision(bits=50, scale=16, weight_scale=18)
+
+
+def precision(suite: str, bits: int | None = None, scale: int | None = None) -> Precision:
+    """What suites work with: narrow rings where each bit costs, fine weights where none does.
+
+    Suite `ckks` computes with reals; there the ring only bounds what the reference can hold.
+    `bits` and `scale` (also for weights) take the place of what the suite has.
+    """
+    own = _REALS if suite == "ckks" else _RING
+    return Precision(
+        bits=own.bits if bits is None else bits,
+        scale=own.scale if scale is None else scale,
+        weight_scale=own.weight_scale if scale is None else scale,
+    )
