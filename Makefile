@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 CARGO ?= cargo
+GO ?= go
 # One cargo profile for the extension module, the Rust tests and clippy, so that nothing is compiled twice.
 CARGO_PROFILE ?= release
 CARGO_FLAGS ?= --locked
@@ -11,6 +12,10 @@ BIN := $(VENV)/bin
 ROOT := $(CURDIR)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_CODE := python scripts tests $(wildcard zoo)
+GO_SOURCES := ckks/go.mod ckks/go.sum $(shell find ckks -name '*.go')
+# Suite ckks is a program of its own, in Go without C; all else works where there is no Go.
+GO_RUN := cd ckks && CGO_ENABLED=0 $(GO)
+NEEDS_GO := command -v $(GO) >/dev/null || { echo "privet: no '$(GO)' found: without Go 1.26 there is no suite ckks" >&2; exit 0; }
 # The extension module is built by maturin and linked by Python, and benchmarks are no tests: cargo has nothing to run in
 # either.
 RUST_TESTS := --workspace --exclude privet-py --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
@@ -19,21 +24,24 @@ export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-python test-all browser mutation check check-rust check-python fmt lock clean
+.PHONY: help setup demo test test-rust test-go test-python test-all browser mutation check check-rust check-go check-python fmt lock clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.native ## Create .venv with the command `privet`; quick when nothing changed
+setup: $(VENV)/.native $(VENV)/.ckks ## Create .venv with the command `privet`; quick when nothing changed
 	@:
 
 demo: setup ## Set up, then run a private inference and print it
 	$(BIN)/privet run zoo/models/digits-cnn.onnx --input zoo/models/digit-7.png
 
-test: test-rust test-python ## Set up, then run the tests (not the slow ones)
+test: test-rust test-go test-python ## Set up, then run the tests (not the slow ones)
 
 test-rust: setup ## Only the Rust tests
 	$(CARGO) test $(RUST_TESTS)
+
+test-go: setup ## Only the Go tests
+	@$(NEEDS_GO); $(GO_RUN) test ./...
 
 # Without the browser the page's test fails and says so; the others run all the same.
 test-python: setup ## Only the Python tests (not the slow ones)
@@ -42,6 +50,7 @@ test-python: setup ## Only the Python tests (not the slow ones)
 
 test-all: setup ## Every test, the slow ones too
 	$(CARGO) test $(RUST_TESTS) -- --include-ignored
+	@$(NEEDS_GO); $(GO_RUN) test ./...
 	-@$(BIN)/python -m scripts.browser
 	$(BIN)/python -m pytest
 	$(BIN)/python -m scripts.mutation
@@ -52,11 +61,16 @@ browser: setup ## Fetch the headless browser that tests the operator's page (70 
 mutation: setup ## Remove every mask, one at a time; a test must notice (minutes)
 	$(BIN)/python -m scripts.mutation
 
-check: check-rust check-python ## Formatters, linters, types, direction of dependencies, size and names of files
+check: check-rust check-go check-python ## Formatters, linters, types, direction of dependencies, size and names of files
 
 check-rust: setup ## Only Rust's formatter and linter
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --profile $(CARGO_PROFILE) $(CARGO_FLAGS) -- -D warnings
+
+check-go: setup ## Only Go's formatter and linter
+	@$(NEEDS_GO); cd ckks && unformatted=$$($$($(GO) env GOROOT)/bin/gofmt -l .) && test -z "$$unformatted" || \
+	    { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
+	@$(NEEDS_GO); $(GO_RUN) vet ./...
 
 check-python: setup ## Only Python's formatter, linter and types, and the checks of the house
 	$(BIN)/ruff format --check $(PYTHON_CODE)
@@ -107,6 +121,10 @@ $(PEERS)/.requirements: benches/peers/spu-requirements.txt
 	@echo '*' > $(PEERS)/.gitignore
 	$(PEERS)/bin/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --require-hashes -r $<
 	@touch $@
+
+# The program of suite ckks, beside the interpreter of .venv.
+$(VENV)/.ckks: $(GO_SOURCES) | $(VENV)/.created
+	@$(NEEDS_GO); $(GO_RUN) build -trimpath -o ../$(BIN)/privet-ckks ./cmd/privet-ckks && touch ../$@
 
 # Stamps: each is touched only after its step succeeded, so an interrupted setup is taken up where it broke off.
 

@@ -16,6 +16,12 @@ const HidingLevel = 1
 // floodBits is how far below the scale the deviation of the noise lies that is added to a result.
 const floodBits = 22
 
+// Hiding is what becomes of a result on its way out: at HidingLevel, and at level 0 after the last rescaling.
+type Hiding interface {
+	Randomise(result *rlwe.Ciphertext) error
+	Flood(result *rlwe.Ciphertext) error
+}
+
 // Hider re-randomises results with the client's encryption of zero.
 //
 // Without it a result is a deterministic function of the client's own ciphertexts and the weights: its second part is a

@@ -22,7 +22,7 @@ type Step struct {
 }
 
 // Run evaluates the network on the inputs' ciphertexts, in order, and gives those of the outputs, at level 0 and hidden.
-func (m *Model) Run(eval *ckks.Evaluator, hider *Hider, inputs []Values, observe func(Step)) ([]Values, error) {
+func (m *Model) Run(eval *ckks.Evaluator, hider Hiding, inputs []Values, observe func(Step)) ([]Values, error) {
 	values := make([]Values, len(m.network.Nodes))
 	last := m.lastUses()
 	var outputs []Values
@@ -80,7 +80,7 @@ func (m *Model) compute(eval *ckks.Evaluator, index int, arguments []Values) (Va
 }
 
 // argument is an affine argument of a node: products with matrices, rescaled, plus the bias, at the node's level.
-func (m *Model) argument(eval *ckks.Evaluator, hider *Hider, index, argument int, values []Values) (Values, error) {
+func (m *Model) argument(eval *ckks.Evaluator, hider Hiding, index, argument int, values []Values) (Values, error) {
 	expression := m.network.Nodes[index].Arguments[argument]
 	target := m.Plan.Argument[index]
 	if m.linear[index][argument] == nil {
@@ -116,7 +116,7 @@ func (m *Model) argument(eval *ckks.Evaluator, hider *Hider, index, argument int
 }
 
 // rescale brings sums of products down a level; those of an output it hides on the way.
-func (m *Model) rescale(eval *ckks.Evaluator, hider *Hider, index int, ct *rlwe.Ciphertext) error {
+func (m *Model) rescale(eval *ckks.Evaluator, hider Hiding, index int, ct *rlwe.Ciphertext) error {
 	if m.network.Nodes[index].Kind != network.Output {
 		return eval.Rescale(ct, ct)
 	}

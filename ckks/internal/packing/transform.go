@@ -25,16 +25,17 @@ type Transform struct {
 
 // Plan finds the diagonals that a matrix needs; ok is false if the layouts do not go together.
 func Plan(matrix *network.Matrix, from, to Layout, weigh func(*Transform) float64) (transform *Transform, ok bool) {
-	if from.Features != to.Features || (from.Skew > 0 && !from.suits(to)) {
+	if from.Features != to.Features || to.Skew > 0 || (from.Skew > 0 && !from.suits(to)) {
 		return nil, false
 	}
 	t := &Transform{From: from, To: to}
 	p, q := from.Period, to.Period
 	t.fill = max(p, q)
+	summed := p
 	if from.Skew > 0 {
-		t.fill = from.Features
+		t.fill, summed = from.Features, from.Features
 	}
-	for fold := q; fold < t.fill && q < p; fold *= 2 {
+	for fold := q; fold < summed; fold *= 2 {
 		t.Folds = append(t.Folds, fold)
 	}
 	seen := make([]bool, to.Ciphertexts*from.Ciphertexts*min(p, q))

@@ -24,8 +24,8 @@ def inspect(
     model: options.Model,
     suite: options.Suite = "gmw",
     security: options.Security = "semi-honest",
-    bits: options.Bits = 37,
-    scale: options.Scale = 12,
+    bits: options.Bits = None,
+    scale: options.Scale = None,
     batch: options.Batch = 1,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
@@ -44,7 +44,11 @@ def inspect(
         for node in load_model(model).graph.node
     ]
     try:
-        compiled = compile(model, bits=bits, scale=scale, input_range=input_range, batch=batch)
+        widths = suites.precision(suite, bits, scale)
+        compiled = compile(model, **vars(widths), input_range=input_range, batch=batch)
+        if suite == "ckks":
+            _homomorphic(compiled, nodes, as_json)
+            return
         plans = suites.plans(
             compiled.program.to_public_bytes(),
             suite,
@@ -68,13 +72,31 @@ def inspect(
             "link": show.link_fields(shaped),
             "online_delay": delay,
         }
-        typer.echo(json.dumps(_as_object(compiled, nodes, forecast) | fields))
+        fields |= {"forecast": asdict(forecast)}
+        typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
         return
     console = show.make_console()
     _show(console, compiled, forecast, linear)
     console.print(f"Comparisons: {show.rounds(depth, shaped, rounds == 'auto')}.")
     if delay is not None:
         console.print(f"The link adds {delay:.3f} s online.")
+
+
+def _homomorphic(compiled: Compiled, nodes: list[dict[str, str]], as_json: bool) -> None:
+    """Plans a model for suite `ckks` and shows the plan."""
+    plan = suites.plan_ckks(compiled.program.to_public_bytes())
+    if as_json:
+        fields = {"suite": "ckks", "plan": plan}
+        typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
+        return
+    console = show.make_console()
+    console.print(f"[bold]{compiled.program.model}[/]; suites that run it: {_runners(compiled)}")
+    show.homomorphic(console, plan, compiled.program.program_hash)
+    show.packing(console, plan)
+
+
+def _runners(compiled: Compiled) -> str:
+    return ", ".join(name for name in SUITES if suites.supported(compiled.program, name))
 
 
 def _operations(compiled: Compiled) -> list[dict[str, Any]]:
@@ -90,9 +112,7 @@ def _operations(compiled: Compiled) -> list[dict[str, Any]]:
     ]
 
 
-def _as_object(
-    compiled: Compiled, nodes: list[dict[str, str]], forecast: suites.Forecast
-) -> dict[str, Any]:
+def _as_object(compiled: Compiled, nodes: list[dict[str, str]]) -> dict[str, Any]:
     program = compiled.program
     return {
         "model": program.model,
@@ -102,11 +122,10 @@ def _as_object(
         "scale_bits": program.scale_bits,
         "weight_bits": program.weight_bits,
         "nodes": nodes,
-        "supported": dict.fromkeys(SUITES, True),
+        "supported": {name: suites.supported(program, name) for name in SUITES},
         "problems": [],
         "operations": _operations(compiled),
         "ranges": dict(compiled.magnitudes),
-        "forecast": asdict(forecast),
     }
 
 
@@ -138,7 +157,7 @@ def _show(console: Console, compiled: Compiled, forecast: suites.Forecast, linea
     program = compiled.program
     console.print(
         f"[bold]{program.model}[/]: ring of {program.ring_bits} bits, scale {program.scale_bits}, "
-        f"weights below 2^{program.weight_bits}; suites that run it: {', '.join(SUITES)}"
+        f"weights below 2^{program.weight_bits}; suites that run it: {_runners(compiled)}"
     )
     table = Table(box=None, pad_edge=False)
     for title in ("operation", "operator", "output"):

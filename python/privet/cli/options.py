@@ -14,7 +14,8 @@ Suite = Annotated[
     str,
     typer.Option(
         help="How the data is protected: `gmw` by the two parties alone, `fss` with keys from a "
-        "dealer that must collude with neither."
+        "dealer that must collude with neither, `ckks` by homomorphic encryption for models with "
+        "smooth activations."
     ),
 ]
 Security = Annotated[
@@ -24,8 +25,17 @@ Security = Annotated[
         "caught before there is an output."
     ),
 ]
-Bits = Annotated[int, typer.Option(help="Width of the ring, 16 to 50 bits.")]
-Scale = Annotated[int, typer.Option(help="Fractional bits of inputs and weights, 4 to 20.")]
+Bits = Annotated[
+    int | None,
+    typer.Option(help="Width of the ring, 16 to 50 bits; by default 37, in suite ckks 50."),
+]
+Scale = Annotated[
+    int | None,
+    typer.Option(
+        help="Fractional bits of inputs and weights, 4 to 20; by default 12, in suite ckks 16 "
+        "and 18."
+    ),
+]
 Batch = Annotated[
     int,
     typer.Option(

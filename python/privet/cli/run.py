@@ -25,8 +25,8 @@ def run(
     batch: options.Batch = 1,
     suite: options.Suite = "gmw",
     security: options.Security = "semi-honest",
-    bits: options.Bits = 37,
-    scale: options.Scale = 12,
+    bits: options.Bits = None,
+    scale: options.Scale = None,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
     correlations: options.Correlations = "parties",
@@ -113,6 +113,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "per_sample": show.per_sample(result.batch, offline=result.offline, online=result.online),
         "memory": {party: asdict(use) for party, use in result.memory.items()},
         "layers": [asdict(layer) for layer in result.layers],
+        "plan": result.plan,
     }
 
 
@@ -123,10 +124,14 @@ def _input_shapes(model: Path) -> list[tuple[int, ...]]:
 
 def _verdict(console: Console, result: Run, chosen: bool) -> None:
     verdict = "[green]agrees[/]" if result.argmax_agrees else "[bold red]disagrees[/]"
+    difference = f"largest difference of an output {result.max_abs_error:.2g}"
+    if result.plan is not None:
+        console.print(f"The plaintext model (ONNX Runtime) {verdict}; {difference}.")
+        show.homomorphic(console, result.plan, result.program_hash)
+        return
     console.print(
-        f"The plaintext model (ONNX Runtime) {verdict}; largest difference of an output "
-        f"{result.max_abs_error:.2g}, and {result.max_fixed_point_error} units of the last place "
-        "from the fixed-point reference."
+        f"The plaintext model (ONNX Runtime) {verdict}; {difference}, and "
+        f"{result.max_fixed_point_error} units of the last place from the fixed-point reference."
     )
     rounds = show.rounds(result.rounds, result.link, chosen)
     made = "material" if result.suite == "fss" else "correlations"

@@ -16,6 +16,7 @@ from privet.parties import Credentials, Finished, Server
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
 from privet.parties.catalog import compile_once
+from privet.suites import precision
 
 
 def server(
@@ -26,8 +27,8 @@ def server(
     ] = "127.0.0.1:7400",
     state: options.State = Path("privet-state"),
     dealer: options.Dealer = None,
-    bits: options.Bits = 37,
-    scale: options.Scale = 12,
+    bits: options.Bits = None,
+    scale: options.Scale = None,
     batch: options.Batch = 1,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
@@ -42,11 +43,12 @@ def server(
     """Serve a model: clients learn predictions, the server learns nothing of their inputs."""
     host, port = split_address(listen)
     samples = read_samples(calibration) if calibration else None
+    widths = precision("gmw", bits, scale)
     compiled = compile_once(
         model,
         state / "server" / "programs",
-        bits=bits,
-        scale=scale,
+        bits=widths.bits,
+        scale=widths.scale,
         calibration=samples,
         input_range=input_range,
         name=name,

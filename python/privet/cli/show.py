@@ -84,7 +84,9 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch:
     """Offline and online cost side by side, and their parts for one sample of a batch."""
     table = Table(box=None, pad_edge=False)
     table.add_column("")
-    for title in ("seconds", "client sends", "server sends", "rounds", "peak memory"):
+    computed = online.cpu_seconds is not None
+    processors = ("CPU seconds",) if computed else ()
+    for title in ("seconds", *processors, "client sends", "server sends", "rounds", "peak memory"):
         table.add_column(title, justify="right")
     phases = {"offline": offline, "online": online}
     if offline is not None:
@@ -99,6 +101,7 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch:
             table.add_row(
                 name,
                 f"{cost.seconds:.3f}",
+                *([] if cost.cpu_seconds is None else [f"{cost.cpu_seconds:.3f}"]),
                 size(cost.bytes_client),
                 size(cost.bytes_server),
                 str(cost.rounds),
@@ -127,6 +130,7 @@ def _per_sample(cost: PhaseCost, batch: int) -> PhaseCost:
         bytes_client=cost.bytes_client // batch,
         bytes_server=cost.bytes_server // batch,
         bytes_dealer=cost.bytes_dealer // batch,
+        cpu_seconds=None if cost.cpu_seconds is None else cost.cpu_seconds / batch,
     )
 
 
@@ -168,6 +172,41 @@ def memory(console: Console, uses: Mapping[str, MemoryUse]) -> None:
         for party, use in uses.items()
     )
     console.print(f"Peak memory: {', '.join(told)}.")
+
+
+def homomorphic(console: Console, plan: Mapping[str, Any], program_hash: str) -> None:
+    """The parameters and the packing of suite `ckks`, on two lines."""
+    chosen = plan["parameters"]
+    console.print(
+        f"Suite ckks (encrypted data), ring of degree 2^{chosen['log_n']}, modulus of "
+        f"{plan['log_qp']:g} bits (at most {plan['log_qp_limit']:g} are secure), scale 2^"
+        f"{chosen['scale_bits']}, {chosen['depth']} levels; program {program_hash[:16]}; two "
+        "processes over TLS on this machine."
+    )
+    runs = f", in {plan['groups']} runs" if plan["groups"] > 1 else ""
+    console.print(
+        f"{plan['keys']} evaluation keys; room for {plan['batch']} samples in a ciphertext{runs}."
+    )
+
+
+def packing(console: Console, plan: Mapping[str, Any]) -> None:
+    """How suite `ckks` packs and computes each layer, and what that takes."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("layer", "computes", "packing"):
+        table.add_column(title)
+    for title in ("ciphertexts", "level", "products", "rotations"):
+        table.add_column(title, justify="right")
+    for layer in plan["layers"]:
+        counts = (layer[key] for key in ("ciphertexts", "level", "products", "rotations"))
+        table.add_row(layer["name"], layer["operator"], layer["packing"], *map(str, counts))
+    console.print(table)
+    sent = size(plan["offline_bytes_client"])
+    data = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
+    console.print(
+        f"The client sends {sent} of keys once, then {data[0]} of data for {data[1]} of results; "
+        f"memory {size(plan['memory_bytes_client'])} at the client, "
+        f"{size(plan['memory_bytes_server'])} at the server."
+    )
 
 
 def dealer(console: Console, cost: DealerCost) -> None:

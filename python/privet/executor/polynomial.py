@@ -17,7 +17,7 @@ from privet.graph.operations import COEFFICIENT_BITS, Array, Polynomial
 
 
 def polynomial_values(x: Array, polynomial: Polynomial, scale: int) -> Array:
-    """The values at int64 `x`, at `scale`; raises `OverflowError` where 63 bits do not hold them."""
+    """The values at int64 `x`, at `scale`; `OverflowError` where 63 bits do not hold them."""
     bits, bound = COEFFICIENT_BITS, int(polynomial.bound)
     t = _shifted(x, bits) // bound
     newer = np.full_like(t, int(polynomial.coefficients[-1]))

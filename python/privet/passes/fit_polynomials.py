@@ -1,7 +1,8 @@
 """Replaces smooth functions by polynomials on the intervals that were measured.
 
 A polynomial of the model stays what it is where its terms matter; any other function becomes its
-Chebyshev interpolant. The degree is the smallest whose error is within the tolerance.
+Chebyshev interpolant. The degree is the smallest whose error is within the tolerance, and from
+there as high as the same number of encrypted products in a row reaches.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from privet.passes.rewriter import Rewriter
 
 HIGHEST_DEGREE = 127
 GROWTH = 2.0
-"""How many times what it reaches on the measured interval a polynomial may reach on the wider one."""
+"""How many times as far as on the measured interval a polynomial may reach on the wider one."""
 
 Reals = npt.NDArray[np.float64]
 
@@ -56,7 +57,7 @@ def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
 
 
 def fit(function: Function, measured: float, margin: float, error: float) -> Polynomial | None:
-    """A polynomial for `function`, whose arguments reach `measured`; None if none is good enough."""
+    """A polynomial for `function` of arguments up to `measured`; None if none is good enough."""
     points = HIGHEST_DEGREE + 1
     exact = function.degree is not None and function.degree <= HIGHEST_DEGREE
     if exact and function.degree is not None:
@@ -75,11 +76,13 @@ def fit(function: Function, measured: float, margin: float, error: float) -> Pol
     degree = max(int(fitting[0]), 1)
     if not exact and degree > HIGHEST_DEGREE * 3 // 4:
         return None  # a tail that is cut off by the number of points says nothing
-    return Polynomial(series[: degree + 1], bound)
+    # Degrees up to 2^k - 1 take k products in a row; a square alone takes one.
+    reached = degree if degree <= 2 else (1 << degree.bit_length()) - 1
+    return Polynomial(series[: reached + 1], bound)
 
 
 def interpolant(function: Function, bound: float, points: int) -> Reals:
-    """Coefficients in Chebyshev's basis of the interpolant at that many nodes of [-bound, bound]."""
+    """Chebyshev coefficients of the interpolant at that many nodes of [-bound, bound]."""
     nodes = chebyshev.chebpts1(points)
     values = function(bound * nodes)
     series = chebyshev.chebvander(nodes, points - 1).T @ values * (2.0 / points)

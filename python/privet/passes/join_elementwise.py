@@ -1,7 +1,7 @@
 """Makes one function of each element of neighbouring nodes that work element by element.
 
-`x * sigmoid(x)`, or a polynomial written with `Mul` and `Add`, is a function of one value `x`. Where
-such a function is not linear, its last node becomes one `Elementwise` that reads `x` itself.
+`x * sigmoid(x)`, or a polynomial written with `Mul` and `Add`, is a function of one value `x`.
+Where such a function is not linear, its last node becomes one `Elementwise` that reads `x` itself.
 """
 
 from __future__ import annotations

@@ -63,7 +63,9 @@ class _Placement:
             case op.AddConstant() | op.Pad():
                 return self.sum(node, [x], at_least=self.base)
             case op.ShiftLeft() | op.Truncate() | op.ChannelAffine() | op.Elementwise():
-                raise AssertionError("this pass runs once, after fold_batchnorm and fit_polynomials")
+                raise AssertionError(
+                    "this pass runs once, after fold_batchnorm and fit_polynomials"
+                )
             case _:
                 return self.sum(node, inputs, at_least=0)
 

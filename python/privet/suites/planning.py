@@ -101,8 +101,8 @@ def plan(
     check_suite(suite)
     if suite == "ckks":
         raise Misuse(
-            "suite ckks makes no material ahead of time: `privet run` and `privet inspect` know it, "
-            "`privet server` and `privet client` do not yet"
+            "suite ckks makes no material ahead of time: `privet run` and `privet inspect` know "
+            "it, `privet server` and `privet client` do not yet"
         )
     if suite == "gmw":
         _check("rounds", rounds, (AUTO, *get_args(Rounds)))

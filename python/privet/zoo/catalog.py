@@ -61,6 +61,7 @@ _BERT = "Devlin et al. (2019), Turc et al. (2019)"
 
 _RANDOM = {
     "m1": _Recipe("M1, MNIST CNN", _MINIONN, minionn.m1),
+    "m1-silu": _Recipe("M1 with averages and SiLU", "after " + _MINIONN, minionn.m1_silu),
     "m2": _Recipe("M2, CIFAR-10 CNN", _MINIONN, minionn.m2),
     "hinet": _Recipe("HiNet, CIFAR-10 CNN", "Jawalkar et al., Orca (2024)", hinet.hinet),
     "alexnet": _Recipe(
@@ -85,6 +86,9 @@ _RANDOM = {
     "nn5": _Recipe("NN5, softplus of degree 2", _SLYTHERIN, slytherin.nn5),
     "nn20": _Recipe("NN20, SiLU of degree 63", _SLYTHERIN, partial(slytherin.deep, 20)),
     "nn50": _Recipe("NN50, softplus of degree 63", _SLYTHERIN, partial(slytherin.deep, 50)),
+    "mlp-square": _Recipe(
+        "MLP with squares, MNIST", "Ebel et al., Orion (2025)", perceptron.squared
+    ),
     "squeezenet": _Recipe(
         "SqueezeNet v1.1, ImageNet", "Iandola et al. (2016)", squeezenet.squeezenet
     ),

@@ -1,4 +1,4 @@
-"""The two networks of MiniONN (Liu et al., 2017), and MNIST-3, which shares the first's shape."""
+"""The two networks of MiniONN (Liu et al., 2017), and others that share the first's shape."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ def m1(name: str = "m1") -> Network:
     for _ in range(2):
         x = net.relu(net.max_pool(net.conv(x, 16, 5), 2, 2))
     x = net.relu(net.dense(net.flatten(x), 100))
+    net.finish(net.dense(x, 10))
+    return net
+
+
+def m1_silu() -> Network:
+    """M1 without comparisons: average pools and SiLU in place of max pools and ReLU."""
+    net = Network("m1-silu", (1, 1, 28, 28), moment=1 / 3)
+    x = net.input
+    for _ in range(2):
+        x = net.silu(net.average_pool(net.conv(x, 16, 5), 2, 2))
+    x = net.silu(net.dense(net.flatten(x), 100))
     net.finish(net.dense(x, 10))
     return net
 

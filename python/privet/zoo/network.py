@@ -106,6 +106,21 @@ class Network(Graph):
         self.relus += x.elements
         return self.node("Relu", [x], x.shape, signed=0.0, positive=x.positive + x.signed / 2)
 
+    def square(self, x: Value) -> Value:
+        """An elementwise square; of a normal input the fourth moment."""
+        return self.node("Mul", [x, x], x.shape, signed=0.0, positive=3.0 * x.moment**2)
+
+    def silu(self, x: Value) -> Value:
+        """`x * sigmoid(x)`, element by element, as exporters write it."""
+        label = self.label("silu")
+        gate = self.node(
+            "Sigmoid", [x], x.shape, signed=0.0, positive=0.3, label=f"{label}.sigmoid"
+        )
+        # Over a normal input of moment one its second moment is 0.36.
+        return self.node(
+            "Mul", [x, gate], x.shape, signed=0.0, positive=0.36 * x.moment, label=f"{label}.mul"
+        )
+
     def max_pool(self, x: Value, kernel: int, stride: int, padding: int = 0) -> Value:
         """A square max pooling."""
         return self._pool("MaxPool", x, kernel, stride, padding, MAX_POOL_GAIN)

@@ -1,6 +1,6 @@
-"""Three dense layers: PP-Stream's MNIST-1 and its three medical models.
+"""Three dense layers: PP-Stream's MNIST-1 and its three medical models, and Orion's MLP.
 
-The paper gives no widths; these are ours.
+PP-Stream gives no widths; these are ours.
 """
 
 from __future__ import annotations
@@ -23,4 +23,14 @@ def perceptron(name: str) -> Network:
     for features in hidden:
         x = net.relu(net.dense(x, features))
     net.finish(net.dense(x, last))
+    return net
+
+
+def squared() -> Network:
+    """The MLP of Orion (Ebel et al., 2025): MNIST-1's layers with squares for activations."""
+    net = Network("mlp-square", (1, 784), moment=1 / 3)
+    x = net.input
+    for features in (128, 128):
+        x = net.square(net.dense(x, features))
+    net.finish(net.dense(x, 10))
     return net

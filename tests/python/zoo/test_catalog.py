@@ -27,8 +27,9 @@ PUBLISHED = {
 
 def test_names_are_those_of_the_papers() -> None:
     assert " ".join(zoo.names()) == (
-        "m1 m2 hinet alexnet vgg16 mnist-1 mnist-2 mnist-3 breast heart cardio vgg13-cifar "
-        "vgg16-cifar vgg19-cifar nn5 nn20 nn50 squeezenet resnet20 resnet50 bert-tiny bert-base"
+        "m1 m1-silu m2 hinet alexnet vgg16 mnist-1 mnist-2 mnist-3 breast heart cardio vgg13-cifar "
+        "vgg16-cifar vgg19-cifar nn5 nn20 nn50 mlp-square squeezenet resnet20 resnet50 bert-tiny "
+        "bert-base"
     )
     assert zoo.trained() == ["breast-mlp", "digits-cnn"]
 

@@ -1,0 +1,120 @@
+// Package toy makes small programs and certificates for tests.
+package toy
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// Sizes of the program: inputs, hidden units, outputs. Scale is that of every value, Batch the number of samples.
+const (
+	Inputs, Hidden, Outputs = 12, 7, 3
+	Scale, Batch            = 12, 2
+)
+
+// Program is a small model, two dense layers with a polynomial of a degree between them, and its two halves.
+type Program struct {
+	Public, Private []byte
+	First, Second   [][]float64
+	Bias            []float64
+	Coefficients    []float64
+	Bound           float64
+}
+
+// New makes a program with weights from a seed.
+func New(degree int, seed uint64) Program {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	p := Program{Bound: 4}
+	tensors := map[string][]int64{}
+	p.First = matrix(rng, tensors, "0.weight", Inputs, Hidden)
+	p.Bias = vector(rng, tensors, "0.bias", Hidden, 2*Scale)
+	p.Coefficients = vector(rng, tensors, "1.coefficients", degree+1, 24)
+	tensors["1.bound"] = []int64{int64(p.Bound) << (2 * Scale)}
+	p.Second = matrix(rng, tensors, "2.weight", Hidden, Outputs)
+	p.Private = safetensors(tensors)
+	digest := sha256.Sum256(p.Private)
+	p.Public = fmt.Appendf(nil, `{"format":"privet-program","version":1,"model":"toy","ring_bits":50,"scale_bits":%d,
+		"weight_bits":16,"weights_commitment":"%s","inputs":[{"name":"x","value":0,"magnitude":4.0}],
+		"outputs":[{"name":"y","value":3,"client":null}],
+		"values":[{"shape":[%d,%d],"scale":%d},{"shape":[%d,%d],"scale":%d},{"shape":[%d,%d],"scale":%d},{"shape":[%d,%d],"scale":%d}],
+		"operations":[
+		{"op":"dense","name":"first","inputs":[0],"output":1,"weight":"0.weight","weight_shape":[%d,%d],"bias":"0.bias"},
+		{"op":"polynomial","name":"act","inputs":[1],"output":2,"coefficients":"1.coefficients","bound":"1.bound","degree":%d},
+		{"op":"dense","name":"second","inputs":[2],"output":3,"weight":"2.weight","weight_shape":[%d,%d],"bias":null}],
+		"batch":%d}`,
+		Scale, hex.EncodeToString(digest[:]),
+		Batch, Inputs, Scale, Batch, Hidden, 2*Scale, Batch, Hidden, Scale, Batch, Outputs, 2*Scale,
+		Inputs, Hidden, degree, Hidden, Outputs, Batch)
+	return p
+}
+
+// Run computes the model on one sample in the clear.
+func (p Program) Run(x []float64) []float64 {
+	hidden := slices.Clone(p.Bias)
+	for i, row := range p.First {
+		for j, weight := range row {
+			hidden[j] += x[i] * weight
+		}
+	}
+	y := make([]float64, Outputs)
+	for i, row := range p.Second {
+		for j, weight := range row {
+			y[j] += p.activation(hidden[i]) * weight
+		}
+	}
+	return y
+}
+
+func (p Program) activation(x float64) float64 {
+	t := x / p.Bound
+	older, newer, total := 1.0, t, p.Coefficients[0]
+	for _, coefficient := range p.Coefficients[1:] {
+		total += coefficient * newer
+		older, newer = newer, 2*t*newer-older
+	}
+	return total
+}
+
+func matrix(rng *rand.Rand, tensors map[string][]int64, name string, rows, columns int) [][]float64 {
+	flat := vector(rng, tensors, name, rows*columns, Scale)
+	made := make([][]float64, rows)
+	for i := range made {
+		made[i] = flat[i*columns : (i+1)*columns]
+	}
+	return made
+}
+
+func vector(rng *rand.Rand, tensors map[string][]int64, name string, count, scale int) []float64 {
+	values := make([]float64, count)
+	for i := range values {
+		integer := rng.Int64N(1<<scale) - 1<<(scale-1)
+		tensors[name] = append(tensors[name], integer)
+		values[i] = float64(integer) / float64(int64(1)<<scale)
+	}
+	return values
+}
+
+func safetensors(tensors map[string][]int64) []byte {
+	header := map[string]any{}
+	var body []byte
+	for name, tensor := range tensors {
+		start := len(body)
+		for _, value := range tensor {
+			body = binary.LittleEndian.AppendUint64(body, uint64(value))
+		}
+		header[name] = map[string]any{
+			"dtype": "I64", "shape": []int{len(tensor)}, "data_offsets": []int{start, len(body)},
+		}
+	}
+	text, err := json.Marshal(header)
+	if err != nil {
+		panic(err)
+	}
+	file := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
+	return append(append(file, text...), body...)
+}

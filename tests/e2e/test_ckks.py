@@ -1,0 +1,116 @@
+"""Suite `ckks` end to end: two processes of the Go program, over TLS, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.python.graph.single import constant, model, node
+
+import privet
+from privet import suites, zoo
+from privet.cli.run import as_object
+from privet.errors import Misuse, ModelError
+
+UNIT = 2.0**-10
+"""What ciphertexts may add to an output's error, times the largest output."""
+
+
+def within(run: privet.Run, slack: float = UNIT) -> bool:
+    """Whether the private outputs are the reference's, up to `slack` times the largest."""
+    largest = max(float(np.abs(array).max()) for array in run.reference.values())
+    return run.max_abs_error <= slack * max(1.0, largest)
+
+
+@pytest.mark.parametrize("name", ["nn5", "mlp-square"])
+def test_models_whose_activations_are_polynomials(name: str, tmp_path: Path) -> None:
+    run = privet.run(zoo.build(name, tmp_path), suite="ckks", input_range=(0, 1))
+    assert run.argmax_agrees
+    assert within(run)
+    assert run.plan is not None
+    assert run.offline.bytes_client == pytest.approx(run.plan["offline_bytes_client"], rel=0.01)
+    assert run.online.bytes_client == pytest.approx(run.plan["online_bytes_client"], rel=0.01)
+    assert run.online.bytes_server == pytest.approx(run.plan["online_bytes_server"], rel=0.01)
+    assert as_object(run)["plan"]["log_qp"] <= run.plan["log_qp_limit"]
+
+
+@pytest.mark.parametrize("batch", [2, 5])
+def test_batches_of_any_size(batch: int, tmp_path: Path) -> None:
+    path = zoo.build("nn5", tmp_path)
+    x = np.random.default_rng(batch).uniform(0, 1, (batch, 1, 28, 28)).astype(np.float32)
+    run = privet.run(path, [x], suite="ckks", input_range=(0, 1), batch=batch)
+    assert run.samples == batch
+    assert run.argmax_agrees
+    assert within(run)
+
+
+def test_what_is_no_chain(tmp_path: Path) -> None:
+    """Residuals, concatenations, gates, pools and two outputs at different depths."""
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("Tanh", ["c"], ["t"]),
+        node("Add", ["t", "x"], ["sum"]),
+        node("AveragePool", ["sum"], ["pooled"], kernel_shape=[2, 2], strides=[2, 2]),
+        node("Flatten", ["pooled"], ["flat"]),
+        node("MatMul", ["flat", "a"], ["left"]),
+        node("MatMul", ["flat", "b"], ["right"]),
+        node("Mul", ["left", "right"], ["gated"]),
+        node("Concat", ["gated", "left"], ["joined"], axis=1),
+        node("MatMul", ["joined", "d"], ["y"]),
+        node("Neg", ["left"], ["z"]),
+    ]
+    for index, made in enumerate(nodes):
+        made.name = f"{made.op_type}{index}"
+    weights = {
+        "w": constant(2, 2, 3, 3, seed=1, spread=0.3),
+        "a": constant(18, 4, seed=2, spread=0.3),
+        "b": constant(18, 4, seed=3, spread=0.3),
+        "d": constant(8, 3, seed=4),
+    }
+    gated = model(nodes, {"x": (1, 2, 6, 6)}, ["y", "z"], weights)
+    run = privet.run(gated, suite="ckks", input_range=(-1, 1))
+    assert within(run, 8 * UNIT)
+
+
+def test_a_softmax_is_left_to_the_client() -> None:
+    nodes = [node("MatMul", ["x", "w"], ["l"]), node("Softmax", ["l"], ["p"], axis=1)]
+    run = privet.run(model(nodes, {"x": (1, 9)}, ["p"], {"w": constant(9, 4)}), suite="ckks")
+    assert run.probabilities
+    assert run.outputs["p"].sum() == pytest.approx(1)
+    assert within(run)
+
+
+def test_comparisons_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match=r"relu\) compares"):
+        privet.run(zoo.build("mnist-1", tmp_path), suite="ckks")
+
+
+@pytest.mark.parametrize(("suite", "security"), [("gmw", "semi-honest"), ("fss", "malicious")])
+def test_other_suites_refuse_polynomials_by_name(suite: str, security: str, tmp_path: Path) -> None:
+    path = zoo.build("nn5", tmp_path)
+    with pytest.raises(Misuse, match="runs only in suite ckks"):
+        privet.run(path, suite=suite, security=security, input_range=(0, 1))
+    compiled = privet.compile(path, input_range=(0, 1))
+    names = [name for name in suites.SUITES if suites.supported(compiled.program, name)]
+    assert names == ["ckks"]
+
+
+def test_what_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -> None:
+    path = zoo.build("nn5", tmp_path)
+    with pytest.raises(Misuse, match=r"takes about \d+ MB, more than the limit of 50 MB"):
+        privet.run(path, suite="ckks", memory="50MB", input_range=(0, 1))
+
+
+def test_more_levels_than_any_secure_ring_has_are_refused(tmp_path: Path) -> None:
+    with pytest.raises((Misuse, ModelError), match="bootstrapping"):
+        privet.run(zoo.build("nn50", tmp_path), suite="ckks", input_range=(0, 1))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"security": "malicious"}, {"correlations": "dealer"}, {"rounds": "log"}, {"link": "wan"}],
+)
+def test_options_of_other_suites_are_refused(options: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(Misuse):
+        privet.run(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1), **options)  # type: ignore[arg-type]
