@@ -11,7 +11,7 @@ from tests.python.graph.single import constant, model, node
 import privet
 from privet import suites, zoo
 from privet.cli.run import as_object
-from privet.errors import Misuse, ModelError
+from privet.errors import Misuse, ModelError, UnsupportedModel
 
 UNIT = 2.0**-10
 """What ciphertexts may add to an output's error, times the largest output."""
@@ -82,16 +82,20 @@ def test_a_softmax_is_left_to_the_client() -> None:
 
 
 def test_comparisons_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match=r"relu\) compares"):
+    with pytest.raises(UnsupportedModel, match=r"relu\): it compares") as refusal:
         privet.run(zoo.build("mnist-1", tmp_path), suite="ckks")
+    assert len(refusal.value.problems) == 2
 
 
 @pytest.mark.parametrize(("suite", "security"), [("gmw", "semi-honest"), ("fss", "malicious")])
 def test_other_suites_refuse_polynomials_by_name(suite: str, security: str, tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
-    with pytest.raises(Misuse, match="runs only in suite ckks"):
+    with pytest.raises(UnsupportedModel, match="runs only in suite ckks") as refusal:
         privet.run(path, suite=suite, security=security, input_range=(0, 1))
+    assert len(refusal.value.problems) == 2
     compiled = privet.compile(path, input_range=(0, 1))
+    with pytest.raises(Misuse, match="runs only in suite ckks"):
+        suites.plans(compiled.program.to_public_bytes(), suite, "auto", security=security)
     names = [name for name in suites.SUITES if suites.supported(compiled.program, name)]
     assert names == ["ckks"]
 

@@ -43,9 +43,11 @@ def inspect(
         {"name": node.name or node.output[0], "operator": node.op_type}
         for node in load_model(model).graph.node
     ]
+    compiled = None
     try:
         widths = suites.precision(suite, bits, scale)
         compiled = compile(model, **vars(widths), input_range=input_range, batch=batch)
+        suites.check_supported(compiled.program, suite)
         if suite == "ckks":
             _homomorphic(compiled, nodes, as_json)
             return
@@ -59,7 +61,7 @@ def inspect(
             security,
         )
     except ModelError as error:
-        _refused(nodes, error, as_json)
+        _refused(nodes, error, compiled, as_json)
         raise typer.Exit(exit_code(error)) from error
     depth = suites.quickest(plans, shaped)
     forecast = suites.forecast(plans[depth])
@@ -129,12 +131,17 @@ def _as_object(compiled: Compiled, nodes: list[dict[str, str]]) -> dict[str, Any
     }
 
 
-def _refused(nodes: list[dict[str, str]], error: ModelError, as_json: bool) -> None:
+def _refused(
+    nodes: list[dict[str, str]], error: ModelError, compiled: Compiled | None, as_json: bool
+) -> None:
     """Prints the nodes and why the model cannot run."""
     problems = error.problems if isinstance(error, UnsupportedModel) else ()
     if as_json:
         listed = [asdict(problem) for problem in problems]
-        supported = dict.fromkeys(SUITES, False)
+        supported = {
+            name: compiled is not None and suites.supported(compiled.program, name)
+            for name in SUITES
+        }
         typer.echo(
             json.dumps(
                 {"nodes": nodes, "supported": supported, "problems": listed, "message": str(error)}

@@ -112,7 +112,8 @@ def run(
     party's process, as `Server` and `Client` say.
 
     # Errors
-    Those of `privet.compile`; `InputError`; `PeerError` if a party fails.
+    Those of `privet.compile`; `UnsupportedModel` if the suite has no protocol for a layer;
+    `InputError`; `PeerError` if a party fails.
     """
     suites.check_suite(suite)
     link = Link(link) if isinstance(link, str) else link
@@ -121,6 +122,7 @@ def run(
         compiled = _compile(model, inputs, widths, calibration, input_range, batch)
     else:
         compiled = model
+    suites.check_supported(compiled.program, suite)
     if inputs is None:
         inputs = random_inputs(compiled.program, input_range)
     named, samples = fill(compiled.program, inputs)

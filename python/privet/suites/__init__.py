@@ -15,7 +15,7 @@ from privet.suites.planning import (
     quickest,
 )
 from privet.suites.precision import Precision, precision
-from privet.suites.support import supported
+from privet.suites.support import check_supported, supported
 
 __all__ = [
     "AUTO",
@@ -24,6 +24,7 @@ __all__ = [
     "LinearForecast",
     "Precision",
     "check_suite",
+    "check_supported",
     "forecast",
     "is_dealt",
     "online_delay",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privet.errors import Problem, UnsupportedModel
 from privet.program.public import Program
 
 SMOOTH = {"mul", "polynomial"}
@@ -13,5 +14,21 @@ COMPARING = {"relu", "max_pool2d", "argmax"}
 
 def supported(program: Program, suite: str) -> bool:
     """Whether a suite has protocols for every operation of a program."""
-    missing = COMPARING if suite == "ckks" else SMOOTH
-    return not any(operation.op in missing for operation in program.operations)
+    return not _problems(program, suite)
+
+
+def check_supported(program: Program, suite: str) -> None:
+    """Raises `UnsupportedModel` with every layer that a suite has no protocol for."""
+    if problems := _problems(program, suite):
+        raise UnsupportedModel(problems)
+
+
+def _problems(program: Program, suite: str) -> list[Problem]:
+    if suite == "ckks":
+        missing, why = COMPARING, "it compares values, which suite ckks does not do"
+        instead = "Put a smooth activation or an average in its place, or choose suite gmw or fss"
+    else:
+        missing, why = SMOOTH, f"it runs only in suite ckks, not in {suite}"
+        instead = "Choose that suite, or put a ReLU in its place"
+    found = (operation for operation in program.operations if operation.op in missing)
+    return [Problem(operation.name, operation.op, why, instead) for operation in found]
