@@ -1,0 +1,164 @@
+package collective
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/multiparty"
+	"github.com/tuneinsight/lattigo/v6/multiparty/mpckks"
+	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/wire"
+)
+
+// Member is one party of a cohort with its share of the secret key, which never leaves it. It gives shares of public
+// results; a coordinator, who needs no secret, adds up all members' shares.
+type Member struct {
+	params    ckks.Parameters
+	common    *Common
+	members   int
+	secret    *rlwe.SecretKey
+	ephemeral *rlwe.SecretKey
+	flood     ring.DiscreteGaussian
+	// decryptions is how many results this member still helps to hand out under its key.
+	decryptions int
+}
+
+// Limits of a member's help.
+const (
+	// floodBits is how far below the scale the noise lies with which each member covers its part of a decryption.
+	floodBits = 22
+	// MaxMembers bounds a cohort.
+	MaxMembers = 20
+)
+
+// NewMember makes a share of the key; `decryptions` is the budget of results under it.
+func NewMember(params ckks.Parameters, common *Common, members, decryptions int) (*Member, error) {
+	if members < 2 || members > MaxMembers {
+		return nil, fmt.Errorf("a cohort has 2 to %d members, not %d", MaxMembers, members)
+	}
+	deviation := math.Exp2(float64(params.LogDefaultScale() - floodBits))
+	return &Member{
+		params: params, common: common, members: members, decryptions: decryptions,
+		secret: rlwe.NewKeyGenerator(params).GenSecretKeyNew(),
+		flood:  ring.DiscreteGaussian{Sigma: deviation, Bound: 6 * deviation},
+	}, nil
+}
+
+// PublicKey is this member's share of the public key.
+func (m *Member) PublicKey() ([]byte, error) {
+	protocol := multiparty.NewPublicKeyGenProtocol(m.params)
+	stream, err := m.common.stream(publicLabel)
+	if err != nil {
+		return nil, err
+	}
+	share := protocol.AllocateShare()
+	protocol.GenShare(m.secret, protocol.SampleCRP(stream), &share)
+	return appendQP(nil, m.params, share.Value), nil
+}
+
+// RelinearisationFirst is this member's share of the first round for the relinearisation key.
+func (m *Member) RelinearisationFirst() ([]byte, error) {
+	protocol := multiparty.NewRelinearizationKeyGenProtocol(m.params)
+	stream, err := m.common.stream(relinearisationLabel)
+	if err != nil {
+		return nil, err
+	}
+	ephemeral, first, _ := protocol.AllocateShare()
+	protocol.GenShareRoundOne(m.secret, protocol.SampleCRP(stream), ephemeral, &first)
+	m.ephemeral = ephemeral
+	return wire.AppendGadget(nil, m.params, &first.GadgetCiphertext), nil
+}
+
+// RelinearisationSecond is this member's share of the second round, given the sum of all first shares.
+func (m *Member) RelinearisationSecond(sum []byte) ([]byte, error) {
+	if m.ephemeral == nil {
+		return nil, fmt.Errorf("the second round of the relinearisation key comes once, after the first")
+	}
+	protocol := multiparty.NewRelinearizationKeyGenProtocol(m.params)
+	_, first, second := protocol.AllocateShare()
+	if err := wire.ReadGadget(sum, m.params, &first.GadgetCiphertext); err != nil {
+		return nil, err
+	}
+	protocol.GenShareRoundTwo(m.ephemeral, m.secret, first, &second)
+	m.ephemeral = nil
+	return wire.AppendGadget(nil, m.params, &second.GadgetCiphertext), nil
+}
+
+// Rotation is this member's share of the key that rotates ciphertexts up to a level by so many slots.
+func (m *Member) Rotation(slots, level int) ([]byte, error) {
+	protocol := multiparty.NewGaloisKeyGenProtocol(m.params)
+	stream, err := m.common.stream(rotationLabel(slots))
+	if err != nil {
+		return nil, err
+	}
+	options := rlwe.EvaluationKeyParameters{LevelQ: &level}
+	share := protocol.AllocateShare(options)
+	element := m.params.GaloisElement(slots)
+	if err := protocol.GenShare(m.secret, element, protocol.SampleCRP(stream, options), &share); err != nil {
+		return nil, err
+	}
+	return wire.AppendGadget(nil, m.params, &share.GadgetCiphertext), nil
+}
+
+// Refresh is this member's share of a refresh of a ciphertext, which comes back at the highest level. Masks hide the
+// value statistically; `label` names this refresh and must be new.
+func (m *Member) Refresh(label string, ct *rlwe.Ciphertext) ([]byte, error) {
+	protocol, bound, err := refreshing(m.params, m.members, ct)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := m.common.stream(refreshLabel(label))
+	if err != nil {
+		return nil, err
+	}
+	share := protocol.AllocateShare(ct.Level(), m.params.MaxLevel())
+	crp := protocol.SampleCRP(m.params.MaxLevel(), stream)
+	if err := protocol.GenShare(m.secret, bound, ct, crp, &share); err != nil {
+		return nil, err
+	}
+	data := wire.AppendPolys(nil, m.params, ct.Level(), share.EncToShareShare.Value)
+	return wire.AppendPolys(data, m.params, m.params.MaxLevel(), share.ShareToEncShare.Value), nil
+}
+
+// Switch is this member's share of handing a result to a client: a part of the decryption, under flooding noise and
+// encrypted under the client's public key.
+func (m *Member) Switch(client *rlwe.PublicKey, ct *rlwe.Ciphertext) ([]byte, error) {
+	if m.decryptions == 0 {
+		return nil, fmt.Errorf("the budget of decryptions under this key is spent: the cohort needs a new one")
+	}
+	m.decryptions--
+	protocol, err := multiparty.NewPublicKeySwitchProtocol(m.params, m.flood)
+	if err != nil {
+		return nil, err
+	}
+	share := protocol.AllocateShare(ct.Level())
+	share.MetaData = ct.MetaData
+	protocol.GenShare(m.secret, client, ct, &share)
+	return wire.AppendPolys(nil, m.params, ct.Level(), share.Value[0], share.Value[1]), nil
+}
+
+const (
+	publicLabel          = "public key"
+	relinearisationLabel = "relinearisation key"
+)
+
+func rotationLabel(slots int) string { return fmt.Sprintf("rotation by %d", slots) }
+
+func refreshLabel(label string) string { return "refresh " + label }
+
+// statisticalBits is by how much masks of a refresh exceed what they hide.
+const statisticalBits = 128
+
+// refreshing is the protocol for refreshes of a ciphertext and the size of its masks; it fails where the ciphertext has
+// too few levels left to carry masks of that size.
+func refreshing(params ckks.Parameters, members int, ct *rlwe.Ciphertext) (mpckks.RefreshProtocol, uint, error) {
+	least, bound, ok := mpckks.GetMinimumLevelForRefresh(statisticalBits, ct.Scale, members, params.Q())
+	if !ok || ct.Level() < least {
+		return mpckks.RefreshProtocol{}, 0, fmt.Errorf("a ciphertext at level %d cannot be refreshed: its masks need level %d", ct.Level(), least)
+	}
+	protocol, err := mpckks.NewRefreshProtocol(params, 64, params.Xe())
+	return protocol, bound, err
+}
