@@ -13,7 +13,7 @@ type Memory struct {
 
 // slack is how much more than it holds a process takes: what the collector of garbage has not come to, buffers, code.
 const (
-	slackPercent = 30
+	slackPercent = 45
 	program      = 60e6
 )
 
