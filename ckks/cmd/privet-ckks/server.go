@@ -33,6 +33,8 @@ func serve(j job) error {
 		"port":   listener.Addr().(*net.TCPAddr).Port,
 		"memory": session.Resident(),
 		"needs":  served.Plan.Memory().Server(),
+		// What planning and encoding the weights took, once for all clients.
+		"cpu_seconds": session.ProcessorSeconds(),
 	})
 	done := make(chan error, 1)
 	go func() { done <- server.Run(listener) }()

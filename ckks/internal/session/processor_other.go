@@ -2,5 +2,5 @@
 
 package session
 
-// processorSeconds is unknown on this system.
-func processorSeconds() float64 { return 0 }
+// ProcessorSeconds is unknown on this system.
+func ProcessorSeconds() float64 { return 0 }

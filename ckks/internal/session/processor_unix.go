@@ -4,8 +4,8 @@ package session
 
 import "syscall"
 
-// processorSeconds is the time that this process computed, on all processors together.
-func processorSeconds() float64 {
+// ProcessorSeconds is the time that this process computed, on all processors together.
+func ProcessorSeconds() float64 {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
 		return 0

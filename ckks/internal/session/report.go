@@ -36,13 +36,13 @@ type meter struct {
 }
 
 func begin(c *channel.Channel) meter {
-	return meter{c, time.Now(), processorSeconds(), c.Sent, c.Received, c.Rounds}
+	return meter{c, time.Now(), ProcessorSeconds(), c.Sent, c.Received, c.Rounds}
 }
 
 func (m meter) end() Cost {
 	return Cost{
 		Seconds:    time.Since(m.start).Seconds(),
-		CPUSeconds: processorSeconds() - m.cpu,
+		CPUSeconds: ProcessorSeconds() - m.cpu,
 		BytesSent:  m.channel.Sent - m.sent, BytesReceived: m.channel.Received - m.received,
 		Rounds: m.channel.Rounds - m.rounds, PeakRSS: float64(memory("VmHWM")) / 1e6,
 	}

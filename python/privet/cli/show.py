@@ -184,8 +184,11 @@ def homomorphic(console: Console, plan: Mapping[str, Any], program_hash: str) ->
         "processes over TLS on this machine."
     )
     runs = f", in {plan['groups']} runs" if plan["groups"] > 1 else ""
+    loading = plan.get("loading_cpu_seconds")
+    loaded = f" The server took {loading:.2f} CPU seconds to load the model." if loading else ""
     console.print(
         f"{plan['keys']} evaluation keys; room for {plan['batch']} samples in a ciphertext{runs}."
+        f"{loaded}"
     )
 
 

@@ -121,7 +121,7 @@ def _found(
         "offline": phases[0],
         "online": phases[1],
         "layers": layers,
-        "plan": result["plan"],
+        "plan": result["plan"] | {"loading_cpu_seconds": listening["cpu_seconds"]},
     }
 
 
