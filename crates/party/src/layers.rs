@@ -87,7 +87,8 @@ pub(crate) fn computes_in_ring(operator: &Operator) -> bool {
 /// # Errors
 /// [`Error::Misuse`], which names the first such layer.
 pub(crate) fn check_supported(program: &Program) -> Result<(), Error> {
-    let unsupported = |operation: &&Operation| matches!(operation.operator, Operator::Mul | Operator::Polynomial { .. });
+    let unsupported =
+        |operation: &&Operation| matches!(operation.operator, Operator::Mul | Operator::Polynomial { .. });
     match program.operations().iter().find(unsupported) {
         None => Ok(()),
         Some(operation) => Err(Error::Misuse(format!(
