@@ -51,6 +51,15 @@ func (m *Matrix) isIdentity() bool {
 	return true
 }
 
+// productsWith is how many products of entries m * b takes, which bounds its entries.
+func (m *Matrix) productsWith(b *Matrix) int {
+	total := 0
+	for _, inner := range m.Column {
+		total += int(b.Start[inner+1] - b.Start[inner])
+	}
+	return total
+}
+
 // times is the product m * b.
 func (m *Matrix) times(b *Matrix) *Matrix {
 	if b.isIdentity() {

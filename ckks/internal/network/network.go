@@ -45,8 +45,20 @@ type Network struct {
 	Batch int
 }
 
-// MaxEntries bounds the entries of all matrices, which take 12 bytes each.
-const MaxEntries = 1 << 27
+// Bounds on a network, so that a program from a peer cannot exhaust memory: the entries of all matrices, which take up
+// to 12 bytes each, and the elements of one sample's value.
+const (
+	MaxEntries  = 1 << 27
+	maxElements = 1 << 22
+)
+
+// spend takes entries from what is left before they are made.
+func (b *builder) spend(entries int) error {
+	if b.entries += entries; b.entries > MaxEntries {
+		return fmt.Errorf("would take the linear layers beyond %d entries: the model is too large for suite ckks", MaxEntries)
+	}
+	return nil
+}
 
 type builder struct {
 	program *program.Program
@@ -66,6 +78,11 @@ func Build(p *program.Program, weights *program.Weights) (*Network, error) {
 		program: single, weights: weights,
 		network: &Network{Batch: p.Batch}, values: make([]Expression, len(p.Values)),
 	}
+	for id, value := range single.Values {
+		if value.Len() > maxElements {
+			return nil, fmt.Errorf("value %d has %d elements, more than %d: the model is too large for suite ckks", id, value.Len(), maxElements)
+		}
+	}
 	for _, input := range single.Inputs {
 		value := single.Values[input.Value]
 		b.values[input.Value] = b.add(Node{Kind: Input, Name: input.Name, Size: value.Len(), Image: image(value.Shape)})
@@ -76,9 +93,8 @@ func Build(p *program.Program, weights *program.Weights) (*Network, error) {
 		if err != nil {
 			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
 		}
-		if b.entries += made.entries(); b.entries > MaxEntries {
-			return nil, fmt.Errorf("layer %s: the linear layers up to here have %d entries, more than %d: the model is too large for suite ckks",
-				operation.Name, b.entries, MaxEntries)
+		if err := b.spend(made.entries()); err != nil {
+			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
 		}
 		b.values[operation.Output] = made
 	}

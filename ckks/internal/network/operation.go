@@ -41,8 +41,11 @@ func (b *builder) operation(o *program.Operation) (Expression, error) {
 		node.Arguments = []Expression{x, b.values[o.Inputs[1]]}
 		return b.add(node), nil
 	case "avg_pool2d":
+		if err := b.spend(to.Len() * o.Kernel[0] * o.Kernel[1]); err != nil {
+			return x, err
+		}
 		pool := average(o, from.Shape, to.Shape, to.Scale-from.Scale, b.weights != nil)
-		return x.apply(pool, nil, image(to.Shape)), nil
+		return b.apply(pool, x, nil, image(to.Shape))
 	}
 	return b.movement(o, x, from, to)
 }
@@ -50,6 +53,13 @@ func (b *builder) operation(o *program.Operation) (Expression, error) {
 func (b *builder) linear(o *program.Operation, x Expression, from, to program.Value) (Expression, error) {
 	weights, err := b.tensor(o, o.Weight, false)
 	if err != nil {
+		return x, err
+	}
+	inner := from.Shape[1]
+	if o.Op == "conv2d" {
+		inner = o.WeightShape[1] * o.WeightShape[2] * o.WeightShape[3]
+	}
+	if err := b.spend(to.Len() * inner); err != nil {
 		return x, err
 	}
 	var matrix *Matrix
@@ -69,7 +79,17 @@ func (b *builder) linear(o *program.Operation, x Expression, from, to program.Va
 			bias[i] = real(tensor[i/plane%len(tensor)], to.Scale)
 		}
 	}
-	return x.apply(matrix, bias, image(to.Shape)), nil
+	return b.apply(matrix, x, bias, image(to.Shape))
+}
+
+// apply is matrix * x + bias, unless the product could have too many entries.
+func (b *builder) apply(matrix *Matrix, x Expression, bias []float64, image []int) (Expression, error) {
+	for _, term := range x.Terms {
+		if most := min(matrix.productsWith(term.Matrix), matrix.Rows*term.Matrix.Columns); most > MaxEntries {
+			return x, fmt.Errorf("and the linear layers before it make a matrix of up to %d entries: the model is too large for suite ckks", most)
+		}
+	}
+	return x.apply(matrix, bias, image), nil
 }
 
 func (b *builder) movement(o *program.Operation, x Expression, from, to program.Value) (Expression, error) {

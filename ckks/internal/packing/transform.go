@@ -23,6 +23,9 @@ type Transform struct {
 	fill      int
 }
 
+// maxDiagonals bounds the diagonals that a transform may have, whether or not it needs them.
+const maxDiagonals = 1 << 26
+
 // Plan finds the diagonals that a matrix needs; ok is false if the layouts do not go together.
 func Plan(matrix *network.Matrix, from, to Layout, weigh func(*Transform) float64) (transform *Transform, ok bool) {
 	if from.Features != to.Features || to.Skew > 0 || (from.Skew > 0 && !from.suits(to)) {
@@ -37,6 +40,9 @@ func Plan(matrix *network.Matrix, from, to Layout, weigh func(*Transform) float6
 	}
 	for fold := q; fold < summed; fold *= 2 {
 		t.Folds = append(t.Folds, fold)
+	}
+	if to.Ciphertexts*from.Ciphertexts > maxDiagonals/min(p, q) {
+		return nil, false
 	}
 	seen := make([]bool, to.Ciphertexts*from.Ciphertexts*min(p, q))
 	t.each(matrix, func(_ int32, d Diagonal, _ int) {
