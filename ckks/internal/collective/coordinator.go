@@ -5,7 +5,6 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/multiparty"
-	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/wire"
@@ -46,7 +45,7 @@ func (c *Coordinator) PublicKey(shares [][]byte) (*rlwe.PublicKey, error) {
 	sum := protocol.AllocateShare()
 	err = c.each(shares, func(_ int, data []byte) error {
 		share := protocol.AllocateShare()
-		if err := readQP(data, c.params, share.Value); err != nil {
+		if err := wire.ReadQP(data, c.params, share.Value); err != nil {
 			return err
 		}
 		protocol.AggregateShares(sum, share, &sum)
@@ -170,19 +169,23 @@ func (c *Coordinator) Switch(ct *rlwe.Ciphertext, shares [][]byte) (*rlwe.Cipher
 	return made, err
 }
 
-func appendQP(data []byte, params ckks.Parameters, poly ringqp.Poly) []byte {
-	g := gadgetOf(params, poly)
-	return wire.AppendGadget(data, params, g)
+// Sizes of members' shares in bytes.
+type Sizes struct{ PublicKey, First, Second int }
+
+// Sizes are those of shares that depend on nothing but parameters.
+func (c *Coordinator) Sizes() Sizes {
+	_, first, second := multiparty.NewRelinearizationKeyGenProtocol(c.params).AllocateShare()
+	return Sizes{
+		PublicKey: wire.QPBytes(c.params, 1),
+		First:     wire.GadgetBytes(c.params, &first.GadgetCiphertext),
+		Second:    wire.GadgetBytes(c.params, &second.GadgetCiphertext),
+	}
 }
 
-func readQP(data []byte, params ckks.Parameters, poly ringqp.Poly) error {
-	return wire.ReadGadget(data, params, gadgetOf(params, poly))
+// RotationSize is the size of a share of a rotation key for a level.
+func (c *Coordinator) RotationSize(level int) int {
+	return wire.KeyBytes(c.params, level) - wire.SeedBytes
 }
 
-// gadgetOf is a polynomial modulo QP as a gadget ciphertext of a single digit.
-func gadgetOf(params ckks.Parameters, poly ringqp.Poly) *rlwe.GadgetCiphertext {
-	g := rlwe.NewGadgetCiphertext(params, 0, params.MaxLevel(), params.MaxLevelP(), 0)
-	g.Value = g.Value[:1]
-	g.Value[0][0][0] = poly
-	return g
-}
+// SwitchSize is the size of a share of a result at a level.
+func (c *Coordinator) SwitchSize(level int) int { return wire.PolysBytes(c.params, level, 2) }

@@ -56,7 +56,7 @@ func (m *Member) PublicKey() ([]byte, error) {
 	}
 	share := protocol.AllocateShare()
 	protocol.GenShare(m.secret, protocol.SampleCRP(stream), &share)
-	return appendQP(nil, m.params, share.Value), nil
+	return wire.AppendQP(nil, m.params, share.Value), nil
 }
 
 // RelinearisationFirst is this member's share of the first round for the relinearisation key.

@@ -9,6 +9,7 @@ import (
 
 	"privet/ckks/internal/layers"
 	"privet/ckks/internal/network"
+	"privet/ckks/internal/packing"
 	"privet/ckks/internal/plan"
 )
 
@@ -19,7 +20,7 @@ type Model struct {
 	network *network.Network
 	// linear has, by node, argument and term, the encoded matrices; bias by node and argument, one for each ciphertext.
 	linear [][][]*layers.Linear
-	bias   [][][]*rlwe.Plaintext
+	bias   [][][]rlwe.Operand
 	// scales are those of the nodes' values.
 	scales []rlwe.Scale
 }
@@ -43,9 +44,22 @@ func NewModel(n *network.Network, p *plan.Plan) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Assemble(n, p, params, plain{params, p})
+}
+
+// Maker makes the parts of a model, always in the same order: the matrices of each argument, then its bias.
+type Maker interface {
+	// Linear makes a matrix for inputs at a level, its entries at a scale.
+	Linear(t *packing.Transform, matrix *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error)
+	// Bias makes a bias in a layout at a level and the default scale, one part for each ciphertext.
+	Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Operand, error)
+}
+
+// Assemble makes a model of parts.
+func Assemble(n *network.Network, p *plan.Plan, params ckks.Parameters, maker Maker) (*Model, error) {
 	m := &Model{Params: params, Plan: p, network: n}
 	for index := range n.Nodes {
-		if err := m.encode(index); err != nil {
+		if err := m.encode(index, maker); err != nil {
 			return nil, fmt.Errorf("layer %s: %w", n.Nodes[index].Name, err)
 		}
 	}
@@ -54,11 +68,11 @@ func NewModel(n *network.Network, p *plan.Plan) (*Model, error) {
 
 // encode encodes a node's matrices at scales that give its arguments the default scale exactly, whatever the scales of
 // what they read.
-func (m *Model) encode(index int) error {
+func (m *Model) encode(index int, maker Maker) error {
 	node := &m.network.Nodes[index]
 	target := m.Params.DefaultScale()
 	encoded := make([][]*layers.Linear, len(node.Arguments))
-	biases := make([][]*rlwe.Plaintext, len(node.Arguments))
+	biases := make([][]rlwe.Operand, len(node.Arguments))
 	scale := target
 	for argument, expression := range node.Arguments {
 		transforms := m.Plan.Transforms[index][argument]
@@ -71,13 +85,13 @@ func (m *Model) encode(index int) error {
 		for term, transform := range transforms {
 			source := expression.Terms[term]
 			own := target.Mul(prime).Div(m.scales[source.Node])
-			made, err := layers.EncodeLinear(m.Params, transform, source.Matrix, m.Plan.Batch, level, own)
+			made, err := maker.Linear(transform, source.Matrix, level, own)
 			if err != nil {
 				return err
 			}
 			encoded[argument] = append(encoded[argument], made)
 		}
-		bias, err := m.encodeBias(index, expression.Bias, level-1)
+		bias, err := maker.Bias(m.Plan.Layouts[index], expression.Bias, level-1)
 		if err != nil {
 			return err
 		}
@@ -93,16 +107,36 @@ func (m *Model) encode(index int) error {
 	return nil
 }
 
-func (m *Model) encodeBias(index int, bias []float64, level int) ([]*rlwe.Plaintext, error) {
-	samples := make([][]float64, m.Plan.Batch)
+// plain makes the parts of a plaintext model.
+type plain struct {
+	params ckks.Parameters
+	plan   *plan.Plan
+}
+
+func (m plain) Linear(t *packing.Transform, matrix *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error) {
+	return layers.EncodeLinear(m.params, t, matrix, m.plan.Batch, level, scale)
+}
+
+func (m plain) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Operand, error) {
+	encoded, err := EncodeBias(m.params, layout, bias, m.plan.Batch, level)
+	made := make([]rlwe.Operand, len(encoded))
+	for i, pt := range encoded {
+		made[i] = pt
+	}
+	return made, err
+}
+
+// EncodeBias encodes a bias for all samples, one plaintext for each ciphertext of the layout.
+func EncodeBias(params ckks.Parameters, layout packing.Layout, bias []float64, batch, level int) ([]*rlwe.Plaintext, error) {
+	samples := make([][]float64, batch)
 	for i := range samples {
 		samples[i] = bias
 	}
-	slots := m.Plan.Layouts[index].Fill(samples, m.Plan.Batch)
+	slots := layout.Fill(samples, batch)
 	made := make([]*rlwe.Plaintext, len(slots))
 	for i, values := range slots {
-		made[i] = ckks.NewPlaintext(m.Params, level)
-		if err := ckks.NewEncoder(m.Params).Encode(values, made[i]); err != nil {
+		made[i] = ckks.NewPlaintext(params, level)
+		if err := ckks.NewEncoder(params).Encode(values, made[i]); err != nil {
 			return nil, err
 		}
 	}

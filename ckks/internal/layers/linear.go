@@ -29,16 +29,17 @@ type sum struct {
 	products      []factor
 }
 
-// factor multiplies input ciphertext `input`, rotated by `baby` places, with a plaintext.
+// factor multiplies input ciphertext `input`, rotated by `baby` places, with a plaintext, or in an encrypted matrix with
+// the two parts of a ciphertext in NTT and Montgomery form.
 type factor struct {
 	input, baby int
 	plaintext   plaintext
+	encrypted   *[2]ring.Poly
 }
 
 // EncodeLinear encodes a matrix for inputs at a level; scale is the plaintexts' own.
 func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale) (*Linear, error) {
 	made := &Linear{transform: t, batch: batch, level: level, scale: scale}
-	place := map[[2]int]int{}
 	work := make([]packing.Plaintext, 0, 64)
 	flush := func() error {
 		polys := make([]plaintext, len(work))
@@ -46,15 +47,7 @@ func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.
 			return err
 		}
 		for i, diagonal := range work {
-			baby := diagonal.Shift % t.Step
-			key := [2]int{diagonal.Output, diagonal.Shift - baby}
-			at, known := place[key]
-			if !known {
-				at = len(made.sums)
-				place[key] = at
-				made.sums = append(made.sums, sum{output: key[0], giant: key[1]})
-			}
-			made.sums[at].products = append(made.sums[at].products, factor{diagonal.Input, baby, polys[i]})
+			made.take(diagonal.Diagonal, factor{plaintext: polys[i]})
 		}
 		work = work[:0]
 		return nil
@@ -70,6 +63,18 @@ func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.
 		return nil, err
 	}
 	return made, flush()
+}
+
+// take adds a diagonal's factor to the sum of its output and giant step.
+func (l *Linear) take(diagonal packing.Diagonal, f factor) {
+	f.input, f.baby = diagonal.Input, diagonal.Shift%l.transform.Step
+	giant := diagonal.Shift - f.baby
+	at := slices.IndexFunc(l.sums, func(s sum) bool { return s.output == diagonal.Output && s.giant == giant })
+	if at < 0 {
+		at = len(l.sums)
+		l.sums = append(l.sums, sum{output: diagonal.Output, giant: giant})
+	}
+	l.sums[at].products = append(l.sums[at].products, f)
 }
 
 func encodeAll(params ckks.Parameters, work []packing.Plaintext, batch, level int, scale rlwe.Scale, polys []plaintext) error {
@@ -113,7 +118,10 @@ func (l *Linear) Apply(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]*rlwe
 	turned := make([]*rlwe.Ciphertext, len(l.sums))
 	scale := inputs[0].Scale.Mul(l.scale)
 	err = parallel(len(l.sums), func(i int) error {
-		made := l.add(params, l.sums[i], rotated)
+		made, err := l.combine(eval, l.sums[i], rotated)
+		if err != nil {
+			return err
+		}
 		made.Scale = scale
 		turned[i] = made
 		if giant := l.sums[i].giant; giant != 0 {

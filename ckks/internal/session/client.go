@@ -28,7 +28,7 @@ type Client struct {
 
 // Open greets the server and gets the program: `model` if the server has several; with `hash`, that very program.
 func Open(c *channel.Channel, model, hash string) (*Client, error) {
-	if err := greet(c); err != nil {
+	if err := Greet(c); err != nil {
 		return nil, err
 	}
 	if err := ask(c, request{Request: "describe", Model: model}); err != nil {
@@ -57,7 +57,7 @@ func Open(c *channel.Channel, model, hash string) (*Client, error) {
 
 // Prepare makes a key and sends what the server computes with: the offline phase. It serves any number of inferences.
 func (c *Client) Prepare() (Cost, error) {
-	meter := begin(c.channel)
+	meter := Begin(c.channel)
 	key, err := secret.New(c.params)
 	if err != nil {
 		return Cost{}, err
@@ -78,12 +78,12 @@ func (c *Client) Prepare() (Cost, error) {
 		return Cost{}, err
 	}
 	c.key = key
-	return meter.end(), nil
+	return meter.End(), nil
 }
 
 // Infer encrypts inputs, one row for each sample of each input, and gives the outputs alike: the online phase.
 func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
-	meter := begin(c.channel)
+	meter := Begin(c.channel)
 	if c.key == nil {
 		return nil, Cost{}, fmt.Errorf("keys come before data: call Prepare first")
 	}
@@ -104,7 +104,7 @@ func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
 			return nil, Cost{}, err
 		}
 	}
-	return outputs, meter.end(), nil
+	return outputs, meter.End(), nil
 }
 
 // Close says goodbye.

@@ -31,7 +31,8 @@ type request struct {
 	Batch      int         `json:"batch,omitempty"`
 }
 
-func greet(c *channel.Channel) error {
+// Greet exchanges greetings, which say the version.
+func Greet(c *channel.Channel) error {
 	if err := c.Send(greeting); err != nil {
 		return err
 	}
@@ -79,8 +80,8 @@ func refuse(reason channel.Reason, format string, arguments ...any) error {
 	return &Refusal{reason, fmt.Sprintf(format, arguments...)}
 }
 
-// giveUp tells the peer why the session ends.
-func giveUp(c *channel.Channel, err error) {
+// GiveUp tells the peer why the session ends.
+func GiveUp(c *channel.Channel, err error) {
 	var refusal *Refusal
 	var known *channel.Error
 	switch {

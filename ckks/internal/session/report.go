@@ -26,8 +26,8 @@ type Layer struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// meter measures a phase on a channel.
-type meter struct {
+// Meter measures a phase on a channel.
+type Meter struct {
 	channel        *channel.Channel
 	start          time.Time
 	cpu            float64
@@ -35,11 +35,13 @@ type meter struct {
 	rounds         int
 }
 
-func begin(c *channel.Channel) meter {
-	return meter{c, time.Now(), ProcessorSeconds(), c.Sent, c.Received, c.Rounds}
+// Begin starts measuring a phase.
+func Begin(c *channel.Channel) Meter {
+	return Meter{c, time.Now(), ProcessorSeconds(), c.Sent, c.Received, c.Rounds}
 }
 
-func (m meter) end() Cost {
+// End is what the phase took.
+func (m Meter) End() Cost {
 	return Cost{
 		Seconds:    time.Since(m.start).Seconds(),
 		CPUSeconds: ProcessorSeconds() - m.cpu,

@@ -117,14 +117,14 @@ func (s *Server) meet(listener *channel.Listener, raw net.Conn) {
 	}
 	defer c.Close()
 	if err := s.converse(c); err != nil {
-		giveUp(c, err)
+		GiveUp(c, err)
 		s.Notify(Event{Kind: "failed", Peer: c.Peer(), Err: err})
 	}
 }
 
 // converse answers one client's requests, one after the other.
 func (s *Server) converse(c *channel.Channel) error {
-	if err := greet(c); err != nil {
+	if err := Greet(c); err != nil {
 		return err
 	}
 	var (
@@ -207,7 +207,7 @@ func (s *Server) admit(asked request) (*Served, func(), error) {
 }
 
 func (s *Server) prepare(c *channel.Channel, served *Served) (*clientKeys, error) {
-	meter := begin(c)
+	meter := Begin(c)
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
@@ -218,12 +218,12 @@ func (s *Server) prepare(c *channel.Channel, served *Served) (*clientKeys, error
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
-	s.Notify(Event{Kind: "prepared", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.end()})
+	s.Notify(Event{Kind: "prepared", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.End()})
 	return keys, nil
 }
 
 func (s *Server) infer(c *channel.Channel, served *Served, keys *clientKeys) error {
-	meter := begin(c)
+	meter := Begin(c)
 	var layers []Layer
 	observe := func(step evaluate.Step) { layers = append(layers, Layer{step.Name, step.Kind, step.Seconds}) }
 	for range served.Plan.Groups {
@@ -247,7 +247,7 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *clientKeys) err
 			}
 		}
 	}
-	s.Notify(Event{Kind: "inferred", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.end(), Layers: layers})
+	s.Notify(Event{Kind: "inferred", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.End(), Layers: layers})
 	return nil
 }
 

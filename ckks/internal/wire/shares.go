@@ -5,6 +5,7 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 )
 
@@ -67,6 +68,37 @@ func ReadPolys(data []byte, params ckks.Parameters, level int, polys ...ring.Pol
 	var err error
 	for _, poly := range polys {
 		if data, err = readPoly(data, params.RingQ().AtLevel(level), poly); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// QPBytes is the size of so many polynomials modulo the whole modulus, special primes included.
+func QPBytes(params ckks.Parameters, count int) int {
+	return count * (polyBytes(params.RingQ()) + polyBytes(params.RingP()))
+}
+
+// AppendQP writes polynomials modulo the whole modulus.
+func AppendQP(data []byte, params ckks.Parameters, polys ...ringqp.Poly) []byte {
+	for _, poly := range polys {
+		data = appendPoly(data, params.RingQ(), poly.Q)
+		data = appendPoly(data, params.RingP(), poly.P)
+	}
+	return data
+}
+
+// ReadQP fills polynomials modulo the whole modulus from exactly their bytes.
+func ReadQP(data []byte, params ckks.Parameters, polys ...ringqp.Poly) error {
+	if want := QPBytes(params, len(polys)); len(data) != want {
+		return fmt.Errorf("a share or key of %d bytes where %d belong", len(data), want)
+	}
+	var err error
+	for _, poly := range polys {
+		if data, err = readPoly(data, params.RingQ(), poly.Q); err != nil {
+			return err
+		}
+		if data, err = readPoly(data, params.RingP(), poly.P); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,102 @@
+package cohort
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/wire"
+)
+
+// Client encrypts inputs, a row for each sample of each input, under the cohort's key, and gets the outputs under its own.
+func Client(c *channel.Channel, s *Setup, inputs [][][]float64, ready func()) ([][][]float64, error) {
+	if err := checkInputs(s, inputs); err != nil {
+		return nil, err
+	}
+	if err := introduce(c, hello{Role: roleClient, Members: s.Members, Program: s.Program.Hash}); err != nil {
+		return nil, err
+	}
+	secret, public := rlwe.NewKeyGenerator(s.Params).GenKeyPairNew()
+	data, err := c.Receive(wire.QPBytes(s.Params, 2))
+	if err != nil {
+		return nil, err
+	}
+	key := newPublicKey(s.Params)
+	if err := wire.ReadQP(data, s.Params, key.Value...); err != nil {
+		return nil, err
+	}
+	ready()
+	if err := c.Send(wire.AppendQP(nil, s.Params, public.Value...)); err != nil {
+		return nil, err
+	}
+	if err := encrypt(c, s, key, inputs); err != nil {
+		return nil, err
+	}
+	return decrypt(c, s, secret)
+}
+
+func checkInputs(s *Setup, inputs [][][]float64) error {
+	for i, input := range s.Program.Inputs {
+		for _, sample := range inputs[i] {
+			for _, value := range sample {
+				if !(math.Abs(value) <= input.Magnitude) {
+					return fmt.Errorf("input %s holds %v, and the program was compiled for magnitudes up to %v", input.Name, value, input.Magnitude)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func encrypt(c *channel.Channel, s *Setup, key *rlwe.PublicKey, inputs [][][]float64) error {
+	encryptor, encoder := rlwe.NewEncryptor(s.Params, key), ckks.NewEncoder(s.Params)
+	for i := range inputs {
+		for _, slots := range s.Plan.Layouts[i].Fill(inputs[i], s.Plan.Batch) {
+			pt := ckks.NewPlaintext(s.Params, s.Params.MaxLevel())
+			if err := encoder.Encode(slots, pt); err != nil {
+				return err
+			}
+			ct, err := encryptor.EncryptNew(pt)
+			if err != nil {
+				return err
+			}
+			if err := c.Send(wire.AppendPolys(nil, s.Params, ct.Level(), ct.Value[0], ct.Value[1])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func decrypt(c *channel.Channel, s *Setup, secret *rlwe.SecretKey) ([][][]float64, error) {
+	decryptor, encoder := rlwe.NewDecryptor(s.Params, secret), ckks.NewEncoder(s.Params)
+	var outputs [][][]float64
+	for index, node := range s.Network.Nodes {
+		if node.Kind != network.Output {
+			continue
+		}
+		layout := s.Plan.Layouts[index]
+		slots := make([][]float64, layout.Ciphertexts)
+		for i := range slots {
+			data, err := c.Receive(wire.ReplyBytes(s.Params))
+			if err != nil {
+				return nil, err
+			}
+			ct, err := wire.ReadReply(data, s.Params)
+			if err != nil {
+				return nil, err
+			}
+			ct.Scale = s.Params.DefaultScale()
+			slots[i] = make([]float64, s.Params.MaxSlots())
+			if err := encoder.Decode(decryptor.DecryptNew(ct), slots[i]); err != nil {
+				return nil, err
+			}
+		}
+		outputs = append(outputs, layout.Take(slots, s.Plan.Batch, s.Program.Batch))
+	}
+	return outputs, nil
+}

@@ -1,0 +1,219 @@
+package cohort
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/collective"
+	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/wire"
+)
+
+// hub is the coordinator's side of one inference.
+type hub struct {
+	setup   *Setup
+	members []*channel.Channel
+	client  *channel.Channel
+	sums    *collective.Coordinator
+}
+
+// Coordinate runs one inference with all members and a client; observe hears of each step of the evaluation, and prepared
+// when keys and model are there.
+func Coordinate(s *Setup, members []*channel.Channel, client *channel.Channel, prepared func(), observe func(evaluate.Step)) error {
+	h := &hub{setup: s, members: members, client: client}
+	keys, public, err := h.keys()
+	if err != nil {
+		return err
+	}
+	model, err := h.model(public)
+	if err != nil {
+		return err
+	}
+	prepared()
+	return h.infer(model, ckks.NewEvaluator(s.Params, keys), public, observe)
+}
+
+// gather receives a message of so many bytes from each member, side by side, and names the member that fails.
+func (h *hub) gather(size int) ([][]byte, error) {
+	messages, failures := make([][]byte, len(h.members)), make([]error, len(h.members))
+	done := make(chan struct{})
+	for member, link := range h.members {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			message, err := link.Receive(size)
+			if err != nil {
+				failures[member] = blame(member, err)
+			}
+			messages[member] = message
+		}()
+	}
+	for range h.members {
+		<-done
+	}
+	return messages, errors.Join(failures...)
+}
+
+func (h *hub) broadcast(message []byte) error {
+	for member, link := range h.members {
+		if err := link.Send(message); err != nil {
+			return blame(member, err)
+		}
+	}
+	return nil
+}
+
+func (h *hub) keys() (rlwe.EvaluationKeySet, *rlwe.PublicKey, error) {
+	contributions, err := h.gather(collective.ContributionBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := h.broadcast(slices.Concat(contributions...)); err != nil {
+		return nil, nil, err
+	}
+	common, err := collective.NewCommon(contributions)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.sums = collective.NewCoordinator(h.setup.Params, common, len(h.members))
+	shares, err := h.gather(h.sums.Sizes().PublicKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	public, err := h.sums.PublicKey(shares)
+	if err != nil {
+		return nil, nil, err
+	}
+	relinearisation, err := h.relinearisation()
+	if err != nil {
+		return nil, nil, err
+	}
+	var rotations []*rlwe.GaloisKey
+	for _, slots := range h.setup.rotations() {
+		level := h.setup.Plan.Rotations[slots]
+		shares, err := h.gather(h.sums.RotationSize(level))
+		if err != nil {
+			return nil, nil, err
+		}
+		key, err := h.sums.Rotation(slots, level, shares)
+		if err != nil {
+			return nil, nil, err
+		}
+		rotations = append(rotations, key)
+	}
+	return rlwe.NewMemEvaluationKeySet(relinearisation, rotations...), public, nil
+}
+
+func (h *hub) relinearisation() (*rlwe.RelinearizationKey, error) {
+	shares, err := h.gather(h.sums.Sizes().First)
+	if err != nil {
+		return nil, err
+	}
+	first, err := h.sums.RelinearisationFirst(shares)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.broadcast(first); err != nil {
+		return nil, err
+	}
+	if shares, err = h.gather(h.sums.Sizes().Second); err != nil {
+		return nil, err
+	}
+	return h.sums.Relinearisation(first, shares)
+}
+
+// model gets the encrypted model from its owner, member 0.
+func (h *hub) model(public *rlwe.PublicKey) (*evaluate.Model, error) {
+	owner := h.members[0]
+	if err := owner.Send(wire.AppendQP(nil, h.setup.Params, public.Value...)); err != nil {
+		return nil, blame(0, err)
+	}
+	model, err := evaluate.Assemble(h.setup.Network, h.setup.Plan, h.setup.Params, receiver{owner, h.setup})
+	if err != nil {
+		return nil, blame(0, err)
+	}
+	return model, nil
+}
+
+func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rlwe.PublicKey, observe func(evaluate.Step)) error {
+	params := h.setup.Params
+	if err := h.client.Send(wire.AppendQP(nil, params, public.Value...)); err != nil {
+		return err
+	}
+	client, err := h.client.Receive(wire.QPBytes(params, 2))
+	if err != nil {
+		return err
+	}
+	inputs, err := h.inputs()
+	if err != nil {
+		return err
+	}
+	outputs, err := model.Run(evaluator, switched{}, inputs, observe)
+	if err != nil {
+		return err
+	}
+	if err := h.broadcast(client); err != nil {
+		return err
+	}
+	for _, output := range outputs {
+		for _, ct := range output {
+			if err := h.handOut(ct); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (h *hub) inputs() ([]evaluate.Values, error) {
+	var inputs []evaluate.Values
+	params := h.setup.Params
+	for index, node := range h.setup.Network.Nodes {
+		if node.Kind != network.Input {
+			continue
+		}
+		values := make(evaluate.Values, h.setup.Plan.Layouts[index].Ciphertexts)
+		for i := range values {
+			ct, err := receiver{h.client, h.setup}.next(params.MaxLevel())
+			if err != nil {
+				return nil, err
+			}
+			values[i] = ct
+		}
+		inputs = append(inputs, values)
+	}
+	return inputs, nil
+}
+
+// handOut switches a result to the client's key with a share of every member.
+func (h *hub) handOut(ct *rlwe.Ciphertext) error {
+	data, err := wire.AppendReply(nil, h.setup.Params, ct)
+	if err != nil {
+		return err
+	}
+	if err := h.broadcast(data); err != nil {
+		return err
+	}
+	shares, err := h.gather(h.sums.SwitchSize(ct.Level()))
+	if err != nil {
+		return err
+	}
+	made, err := h.sums.Switch(ct, shares)
+	if err != nil {
+		return err
+	}
+	if data, err = wire.AppendReply(nil, h.setup.Params, made); err != nil {
+		return err
+	}
+	return h.client.Send(data)
+}
+
+// switched results need no hiding by the evaluator: every member adds its own noise when they are handed out.
+type switched struct{}
+
+func (switched) Randomise(*rlwe.Ciphertext) error { return nil }
+func (switched) Flood(*rlwe.Ciphertext) error     { return nil }

@@ -1,0 +1,95 @@
+// Package cohort is what the parties of scenario 3 say to each other: a coordinator that evaluates, members that share the
+// secret key, one of them with the weights, and a client with data. Model and data are encrypted under the cohort's key.
+//
+// The coordinator is the hub; it has no secret and sees ciphertexts, shares and public keys only. The order of messages is
+// fixed by the plan, which every party derives from the public half of the program.
+package cohort
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/plan"
+	"privet/ckks/internal/program"
+)
+
+// Setup is what all parties know.
+type Setup struct {
+	Program *program.Program
+	Network *network.Network
+	Plan    *plan.Plan
+	Params  ckks.Parameters
+	Members int
+}
+
+// NewSetup plans a program's public half for a cohort.
+func NewSetup(public []byte, members int) (*Setup, error) {
+	parsed, err := program.Parse(public)
+	if err != nil {
+		return nil, err
+	}
+	structure, err := network.Build(parsed, nil)
+	if err != nil {
+		return nil, err
+	}
+	if structure, err = structure.WithBareSquares(); err != nil {
+		return nil, err
+	}
+	planned, err := plan.New(structure)
+	if err != nil {
+		return nil, err
+	}
+	if planned.Groups != 1 {
+		return nil, fmt.Errorf("a batch of %d does not fit one run: an encrypted model is evaluated once", parsed.Batch)
+	}
+	params, err := planned.Set.Build()
+	if err != nil {
+		return nil, err
+	}
+	return &Setup{parsed, structure, planned, params, members}, nil
+}
+
+// rotations are the plan's rotations in the order in which their keys are made.
+func (s *Setup) rotations() []int { return slices.Sorted(maps.Keys(s.Plan.Rotations)) }
+
+// hello is how a party introduces itself.
+type hello struct {
+	Role    string `json:"role"`
+	Member  int    `json:"member"`
+	Members int    `json:"members"`
+	Program string `json:"program"`
+}
+
+const (
+	roleMember = "member"
+	roleClient = "client"
+	maxHello   = 1024
+)
+
+// blame names the member that an error is about and keeps its family.
+func blame(member int, err error) error {
+	text := fmt.Sprintf("member %d: %v", member, err)
+	if known, ok := err.(*channel.Error); ok {
+		return &channel.Error{Family: known.Family, Text: text}
+	}
+	return channel.Misbehaviour(text)
+}
+
+// decryptions is how many results members help to hand out under one key: those of one inference.
+func (s *Setup) decryptions() int {
+	count := 0
+	for index, node := range s.Network.Nodes {
+		if node.Kind == network.Output {
+			count += s.Plan.Layouts[index].Ciphertexts
+		}
+	}
+	return count
+}
+
+func newPublicKey(params ckks.Parameters) *rlwe.PublicKey { return rlwe.NewPublicKey(params) }
