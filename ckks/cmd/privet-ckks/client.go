@@ -4,25 +4,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"net"
 	"os"
-	"strconv"
 
-	"privet/ckks/internal/channel"
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
 )
 
 // query runs one inference: inputs and results are files of float64, little-endian, one tensor after the other.
 func query(j job) error {
-	credentials, err := channel.LoadCredentials(j.Keys, "client")
-	if err != nil {
-		return err
-	}
-	name := j.ServerName
-	if name == "" {
-		name = hostOf(j)
-	}
-	link, err := channel.Dial(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), name, credentials, timeout(j))
+	link, err := dial(j, "client")
 	if err != nil {
 		return err
 	}
@@ -30,7 +21,7 @@ func query(j job) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := readInputs(j.Inputs, client)
+	inputs, err := readInputs(j.Inputs, client.Program, client.Network)
 	if err != nil {
 		return err
 	}
@@ -56,15 +47,15 @@ func query(j job) error {
 	return nil
 }
 
-func readInputs(path string, client *session.Client) ([][][]float64, error) {
+func readInputs(path string, p *program.Program, n *network.Network) ([][][]float64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	inputs := make([][][]float64, len(client.Program.Inputs))
+	inputs := make([][][]float64, len(p.Inputs))
 	for i := range inputs {
-		for range client.Program.Batch {
-			size := client.Network.Nodes[i].Size
+		for range p.Batch {
+			size := n.Nodes[i].Size
 			if len(data) < 8*size {
 				return nil, fmt.Errorf("%s holds too few numbers for the model's inputs", path)
 			}

@@ -13,7 +13,8 @@ import (
 	"privet/ckks/internal/channel"
 )
 
-// job is what a party is told to do. Roles are "server", "client" and "plan".
+// job is what a party is told to do. Roles are "server" and "client" of scenario 1, "coordinator", "member" and
+// "cohort-client" of scenario 3, and "plan".
 type job struct {
 	Role       string  `json:"role"`
 	Keys       string  `json:"keys"`
@@ -26,6 +27,9 @@ type job struct {
 	Inputs     string  `json:"inputs"`
 	Result     string  `json:"result"`
 	Timeout    float64 `json:"timeout"`
+	// Members is the size of a cohort, Member which of it a party is; the one with the weights is member 0.
+	Members int `json:"members"`
+	Member  int `json:"member"`
 	// Memory is the most resident memory in bytes; 0 sets no limit.
 	Memory int64 `json:"memory"`
 }
@@ -59,6 +63,12 @@ func run(path string) error {
 		return serve(j)
 	case "client":
 		return query(j)
+	case "coordinator":
+		return coordinate(j)
+	case "member":
+		return takePart(j)
+	case "cohort-client":
+		return queryCohort(j)
 	case "plan":
 		return describe(j)
 	}

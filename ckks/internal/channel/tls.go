@@ -119,6 +119,11 @@ func handshake(connection *tls.Conn) error {
 	return nil
 }
 
+// PeerName is the common name in the peer's certificate.
+func (c *Channel) PeerName() string {
+	return c.connection.ConnectionState().PeerCertificates[0].Subject.CommonName
+}
+
 // Peer is the SHA-256 of the peer's certificate in hexadecimal: how Privet names a peer.
 func (c *Channel) Peer() string {
 	digest := sha256.Sum256(c.connection.ConnectionState().PeerCertificates[0].Raw)

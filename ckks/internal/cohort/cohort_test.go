@@ -1,6 +1,7 @@
 package cohort
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -16,10 +17,10 @@ const patience = 30 * time.Second
 
 // stage is a coordinator's listener and what others need to come to it.
 type stage struct {
-	sample      toy.Program
-	setup       *Setup
-	listener    *channel.Listener
-	credentials *channel.Credentials
+	sample   toy.Program
+	setup    *Setup
+	listener *channel.Listener
+	keys     string
 }
 
 func newStage(t *testing.T, members int) stage {
@@ -37,19 +38,20 @@ func newStage(t *testing.T, members int) stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others, err := channel.LoadCredentials(keys, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
 	listener, err := channel.Listen("127.0.0.1:0", own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stage{sample, setup, listener, others}
+	return stage{sample, setup, listener, keys}
 }
 
-func (s stage) dial(t *testing.T) *channel.Channel {
-	link, err := channel.Dial(s.listener.Addr().String(), "127.0.0.1", s.credentials, patience)
+func (s stage) dial(t *testing.T, role string) *channel.Channel {
+	credentials, err := channel.LoadCredentials(s.keys, role)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	link, err := channel.Dial(s.listener.Addr().String(), "127.0.0.1", credentials, patience)
 	if err != nil {
 		t.Error(err)
 		return nil
@@ -62,7 +64,11 @@ func (s stage) come(t *testing.T, h hello, message []byte) {
 	ended := make(chan struct{})
 	t.Cleanup(func() { close(ended) })
 	go func() {
-		link := s.dial(t)
+		role := "client"
+		if h.Role == roleMember {
+			role = fmt.Sprintf("member-%d", h.Member)
+		}
+		link := s.dial(t, role)
 		if link == nil {
 			return
 		}
@@ -83,7 +89,7 @@ func (s stage) member(t *testing.T, index int) {
 			return
 		}
 	}
-	link := s.dial(t)
+	link := s.dial(t, fmt.Sprintf("member-%d", index))
 	defer link.Close()
 	if err := Member(link, s.setup, index, weights); err != nil {
 		t.Errorf("member %d: %v", index, err)
@@ -105,7 +111,7 @@ func TestACohortPredicts(t *testing.T) {
 		}
 		results := make(chan [][][]float64, 1)
 		go func() {
-			link := s.dial(t)
+			link := s.dial(t, "client")
 			defer link.Close()
 			outputs, err := Client(link, s.setup, [][][]float64{inputs}, func() {})
 			if err != nil {
@@ -152,10 +158,25 @@ func TestWhoIsAbsentIsNamed(t *testing.T) {
 	}
 }
 
+func TestACertificateOfAnotherMemberTakesNoSeat(t *testing.T) {
+	s := newStage(t, 2)
+	go func() {
+		link := s.dial(t, "member-1")
+		defer link.Close()
+		if introduce(link, hello{roleMember, 0, 2, s.setup.Program.Hash}) == nil {
+			_, _ = link.Receive(1) // the refusal
+		}
+	}()
+	_, err := Meet(s.listener, s.setup, 2*time.Second, patience)
+	if err == nil || !strings.Contains(err.Error(), "member 0, member 1, the client has not come") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 	s := newStage(t, 2)
 	go func() {
-		link := s.dial(t)
+		link := s.dial(t, "member-0")
 		defer link.Close()
 		// Whatever comes of it, the coordinator ends the meeting first.
 		_ = Member(link, s.setup, 0, nil)

@@ -22,6 +22,22 @@ func (m Memory) Server() int64 {
 	return program + (m.Plaintexts+m.Keys+m.Working)*(100+slackPercent)/100
 }
 
+// CohortMemory is what the coordinator of a cohort takes: an encrypted matrix has two polynomials for each diagonal, none
+// of them in half the room.
+func (p *Plan) CohortMemory() int64 {
+	m := p.Memory()
+	m.Plaintexts = 0
+	for index := range p.network.Nodes {
+		for argument, transforms := range p.Transforms[index] {
+			for _, transform := range transforms {
+				limbs := int64(p.Entering[index][argument] + 1)
+				m.Plaintexts += int64(len(transform.Diagonals)) * 2 * limbs * p.limbBytes()
+			}
+		}
+	}
+	return m.Server()
+}
+
 // Session is what another client adds.
 func (m Memory) Session() int64 { return m.Keys * (100 + slackPercent) / 100 }
 

@@ -35,13 +35,19 @@ type Meter struct {
 	rounds         int
 }
 
-// Begin starts measuring a phase.
+// Begin starts measuring a phase; without a channel, no traffic.
 func Begin(c *channel.Channel) Meter {
+	if c == nil {
+		return Meter{start: time.Now(), cpu: ProcessorSeconds()}
+	}
 	return Meter{c, time.Now(), ProcessorSeconds(), c.Sent, c.Received, c.Rounds}
 }
 
 // End is what the phase took.
 func (m Meter) End() Cost {
+	if m.channel == nil {
+		m.channel = &channel.Channel{}
+	}
 	return Cost{
 		Seconds:    time.Since(m.start).Seconds(),
 		CPUSeconds: ProcessorSeconds() - m.cpu,

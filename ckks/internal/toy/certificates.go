@@ -7,14 +7,19 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
-// Certificates writes an authority's certificate and those of a server and a client into a directory, in the form of
+// Members is how many members of a cohort get certificates.
+const Members = 5
+
+// Certificates writes an authority's certificate and those of a server, a client and members of a cohort into a directory, in the form of
 // `privet keys`.
 func Certificates(directory string) error {
 	authority, key, err := issue(nil, nil, "authority", 0)
@@ -24,10 +29,12 @@ func Certificates(directory string) error {
 	if err := write(directory, "ca.pem", "CERTIFICATE", authority.Raw); err != nil {
 		return err
 	}
-	for role, usage := range map[string]x509.ExtKeyUsage{
-		"server": x509.ExtKeyUsageServerAuth, "client": x509.ExtKeyUsageClientAuth,
-	} {
-		certificate, own, err := issue(authority, key, role, usage)
+	usages := map[string]x509.ExtKeyUsage{"server": x509.ExtKeyUsageServerAuth, "client": x509.ExtKeyUsageClientAuth}
+	for member := range Members {
+		usages[fmt.Sprintf("member-%d", member)] = x509.ExtKeyUsageClientAuth
+	}
+	for role, usage := range usages {
+		certificate, own, err := issue(authority, key, "privet "+strings.ReplaceAll(role, "-", " "), usage)
 		if err != nil {
 			return err
 		}

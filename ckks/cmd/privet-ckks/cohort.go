@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/cohort"
+	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/program"
+	"privet/ckks/internal/session"
+)
+
+func setup(j job) (*cohort.Setup, error) {
+	public, err := os.ReadFile(filepath.Join(j.Program, "program.json"))
+	if err != nil {
+		return nil, err
+	}
+	return cohort.NewSetup(public, j.Members)
+}
+
+// coordinate runs one inference of a cohort, once all its members and a client have come.
+func coordinate(j job) error {
+	credentials, err := channel.LoadCredentials(j.Keys, "server")
+	if err != nil {
+		return err
+	}
+	s, err := setup(j)
+	if err != nil {
+		return err
+	}
+	listener, err := channel.Listen(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), credentials)
+	if err != nil {
+		return err
+	}
+	say("listening", map[string]any{
+		"port": listener.Addr().(*net.TCPAddr).Port, "memory": session.Resident(),
+		"needs": s.Plan.CohortMemory(), "cpu_seconds": session.ProcessorSeconds(),
+	})
+	meeting, err := cohort.Meet(listener, s, timeout(j), timeout(j))
+	if err != nil {
+		return err
+	}
+	offline := session.Begin(nil)
+	var online session.Meter
+	var layers []session.Layer
+	prepared := func() {
+		say("prepared", map[string]any{"cost": offline.End()})
+		online = session.Begin(nil)
+	}
+	err = cohort.Coordinate(s, meeting.Members, meeting.Client, prepared, func(step evaluate.Step) {
+		layers = append(layers, session.Layer{Name: step.Name, Operator: step.Kind, Seconds: step.Seconds})
+	})
+	meeting.Close(err)
+	if err != nil {
+		return err
+	}
+	say("inferred", map[string]any{"cost": online.End(), "layers": layers})
+	return nil
+}
+
+// takePart is one member of a cohort.
+func takePart(j job) error {
+	s, err := setup(j)
+	if err != nil {
+		return err
+	}
+	var weights *program.Weights
+	if j.Member == 0 {
+		private, err := os.ReadFile(filepath.Join(j.Program, "weights.safetensors"))
+		if err != nil {
+			return err
+		}
+		if weights, err = program.ParseWeights(private, s.Program); err != nil {
+			return err
+		}
+	}
+	link, err := dial(j, fmt.Sprintf("member-%d", j.Member))
+	if err != nil {
+		return err
+	}
+	defer link.Close()
+	meter := session.Begin(link)
+	if err := cohort.Member(link, s, j.Member, weights); err != nil {
+		return err
+	}
+	say("helped", map[string]any{"cost": meter.End()})
+	return nil
+}
+
+// queryCohort is a client of a cohort.
+func queryCohort(j job) error {
+	s, err := setup(j)
+	if err != nil {
+		return err
+	}
+	inputs, err := readInputs(j.Inputs, s.Program, s.Network)
+	if err != nil {
+		return err
+	}
+	link, err := dial(j, "client")
+	if err != nil {
+		return err
+	}
+	defer link.Close()
+	offline := session.Begin(link)
+	var online session.Meter
+	outputs, err := cohort.Client(link, s, inputs, func() {
+		say("prepared", map[string]any{"cost": offline.End()})
+		online = session.Begin(link)
+	})
+	if err != nil {
+		return err
+	}
+	cost := online.End()
+	if err := writeOutputs(j.Result, outputs); err != nil {
+		return err
+	}
+	say("result", map[string]any{
+		"online": cost, "program_hash": s.Program.Hash, "plan": s.Plan.Summary(), "server": link.Peer(),
+	})
+	return nil
+}
+
+func dial(j job, role string) (*channel.Channel, error) {
+	credentials, err := channel.LoadCredentials(j.Keys, role)
+	if err != nil {
+		return nil, err
+	}
+	name := j.ServerName
+	if name == "" {
+		name = hostOf(j)
+	}
+	return channel.Dial(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), name, credentials, timeout(j))
+}
