@@ -102,12 +102,14 @@ def make(
     days: int = VALIDITY_DAYS,
     keep_ca_key: bool = False,
     force: bool = False,
+    members: int = 0,
 ) -> KeyPaths:
     """Writes a new authority, and certificates for server, client, dealer and operator.
 
     `names` are host names or IP addresses under which clients reach the server, besides
     `ALWAYS_NAMED`. `directory` is created with mode 0700 if it is missing. With `force`, files of
-    an earlier run are replaced, a kept authority key among them.
+    an earlier run are replaced, a kept authority key among them. `members` of a cohort in suite
+    `ckks` get `member-0.pem`, `member-0.key` and so on, each under its own name.
 
     Raises:
         Misuse: a name is no host name and no address, `days` is not in 1 to 825, or a file
@@ -119,6 +121,7 @@ def make(
     directory = Path(directory)
     paths = KeyPaths.below(directory, ca_key=keep_ca_key)
     before = [path for path in KeyPaths.below(directory, ca_key=True).all() if _present(path)]
+    before += sorted(directory.glob("member-*.*"))
     if before and not force:
         found = ", ".join(path.name for path in before)
         raise Misuse(
@@ -145,6 +148,10 @@ def make(
     _write(paths.dealer_key, _key_pem(dealer), 0o600)
     _write(paths.operator_certificate, _certificate_pem(operator), 0o644)
     _write(paths.operator_key, _key_pem(operator), 0o600)
+    for index in range(members):
+        member = _issue(authority, f"privet member {index}", [asks], [])
+        _write(directory / f"member-{index}.pem", _certificate_pem(member), 0o644)
+        _write(directory / f"member-{index}.key", _key_pem(member), 0o600)
     if paths.ca_key:
         _write(paths.ca_key, _key_pem(authority), 0o600)
     return paths

@@ -118,3 +118,37 @@ def test_more_levels_than_any_secure_ring_has_are_refused(tmp_path: Path) -> Non
 def test_options_of_other_suites_are_refused(options: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(Misuse):
         privet.run(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("parties", [2, 4])
+def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -> None:
+    path = zoo.build("nn5", tmp_path)
+    run = privet.run(path, suite="ckks", scenario="collective", parties=parties, input_range=(0, 1))
+    assert run.argmax_agrees
+    assert within(run, 4 * UNIT)
+    assert (run.scenario, run.parties) == ("collective", parties)
+    assert run.trust is not None
+    assert set(run.memory) == {"client", "coordinator", "member"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"suite": "ckks", "scenario": "encrypted-everything"},
+        {"suite": "ckks", "scenario": "collective", "parties": 1},
+        {"suite": "ckks", "scenario": "collective", "parties": 21},
+        {"suite": "gmw", "scenario": "collective"},
+    ],
+)
+def test_scenarios_that_are_none_are_refused(options: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(Misuse):
+        privet.run(zoo.build("nn5", tmp_path), input_range=(0, 1), **options)  # type: ignore[arg-type]
+
+
+def test_a_cohort_refuses_polynomials_whose_coefficients_it_would_have_to_know(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(Misuse, match="squares and products only"):
+        privet.run(
+            zoo.build("m1-silu", tmp_path), suite="ckks", scenario="collective", input_range=(0, 1)
+        )

@@ -89,6 +89,15 @@ Input = Annotated[
         dir_okay=False,
     ),
 ]
+Scenario = Annotated[
+    str,
+    typer.Option(
+        metavar="encrypted-data|collective",
+        help="In suite ckks: the client's data is encrypted under its own key, or data and model "
+        "under one that a cohort shares.",
+    ),
+]
+Parties = Annotated[int, typer.Option(help="Members of a cohort, 2 to 20.")]
 MaxMaterial = Annotated[
     str | None,
     typer.Option(

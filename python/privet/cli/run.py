@@ -23,6 +23,8 @@ def run(
     model: options.Model,
     input: options.Input = None,
     batch: options.Batch = 1,
+    scenario: options.Scenario = "encrypted-data",
+    parties: options.Parties = 3,
     suite: options.Suite = "gmw",
     security: options.Security = "semi-honest",
     bits: options.Bits = None,
@@ -62,6 +64,8 @@ def run(
             calibration=samples,
             input_range=input_range,
             batch=batch,
+            scenario=scenario,
+            parties=parties,
             memory=memory,
             timeout=timeout,
             progress=progress,
@@ -114,6 +118,8 @@ def as_object(result: Run) -> dict[str, Any]:
         "memory": {party: asdict(use) for party, use in result.memory.items()},
         "layers": [asdict(layer) for layer in result.layers],
         "plan": result.plan,
+        "scenario": result.scenario,
+        "parties": result.parties,
     }
 
 
@@ -128,6 +134,9 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
     if result.plan is not None:
         console.print(f"The plaintext model (ONNX Runtime) {verdict}; {difference}.")
         show.homomorphic(console, result.plan, result.program_hash)
+        if result.scenario == "collective":
+            console.print(f"Model and data under the key of {result.parties} members.")
+        show.trust(console, result.trust)
         return
     console.print(
         f"The plaintext model (ONNX Runtime) {verdict}; {difference}, and "

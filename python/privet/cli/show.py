@@ -178,10 +178,9 @@ def homomorphic(console: Console, plan: Mapping[str, Any], program_hash: str) ->
     """The parameters and the packing of suite `ckks`, on two lines."""
     chosen = plan["parameters"]
     console.print(
-        f"Suite ckks (encrypted data), ring of degree 2^{chosen['log_n']}, modulus of "
+        f"Suite ckks, ring of degree 2^{chosen['log_n']}, modulus of "
         f"{plan['log_qp']:g} bits (at most {plan['log_qp_limit']:g} are secure), scale 2^"
-        f"{chosen['scale_bits']}, {chosen['depth']} levels; program {program_hash[:16]}; two "
-        "processes over TLS on this machine."
+        f"{chosen['scale_bits']}, {chosen['depth']} levels; program {program_hash[:16]}."
     )
     runs = f", in {plan['groups']} runs" if plan["groups"] > 1 else ""
     loading = plan.get("loading_cpu_seconds")

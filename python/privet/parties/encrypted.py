@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from privet import keys
 from privet.compile import Compiled
-from privet.errors import Misuse, PeerError
+from privet.errors import Misuse
 from privet.parties.client import Progress
+from privet.parties.cohort import read_integers, run_collective, write_reals
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
 from privet.parties.spawned import event, party
-from privet.program import Program
+from privet.suites import COLLECTIVE
 from privet.suites.ckks import program_path
 
 Array = npt.NDArray[np.generic]
@@ -44,11 +45,12 @@ def run_encrypted(
     `Misuse` on options that this suite does not have; `PeerError` if a party fails.
     """
     _check(options)
+    if options["scenario"] == COLLECTIVE:
+        return run_collective(folder, compiled, inputs, options, limits, progress)
     command = [program_path()]
     compiled.save(folder / "program")
     keys.make(folder / "keys", ())
-    reals = [np.ravel(np.asarray(array, dtype="<f8")) for array in inputs.values()]
-    (folder / "inputs.f64").write_bytes(b"".join(array.tobytes() for array in reals))
+    write_reals(folder / "inputs.f64", inputs)
     common = {
         "keys": str(folder / "keys"),
         "timeout": limits["timeout"],
@@ -76,7 +78,7 @@ def run_encrypted(
         result = event(client, "result")
         theirs = [event(server, kind) for kind in ("prepared", "inferred")]
     found = _found(result, listening, theirs)
-    return _integers(compiled.program, folder / "result.f64"), found
+    return read_integers(compiled.program, folder / "result.f64"), found
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -135,18 +137,3 @@ def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:
         peak_rss_mb=round(max(client["peak_rss_mb"], server["peak_rss_mb"]), 1),
         cpu_seconds=client["cpu_seconds"] + server["cpu_seconds"],
     )
-
-
-def _integers(program: Program, path: Path) -> list[Array]:
-    """The reals in a file, as the integers that other suites reveal."""
-    reals = np.fromfile(path, dtype="<f8")
-    if not np.isfinite(reals).all():
-        raise PeerError("the result holds no numbers: a value left the range of the ciphertexts")
-    outputs, first = [], 0
-    for output in program.outputs:
-        value = program.values[output.value]
-        size = int(np.prod(value.shape))
-        scaled = np.rint(np.ldexp(reals[first : first + size], value.scale))
-        outputs.append(scaled.astype(np.int64).reshape(value.shape))
-        first += size
-    return outputs

@@ -47,7 +47,8 @@ class Run:
     place of the largest element of the first output with ONNX Runtime's, for each sample.
     `probabilities` says that
     the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
-    (`privet.suites.plan_ckks`); in that suite `truncation` and `correlations` are `none`.
+    (`privet.suites.plan_ckks`), `scenario` what was encrypted there and `parties` how many held
+    secrets; in that suite `truncation` and `correlations` are `none`.
     """
 
     model: str
@@ -74,6 +75,8 @@ class Run:
     memory: dict[str, MemoryUse]
     layers: tuple[LayerCost, ...]
     plan: Mapping[str, Any] | None = None
+    scenario: str | None = None
+    parties: int = 2
 
 
 def run(
@@ -92,6 +95,8 @@ def run(
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
     batch: int = 1,
+    scenario: str = suites.ENCRYPTED_DATA,
+    parties: int = 3,
     timeout: float = 600.0,
     progress: Progress | None = None,
 ) -> Run:
@@ -106,6 +111,9 @@ def run(
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis.
 
+    In suite `ckks`, `scenario` is `encrypted-data`, between client and server, or `collective`:
+    data and model are encrypted under a key that a cohort of `parties` members shares.
+
     `link` delays both directions and limits their bandwidth for real, as `Client` says; with
     `rounds="auto"` the depth of comparisons follows from it. With `suite="fss"` or
     `correlations="dealer"` a third process deals the material. `memory` limits each
@@ -116,6 +124,7 @@ def run(
     `InputError`; `PeerError` if a party fails.
     """
     suites.check_suite(suite)
+    suites.check_scenario(suite, scenario, parties)
     link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
         widths = suites.precision(suite, bits, scale)
@@ -128,7 +137,7 @@ def run(
     named, samples = fill(compiled.program, inputs)
     encode_input(compiled.program, named)
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
-        options = {
+        options: dict[str, Any] = {
             "suite": suite,
             "security": security,
             "rounds": rounds,
@@ -136,6 +145,9 @@ def run(
             "correlations": correlations,
             "link": link,
         }
+        if suite == "ckks":
+            secret_holders = parties if scenario == suites.COLLECTIVE else 2
+            options |= {"scenario": scenario, "parties": secret_holders}
         limits = {"memory": parse_size(memory), "timeout": timeout}
         start = run_encrypted if suite == "ckks" else _processes
         integers, found = start(Path(folder), compiled, named, options, limits, progress)

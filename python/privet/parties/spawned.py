@@ -29,7 +29,7 @@ def party(
 
     `command` gets the path of a file with the job as its last argument.
     """
-    path = folder / f"{job['role']}.json"
+    path = folder / f"{job['role']}-{job.get('member', 0)}.json"
     path.write_text(json.dumps(job))
     with subprocess.Popen(
         [*command, str(path)],

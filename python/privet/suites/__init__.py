@@ -15,14 +15,23 @@ from privet.suites.planning import (
     quickest,
 )
 from privet.suites.precision import Precision, precision
-from privet.suites.support import check_supported, supported
+from privet.suites.support import (
+    COLLECTIVE,
+    ENCRYPTED_DATA,
+    check_scenario,
+    check_supported,
+    supported,
+)
 
 __all__ = [
     "AUTO",
+    "COLLECTIVE",
+    "ENCRYPTED_DATA",
     "SUITES",
     "Forecast",
     "LinearForecast",
     "Precision",
+    "check_scenario",
     "check_suite",
     "check_supported",
     "forecast",

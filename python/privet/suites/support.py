@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from privet.errors import Problem, UnsupportedModel
+from privet.errors import Misuse, Problem, UnsupportedModel
 from privet.program.public import Program
+
+ENCRYPTED_DATA, COLLECTIVE = "encrypted-data", "collective"
+"""Scenarios of suite `ckks`: who encrypts what under whose key."""
+
+MEMBERS = range(2, 21)
+"""How many parties may share a collective key."""
 
 SMOOTH = {"mul", "polynomial"}
 """Operations that only suite `ckks` computes."""
@@ -21,6 +27,16 @@ def check_supported(program: Program, suite: str) -> None:
     """Raises `UnsupportedModel` with every layer that a suite has no protocol for."""
     if problems := _problems(program, suite):
         raise UnsupportedModel(problems)
+
+
+def check_scenario(suite: str, scenario: str, parties: int) -> None:
+    """Raises `Misuse` unless there is such a scenario in the suite for so many parties."""
+    if scenario not in (ENCRYPTED_DATA, COLLECTIVE):
+        raise Misuse(f"the scenario is {scenario!r}; possible are {ENCRYPTED_DATA}, {COLLECTIVE}")
+    if scenario == COLLECTIVE and suite != "ckks":
+        raise Misuse(f"scenarios are a choice of suite ckks, not of {suite}")
+    if scenario == COLLECTIVE and parties not in MEMBERS:
+        raise Misuse(f"a cohort has {MEMBERS[0]} to {MEMBERS[-1]} parties, not {parties}")
 
 
 def _problems(program: Program, suite: str) -> list[Problem]:

@@ -1,0 +1,144 @@
+"""A cohort of suite `ckks` on this machine: a coordinator, members and a client, a process each.
+
+Scenario 3 of slytHErin: data and model are encrypted under a key whose secret the members share.
+The offline phase makes the collective keys and encrypts the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet import keys
+from privet.compile import Compiled
+from privet.errors import PeerError
+from privet.parties.client import Progress
+from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
+from privet.parties.spawned import event, party
+from privet.program import Program
+from privet.suites.ckks import program_path
+
+Array = npt.NDArray[np.generic]
+
+
+def run_collective(
+    folder: Path,
+    compiled: Compiled,
+    inputs: Mapping[str, Array],
+    options: Mapping[str, Any],
+    limits: Mapping[str, Any],
+    progress: Progress | None,
+) -> tuple[list[Array], dict[str, Any]]:
+    """As `run_encrypted`, with a cohort of `options["parties"]` members."""
+    members, command = options["parties"], [program_path()]
+    compiled.save(folder / "program")
+    keys.make(folder / "keys", (), members=members)
+    write_reals(folder / "inputs.f64", inputs)
+    common = {
+        "keys": str(folder / "keys"),
+        "program": str(folder / "program"),
+        "members": members,
+        "timeout": limits["timeout"],
+        "memory": limits["memory"] or 0,
+    }
+    with ExitStack() as running:
+        hub = running.enter_context(party(folder, {"role": "coordinator", **common}, command))
+        listening = event(hub, "listening")
+        common["port"] = listening["port"]
+        helpers = [
+            running.enter_context(party(folder, {"role": "member", "member": k, **common}, command))
+            for k in range(members)
+        ]
+        files = {"inputs": str(folder / "inputs.f64"), "result": str(folder / "result.f64")}
+        job = {"role": "cohort-client", **files, **common}
+        client = running.enter_context(party(folder, job, command))
+        if progress is not None:
+            progress("offline", 0, 1, "collective keys, model")
+        offline = event(hub, "prepared")["cost"]
+        if progress is not None:
+            progress("offline", 1, 1, "collective keys, model")
+            progress("online", 0, 1, "evaluation")
+        evaluated = event(hub, "inferred")
+        result = event(client, "result")
+        helped = [event(helper, "helped")["cost"] for helper in helpers]
+    found = _found(options, result, listening, offline, evaluated, helped)
+    return read_integers(compiled.program, folder / "result.f64"), found
+
+
+def _found(
+    options: Mapping[str, Any],
+    result: dict[str, Any],
+    listening: dict[str, Any],
+    offline: dict[str, Any],
+    evaluated: dict[str, Any],
+    helped: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Fields of `Run`. Members do nearly all of their work offline, which is booked there."""
+    online = result["online"]
+    peaks = [cost["peak_rss_mb"] for cost in (offline, evaluated["cost"], online, *helped)]
+    phases = {
+        "offline": PhaseCost(
+            seconds=offline["seconds"],
+            bytes_client=sum(cost["bytes_sent"] for cost in helped),
+            bytes_server=sum(cost["bytes_received"] for cost in helped),
+            rounds=max(cost["rounds"] for cost in helped),
+            peak_rss_mb=round(max(peaks), 1),
+            cpu_seconds=offline["cpu_seconds"] + sum(cost["cpu_seconds"] for cost in helped),
+        ),
+        "online": PhaseCost(
+            seconds=online["seconds"],
+            bytes_client=online["bytes_sent"],
+            bytes_server=online["bytes_received"],
+            rounds=online["rounds"],
+            peak_rss_mb=round(max(peaks), 1),
+            cpu_seconds=online["cpu_seconds"] + evaluated["cost"]["cpu_seconds"],
+        ),
+    }
+    coordinator = max(offline["peak_rss_mb"], evaluated["cost"]["peak_rss_mb"])
+    memory = {
+        "client": MemoryUse(None, online["peak_rss_mb"]),
+        "coordinator": MemoryUse(listening["needs"] / 1e6, coordinator),
+        "member": MemoryUse(None, max(cost["peak_rss_mb"] for cost in helped)),
+    }
+    layers = tuple(
+        LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
+        for step in evaluated["layers"]
+    )
+    return {
+        "rounds": None,
+        "extension": None,
+        "correlations": "none",
+        "truncation": "none",
+        "trust": f"one of {options['parties']} members does not pool its share with all the others",
+        "dealer": None,
+        "memory": memory,
+        "layers": layers,
+        "plan": result["plan"],
+        **phases,
+    }
+
+
+def write_reals(path: Path, inputs: Mapping[str, Array]) -> None:
+    """Writes the inputs, one after the other, as the Go program reads them."""
+    reals = [np.ravel(np.asarray(array, dtype="<f8")) for array in inputs.values()]
+    path.write_bytes(b"".join(array.tobytes() for array in reals))
+
+
+def read_integers(program: Program, path: Path) -> list[Array]:
+    """The reals in a file, as the integers that other suites reveal."""
+    reals = np.fromfile(path, dtype="<f8")
+    if not np.isfinite(reals).all():
+        raise PeerError("the result holds no numbers: a value left the range of the ciphertexts")
+    outputs, first = [], 0
+    for output in program.outputs:
+        value = program.values[output.value]
+        size = int(np.prod(value.shape))
+        scaled = np.rint(np.ldexp(reals[first : first + size], value.scale))
+        outputs.append(scaled.astype(np.int64).reshape(value.shape))
+        first += size
+    return outputs
