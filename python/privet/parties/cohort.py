@@ -100,10 +100,11 @@ def _found(
         ),
     }
     coordinator = max(offline["peak_rss_mb"], evaluated["cost"]["peak_rss_mb"])
+    forecast = result["plan"]["memory_bytes_client"] / 1e6  # a key and a few ciphertexts
     memory = {
-        "client": MemoryUse(None, online["peak_rss_mb"]),
+        "client": MemoryUse(forecast, online["peak_rss_mb"]),
         "coordinator": MemoryUse(listening["needs"] / 1e6, coordinator),
-        "member": MemoryUse(None, max(cost["peak_rss_mb"] for cost in helped)),
+        "member": MemoryUse(forecast, max(cost["peak_rss_mb"] for cost in helped)),
     }
     layers = tuple(
         LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
@@ -114,7 +115,8 @@ def _found(
         "extension": None,
         "correlations": "none",
         "truncation": "none",
-        "trust": f"one of {options['parties']} members does not pool its share with all the others",
+        "trust": f"at most {options['parties'] - 1} of {options['parties']} members collude, and "
+        "the coordinator follows the protocol",
         "dealer": None,
         "memory": memory,
         "layers": layers,
