@@ -42,8 +42,8 @@ def fallback(when_dry: str, asked: Way, dealer: str | None) -> Way | None:
     """
     if when_dry in (MAKE, WAIT, REFUSE):
         return None
-    if when_dry not in suites.SUITES:
-        possible = ", ".join((MAKE, WAIT, REFUSE, *suites.SUITES))
+    if when_dry not in suites.PREPARED:
+        possible = ", ".join((MAKE, WAIT, REFUSE, *suites.PREPARED))
         raise Misuse(f"when dry, {when_dry!r} is no choice; possible are {possible}")
     if asked.security == "malicious":
         raise Misuse("there is no suite to fall back to that withstands malicious parties as well")

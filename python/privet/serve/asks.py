@@ -9,7 +9,7 @@ from typing import Any
 
 from privet.serve.repository.config import DEPTHS
 from privet.serve.schema import Integer, Number, Text, option
-from privet.suites import SUITES
+from privet.suites import PREPARED
 
 MOST_SAMPLES = 65_536
 
@@ -28,7 +28,7 @@ class Ask:
         "the program's hash that the client expects; another is refused",
     )
     suite: str | None = option(
-        Text(SUITES), "the suite; the first that the model offers if left out"
+        Text(PREPARED), "the suite; the first that the model offers if left out"
     )
     security: str | None = option(
         Text(("semi-honest", "malicious")), "the security level; the suite's first if left out"

@@ -3,6 +3,7 @@
 from privet.suites.ckks import plan_ckks
 from privet.suites.planning import (
     AUTO,
+    PREPARED,
     SUITES,
     Forecast,
     LinearForecast,
@@ -27,6 +28,7 @@ __all__ = [
     "AUTO",
     "COLLECTIVE",
     "ENCRYPTED_DATA",
+    "PREPARED",
     "SUITES",
     "Forecast",
     "LinearForecast",

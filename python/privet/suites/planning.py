@@ -19,6 +19,9 @@ from privet.errors import Misuse
 SUITES = ("gmw", "fss", "ckks")
 """Names of the suites."""
 
+PREPARED = ("gmw", "fss")
+"""Suites that make material ahead of time: those that servers and the service offer."""
+
 Rounds = Literal["linear", "log", "blocks"]
 """Depth of comparisons in `gmw`: `linear` sends the fewest bytes, `blocks` takes the fewest
 rounds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privet.suites import SUITES
+from privet.suites import PREPARED
 
 Schema = dict[str, Any]
 
@@ -57,7 +57,7 @@ MODEL = fields(
         magnitudes={"type": "object", "additionalProperties": SECONDS},
         suites=several(
             fields(
-                suite=words(*SUITES),
+                suite=words(*PREPARED),
                 security=words("semi-honest", "malicious"),
                 rounds=several(TEXT),
                 trust=maybe(TEXT),
@@ -95,7 +95,7 @@ JOB = fields(
     model=TEXT,
     version=COUNT,
     program=TEXT,
-    suite=words(*SUITES),
+    suite=words(*PREPARED),
     security=words("semi-honest", "malicious"),
     rounds=maybe(TEXT),
     truncation=TEXT,

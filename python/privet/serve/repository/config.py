@@ -9,7 +9,7 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.serve.schema import Integer, Number, Part, Several, Text, described, option, read
-from privet.suites import SUITES
+from privet.suites import PREPARED
 
 CONFIG_FILE = "config.toml"
 MODEL_FILE = "model.onnx"
@@ -96,7 +96,7 @@ class ModelConfig:
         _Range(), "lowest and highest number of an input, for random samples"
     )
     suites: tuple[str, ...] = option(
-        Several(Text(SUITES)),
+        Several(Text(PREPARED)),
         "suites to offer; those that the service can run if left out (`fss` needs a dealer)",
     )
     security: tuple[str, ...] = option(

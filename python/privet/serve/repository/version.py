@@ -176,7 +176,7 @@ def _wanted(config: ModelConfig) -> list[tuple[str, str]]:
     levels = {"gmw": ("semi-honest",), "fss": ("semi-honest", "malicious")}
     return [
         (suite, security)
-        for suite in config.suites or suites.SUITES
+        for suite in config.suites or suites.PREPARED
         for security in config.security
         if security in levels[suite]
     ]
