@@ -57,6 +57,7 @@ def main() -> None:
     parser.add_argument("--lead", type=float, default=5.0, help="seconds from notice to request")
     parser.add_argument("--policies", nargs="+", default=POLICIES)
     parser.add_argument("--memory", default="8GiB", help="of the service's jobs")
+    parser.add_argument("--link", help="between client and server, such as lan; default: loopback")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
@@ -67,7 +68,7 @@ def main() -> None:
             # How fast one by one is: requests that come all at once.
             few = {model: count // 10 for model, count in counts.items()}
             probe = arrivals(few, ("gmw", "fss"), Traffic(rate=1e6), given.seed)
-            pace = figures(sequential(stage, dealing, probe, cores)).throughput
+            pace = figures(sequential(stage, dealing, probe, cores, given.link)).throughput
             rate = given.load * pace
             say(f"One by one: {pace:.2f} requests a second; {rate:.2f} a second arrive.")
             say("")
@@ -78,7 +79,7 @@ def main() -> None:
                 traffic = Traffic(rate=rate, notices=notices, lead=given.lead)
                 return arrivals(counts, ("gmw", "fss"), traffic, given.seed)
 
-            baseline = sequential(stage, dealing, schedule(0.0), cores)
+            baseline = sequential(stage, dealing, schedule(0.0), cores, given.link)
             base = figures(baseline)
             say(row(baseline, 0.0, base))
             for policy in given.policies:
@@ -86,7 +87,7 @@ def main() -> None:
                     state = stage.folder / f"state-{policy}-{notices}"
                     options = ["--policy", policy, "--memory", given.memory]
                     with service(stage, state, dealing, *options) as url:
-                        work = serve(url, stage, schedule(notices), policy, cores)
+                        work = serve(url, stage, schedule(notices), policy, cores, given.link)
                         record, start = asyncio.run(work)
                     read_jobs(record, state, start)
                     say(row(record, notices, base))

@@ -23,7 +23,9 @@ ROUNDS = "linear"
 """Depth of comparisons in suite `gmw`: what suits a loopback link."""
 
 
-def sequential(stage: Stage, dealer: str, schedule: Sequence[Arrival], cores: int) -> Record:
+def sequential(
+    stage: Stage, dealer: str, schedule: Sequence[Arrival], cores: int, link: str | None
+) -> Record:
     """The paper's baseline: request by request in the order of arrival, each prepared, then
     inferred, on all cores, by a client that connects for each."""
     record = Record("sequential", cores)
@@ -45,6 +47,7 @@ def sequential(stage: Stage, dealer: str, schedule: Sequence[Arrival], cores: in
                 suite=suite,
                 rounds=AUTO if suite == "fss" else ROUNDS,
                 dealer=dealer if suite == "fss" else None,
+                link=link,
             ) as client:
                 client.prepare()
                 began = time.monotonic()
@@ -75,13 +78,14 @@ def sequential(stage: Stage, dealer: str, schedule: Sequence[Arrival], cores: in
 
 
 async def serve(
-    url: str, stage: Stage, schedule: Sequence[Arrival], policy: str, cores: int
+    url: str, stage: Stage, schedule: Sequence[Arrival], policy: str, cores: int, link: str | None
 ) -> tuple[Record, float]:
     """The same requests, each asked when it arrives; notices before them. Its jobs are not in the
     record yet; times in it count from the moment besides, in seconds since 1970."""
     record = Record(policy, cores)
     notices: dict[str, asyncio.Task[Notice]] = {}
-    async with ServiceClient(url, stage.credentials(), state=stage.folder / policy) as client:
+    state = stage.folder / policy
+    async with ServiceClient(url, stage.credentials(), state=state, link=link) as client:
         for model in stage.programs:
             for suite in ("gmw", "fss"):
                 await client.infer(model, stage.inputs[model], terms=terms(suite))
