@@ -8,8 +8,10 @@ import pytest
 from tests.backend.cases import Array, Result, Verdict, cases, counts, run
 
 from privet.compile import Compiled
+from privet.errors import UnsupportedModel
 from privet.executor import execute
 from privet.parties import Client
+from privet.suites.support import check_supported
 
 BITS = 37
 SCALE = 12
@@ -34,6 +36,7 @@ class TooLarge(Exception):
 
 def _results(session: Callable[..., Client], most: float) -> list[Result]:
     def private(compiled: Compiled, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        check_supported(compiled.program, "gmw")
         if sum(_elements(value.shape) for value in compiled.program.values) > most:
             raise TooLarge
         result = session(compiled, "log").infer(inputs)
@@ -45,6 +48,10 @@ def _results(session: Callable[..., Client], most: float) -> list[Result]:
     for case in cases():
         try:
             results.append(run(case, private, bits=BITS, scale=SCALE))
+        except UnsupportedModel as error:
+            # What only another suite computes.
+            reason = "; ".join(map(str, error.problems))
+            results.append(Result(case.kind, case.name, Verdict.UNSUPPORTED, reason))
         except TooLarge:
             results.append(Result(case.kind, case.name, Verdict.UNSUPPORTED, "slow"))
     return results
