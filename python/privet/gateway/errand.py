@@ -238,8 +238,12 @@ class Request(Errand):
             super()._leave(go)
 
     async def _infer(self, visit: Visit) -> None:
-        if not self._pending:
-            raise PeerMisbehaved("the service wants to infer on more samples than there are")
+        while not self._pending:
+            # A visit to a worker that died may still hold what the service runs again.
+            others = [task for it, task in self._visits.items() if it is not visit]
+            if self.is_answered or not others:
+                raise PeerMisbehaved("the service wants to infer on more samples than there are")
+            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
         index = self._pending.popleft()
         portion = self._portions[index]
         try:
