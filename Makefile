@@ -16,6 +16,10 @@ GO_SOURCES := ckks/go.mod ckks/go.sum $(shell find ckks -name '*.go')
 # Suite ckks is a program of its own, in Go without C; all else works where there is no Go.
 GO_RUN := cd ckks && CGO_ENABLED=0 $(GO)
 NEEDS_GO := command -v $(GO) >/dev/null || { echo "privet: no '$(GO)' found: without Go 1.26 there is no suite ckks" >&2; exit 0; }
+# npm fetches a browser that the operator's page is tested in.
+NEEDS_NPM := command -v npm >/dev/null || { echo "privet: no 'npm' found: the operator's page is not tested" >&2; exit 0; }
+# Python tests of what is not there are left out; the two lines above say so.
+LEFT_OUT := $(if $(shell command -v npm),, and not browser)$(if $(shell command -v $(GO)),, and not go)
 # The extension module is built by maturin and linked by Python, and benchmarks are no tests: cargo has nothing to run in
 # either.
 RUST_TESTS := --workspace --exclude privet-py --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
@@ -43,16 +47,16 @@ test-rust: setup ## Only the Rust tests
 test-go: setup ## Only the Go tests
 	@$(NEEDS_GO); $(GO_RUN) test ./...
 
-# Without the browser the page's test fails and says so; the others run all the same.
+# Where the browser cannot be fetched the page's tests fail and say so; the others run all the same.
 test-python: setup ## Only the Python tests (not the slow ones)
-	-@$(BIN)/python -m scripts.browser
-	$(BIN)/python -m pytest -m "not slow"
+	-@$(NEEDS_NPM); $(BIN)/python -m scripts.browser
+	$(BIN)/python -m pytest -m "not slow$(LEFT_OUT)"
 
 test-all: setup ## Every test, the slow ones too
 	$(CARGO) test $(RUST_TESTS) -- --include-ignored
 	@$(NEEDS_GO); $(GO_RUN) test ./...
-	-@$(BIN)/python -m scripts.browser
-	$(BIN)/python -m pytest
+	-@$(NEEDS_NPM); $(BIN)/python -m scripts.browser
+	$(BIN)/python -m pytest -m "(slow or not slow)$(LEFT_OUT)"
 	$(BIN)/python -m scripts.mutation
 
 browser: setup ## Fetch the headless browser that tests the operator's page (70 MB from the npm registry, once)

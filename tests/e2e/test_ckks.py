@@ -13,6 +13,8 @@ from privet import suites, zoo
 from privet.cli.run import as_object
 from privet.errors import Misuse, ModelError, UnsupportedModel
 
+pytestmark = pytest.mark.go
+
 UNIT = 2.0**-10
 """What ciphertexts may add to an output's error, times the largest output."""
 

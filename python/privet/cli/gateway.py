@@ -45,10 +45,7 @@ def gateway(
     ] = None,
     suite: options.Suite = "gmw",
     security: options.Security = "semi-honest",
-    rounds: Annotated[
-        str | None,
-        typer.Option(metavar="linear|log|blocks", help="Comparisons; the model's own by default."),
-    ] = None,
+    rounds: options.ModelRounds = None,
     truncation: options.Truncation = "one-bit",
     correlations: options.Correlations = "parties",
     dealer: options.Dealer = None,

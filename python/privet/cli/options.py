@@ -49,6 +49,10 @@ Rounds = Annotated[
         "`log` lies between; `auto` takes the one that suits the link."
     ),
 ]
+ModelRounds = Annotated[
+    str | None,
+    typer.Option(metavar="linear|log|blocks", help="Comparisons; the model's own by default."),
+]
 Link = Annotated[
     str | None,
     typer.Option(

@@ -15,6 +15,8 @@ from tests.python.serve_control.actors import Scene, scene
 from privet.serve.asks import NoticeBody, RequestBody
 from privet.serve.control.identity import Gate
 
+pytestmark = pytest.mark.browser
+
 Look = Callable[[Scene, Page], Awaitable[None]]
 
 CLIENT = "ab" * 32
