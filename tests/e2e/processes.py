@@ -22,7 +22,8 @@ class Running:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         self._lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -46,16 +47,22 @@ class Running:
         self.process.send_signal(signal)
         return self.process.wait(SOON)
 
+    def kill(self) -> None:
+        """Kills the command, and reads what it left: only then may its output be closed."""
+        self.process.kill()
+        self._reader.join(SOON)
+
 
 @contextmanager
 def running(*words: object) -> Iterator[Running]:
     """Runs a command, which is killed at the end if it still runs."""
     command = [*PRIVET, *map(str, words), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        it = Running(process)
         try:
-            yield Running(process)
+            yield it
         finally:
-            process.kill()
+            it.kill()
 
 
 @contextmanager
