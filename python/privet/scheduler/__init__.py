@@ -20,7 +20,7 @@ from privet.scheduler.policies import (
 )
 from privet.scheduler.profiles import GIB, Demand, Key, Profiles, Scaling, Usage
 from privet.scheduler.scheduler import Scheduler
-from privet.scheduler.snapshot import Snapshot
+from privet.scheduler.snapshot import Line, Snapshot
 from privet.scheduler.submission import Outcome, Phase, Refused, Submission, Why
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Fcfs",
     "Key",
     "Limits",
+    "Line",
     "Machine",
     "MaterialGone",
     "MaterialReady",

@@ -193,9 +193,9 @@ class Scheduler:
         how long to tell a client to stay away."""
         return survey.backlog_seconds(self._state)
 
-    def snapshot(self, now: float) -> Snapshot:
-        """The state, for people."""
-        return survey.snapshot(self._state, now)
+    def snapshot(self, now: float, most: int = 40) -> Snapshot:
+        """The state, for people; of each queue its length and its first `most`."""
+        return survey.snapshot(self._state, now, most)
 
     def _at(self, now: float) -> None:
         if not now >= self._now:

@@ -22,6 +22,14 @@ class Queued:
 
 
 @dataclass(frozen=True)
+class Line:
+    """A queue: how many wait in it, and the first of them, those that wait longest."""
+
+    length: int
+    first: tuple[Queued, ...]
+
+
+@dataclass(frozen=True)
 class Running:
     """A job that runs: since `started`, to end at about `expected_end`, by `limit_end` at the
     latest; on those cores of that machine, with `memory` bytes. `stopping`: told to stop."""
@@ -72,19 +80,20 @@ class Snapshot:
 
     `pre`: T_pre not started; `transit`: a notice's material ready, no request yet; `waiting`: a
     request whose notice is still being prepared; `ready`: T_on not started. A request in `waiting`
-    whose notice has not started is in `pre`, too. `stock`: unclaimed pieces by
-    (client, model, suite, batch).
+    whose notice has not started is in `pre`, too. `stock` and `announced`: unclaimed pieces and
+    those in `transit`, by (client, model, suite, batch).
     """
 
     now: float
     policy: str
     draining: bool
     drained: bool
-    pre: tuple[Queued, ...]
-    transit: tuple[Queued, ...]
-    waiting: tuple[Queued, ...]
-    ready: tuple[Queued, ...]
+    pre: Line
+    transit: Line
+    waiting: Line
+    ready: Line
     running: tuple[Running, ...]
     machines: tuple[Load, ...]
     stock: Mapping[tuple[str, str, str, int], int]
+    announced: Mapping[tuple[str, str, str, int], int]
     counters: Counters

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections import Counter
 
 from privet.scheduler.pairs import Pair, Stage
-from privet.scheduler.snapshot import Counters, Load, Queued, Snapshot
+from privet.scheduler.policies.policy import Stream
+from privet.scheduler.snapshot import Counters, Line, Load, Queued, Snapshot
 from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Phase
 
@@ -34,16 +37,16 @@ def backlog_seconds(state: State) -> float:
     return total / cores if cores else (math.inf if total else 0.0)
 
 
-def snapshot(state: State, now: float) -> Snapshot:
-    """See `Snapshot`."""
+def snapshot(state: State, now: float, most: int) -> Snapshot:
+    """See `Snapshot`; of each queue its first `most`."""
     queued: dict[Stage, list[Pair]] = {stage: [] for stage in Stage}
     for lane in state.queues.lanes():
         for pair in lane.heap:
             queued[pair.stage].append(pair)
-    transit = [_queued(pair) for pair in state.material.in_transit.values()]
+    transit = list(state.material.in_transit.values())
     making = [run.pair for run in state.running.values() if run.pair.stage is Stage.MAKING]
     waiting = [
-        _queued(pair)
+        pair
         for pair in (*queued[Stage.PRE], *making)
         if pair.request is not None and pair.maker is not pair.request
     ]
@@ -52,30 +55,32 @@ def snapshot(state: State, now: float) -> Snapshot:
         state.policy.name,
         state.draining,
         state.drained,
-        _sorted(queued[Stage.PRE]),
-        tuple(transit),
-        tuple(waiting),
-        _sorted(queued[Stage.READY]),
+        _line(queued[Stage.PRE], most),
+        _line(transit, most),
+        _line(waiting, most),
+        _line(queued[Stage.READY], most),
         tuple(run.shown for run in state.running.values()),
         tuple(_load(state, name) for name in state.rooms),
-        {
-            (stream.client, stream.model, stream.suite, stream.batch): count
-            for stream, count in state.material.stock.counts().items()
-        },
+        {_names(stream): count for stream, count in state.material.stock.counts().items()},
+        Counter(_names(pair.stream) for pair in transit),
         _counters(state),
     )
 
 
-def _sorted(pairs: list[Pair]) -> tuple[Queued, ...]:
-    return tuple(_queued(pair) for pair in sorted(pairs, key=lambda pair: pair.since))
+def _line(pairs: list[Pair], most: int) -> Line:
+    first = heapq.nsmallest(most, pairs, key=lambda pair: pair.since)
+    return Line(len(pairs), tuple(_queued(pair) for pair in first))
+
+
+def _names(stream: Stream) -> tuple[str, str, str, int]:
+    return stream.client, stream.model, stream.suite, stream.batch
 
 
 def _queued(pair: Pair) -> Queued:
     stream = pair.stream
     request = pair.request.id if pair.request is not None else None
     notice = pair.maker.id if pair.maker is not pair.request else None
-    names = (stream.client, stream.model, stream.suite, stream.batch)
-    return Queued(request, notice, *names, pair.since)
+    return Queued(request, notice, *_names(stream), pair.since)
 
 
 def _load(state: State, name: str) -> Load:

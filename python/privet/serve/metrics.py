@@ -29,7 +29,7 @@ class _Gauges(Collector):
             "privet_queue_length", "Jobs in each of the scheduler's queues", labels=["queue"]
         )
         for name in ("pre", "transit", "waiting", "ready"):
-            queues.add_metric([name], len(getattr(now, name)))
+            queues.add_metric([name], getattr(now, name).length)
         yield queues
         running = GaugeMetricFamily("privet_jobs_running", "Jobs that run", labels=["phase"])
         for phase in ("pre", "on"):
@@ -51,10 +51,8 @@ class _Gauges(Collector):
     @staticmethod
     def _stock(now: Snapshot) -> Metric:
         counts: dict[tuple[str, str], int] = {}
-        for (_, model, suite, _), count in now.stock.items():
+        for (_, model, suite, _), count in (*now.stock.items(), *now.announced.items()):
             counts[model, suite] = counts.get((model, suite), 0) + count
-        for it in now.transit:
-            counts[it.model, it.suite] = counts.get((it.model, it.suite), 0) + 1
         family = GaugeMetricFamily(
             "privet_stock", "Pieces of material that lie ready", labels=["model", "suite"]
         )

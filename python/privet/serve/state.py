@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
-from privet.scheduler import Snapshot
+from privet.scheduler import Line, Snapshot
 from privet.serve.monitor import Span
 from privet.serve.service import Service
 from privet.serve.timeline import shown
-
-MOST_QUEUED = 40
-"""Jobs of each queue that are told one by one; the number is always told."""
 
 
 def state(service: Service, since: float = 0.0) -> dict[str, Any]:
@@ -43,7 +39,7 @@ def state(service: Service, since: float = 0.0) -> dict[str, Any]:
     }
 
 
-def _queue(jobs: Sequence[Any], epoch: float) -> dict[str, Any]:
+def _queue(line: Line, epoch: float) -> dict[str, Any]:
     first = [
         {
             "id": job.request or job.notice,
@@ -54,9 +50,9 @@ def _queue(jobs: Sequence[Any], epoch: float) -> dict[str, Any]:
             "batch": job.batch,
             "since": epoch + job.since,
         }
-        for job in jobs[:MOST_QUEUED]
+        for job in line.first
     ]
-    return {"length": len(jobs), "first": first}
+    return {"length": line.length, "first": first}
 
 
 def _running(now: Snapshot, epoch: float) -> list[dict[str, Any]]:

@@ -118,6 +118,6 @@ class Bench:
         """The four queues, by the ids of requests or notices."""
         shown = self.scheduler.snapshot(self.now)
         return {
-            name: [it.request or it.notice or "" for it in getattr(shown, name)]
+            name: [it.request or it.notice or "" for it in getattr(shown, name).first]
             for name in ("pre", "transit", "waiting", "ready")
         }
