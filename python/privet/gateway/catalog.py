@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -96,6 +97,8 @@ async def submit(
         "rounds": terms.rounds,
         "truncation": terms.truncation,
         "correlations": terms.correlations,
+        # A call whose answer was lost is sent again, and must not make a second job.
+        "key": secrets.token_hex(16),
     }
     told = await calls.post(f"{_path(offer.model.name)}/{what}", body | more)
     try:

@@ -48,6 +48,11 @@ class Ask:
     timeout: float | None = option(
         Number(0.1, 86400), "seconds after which the job is to end, whatever became of it"
     )
+    key: str | None = option(
+        Text(pattern=r"[0-9a-zA-Z-]+", longest=64),
+        "the client's own name for this call: sent again, because no answer came, it finds the job "
+        "that it made before",
+    )
 
 
 @dataclass(frozen=True)

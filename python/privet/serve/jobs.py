@@ -56,7 +56,8 @@ class Go:
 class Job:
     """A notice or a request. `created` and `ended` are in seconds since 1970, `done` counts the
     samples whose material is made (of a notice) or that are inferred (of a request), `waited` is
-    how many seconds passed until the first inference started."""
+    how many seconds passed until the first inference started, `key` is the client's name for the
+    call that made it."""
 
     id: str
     client: str
@@ -66,6 +67,7 @@ class Job:
     samples: int
     notice: str | None
     created: float
+    key: str | None = None
     state: State = "queued"
     outcome: str | None = None
     reason: str = ""
@@ -107,6 +109,7 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._live: dict[str, Job] = {}
         self._clients: dict[str, dict[str, Job]] = defaultdict(dict)
+        self._keys: dict[tuple[str, str], Job] = {}
         self._sequences: dict[str, int] = defaultdict(int)
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
         self._left = False
@@ -116,9 +119,13 @@ class Jobs:
         self._jobs[job.id] = self._live[job.id] = job
         mine = self._clients[job.client]
         mine[job.id] = job
+        if job.key is not None:
+            self._keys[job.client, job.key] = job
         if len(mine) > KEPT:
             for old in [it for it in mine.values() if it.state == "ended"][: len(mine) - KEPT]:
                 del mine[old.id], self._jobs[old.id]
+                if old.key is not None:
+                    del self._keys[old.client, old.key]
         self.changed(job)
 
     def find(self, id: str) -> Job | None:
@@ -128,6 +135,10 @@ class Jobs:
     def mine(self, client: str, id: str) -> Job | None:
         """A client's own job by its id; None also for another client's."""
         return self._clients[client].get(id) if client in self._clients else None
+
+    def keyed(self, client: str, key: str | None) -> Job | None:
+        """The job that a client's call of that key made, if it is remembered."""
+        return None if key is None else self._keys.get((client, key))
 
     def live(self, client: str | None = None) -> list[Job]:
         """The jobs that have not ended, of one client or of all, the oldest first."""

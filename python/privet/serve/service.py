@@ -250,6 +250,7 @@ class Service:
             body.samples,
             notice,
             time.time(),
+            body.key,
         )
         most = version.config.limits.timeout
         deadline = body.deadline if isinstance(body, RequestBody) else None

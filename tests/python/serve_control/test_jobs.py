@@ -92,6 +92,34 @@ def told_label(it: Scene) -> str:
     return next(reversed(it.executor.jobs.values())).grant.suite
 
 
+def test_a_call_that_is_sent_again_finds_its_job(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        path = "/v2/models/digits/requests"
+        said = {"key": "call-1", "timeout": 60.0}
+        first = await visitor.call("POST", path, said)
+        again = await visitor.call("POST", path, said)
+        assert first[0] == again[0] == 202
+        assert first[1]["id"] == again[1]["id"]
+        assert len(it.service.jobs.live()) == 1
+        other = await visitor.call("POST", path, {"key": "call-2"})
+        assert other[1]["id"] != first[1]["id"]
+        status, answer = await visitor.call("POST", "/v2/models/digits/notices", {"key": "call-1"})
+        assert (status, answer["reason"]) == (409, "key")
+
+    play(act)
+
+
+def test_a_key_is_its_clients_own(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        id = await visitor.request("digits", key="call-1")
+        assert it.service.jobs.keyed("ab" * 32, "call-1") is None
+        mine = it.service.jobs.find(id)
+        assert mine is not None
+        assert it.service.jobs.keyed(mine.client, "call-1") is mine
+
+    play(act)
+
+
 def test_a_batch_runs_as_several_jobs(play: Callable[..., None]) -> None:
     async def act(it: Scene, visitor: Visitor) -> None:
         it.executor.seconds = 0.01

@@ -20,6 +20,8 @@ NOT_YOURS = "there is no such job of yours"
 
 async def notice(call: Call[NoticeBody]) -> Answer:
     """Announces a request: material is made ahead."""
+    if (before := _before(call, "notice")) is not None:
+        return before
     version = _wanted(call)
     waiting = [it for it in _mine(call, version) if it.kind == "notice"]
     most = version.config.limits.notices_per_client
@@ -36,6 +38,8 @@ async def notice(call: Call[NoticeBody]) -> Answer:
 
 async def request(call: Call[RequestBody]) -> Answer:
     """Asks for an inference."""
+    if (before := _before(call, "request")) is not None:
+        return before
     version = _wanted(call)
     limits = version.config.limits
     if limits.requests_per_minute is not None:
@@ -79,6 +83,20 @@ def _own(call: Call[None]) -> Job | dict[str, Any]:
     if found is None:
         raise not_found(NOT_YOURS)
     return found
+
+
+def _before(call: Call[Any], kind: str) -> Answer | None:
+    """The answer of a call of the same key, if there was one."""
+    made = call.service.jobs.keyed(call.caller.client, call.body.key)
+    if made is None:
+        return None
+    if (made.kind, made.version.model) != (kind, call.path["model"]):
+        raise Refusal(409, "key", f"key {made.key} was used for another call: take a new one")
+    return _admitted(made)
+
+
+def _admitted(job: Job) -> Answer:
+    return answer({"id": job.id, "state": job.state, "sequence": job.sequence}, 202)
 
 
 def _wanted(call: Call[Any]) -> Version:
@@ -131,7 +149,7 @@ def _submit(call: Call[Any], version: Version) -> Answer:
         raise bad_request(str(error)) from error
     except Refused as refused:
         raise _translated(call, refused) from refused
-    return answer({"id": made.id, "state": made.state, "sequence": made.sequence}, 202)
+    return _admitted(made)
 
 
 def _translated(call: Call[Any], refused: Refused) -> Refusal:
