@@ -77,6 +77,7 @@ class Service:
         self.limits = settings.limits
         self.buckets = Buckets()
         self.jobs = Jobs()
+        self.loading = True
         self.draining = False
         self.closing = asyncio.Event()
         self.started = time.time()
@@ -144,6 +145,7 @@ class Service:
         await self.repository.refresh()
         for node in self._executor.machines():
             await self.driver.join(node)
+        self.loading = False
 
     async def run(self) -> None:
         """Drives jobs and follows the repository until `close`."""
@@ -213,6 +215,8 @@ class Service:
         """Why the service takes no jobs now; None if it does."""
         if self.draining:
             return "the service is shutting down"
+        if self.loading:
+            return "the service starts: its models are being loaded"
         if not self.repository.models():
             return "no model is served"
         if not self.driver.nodes:

@@ -21,6 +21,9 @@ LINGER_SECONDS = 1.0
 CLOSING_SECONDS = 2.0
 """How long open calls have to end after that."""
 
+IDLE_SECONDS = 75.0
+"""How long a connection may stay open without a call; longer than a call may be held for news."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -35,22 +38,26 @@ async def serve(
     """Serves until a signal; the exit code.
 
     SIGTERM or SIGINT drains: health turns to not ready, nothing new is admitted, what was admitted
-    runs to its end. A second signal ends at once, with code 1. `listening` hears the address once
-    calls are answered and the repository is loaded.
+    runs to its end. A second signal ends at once, with code 1. Calls are answered from the start,
+    by 503 while models are loaded; `listening` hears the address once they are.
 
     # Errors
     As `Service.start`; `OSError` if the port cannot be had.
     """
     stop = _Stop()
     runner = web.AppRunner(
-        make_app(service, gate), access_log=None, shutdown_timeout=CLOSING_SECONDS
+        make_app(service, gate),
+        access_log=None,
+        shutdown_timeout=CLOSING_SECONDS,
+        keepalive_timeout=IDLE_SECONDS,
     )
     running: asyncio.Task[None] | None = None
     try:
-        await service.start()
         await runner.setup()
         site = web.TCPSite(runner, host, port, ssl_context=tls)
         await site.start()
+        if not await _started(service, stop):
+            return 0
         running = asyncio.create_task(service.run())
         listening(*_address(runner))
         return await _until_stopped(service, running, stop)
@@ -62,6 +69,20 @@ async def serve(
         if running is not None:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+
+async def _started(service: Service, stop: _Stop) -> bool:
+    """Whether the service has started; not if a signal came before."""
+    starting = asyncio.create_task(service.start())
+    signalled = asyncio.create_task(stop.wait(1))
+    await asyncio.wait({starting, signalled}, return_when=asyncio.FIRST_COMPLETED)
+    signalled.cancel()
+    if starting.done():
+        await starting
+        return True
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    return False
 
 
 async def _until_stopped(service: Service, running: asyncio.Task[None], stop: _Stop) -> int:

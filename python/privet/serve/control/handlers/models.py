@@ -59,7 +59,8 @@ def find(call: Call[Any], number: int | None = None) -> Version:
     """The version that the address names, or the model's newest.
 
     # Errors
-    `Refusal` 404 if it is not served, 400 if the version is no number.
+    `Refusal` 404 if it is not served, 503 if it may be once all are loaded, 400 if the version is
+    no number.
     """
     name, text = call.path["model"], call.path.get("version")
     if text is not None and not _NUMBER.fullmatch(text):
@@ -68,6 +69,8 @@ def find(call: Call[Any], number: int | None = None) -> Version:
     version = call.service.repository.version(name, number)
     if version is not None:
         return version
+    if call.service.loading:
+        raise unavailable(str(call.service.why_not_ready()), 5.0, "starting")
     known = ", ".join(str(it.number) for it in call.service.repository.versions(name))
     if known:
         raise not_found(f"model {name} has no version {number}; it has {known}")
