@@ -85,7 +85,9 @@ async def serve(
     record = Record(policy, cores)
     notices: dict[str, asyncio.Task[Notice]] = {}
     state = stage.folder / policy
-    async with ServiceClient(url, stage.credentials(), state=state, link=link) as client:
+    async with ServiceClient(
+        url, stage.credentials(), state=state, link=link, offers="ahead" in policy
+    ) as client:
         for model in stage.programs:
             for suite in ("gmw", "fss"):
                 await client.infer(model, stage.inputs[model], terms=terms(suite))

@@ -103,7 +103,9 @@ class News:
 
     async def _listen(self, hold: float) -> None:
         seen = self._seen or 0
-        told = await self._calls.get("/v2/jobs", hold=hold, wait=hold, seen=seen)
+        # Who takes on what it has not asked for must say that it is there.
+        ahead = {} if self._adopt is None else {"ahead": 1}
+        told = await self._calls.get("/v2/jobs", hold=hold, wait=hold, seen=seen, **ahead)
         try:
             sequence, documents = int(told["sequence"]), list(told["jobs"])
         except (KeyError, TypeError, ValueError) as error:
