@@ -259,6 +259,24 @@ fn a_channel_is_stopped_from_another_thread() {
 }
 
 #[test]
+fn a_stopper_does_not_keep_a_channel_open() {
+    for link in [None, Some(link(20, 1e8))] {
+        let (mut a, mut b) = tls_pair();
+        if let Some(link) = link {
+            a = a.shaped(link).expect("a shaped link");
+        }
+        let stopper = a.stopper().expect("a socket").expect("a network link");
+        send(&mut a, 1, 1);
+        let start = Instant::now();
+        drop(a);
+        assert_eq!(b.recv(1), Ok(vec![7]));
+        assert_eq!(b.recv(1), Err(Io::Disconnected.into()));
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        stopper.stop();
+    }
+}
+
+#[test]
 fn the_round_trip_of_this_machine_is_not_told() {
     for make in [pair, tls_pair] {
         let (a, b) = make();

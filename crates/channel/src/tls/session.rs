@@ -265,6 +265,9 @@ impl Drop for Session {
             let Self { socket, connection, .. } = self;
             // Best effort, without waiting: every message was framed, so a missing good-bye cannot cut one unnoticed.
             let _ = socket.write(|mut out| connection.write_tls(&mut out));
+            // A stopper may hold the same socket open: without this neither the peer nor a relay would see that it ended.
+            socket.end_sending();
+            socket.end_receiving();
         }
     }
 }
