@@ -1,8 +1,9 @@
 """`python -m benches.serving`: a Poisson workload for real, beside the sequential baseline.
 
 Clients ask M1, M2 and HiNet in suites `gmw` and `fss` of `privet serve` on this machine, by several
-policies, with and without notices; the same requests are answered one by one before. All parties
-and the dealer share this machine's cores. Prints a table in Markdown.
+policies, with and without notices; the same requests are answered one by one before. That is done
+for each load: at 1, requests come as fast as one by one can answer them, at 2 twice as fast. All
+parties and the dealer share this machine's cores. Prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -15,20 +16,32 @@ import tempfile
 from pathlib import Path
 
 from benches.serving.load import read_jobs, sequential, serve, violations
-from benches.serving.stage import build, dealer, service
+from benches.serving.stage import Stage, build, dealer, service
 from privet.parties.memory import parse_size
 from privet.simulate.record import Figures, Record, figures
 from privet.simulate.workload import Arrival, Traffic, arrivals
 
-COLUMNS = ("Policy", "Notices", "D", "95 % within", "W", "Done/s", "Makespan", "Speed-up", "Cores")
+COLUMNS = (
+    "Load",
+    "Policy",
+    "Notices",
+    "D",
+    "95 % within",
+    "W",
+    "Done/s",
+    "Makespan",
+    "Speed-up",
+    "Cores",
+)
 POLICIES = ("fcfs", "priority", "ahead+priority")
 MIX = {"m1": 0.5, "m2": 0.25, "hinet": 0.25}
 
 
-def row(record: Record, notices: float, base: Figures) -> str:
+def row(load: float, record: Record, notices: float, base: Figures) -> str:
     """A line of the table."""
     it = figures(record)
     cells = (
+        f"{load:g}",
         record.policy,
         f"{notices:.0%}",
         f"{it.delay:.2f} s",
@@ -52,10 +65,17 @@ def main() -> None:
     """Runs the baseline, then each policy without and with notices."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--load", type=float, default=2.0, help="offered, of what one by one takes")
+    parser.add_argument(
+        "--loads",
+        type=float,
+        nargs="+",
+        default=(1.0, 2.0),
+        help="offered, of what one by one takes",
+    )
     parser.add_argument("--notices", type=float, default=0.25)
     parser.add_argument("--lead", type=float, default=5.0, help="seconds from notice to request")
     parser.add_argument("--policies", nargs="+", default=POLICIES)
+    parser.add_argument("--jobs-per-core", type=int, default=2, help="as of privet serve")
     parser.add_argument("--memory", default="8GiB", help="of the service's jobs")
     parser.add_argument("--link", help="between client and server, such as lan; default: loopback")
     parser.add_argument("--seed", type=int, default=1)
@@ -69,30 +89,45 @@ def main() -> None:
             few = {model: count // 10 for model, count in counts.items()}
             probe = arrivals(few, ("gmw", "fss"), Traffic(rate=1e6), given.seed)
             pace = figures(sequential(stage, dealing, probe, cores, given.link)).throughput
-            rate = given.load * pace
-            say(f"One by one: {pace:.2f} requests a second; {rate:.2f} a second arrive.")
+            say(f"One by one: {pace:.2f} requests a second.")
             say("")
             say("| " + " | ".join(COLUMNS) + " |")
-            say("|---" * 2 + "|---:" * (len(COLUMNS) - 2) + "|")
+            say("|---:|---|" + "---:|" * (len(COLUMNS) - 2))
+            for load in given.loads:
+                compare(given, stage, dealing, counts, load, load * pace)
 
-            def schedule(notices: float) -> list[Arrival]:
-                traffic = Traffic(rate=rate, notices=notices, lead=given.lead)
-                return arrivals(counts, ("gmw", "fss"), traffic, given.seed)
 
-            baseline = sequential(stage, dealing, schedule(0.0), cores, given.link)
-            base = figures(baseline)
-            say(row(baseline, 0.0, base))
-            for policy in given.policies:
-                for notices in (0.0, given.notices):
-                    state = stage.folder / f"state-{policy}-{notices}"
-                    options = ["--policy", policy, "--memory", given.memory]
-                    with service(stage, state, dealing, *options) as url:
-                        work = serve(url, stage, schedule(notices), policy, cores, given.link)
-                        record, start = asyncio.run(work)
-                    read_jobs(record, state, start)
-                    say(row(record, notices, base))
-                    for fault in violations(record, parse_size(given.memory) or 0):
-                        say(f"VIOLATION: {fault}")
+def compare(
+    given: argparse.Namespace,
+    stage: Stage,
+    dealing: str,
+    counts: dict[str, int],
+    load: float,
+    rate: float,
+) -> None:
+    """Requests one by one, then by each policy, at `rate` a second."""
+    cores = len(os.sched_getaffinity(0))
+
+    def schedule(notices: float) -> list[Arrival]:
+        traffic = Traffic(rate=rate, notices=notices, lead=given.lead)
+        return arrivals(counts, ("gmw", "fss"), traffic, given.seed)
+
+    baseline = sequential(stage, dealing, schedule(0.0), cores, given.link)
+    base = figures(baseline)
+    say(row(load, baseline, 0.0, base))
+    for policy in given.policies:
+        for notices in (0.0, given.notices):
+            state = stage.folder / f"state-{load}-{policy}-{notices}"
+            options = ["--policy", policy, "--memory", given.memory]
+            options += ["--jobs-per-core", str(given.jobs_per_core)]
+            lent = cores * given.jobs_per_core
+            with service(stage, state, dealing, *options) as url:
+                work = serve(url, stage, schedule(notices), policy, lent, given.link)
+                record, start = asyncio.run(work)
+            read_jobs(record, state, start)
+            say(row(load, record, notices, base))
+            for fault in violations(record, parse_size(given.memory) or 0):
+                say(f"VIOLATION: {fault}")
 
 
 if __name__ == "__main__":

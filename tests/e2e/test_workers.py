@@ -40,6 +40,21 @@ def on_floor(tmp_path: Path, key_folder: Path, compiled: Compiled) -> Callable[.
     return play
 
 
+def test_jobs_may_share_a_core(on_floor: Callable[..., None]) -> None:
+    cpu = min(os.sched_getaffinity(0))
+
+    async def scenario(stage: Floor) -> None:
+        (machine,) = stage.executor.machines()
+        assert machine.cores == (cpu, 2 * cpu + 1)
+        both = (stage.prepare(cores=(core,)) for core in machine.cores)
+        made = await asyncio.gather(*both)
+        assert [outcome.failure for _, outcome in made] == [None, None]
+        with pytest.raises(Misuse, match="has the cores"):
+            await stage.executor.run(stage.grant("prepare", cores=(3 * cpu + 2,)))
+
+    on_floor(scenario, cores=[cpu], jobs_per_core=2)
+
+
 def test_jobs_run_and_tell_what_they_took(on_floor: Callable[..., None]) -> None:
     async def scenario(stage: Floor) -> None:
         material, made = await stage.prepare()

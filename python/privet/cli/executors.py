@@ -19,6 +19,7 @@ def make_executor(
     keys: Path,
     state: Path,
     cores: int | None,
+    jobs_per_core: int,
     memory: int | None,
     workers: int | None,
     host: str,
@@ -36,6 +37,7 @@ def make_executor(
     each: dict[str, Any] = {
         "keys": keys,
         "state": state,
+        "jobs_per_core": jobs_per_core,
         "memory": memory,
         "workers": workers,
         "first_port": first_port,

@@ -49,12 +49,22 @@ def serve(
     cores: Annotated[
         int | None, typer.Option(min=1, help="Cores that jobs may have; all of this machine's.")
     ] = None,
+    jobs_per_core: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=16,
+            help="Jobs that may share a core: a job waits for its client and the link between its "
+            "messages.",
+        ),
+    ] = 1,
     memory: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="Memory that jobs may have; what is free by default."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Jobs at once at most; one for each core.")
+        int | None,
+        typer.Option(min=1, help="Jobs at once at most; by default as many as have a core."),
     ] = None,
     data_host: Annotated[
         str, typer.Option(metavar="HOST", help="Where workers listen for clients.")
@@ -150,6 +160,7 @@ def serve(
         keys=keys,
         state=state,
         cores=cores,
+        jobs_per_core=jobs_per_core,
         memory=parse_size(memory),
         workers=workers,
         host=data_host,

@@ -32,9 +32,9 @@ class Grant:
     options, as plans and stores label it. `material` is the piece that an inference uses up, None
     for a preparation.
 
-    `cores` are CPUs of the node `machine`, `memory` the bytes that the job may take beyond what its
-    process holds at rest. `seconds` limits the job from the client's request on; before that the
-    client has `grace` seconds to connect and to ask.
+    `cores` are those of the node `machine`, `memory` the bytes that the job may take beyond what
+    its process holds at rest. `seconds` limits the job from the client's request on; before that
+    the client has `grace` seconds to connect and to ask.
     """
 
     job: str

@@ -33,9 +33,12 @@ class LocalExecutor:
     `keys` is a directory with the server's certificate, `state` the one that keeps its material.
     `cores` are the CPUs that jobs may have (those that this process may use), `memory` the bytes
     that they may have together (what is available now), `workers` how many run at once at most
-    (one for each core). Workers listen on `host`, from the port `first_port` on if one is given;
-    clients reach them at `advertise` (the same). `dealer` and `max_material` are those of
-    `privet.Server`; `timeout` bounds a worker's wait for any one message, in seconds.
+    (one for each core). With `jobs_per_core` over 1, the node has each core that often, under
+    numbers that lie a constant apart.
+
+    Workers listen on `host`, from the port `first_port` on if one is given; clients reach them at
+    `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `timeout`
+    bounds a worker's wait for any one message, in seconds.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class LocalExecutor:
         state: str | os.PathLike[str],
         name: str = "local",
         cores: Sequence[int] | None = None,
+        jobs_per_core: int = 1,
         memory: int | None = None,
         workers: int | None = None,
         host: str = "127.0.0.1",
@@ -59,7 +63,9 @@ class LocalExecutor:
         if not cores or not set(cores) <= set(mine):
             raise Misuse(f"this process may use the cores {mine}, not {list(cores)}")
         memory = available_memory() if memory is None else memory
-        self.node = Node(name, cores, memory, advertise or host)
+        self._apart = max(cores) + 1
+        lent = tuple(core + turn * self._apart for turn in range(jobs_per_core) for core in cores)
+        self.node = Node(name, lent, memory, advertise or host)
         self._state = Path(state).absolute()
         self._settings = {
             "keys": str(Path(keys).absolute()),
@@ -70,7 +76,7 @@ class LocalExecutor:
             "timeout": timeout,
         }
         self._first_port = first_port
-        self._count = len(cores) if workers is None else workers
+        self._count = len(lent) if workers is None else workers
         self._slots: list[Slot] = []
         self._programs: dict[str, Offer] = {}
         self._jobs: dict[str, Grant] = {}
@@ -138,7 +144,7 @@ class LocalExecutor:
                 self._jobs.pop(grant.job, None)
                 raise
             try:
-                job = await slot.grant(grant)
+                job = await slot.grant(self._on_cpus(grant))
             except asyncio.CancelledError:
                 self._background(self.stop(grant.job))
                 raise
@@ -249,6 +255,11 @@ class LocalExecutor:
             raise Misuse(f"job {grant.job}: another job has its cores")
         if grant.memory + sum(other.memory for other in self._jobs.values()) > self.node.memory:
             raise Misuse(f"job {grant.job}: other jobs have its memory")
+
+    def _on_cpus(self, grant: Grant) -> Grant:
+        """The grant with the CPUs that its cores are."""
+        cpus = {core % self._apart for core in grant.cores}
+        return replace(grant, cores=tuple(sorted(cpus)))
 
     def _check_machine(self, machine: str) -> None:
         if machine != self.node.name:

@@ -14,8 +14,9 @@ from privet.serve.executor.grant import Grant, Outcome
 class Node:
     """A machine that runs jobs.
 
-    `cores` are the numbers of its CPUs that jobs may have, `memory` the bytes that its jobs may
-    have together, `host` the address at which clients reach it.
+    `cores` are the numbers of its CPUs that jobs may have, or of shares in them if several jobs may
+    have one; `memory` the bytes that its jobs may have together, `host` the address at which
+    clients reach it.
     """
 
     name: str
