@@ -13,6 +13,15 @@ pub trait Source {
     /// [`Error::KeyTooShort`] if fewer are left, [`Error::Io`] if they cannot be read.
     fn pull(&mut self, bytes: usize) -> Result<&[u8], Error>;
 
+    /// Fills `out` with the next bytes, without a copy between if they come from a file.
+    ///
+    /// # Errors
+    /// As [`Source::pull`].
+    fn pull_into(&mut self, out: &mut [u8]) -> Result<(), Error> {
+        out.copy_from_slice(self.pull(out.len())?);
+        Ok(())
+    }
+
     /// The next `bytes` bytes as a region that several threads may read parts of.
     ///
     /// # Errors
@@ -93,6 +102,12 @@ impl Source for KeyFile {
         Ok(&self.window)
     }
 
+    fn pull_into(&mut self, out: &mut [u8]) -> Result<(), Error> {
+        fill(&self.file, self.offset, out)?;
+        self.offset += out.len() as u64;
+        Ok(())
+    }
+
     fn region(&mut self, bytes: usize) -> Result<Region<'_>, Error> {
         let offset = self.offset;
         self.offset += bytes as u64;
@@ -131,10 +146,14 @@ mod tests {
             assert_eq!(file.pull(count).map(<[u8]>::to_vec).ok(), expected);
             assert!(expected.is_some());
         }
-        let regions = [memory.region(100).unwrap(), file.region(100).unwrap()];
-        for (start, count) in [(0, 100), (7, 0), (30, 20), (99, 1)] {
+        let mut placed = [[0; 9]; 2];
+        memory.pull_into(&mut placed[0]).unwrap();
+        file.pull_into(&mut placed[1]).unwrap();
+        assert!(placed.iter().all(|placed| placed == &bytes[94..103]));
+        let regions = [memory.region(91).unwrap(), file.region(91).unwrap()];
+        for (start, count) in [(0, 91), (7, 0), (30, 20), (90, 1)] {
             for region in regions {
-                assert_eq!(region.read(start, count, &mut Vec::new()).unwrap(), &bytes[94 + start..][..count]);
+                assert_eq!(region.read(start, count, &mut Vec::new()).unwrap(), &bytes[103 + start..][..count]);
             }
         }
         let ends = [memory.pull(7).map(<[u8]>::len), file.pull(7).map(<[u8]>::len)];

@@ -18,7 +18,7 @@ pub fn matches(sizes: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut levels = Vec::new();
     while sizes.iter().any(|&size| size > 1) {
         levels.push(sizes.iter().map(|size| size / 2).sum());
-        sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
+        next_level(&mut sizes);
     }
     levels
 }
@@ -40,30 +40,48 @@ pub fn maxima<E>(
     let mut sizes: Vec<usize> = groups.sizes().collect();
     let mut left: Vec<u64> = groups.indices().map(|at| x[at]).collect();
     while sizes.iter().any(|&size| size > 1) {
-        let mut differences = Vec::with_capacity(left.len() / 2);
-        for group in split(&left, &sizes) {
-            let pairs = group.as_chunks::<2>().0.iter();
-            differences.extend(pairs.map(|[a, b]| ring.reduce(a.wrapping_sub(*b))));
-        }
+        let differences = differences(&left, &sizes, |a, b| ring.reduce(a.wrapping_sub(b)));
         let gains = gains(&differences)?;
-        assert_eq!(gains.len(), differences.len(), "a gain for each difference");
-        let mut gains = gains.into_iter();
-        let mut winners = Vec::with_capacity(left.len().div_ceil(2));
-        for group in split(&left, &sizes) {
-            let (pairs, alone) = group.as_chunks::<2>();
-            // zip asks the pairs first, so that a group without any takes no gain.
-            winners.extend(pairs.iter().zip(&mut gains).map(|([_, b], gain)| ring.reduce(b.wrapping_add(gain))));
-            winners.extend(alone);
-        }
-        left = winners;
-        sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
+        left = winners(&left, &sizes, &gains, |b, gain| ring.reduce(b.wrapping_add(gain)));
+        next_level(&mut sizes);
     }
     assert_eq!(left.len(), sizes.len(), "a winner for each group");
     Ok(left)
 }
 
+/// `subtract` of the two values of each pair of a level, for groups of these sizes that lie one behind the other.
+pub fn differences<T: Copy>(left: &[T], sizes: &[usize], subtract: impl Fn(T, T) -> T) -> Vec<T> {
+    let mut differences = Vec::with_capacity(left.len() / 2);
+    for group in split(left, sizes) {
+        differences.extend(group.as_chunks().0.iter().map(|[a, b]| subtract(*a, *b)));
+    }
+    differences
+}
+
+/// What goes on to the next level: `add` of the second value of each pair and its gain, and values without a partner.
+///
+/// # Panics
+/// Unless there is a gain for each pair.
+pub fn winners<T: Copy>(left: &[T], sizes: &[usize], gains: &[T], add: impl Fn(T, T) -> T) -> Vec<T> {
+    assert_eq!(gains.len(), sizes.iter().map(|size| size / 2).sum::<usize>(), "a gain for each pair");
+    let mut gains = gains.iter();
+    let mut winners = Vec::with_capacity(left.len().div_ceil(2));
+    for group in split(left, sizes) {
+        let (pairs, alone) = group.as_chunks::<2>();
+        // zip asks the pairs first, so that a group without any takes no gain.
+        winners.extend(pairs.iter().zip(&mut gains).map(|([_, b], gain)| add(*b, *gain)));
+        winners.extend(alone);
+    }
+    winners
+}
+
+/// The sizes of groups after a level.
+pub fn next_level(sizes: &mut [usize]) {
+    sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
+}
+
 /// Groups of these sizes that lie one behind the other.
-fn split<'a>(values: &'a [u64], sizes: &'a [usize]) -> impl Iterator<Item = &'a [u64]> {
+fn split<'a, T>(values: &'a [T], sizes: &'a [usize]) -> impl Iterator<Item = &'a [T]> {
     sizes.iter().scan(values, |rest, &size| {
         let (group, after) = rest.split_at(size);
         *rest = after;

@@ -52,7 +52,7 @@ fn main() {
     println!("offline {:.3} s", start.elapsed().as_secs_f64());
     let opened = vec![12_345_678_901; shape.inputs(1)];
     let start = Instant::now();
-    black_box(layer.finish(&prepared, &own, &opened));
+    black_box(layer.finish(prepared, &own, &opened));
     println!("online {:.3} s at the server", start.elapsed().as_secs_f64());
     let start = Instant::now();
     black_box(shape.apply(&opened, &weights, 1, ring));

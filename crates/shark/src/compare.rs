@@ -8,6 +8,7 @@
 //! A key takes 24 bytes for each bit of the domain, the same for both parties. A domain of no bits has no key: the result
 //! is 1.
 
+use privet_fss::Region;
 use privet_prg::Block;
 use privet_prg::paths::{self, GROUP};
 use privet_prg::tags::{self, LEVEL_BYTES};
@@ -58,24 +59,34 @@ fn plant_group(bits: u32, roots: [&[Block]; 2], points: &[u64], delta: u64, keys
     }
 }
 
-/// This party's words of the bits `[point <= x]`, for each key.
+/// This party's words of the bits `[point <= x]`, for each key. Each thread reads its own keys.
 ///
 /// `roots`: this party's, `[n]`; `x`: public, below `2^bits`, `[n]`; `delta`: its share of the key.
 ///
+/// # Errors
+/// If the keys cannot be read.
+///
 /// # Panics
 /// If the lengths do not fit.
-pub(crate) fn at_most(bits: u32, roots: &[Block], x: &[u64], keys: &[u8], delta: u64) -> Vec<u64> {
+pub(crate) fn at_most(
+    bits: u32,
+    roots: &[Block],
+    x: &[u64],
+    keys: &Region<'_>,
+    delta: u64,
+) -> Result<Vec<u64>, privet_fss::Error> {
     assert_eq!(x.len(), roots.len(), "an input for each key");
-    assert_eq!(keys.len(), roots.len() * key_bytes(bits), "the bytes of each key");
     if bits == 0 {
-        return vec![delta; roots.len()];
+        return Ok(vec![delta; roots.len()]);
     }
     let mut out = vec![0; roots.len()];
-    let jobs = roots.par_chunks(JOB).zip(x.par_chunks(JOB)).zip(keys.par_chunks(JOB * key_bytes(bits)));
-    jobs.zip(out.par_chunks_mut(JOB)).for_each(|(((roots, x), keys), out)| {
+    let jobs = roots.par_chunks(JOB).zip(x.par_chunks(JOB)).zip(out.par_chunks_mut(JOB)).enumerate();
+    jobs.try_for_each_init(Vec::new, |buffer, (job, ((roots, x), out))| {
+        let keys = keys.read(job * JOB * key_bytes(bits), roots.len() * key_bytes(bits), buffer)?;
         tags::walk(roots, x, bits as usize, keys, out);
-    });
-    out
+        Ok::<_, privet_fss::Error>(())
+    })?;
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -92,7 +103,7 @@ mod tests {
             .map(|(role, seed)| Streams::new(role, &Seed::from_block(seed)).roots(points.len()));
         let keys = plant(bits, [&roots[0], &roots[1]], points, delta);
         let shares = [5, 5 ^ delta];
-        let [client, server] = [0, 1].map(|i| at_most(bits, &roots[i], x, &keys, shares[i]));
+        let [client, server] = [0, 1].map(|i| at_most(bits, &roots[i], x, &Region::Memory(&keys), shares[i]).unwrap());
         client.iter().zip(server).map(|(a, b)| a ^ b).collect()
     }
 

@@ -19,6 +19,7 @@ use privet_ring::wide::{self, Operand};
 use zeroize::Zeroizing;
 
 use crate::dealer::{Dealer, SECRET_BYTES};
+use crate::values::add_all;
 use crate::{Error, Masked, Party, Values, Weights};
 
 /// The shape of a linear layer.
@@ -112,15 +113,16 @@ impl Layer {
     ///
     /// # Panics
     /// If the lengths do not fit the shape.
-    pub fn finish(&self, prepared: &Values, weights: &Weights, opened: &[u64]) -> Values {
+    pub fn finish(&self, mut prepared: Values, weights: &Weights, opened: &[u64]) -> Values {
         let widest = opened.iter().fold(0, |all, value| all | value);
         let opened = Operand::words(opened, u64::BITS - widest.leading_zeros());
-        let shares = match weights.role() {
-            Role::Client => vec![0; self.outputs()],
-            // A sum of two weights below 2^bits.
-            Role::Server => self.apply(opened, Operand::doubles(&weights.whole, weights.bits() + 1)),
-        };
-        prepared.add(&Values::from_parts(shares, self.apply(opened, Operand::doubles(&weights.codes, u128::BITS))))
+        let [shares, codes] = &mut prepared.parts;
+        // The client's shares of the weights are zero, the server's are sums of two numbers below 2^bits.
+        if weights.role() == Role::Server {
+            add_all(shares, &self.apply(opened, Operand::doubles(&weights.whole, weights.bits() + 1)));
+        }
+        add_all(codes, &self.apply(opened, Operand::doubles(&weights.codes, u128::BITS)));
+        prepared
     }
 
     /// `W x`, valid in the ring of `x` if the weights are of the same ring.
@@ -132,6 +134,6 @@ impl Layer {
     /// If the lengths do not fit the shape.
     pub fn evaluate(&self, party: &mut Party<'_>, weights: &Weights, x: &Masked) -> Result<Values, Error> {
         let prepared = self.prepare(party, weights, x.mask())?;
-        Ok(self.finish(&prepared, weights, x.opened()))
+        Ok(self.finish(prepared, weights, x.opened()))
     }
 }

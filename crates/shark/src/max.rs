@@ -5,8 +5,8 @@
 //! of values, so that positions take no round of their own.
 
 use privet_fss::KeyBytes;
-use privet_ring::Modulus;
-use privet_ring::tournament::matches;
+use privet_ring::window::Groups;
+use privet_ring::{Modulus, tournament};
 
 use crate::dealer::{Dealer, MASK_BYTES};
 use crate::{Error, Masked, Party, Relu, Values, select};
@@ -15,7 +15,7 @@ use crate::{Error, Masked, Party, Relu, Values, select};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tournament {
     ring: Modulus,
-    groups: Vec<Vec<usize>>,
+    groups: Groups,
     positions: bool,
 }
 
@@ -24,8 +24,9 @@ impl Tournament {
     ///
     /// # Panics
     /// If a group is empty, or unless `1 <= bits <= 64`.
-    pub fn maxima(bits: u32, groups: Vec<Vec<usize>>) -> Self {
-        assert!(groups.iter().all(|group| !group.is_empty()), "no group is empty");
+    pub fn maxima(bits: u32, groups: impl Into<Groups>) -> Self {
+        let groups = groups.into();
+        assert!(groups.sizes().all(|size| size > 0), "no group is empty");
         Self { ring: Modulus::new(bits), groups, positions: false }
     }
 
@@ -33,7 +34,7 @@ impl Tournament {
     ///
     /// # Panics
     /// If a group is empty, or unless `1 <= bits <= 64`.
-    pub fn positions(bits: u32, groups: Vec<Vec<usize>>) -> Self {
+    pub fn positions(bits: u32, groups: impl Into<Groups>) -> Self {
         Self { positions: true, ..Self::maxima(bits, groups) }
     }
 
@@ -43,7 +44,7 @@ impl Tournament {
 
     /// Matches of each level.
     fn levels(&self) -> Vec<usize> {
-        matches(self.groups.iter().map(Vec::len))
+        tournament::matches(self.groups.sizes())
     }
 
     /// Bytes of the key.
@@ -85,74 +86,42 @@ impl Tournament {
     /// # Errors
     /// If the link or the key fails.
     pub fn evaluate(&self, party: &mut Party<'_>, x: &Values) -> Result<(Values, Option<Values>), Error> {
-        let members: Vec<usize> = self.groups.concat();
-        let mut values = x.gather(&members);
-        let places: Vec<u64> = self.groups.iter().flat_map(|group| 0..group.len() as u64).collect();
-        let mut positions = self.positions.then(|| Values::public(party.key(), &places));
-        let mut sizes: Vec<usize> = self.groups.iter().map(Vec::len).collect();
+        let mut sizes: Vec<usize> = self.groups.sizes().collect();
+        let mut values = x.gather(&self.groups.indices().collect::<Vec<_>>());
+        let mut positions = self.positions.then(|| {
+            let places: Vec<u64> = sizes.iter().flat_map(|size| 0..*size as u64).collect();
+            Values::public(party.key(), &places)
+        });
         while sizes.iter().any(|size| *size > 1) {
-            let level = Level::new(&sizes);
             let relu = self.relu();
-            let differences = level.differences(&values);
-            let Some(places) = positions.take() else {
-                let masked = party.mask(&differences, self.ring)?;
-                values = level.winners(&values, &relu.evaluate(party, &masked)?);
-                sizes = level.sizes;
-                continue;
-            };
-            let mut all = differences;
-            all.extend(&level.differences(&places));
-            let (masked, steps) = party.mask(&all, self.ring)?.split(level.first.len());
-            let (gains, choice) = relu.evaluate_with_sign(party, &masked)?;
-            let steps = select::evaluate(party, &choice, &steps)?;
-            values = level.winners(&values, &gains);
-            positions = Some(level.winners(&places, &steps));
-            sizes = level.sizes;
+            let mut all = differences(&values, &sizes);
+            if let Some(places) = positions.take() {
+                let matches = all.len();
+                all.extend(&differences(&places, &sizes));
+                let (masked, steps) = party.mask(&all, self.ring)?.split(matches);
+                let (gains, choice) = relu.evaluate_with_sign(party, &masked)?;
+                let steps = select::evaluate(party, &choice, &steps)?;
+                values = winners(&values, &sizes, &gains);
+                positions = Some(winners(&places, &sizes, &steps));
+            } else {
+                let masked = party.mask(&all, self.ring)?;
+                values = winners(&values, &sizes, &relu.evaluate(party, &masked)?);
+            }
+            tournament::next_level(&mut sizes);
         }
         Ok((values, positions))
     }
 }
 
-/// Who meets whom in one level, as indices of the values that are left.
-struct Level {
-    first: Vec<usize>,
-    second: Vec<usize>,
-    /// For each value of the next level, its match, or else the one value that goes on without.
-    next: Vec<Result<usize, usize>>,
-    sizes: Vec<usize>,
+/// The first of each pair without the second.
+fn differences(values: &Values, sizes: &[usize]) -> Values {
+    Values { parts: values.parts.each_ref().map(|part| tournament::differences(part, sizes, u128::wrapping_sub)) }
 }
 
-impl Level {
-    fn new(sizes: &[usize]) -> Self {
-        let mut level = Self { first: Vec::new(), second: Vec::new(), next: Vec::new(), sizes: Vec::new() };
-        let mut start = 0;
-        for &size in sizes {
-            for pair in 0..size / 2 {
-                level.next.push(Ok(level.first.len()));
-                level.first.push(start + 2 * pair);
-                level.second.push(start + 2 * pair + 1);
-            }
-            if size % 2 == 1 {
-                level.next.push(Err(start + size - 1));
-            }
-            start += size;
-            level.sizes.push(size.div_ceil(2));
-        }
-        level
-    }
-
-    fn differences(&self, values: &Values) -> Values {
-        values.gather(&self.first).sub(&values.gather(&self.second))
-    }
-
-    /// The second of each pair and what the first adds to it, and those without a match.
-    fn winners(&self, values: &Values, gains: &Values) -> Values {
-        let mut all = values.gather(&self.second).add(gains);
-        let matches = all.len();
-        all.extend(values);
-        let places: Vec<usize> = self.next.iter().map(|next| next.unwrap_or_else(|alone| matches + alone)).collect();
-        all.gather(&places)
-    }
+/// The second of each pair and what the first adds to it, and those without a match.
+fn winners(values: &Values, sizes: &[usize], gains: &Values) -> Values {
+    let part = |kind: usize| tournament::winners(&values.parts[kind], sizes, &gains.parts[kind], u128::wrapping_add);
+    Values { parts: [part(0), part(1)] }
 }
 
 impl Masked {

@@ -6,9 +6,10 @@ use privet_prg::Seed;
 use privet_ring::{Bits, Modulus};
 
 use crate::check::{OneByOne, Turns};
-use crate::dealer::{CHUNK, FLIP_BYTES, MASK_BYTES};
+use crate::dealer::FLIP_BYTES;
 use crate::streams::Streams;
 use crate::transcript::Transcript;
+use crate::values::{add_all, shares};
 use crate::{Error, Key, Masked, PeerMisbehaved, TaggedBits, Values, check, compare};
 
 /// One party's side of a run, from its first step to [`Party::reveal`].
@@ -113,13 +114,9 @@ impl<'a> Party<'a> {
 
     /// The bits `[point <= x]` over `bits` bits, with the next points that the dealer chose.
     pub fn compare(&mut self, bits: u32, x: &[u64]) -> Result<TaggedBits, Error> {
-        let mut words = Vec::with_capacity(x.len());
-        for x in x.chunks(CHUNK) {
-            let roots = self.streams.roots(x.len());
-            let keys = self.body.pull(x.len() * compare::key_bytes(bits))?;
-            words.extend(compare::at_most(bits, &roots, x, keys, self.key.bits()));
-        }
-        Ok(TaggedBits::from_words(words))
+        let roots = self.streams.roots(x.len());
+        let keys = self.body.region(x.len() * compare::key_bytes(bits))?;
+        Ok(TaggedBits::from_words(compare::at_most(bits, &roots, x, &keys, self.key.bits())?))
     }
 
     /// Opens `x` behind fresh masks, for use in `ring`. One round, 16 bytes for each value.
@@ -151,10 +148,8 @@ impl<'a> Party<'a> {
     /// Opens the sums of values.
     pub(crate) fn open_sum<const K: usize>(&mut self, terms: [&Values; K]) -> Result<Vec<u128>, Error> {
         assert!(terms.iter().all(|term| term.len() == terms[0].len()), "vectors of one length");
-        let mut opened = vec![0u128; terms[0].len()];
-        for term in terms {
-            opened.iter_mut().zip(term.shares()).for_each(|(sum, share)| *sum = sum.wrapping_add(*share));
-        }
+        let mut opened = terms[0].shares().to_vec();
+        terms[1..].iter().for_each(|term| add_all(&mut opened, term.shares()));
         opened.iter_mut().for_each(|share| *share = share.to_le());
         let theirs = self.exchange(bytemuck::must_cast_slice(&opened))?;
         for (own, theirs) in opened.iter_mut().zip(theirs.as_chunks().0) {
@@ -232,7 +227,6 @@ impl<'a> Party<'a> {
 
     /// The server's next shares.
     fn pull(&mut self, count: usize) -> Result<Vec<u128>, Error> {
-        let (shares, _) = self.body.pull(count * MASK_BYTES)?.as_chunks();
-        Ok(shares.iter().map(|share| u128::from_le_bytes(*share)).collect())
+        Ok(shares(self.body, count)?)
     }
 }

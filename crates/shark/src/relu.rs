@@ -13,9 +13,9 @@ use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
 use crate::bits::all;
-use crate::dealer::{CHUNK, Dealer, SECRET_BYTES};
+use crate::dealer::{Dealer, SECRET_BYTES};
 use crate::sign::{Choice, Sign};
-use crate::values::affine;
+use crate::values::{View, combine_into};
 use crate::{Error, Key, Masked, Party, Values};
 
 /// `max(y, 0)` for `y = x / 2^f`, rounded down or up, from Z_2^n into Z_2^m, `m >= n - f`.
@@ -43,8 +43,7 @@ impl Relu {
 
     /// Bytes of the key of `count` elements.
     pub fn key_bytes(&self, count: usize) -> KeyBytes {
-        let secrets = 2 * self.cases() - usize::from(self.has_mask());
-        self.sign.key_bytes(count) + KeyBytes { words: 0, corrections: count * secrets * SECRET_BYTES }
+        self.sign.key_bytes(count) + KeyBytes { words: 0, corrections: count * self.secrets() * SECRET_BYTES }
     }
 
     /// Bytes of each message that either party sends.
@@ -59,19 +58,16 @@ impl Relu {
     pub fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<Bits, Error> {
         let hidden = self.sign.deal(dealer, masks)?;
         for range in chunks(masks.len()) {
-            let subtrahends =
-                |top: bool| -> Vec<u128> { masks[range.clone()].iter().map(|r| self.subtrahend(*r, top)).collect() };
-            let chosen = |subtrahends: &[u128]| -> Vec<u128> {
-                let keep = |(s, v): (&u128, bool)| s & u128::from(v).wrapping_neg();
-                subtrahends.iter().zip(range.clone().map(|i| hidden.get(i))).map(keep).collect()
-            };
+            let mut secrets = Zeroizing::new(Vec::with_capacity(range.len() * self.secrets()));
             for top in [true, false].into_iter().take(self.cases()) {
-                let subtrahends = Zeroizing::new(subtrahends(top));
+                let subtrahends = masks[range.clone()].iter().map(|r| self.subtrahend(*r, top));
+                let chosen = subtrahends.clone().zip(range.clone());
                 if !self.has_mask() {
-                    dealer.secrets(&subtrahends)?;
+                    secrets.extend(subtrahends);
                 }
-                dealer.secrets(&Zeroizing::new(chosen(&subtrahends)))?;
+                secrets.extend(chosen.map(|(s, i)| s & all(&hidden, i)));
             }
+            dealer.secrets(&secrets)?;
         }
         Ok(hidden)
     }
@@ -96,25 +92,32 @@ impl Relu {
     /// If `x` is of another ring.
     pub fn evaluate_with_sign(&self, party: &mut Party<'_>, x: &Masked) -> Result<(Values, Choice), Error> {
         let choice = self.sign.evaluate(party, x)?;
-        let mut values = Values::with_capacity(x.len());
+        let mut values = Values::zeros(x.len());
         for range in chunks(x.len()) {
-            let mut cases = Vec::new();
-            for _ in 0..self.cases() {
-                let subtrahend = match self.has_mask() {
-                    true => x.mask().slice(range.clone()),
-                    false => party.secrets(range.len())?,
-                };
-                cases.push([subtrahend, party.secrets(range.len())?]);
-            }
-            values.extend(&self.choose(party.key(), &choice.slice(range.clone()), &x.opened()[range], &cases));
+            let secrets = party.secrets(range.len() * self.secrets())?;
+            let mut secrets = (0..self.secrets()).map(|i| secrets.view(i * range.len()..(i + 1) * range.len()));
+            let mut next = || secrets.next().expect("as many as were dealt");
+            let mut case = || [if self.has_mask() { x.mask().view(range.clone()) } else { next() }, next()];
+            let with_top = case();
+            let without = if self.cases() == 2 { case() } else { with_top };
+            self.choose(party.key(), &choice, x.opened(), range.clone(), [with_top, without], values.view_mut(range));
         }
         Ok((values, choice))
     }
 
-    /// `d Z`; `cases`: `S` and `v S` for `t^ = 1`, then for `t^ = 0` if that differs.
-    fn choose(&self, key: &Key, choice: &Choice, opened: &[u64], cases: &[[Values; 2]]) -> Values {
-        let [[s_1, chosen_1], [s_0, chosen_0]] = [&cases[0], &cases[cases.len() - 1]];
-        affine(key, [&choice.hidden, s_1, s_0, chosen_1, chosen_0], |i, unit, [v, s_1, s_0, chosen_1, chosen_0]| {
+    /// `d Z` of a range; `cases`: its `S` and `v S` for `t^ = 1`, and those for `t^ = 0`.
+    fn choose(
+        &self,
+        key: &Key,
+        choice: &Choice,
+        opened: &[u64],
+        range: Range<usize>,
+        [[s_1, chosen_1], [s_0, chosen_0]]: [[View<'_>; 2]; 2],
+        out: [&mut [u128]; 2],
+    ) {
+        let inputs = [choice.hidden.view(range.clone()), s_1, s_0, chosen_1, chosen_0];
+        combine_into(key.units(), inputs, out, |i, unit, [v, s_1, s_0, chosen_1, chosen_0]| {
+            let i = range.start + i;
             let y = u128::from(self.sign.shift(opened[i]));
             let top = u128::from(self.sign.top(opened[i])).wrapping_neg();
             let subtrahend = s_0 ^ (s_0 ^ s_1) & top;
@@ -122,7 +125,7 @@ impl Relu {
             let hidden = v.wrapping_mul(y).wrapping_sub(chosen);
             let whole = unit.wrapping_mul(y).wrapping_sub(subtrahend);
             hidden ^ (hidden ^ whole.wrapping_sub(hidden)) & all(&choice.public, i)
-        })
+        });
     }
 
     /// `S` for a mask and the top bit of `y^`.
@@ -130,6 +133,11 @@ impl Relu {
         let s = u128::from(self.sign.shift(mask as u64));
         let wrapped = u128::from(self.cases() == 2 && !top && self.sign.top(mask as u64));
         s.wrapping_sub(wrapped << self.sign.truncated().bits())
+    }
+
+    /// Secrets of an element besides those of its sign.
+    fn secrets(&self) -> usize {
+        2 * self.cases() - usize::from(self.has_mask())
     }
 
     /// Whether the subtrahend depends on the top bit.
@@ -142,6 +150,9 @@ impl Relu {
         self.cases() == 1 && self.sign.dropped() == 0
     }
 }
+
+/// Elements whose secrets are held at once: some hundred kilobytes. Part of the protocol: the dealer cuts alike.
+const CHUNK: usize = 8192;
 
 /// Ranges of elements whose secrets are held at once.
 fn chunks(count: usize) -> impl Iterator<Item = Range<usize>> {

@@ -36,11 +36,6 @@ impl Choice {
     pub fn values(&self, key: &Key) -> Values {
         affine(key, [&self.hidden], |i, unit, [v]| v ^ (v ^ unit.wrapping_sub(v)) & all(&self.public, i))
     }
-
-    /// Some of the bits.
-    pub(crate) fn slice(&self, range: std::ops::Range<usize>) -> Self {
-        Self { public: self.public.slice(range.start, range.len()), hidden: self.hidden.slice(range) }
-    }
 }
 
 impl Sign {

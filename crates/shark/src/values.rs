@@ -6,13 +6,14 @@
 
 use std::ops::Range;
 
+use privet_fss::Source;
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
 use crate::Key;
 
 /// Elements that a thread takes at once.
-const JOB: usize = 4096;
+const JOB: usize = 8192;
 
 /// One party's half of a vector of authenticated values; wiped on drop.
 #[derive(Clone, Default)]
@@ -29,6 +30,14 @@ impl Values {
     pub fn from_parts(shares: Vec<u128>, codes: Vec<u128>) -> Self {
         assert_eq!(shares.len(), codes.len(), "a code for each value");
         Self { parts: [shares, codes] }
+    }
+
+    /// The next values that were stored: `count` shares, then as many shares of codes, little-endian.
+    ///
+    /// # Errors
+    /// What `stored` fails with.
+    pub fn pull(stored: &mut dyn Source, count: usize) -> Result<Self, privet_fss::Error> {
+        Ok(Self { parts: [shares(stored, count)?, shares(stored, count)?] })
     }
 
     /// This party's shares of the values.
@@ -111,15 +120,59 @@ impl Values {
         Self { parts: self.parts.each_ref().map(|part| groups.iter().map(|group| sum(part, group)).collect()) }
     }
 
-    /// None yet, with room for `count`.
-    pub(crate) fn with_capacity(count: usize) -> Self {
-        Self { parts: [Vec::with_capacity(count), Vec::with_capacity(count)] }
+    /// `count` times zero.
+    pub(crate) fn zeros(count: usize) -> Self {
+        Self { parts: [vec![0; count], vec![0; count]] }
+    }
+
+    /// Both kinds of shares of a range.
+    pub(crate) fn view(&self, range: Range<usize>) -> View<'_> {
+        self.parts.each_ref().map(|part| &part[range.clone()])
+    }
+
+    /// Both kinds of shares of a range, to be changed.
+    pub(crate) fn view_mut(&mut self, range: Range<usize>) -> [&mut [u128]; 2] {
+        self.parts.each_mut().map(|part| &mut part[range.clone()])
+    }
+
+    /// Adds `other` in place.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn add_assign(&mut self, other: &Self) {
+        assert_eq!(self.len(), other.len(), "vectors of one length");
+        self.parts.iter_mut().zip(&other.parts).for_each(|(part, other)| add_all(part, other));
+    }
+
+    /// Adds `other` again and again, each of its values to `run` that follow one another.
+    ///
+    /// # Panics
+    /// If `other` or `run` is nothing.
+    pub fn add_runs(&mut self, other: &Self, run: usize) {
+        for (part, other) in self.parts.iter_mut().zip(&other.parts) {
+            for (run, value) in part.chunks_mut(run).zip(other.iter().cycle()) {
+                run.iter_mut().for_each(|x| *x = x.wrapping_add(*value));
+            }
+        }
     }
 
     /// Appends `other`.
     pub fn extend(&mut self, other: &Self) {
         self.parts.iter_mut().zip(&other.parts).for_each(|(part, other)| part.extend_from_slice(other));
     }
+}
+
+/// The next shares of a body.
+pub(crate) fn shares(body: &mut dyn Source, count: usize) -> Result<Vec<u128>, privet_fss::Error> {
+    let mut shares = vec![0u128; count];
+    body.pull_into(bytemuck::must_cast_slice_mut(&mut shares))?;
+    shares.iter_mut().for_each(|share| *share = u128::from_le(*share));
+    Ok(shares)
+}
+
+/// Adds `terms` to `sums`.
+pub(crate) fn add_all(sums: &mut [u128], terms: &[u128]) {
+    sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum = sum.wrapping_add(*term));
 }
 
 impl Drop for Values {
@@ -150,22 +203,45 @@ fn combine<const K: usize>(
     inputs: [&Values; K],
     f: impl Fn(usize, u128, [u128; K]) -> u128 + Sync,
 ) -> Values {
-    let count = inputs[0].len();
-    assert!(inputs.iter().all(|input| input.len() == count), "vectors of one length");
-    let part = |kind: usize| {
-        let mut out = vec![0; count];
-        out.par_chunks_mut(JOB).enumerate().for_each(|(job, out)| {
-            let (first, unit) = (job * JOB, units[kind]);
-            let columns = inputs.map(|input| &input.parts[kind][first..][..out.len()]);
-            for (i, out) in out.iter_mut().enumerate() {
-                let mut row = [0; K];
-                for (x, column) in row.iter_mut().zip(&columns) {
-                    *x = column[i];
-                }
-                *out = f(first + i, unit, row);
+    let mut out = Values::zeros(inputs[0].len());
+    let len = out.len();
+    combine_into(units, inputs.map(|input| input.view(0..input.len())), out.view_mut(0..len), f);
+    out
+}
+
+/// A range of a party's half: shares of values, and shares of codes.
+pub(crate) type View<'a> = [&'a [u128]; 2];
+
+/// As [`affine`], of ranges, into a range. Few elements take no other thread: waking one takes longer.
+///
+/// # Panics
+/// If the lengths differ.
+pub(crate) fn combine_into<const K: usize>(
+    units: [u128; 2],
+    inputs: [View<'_>; K],
+    [shares, codes]: [&mut [u128]; 2],
+    f: impl Fn(usize, u128, [u128; K]) -> u128 + Sync,
+) {
+    let count = shares.len();
+    assert!(inputs.iter().flatten().all(|input| input.len() == count), "vectors of one length");
+    let part = |kind: usize, first: usize, out: &mut [u128]| {
+        let columns = inputs.map(|input| &input[kind][first..][..out.len()]);
+        for (i, out) in out.iter_mut().enumerate() {
+            let mut row = [0; K];
+            for (x, column) in row.iter_mut().zip(&columns) {
+                *x = column[i];
             }
-        });
-        out
+            *out = f(first + i, units[kind], row);
+        }
     };
-    Values { parts: [part(0), part(1)] }
+    if count < 2 * JOB {
+        part(0, 0, shares);
+        part(1, 0, codes);
+        return;
+    }
+    let jobs = shares.par_chunks_mut(JOB).zip(codes.par_chunks_mut(JOB)).enumerate();
+    jobs.for_each(|(job, (shares, codes))| {
+        part(0, job * JOB, shares);
+        part(1, job * JOB, codes);
+    });
 }

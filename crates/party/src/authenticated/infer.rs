@@ -1,6 +1,8 @@
 //! The online job on authenticated values: both parties take the plan's steps, and the client looks at the output when two
 //! checks have passed.
 
+use std::borrow::Cow;
+
 use privet_channel::Channel;
 use privet_fss::KeyFile;
 use privet_program::{Operation, Operator};
@@ -8,7 +10,7 @@ use privet_ring::Modulus;
 use privet_shark::{Masked, Party, Turns, Values, Weights};
 
 use super::plan::Step;
-use super::prepare::{VALUE_BYTES, read_values};
+use super::prepare::VALUE_BYTES;
 use super::{Material, Plan, layers, local};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report, check_inputs};
@@ -127,7 +129,7 @@ impl<'a> State<'a> {
         match step {
             Step::Input { value } => {
                 let (ring, count) = (self.rings[*value], self.plan.program().value(*value).len());
-                let mask = read_values(&mut self.prepared, count)?;
+                let mask = Values::pull(&mut self.prepared, count)?;
                 let masked = match &mut self.inputs {
                     Some(inputs) => {
                         let input = inputs.next().expect("an input for each of the program's");
@@ -139,8 +141,8 @@ impl<'a> State<'a> {
                 self.held[*value].masked = Some(masked);
             }
             Step::Mask { value } => {
+                let mask = Values::pull(&mut self.prepared, self.plan.program().value(*value).len())?;
                 let values = self.values(*value, party);
-                let mask = read_values(&mut self.prepared, values.len())?;
                 self.held[*value].masked = Some(party.mask_with(&values, self.rings[*value], mask)?);
             }
             Step::Extend { value, extend } => {
@@ -151,12 +153,11 @@ impl<'a> State<'a> {
             Step::Linear { operation: index, layer } => {
                 let operation = operation(*index);
                 let weights = self.weights.next().expect("weights for each layer");
-                let prepared = read_values(&mut self.prepared, layer.outputs())?;
-                let mut values = layer.finish(&prepared, weights, self.masked(operation.inputs[0]).opened());
+                let prepared = Values::pull(&mut self.prepared, layer.outputs())?;
+                let mut values = layer.finish(prepared, weights, self.masked(operation.inputs[0]).opened());
                 if layers::has_bias(operation) {
                     let bias = self.weights.next().expect("a bias");
-                    let places = layers::bias_of(self.plan.program(), operation, bias.len());
-                    values = values.add(&bias.values().gather(&places));
+                    values.add_runs(&bias.values(), layers::bias_run(self.plan.program(), operation));
                 }
                 self.write(operation, values);
             }
@@ -178,8 +179,9 @@ impl<'a> State<'a> {
                 let operation = operation(*index);
                 let mut values = self.values(operation.inputs[0], party);
                 for stage in stages {
-                    values = stage.evaluate(party, &values)?.0;
+                    values = Cow::Owned(stage.evaluate(party, &values)?.0);
                 }
+                let values = values.into_owned();
                 self.write(operation, values);
             }
             Step::Argmax { operation: index, tournament } => {
@@ -192,8 +194,8 @@ impl<'a> State<'a> {
             Step::Local { operation: index } => {
                 let operation = operation(*index);
                 let constant = layers::constant(operation).map(|_| self.weights.next().expect("a constant").values());
-                let inputs: Vec<Values> = operation.inputs.iter().map(|&id| self.values(id, party)).collect();
-                let inputs: Vec<&Values> = inputs.iter().collect();
+                let inputs: Vec<_> = operation.inputs.iter().map(|&id| self.values(id, party)).collect();
+                let inputs: Vec<&Values> = inputs.iter().map(|values| &**values).collect();
                 let values = local::evaluate(party.key(), self.plan.program(), operation, &inputs, constant.as_ref());
                 self.write(operation, values);
             }
@@ -209,14 +211,14 @@ impl<'a> State<'a> {
         self.held[value].masked.as_ref().expect("the plan masks what is read behind a mask")
     }
 
-    fn values(&self, value: usize, party: &Party<'_>) -> Values {
+    fn values(&self, value: usize, party: &Party<'_>) -> Cow<'_, Values> {
         self.values_with(value, party.key())
     }
 
-    fn values_with(&self, value: usize, key: &privet_shark::Key) -> Values {
+    fn values_with(&self, value: usize, key: &privet_shark::Key) -> Cow<'_, Values> {
         match &self.held[value] {
-            Held { values: Some(values), .. } => values.clone(),
-            Held { masked: Some(masked), .. } => masked.values(key),
+            Held { values: Some(values), .. } => Cow::Borrowed(values),
+            Held { masked: Some(masked), .. } => Cow::Owned(masked.values(key)),
             Held { .. } => unreachable!("the plan reads what was written"),
         }
     }

@@ -53,14 +53,13 @@ pub(super) fn constant(operation: &Operation) -> Option<Tensor> {
     }
 }
 
-/// For each output of a linear layer with a bias, which element of the bias is added to it.
-pub(super) fn bias_of(program: &Program, operation: &Operation, bias: usize) -> Vec<usize> {
+/// How many outputs of a linear layer follow one another that an element of its bias is added to; elements take turns.
+pub(super) fn bias_run(program: &Program, operation: &Operation) -> usize {
     let output = program.value(operation.output);
-    let inner: usize = match operation.operator {
+    match operation.operator {
         Operator::Conv2d { .. } => output.shape[2] * output.shape[3],
         _ => 1,
-    };
-    (0..output.len()).map(|index| index / inner % bias).collect()
+    }
 }
 
 /// Indices of groups of elements that run along `axis`, backwards if the last of equals is wanted.

@@ -333,8 +333,8 @@ impl<'a> Planner<'a> {
             Operator::Relu => self.relu(index),
             Operator::MaxPool2d { window } => {
                 let stages: Vec<Tournament> = pooling_stages(self.program, operation, window)
-                    .iter()
-                    .map(|groups| Tournament::maxima(width, groups.iter().map(Iterator::collect).collect()))
+                    .into_iter()
+                    .map(|groups| Tournament::maxima(width, groups))
                     .collect();
                 stages.iter().for_each(|stage| self.exchange(&stage.message_bytes()));
                 self.steps.push(Step::MaxPool { operation: index, stages });

@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::time::Instant;
 
 use privet_channel::Channel;
-use privet_fss::{KeyFile, Role, Seeds, Source};
+use privet_fss::{KeyFile, Role, Seeds};
 use privet_prg::{Prg, Seed};
 use privet_program::Weights as Tensors;
 use privet_shark::dealer::MASK_BYTES;
@@ -182,20 +182,13 @@ pub(crate) fn prepare(
 /// Bytes of a stored authenticated value.
 pub(super) const VALUE_BYTES: usize = 32;
 
+/// As [`Values::pull`] reads them.
 fn write_values(values: &Values, out: &mut dyn Write) -> Result<(), Error> {
     for part in [values.shares(), values.codes()] {
         let bytes: Vec<u8> = part.iter().flat_map(|share| share.to_le_bytes()).collect();
         out.write_all(&bytes).map_err(privet_fss::Error::from)?;
     }
     Ok(())
-}
-
-/// The next values of a stored piece.
-pub(super) fn read_values(stored: &mut dyn Source, count: usize) -> Result<Values, Error> {
-    let bytes = stored.pull(count * VALUE_BYTES)?;
-    let part = |bytes: &[u8]| bytes.as_chunks().0.iter().map(|share| u128::from_le_bytes(*share)).collect();
-    let (shares, codes) = bytes.split_at(bytes.len() / 2);
-    Ok(Values::from_parts(part(shares), part(codes)))
 }
 
 /// The dealer's side: material for one run of `plan` between the parties of `setup`. Nothing of it is kept.
