@@ -15,7 +15,10 @@ use privet_prg::tags::{self, LEVEL_BYTES};
 use rayon::prelude::*;
 
 /// Comparisons that a thread takes at once.
-const JOB: usize = 8 * GROUP;
+const JOB: usize = 16 * GROUP;
+
+/// Comparisons whose keys are read at once: what fits the first caches, and comes from memory that is used again and again.
+const PART: usize = 2 * GROUP;
 
 /// Bytes of one key over `bits` bits.
 pub const fn key_bytes(bits: u32) -> usize {
@@ -80,12 +83,22 @@ pub(crate) fn at_most(
         return Ok(vec![delta; roots.len()]);
     }
     let mut out = vec![0; roots.len()];
-    let jobs = roots.par_chunks(JOB).zip(x.par_chunks(JOB)).zip(out.par_chunks_mut(JOB)).enumerate();
-    jobs.try_for_each_init(Vec::new, |buffer, (job, ((roots, x), out))| {
-        let keys = keys.read(job * JOB * key_bytes(bits), roots.len() * key_bytes(bits), buffer)?;
-        tags::walk(roots, x, bits as usize, keys, out);
+    let walk = |(job, ((roots, x), out)): (usize, ((&[Block], &[u64]), &mut [u64]))| {
+        let mut buffer = Vec::new();
+        let parts = roots.chunks(PART).zip(x.chunks(PART)).zip(out.chunks_mut(PART)).enumerate();
+        for (part, ((roots, x), out)) in parts {
+            let first = job * JOB + part * PART;
+            let keys = keys.read(first * key_bytes(bits), roots.len() * key_bytes(bits), &mut buffer)?;
+            tags::walk(roots, x, bits as usize, keys, out);
+        }
         Ok::<_, privet_fss::Error>(())
-    })?;
+    };
+    if roots.len() <= JOB {
+        walk((0, ((roots, x), &mut out)))?;
+    } else {
+        let jobs = roots.par_chunks(JOB).zip(x.par_chunks(JOB)).zip(out.par_chunks_mut(JOB));
+        jobs.enumerate().try_for_each(walk)?;
+    }
     Ok(out)
 }
 

@@ -9,7 +9,7 @@ use crate::check::{OneByOne, Turns};
 use crate::dealer::FLIP_BYTES;
 use crate::streams::Streams;
 use crate::transcript::Transcript;
-use crate::values::{add_all, shares};
+use crate::values::{add_all, pull_shares};
 use crate::{Error, Key, Masked, PeerMisbehaved, TaggedBits, Values, check, compare};
 
 /// One party's side of a run, from its first step to [`Party::reveal`].
@@ -93,11 +93,25 @@ impl<'a> Party<'a> {
 
     /// The next secrets of the dealer's choice.
     pub fn secrets(&mut self, count: usize) -> Result<Values, Error> {
-        let shares = match self.role() {
-            Role::Client => self.streams.shares(count),
-            Role::Server => self.pull(count)?,
-        };
-        self.with_codes(shares)
+        let mut secrets = Values::zeros(count);
+        self.fill_secrets(secrets.view_mut(0..count))?;
+        Ok(secrets)
+    }
+
+    /// As [`Party::secrets`], to `out`, as many as it holds.
+    pub(crate) fn fill_secrets(&mut self, out: [&mut [u128]; 2]) -> Result<(), Error> {
+        let [shares, codes] = out;
+        match self.role() {
+            Role::Client => {
+                self.streams.fill_shares(shares);
+                self.streams.fill_codes(codes);
+            }
+            Role::Server => {
+                pull_shares(self.body, shares)?;
+                pull_shares(self.body, codes)?;
+            }
+        }
+        Ok(())
     }
 
     /// The next random bits that neither party knows.
@@ -227,6 +241,8 @@ impl<'a> Party<'a> {
 
     /// The server's next shares.
     fn pull(&mut self, count: usize) -> Result<Vec<u128>, Error> {
-        Ok(shares(self.body, count)?)
+        let mut shares = vec![0; count];
+        pull_shares(self.body, &mut shares)?;
+        Ok(shares)
     }
 }

@@ -93,8 +93,9 @@ impl Relu {
     pub fn evaluate_with_sign(&self, party: &mut Party<'_>, x: &Masked) -> Result<(Values, Choice), Error> {
         let choice = self.sign.evaluate(party, x)?;
         let mut values = Values::zeros(x.len());
+        let mut secrets = Values::zeros(x.len().min(CHUNK) * self.secrets());
         for range in chunks(x.len()) {
-            let secrets = party.secrets(range.len() * self.secrets())?;
+            party.fill_secrets(secrets.view_mut(0..range.len() * self.secrets()))?;
             let mut secrets = (0..self.secrets()).map(|i| secrets.view(i * range.len()..(i + 1) * range.len()));
             let mut next = || secrets.next().expect("as many as were dealt");
             let mut case = || [if self.has_mask() { x.mask().view(range.clone()) } else { next() }, next()];

@@ -22,18 +22,28 @@ impl Streams {
 
     /// This party's next `count` random shares of values.
     pub(crate) fn shares(&mut self, count: usize) -> Vec<u128> {
-        blocks(&mut self.shares, count)
+        filled(count, |out| self.fill_shares(out))
+    }
+
+    /// As [`Streams::shares`], to `out`.
+    pub(crate) fn fill_shares(&mut self, out: &mut [u128]) {
+        self.shares.fill_blocks(out);
     }
 
     /// The client's next `count` shares of codes.
     pub(crate) fn codes(&mut self, count: usize) -> Vec<u128> {
-        blocks(&mut self.codes, count)
+        filled(count, |out| self.fill_codes(out))
+    }
+
+    /// As [`Streams::codes`], to `out`.
+    pub(crate) fn fill_codes(&mut self, out: &mut [u128]) {
+        self.codes.fill_blocks(out);
     }
 
     /// This party's next roots: the lowest bit says whose they are, all others are random.
     pub(crate) fn roots(&mut self, count: usize) -> Vec<Block> {
         let mark = Block::from(self.role == Role::Server);
-        let mut roots = blocks(&mut self.roots, count);
+        let mut roots = filled(count, |out| self.roots.fill_blocks(out));
         roots.iter_mut().for_each(|root| *root = *root & !1 | mark);
         roots
     }
@@ -46,9 +56,9 @@ impl Streams {
     }
 }
 
-fn blocks(prg: &mut Prg, count: usize) -> Vec<u128> {
+fn filled(count: usize, fill: impl FnOnce(&mut [u128])) -> Vec<u128> {
     let mut blocks = vec![0; count];
-    prg.fill_blocks(&mut blocks);
+    fill(&mut blocks);
     blocks
 }
 

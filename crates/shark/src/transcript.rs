@@ -17,6 +17,9 @@ use crate::{Key, TaggedBits, Values};
 /// Elements of a chunk. Part of the protocol: both parties cut alike.
 const CHUNK: usize = 4096;
 
+/// Values that are hashed by the same thread: waking another one takes longer.
+const FEW: usize = CHUNK;
+
 /// Elements that are laid out for the hash at once.
 const BLOCK: usize = 128;
 
@@ -64,7 +67,10 @@ impl Transcript {
             }
             hash.finalize().into()
         };
-        let digests: Vec<[u8; 32]> = opened.par_chunks(CHUNK).enumerate().map(digest).collect();
+        let digests: Vec<[u8; 32]> = match opened.len() <= FEW {
+            true => opened.chunks(CHUNK).enumerate().map(digest).collect(),
+            false => opened.par_chunks(CHUNK).enumerate().map(digest).collect(),
+        };
         self.list(b"values", opened.len(), digests);
     }
 
@@ -72,12 +78,14 @@ impl Transcript {
     pub(crate) fn bits(&mut self, key: &Key, masked: &TaggedBits, opened: &Bits) {
         self.state(b"opened bits", &opened.to_bytes());
         let residues = masked.residues(key, opened);
-        let digests: Vec<[u8; 32]> = (residues.par_chunks(CHUNK))
-            .map(|residues| {
-                let residues: Vec<u64> = residues.iter().copied().map(u64::to_le).collect();
-                Sha256::digest(bytemuck::must_cast_slice(&residues)).into()
-            })
-            .collect();
+        let digest = |residues: &[u64]| -> [u8; 32] {
+            let residues: Vec<u64> = residues.iter().copied().map(u64::to_le).collect();
+            Sha256::digest(bytemuck::must_cast_slice(&residues)).into()
+        };
+        let digests: Vec<[u8; 32]> = match opened.len() <= 4 * FEW {
+            true => residues.chunks(CHUNK).map(digest).collect(),
+            false => residues.par_chunks(CHUNK).map(digest).collect(),
+        };
         self.list(b"bits", opened.len(), digests);
     }
 

@@ -37,7 +37,9 @@ impl Values {
     /// # Errors
     /// What `stored` fails with.
     pub fn pull(stored: &mut dyn Source, count: usize) -> Result<Self, privet_fss::Error> {
-        Ok(Self { parts: [shares(stored, count)?, shares(stored, count)?] })
+        let mut values = Self::zeros(count);
+        values.parts.iter_mut().try_for_each(|part| pull_shares(stored, part))?;
+        Ok(values)
     }
 
     /// This party's shares of the values.
@@ -162,12 +164,11 @@ impl Values {
     }
 }
 
-/// The next shares of a body.
-pub(crate) fn shares(body: &mut dyn Source, count: usize) -> Result<Vec<u128>, privet_fss::Error> {
-    let mut shares = vec![0u128; count];
-    body.pull_into(bytemuck::must_cast_slice_mut(&mut shares))?;
-    shares.iter_mut().for_each(|share| *share = u128::from_le(*share));
-    Ok(shares)
+/// Fills `out` with the next shares of a body.
+pub(crate) fn pull_shares(body: &mut dyn Source, out: &mut [u128]) -> Result<(), privet_fss::Error> {
+    body.pull_into(bytemuck::must_cast_slice_mut(out))?;
+    out.iter_mut().for_each(|share| *share = u128::from_le(*share));
+    Ok(())
 }
 
 /// Adds `terms` to `sums`.
