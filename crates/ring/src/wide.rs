@@ -70,8 +70,12 @@ impl<'a> Operand<'a> {
     fn planes(&self) -> Vec<Vec<u64>> {
         let plane = |limb| {
             let mut plane = vec![0; self.len()];
-            let chunks = plane.par_chunks_mut(CHUNK).enumerate();
-            chunks.for_each(|(index, out)| self.limb(limb, index * CHUNK, out));
+            if plane.len() <= CHUNK {
+                self.limb(limb, 0, &mut plane);
+            } else {
+                let chunks = plane.par_chunks_mut(CHUNK).enumerate();
+                chunks.for_each(|(index, out)| self.limb(limb, index * CHUNK, out));
+            }
             plane
         };
         (0..self.limbs).map(plane).collect()
@@ -106,11 +110,11 @@ fn multiply(sums: &mut [WideRow], left: &[&[u64]], stride: usize, panels: &[Vec<
     (kernels().multiply_wide)(sums, left, stride, &panels);
 }
 
-/// The sums of a row modulo 2^128, to `out`.
+/// Adds the sums of a row modulo 2^128 to `out`.
 fn join(sum: &WideRow, out: &mut [u128]) {
     for (lane, out) in out.iter_mut().enumerate() {
         let limb = |limb: usize| u128::from(sum.0[limb].0[lane]) << (limb as u32 * LIMB_BITS);
-        *out = (1..LIMBS).fold(limb(0), |sum, index| sum.wrapping_add(limb(index)));
+        *out = (0..LIMBS).fold(*out, |sum, index| sum.wrapping_add(limb(index)));
     }
 }
 
@@ -135,6 +139,17 @@ impl Conv2d {
     /// # Panics
     /// If the lengths do not fit the shape.
     pub fn apply_wide(&self, x: Operand<'_>, weights: Operand<'_>, batch: usize) -> Vec<u128> {
+        let mut out = vec![0; self.outputs(batch)];
+        self.add_wide(&mut out, x, weights, batch);
+        out
+    }
+
+    /// Adds to `out` what [`Conv2d::apply_wide`] gives.
+    ///
+    /// # Panics
+    /// If the lengths do not fit the shape.
+    pub fn add_wide(&self, out: &mut [u128], x: Operand<'_>, weights: Operand<'_>, batch: usize) {
+        assert_eq!(out.len(), self.outputs(batch), "output of a convolution");
         assert_eq!(x.len(), self.inputs(batch), "input of a convolution");
         assert_eq!(weights.len(), self.weights(), "weights of a convolution");
         let plane = self.positions[0] * self.positions[1];
@@ -161,14 +176,12 @@ impl Conv2d {
             sums
         };
         let sums: Vec<Vec<WideRow>> = (0..batch * self.groups * tiles).into_par_iter().map(compute).collect();
-        let mut out = vec![0; self.outputs(batch)];
         out.par_chunks_mut(plane.max(1)).enumerate().for_each(|(index, out)| {
             let (member, channel) = (index / per_out, index % per_out);
             for (tile, out) in out.chunks_mut(LANES).enumerate() {
                 join(&sums[member * tiles + tile][channel], out);
             }
         });
-        out
     }
 }
 
@@ -177,6 +190,17 @@ impl Conv2d {
 /// # Panics
 /// If the lengths do not fit the shape.
 pub fn matmul(x: Operand<'_>, weights: Operand<'_>, rows: usize, inner: usize, columns: usize) -> Vec<u128> {
+    let mut out = vec![0; rows * columns];
+    add_matmul(&mut out, x, weights, [rows, inner, columns]);
+    out
+}
+
+/// Adds to `out` what [`matmul`] gives.
+///
+/// # Panics
+/// If the lengths do not fit the shape.
+pub fn add_matmul(out: &mut [u128], x: Operand<'_>, weights: Operand<'_>, [rows, inner, columns]: [usize; 3]) {
+    assert_eq!(out.len(), rows * columns, "output of a matrix product");
     assert_eq!((x.len(), weights.len()), (rows * inner, inner * columns), "operands of a matrix product");
     let x = x.planes();
     let compute = |tile: usize| {
@@ -198,13 +222,13 @@ pub fn matmul(x: Operand<'_>, weights: Operand<'_>, rows: usize, inner: usize, c
         sums
     };
     let tiles: Vec<Vec<WideRow>> = (0..columns.div_ceil(LANES)).into_par_iter().map(compute).collect();
-    let mut out = vec![0; rows * columns];
-    out.par_chunks_mut(columns.max(1)).enumerate().for_each(|(row, out)| {
-        for (tile, out) in tiles.iter().zip(out.chunks_mut(LANES)) {
-            join(&tile[row], out);
-        }
-    });
-    out
+    let add = |(row, out): (usize, &mut [u128])| {
+        tiles.iter().zip(out.chunks_mut(LANES)).for_each(|(tile, out)| join(&tile[row], out));
+    };
+    match out.len() <= CHUNK {
+        true => out.chunks_mut(columns.max(1)).enumerate().for_each(add),
+        false => out.par_chunks_mut(columns).enumerate().for_each(add),
+    }
 }
 
 #[cfg(test)]

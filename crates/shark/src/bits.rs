@@ -39,9 +39,11 @@ impl TaggedBits {
     ///
     /// # Panics
     /// If the lengths differ.
-    pub fn xor(&self, other: &Self) -> Self {
+    #[must_use]
+    pub fn xor(mut self, other: &Self) -> Self {
         assert_eq!(self.len(), other.len(), "exclusive or of two lengths");
-        Self { words: self.words.iter().zip(&other.words).map(|(a, b)| a ^ b).collect() }
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a ^= b);
+        self
     }
 
     /// This party's shares of the bits.

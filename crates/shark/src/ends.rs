@@ -79,7 +79,7 @@ impl Party<'_> {
     pub fn reveal(mut self, y: &Values, ring: Modulus) -> Result<Option<Vec<u64>>, Error> {
         self.check()?;
         let mask = self.output_masks(ring, y.len())?;
-        let opened = self.open_sum([y, &mask])?;
+        let opened = self.open_owned(y.add(&mask))?;
         self.check()?;
         let unmask = |(y, r): (&u128, &u128)| ring.reduce(y.wrapping_sub(*r) as u64);
         Ok(match self.role() {

@@ -74,10 +74,17 @@ impl Layer {
 
     /// The layer on `x`, modulo 2^128.
     fn apply(&self, x: Operand<'_>, weights: Operand<'_>) -> Vec<u128> {
+        let mut out = vec![0; self.outputs()];
+        self.add(&mut out, x, weights);
+        out
+    }
+
+    /// Adds to `out` the layer on `x`.
+    fn add(&self, out: &mut [u128], x: Operand<'_>, weights: Operand<'_>) {
         match *self {
-            Self::Conv2d { shape, batch } => shape.apply_wide(x, weights, batch),
-            Self::MatMul { rows, inner, columns } => wide::matmul(x, weights, rows, inner, columns),
-            Self::Diagonal { .. } => x.scaled(weights),
+            Self::Conv2d { shape, batch } => shape.add_wide(out, x, weights, batch),
+            Self::MatMul { rows, inner, columns } => wide::add_matmul(out, x, weights, [rows, inner, columns]),
+            Self::Diagonal { .. } => add_all(out, &x.scaled(weights)),
         }
     }
 
@@ -119,9 +126,9 @@ impl Layer {
         let [shares, codes] = &mut prepared.parts;
         // The client's shares of the weights are zero, the server's are sums of two numbers below 2^bits.
         if weights.role() == Role::Server {
-            add_all(shares, &self.apply(opened, Operand::doubles(&weights.whole, weights.bits() + 1)));
+            self.add(shares, opened, Operand::doubles(&weights.whole, weights.bits() + 1));
         }
-        add_all(codes, &self.apply(opened, Operand::doubles(&weights.codes, u128::BITS)));
+        self.add(codes, opened, Operand::doubles(&weights.codes, u128::BITS));
         prepared
     }
 

@@ -98,13 +98,13 @@ impl Tournament {
             if let Some(places) = positions.take() {
                 let matches = all.len();
                 all.extend(&differences(&places, &sizes));
-                let (masked, steps) = party.mask(&all, self.ring)?.split(matches);
+                let (masked, steps) = party.mask_owned(all, self.ring)?.split(matches);
                 let (gains, choice) = relu.evaluate_with_sign(party, &masked)?;
                 let steps = select::evaluate(party, &choice, &steps)?;
                 values = winners(&values, &sizes, &gains);
                 positions = Some(winners(&places, &sizes, &steps));
             } else {
-                let masked = party.mask(&all, self.ring)?;
+                let masked = party.mask_owned(all, self.ring)?;
                 values = winners(&values, &sizes, &relu.evaluate(party, &masked)?);
             }
             tournament::next_level(&mut sizes);

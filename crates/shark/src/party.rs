@@ -9,7 +9,7 @@ use crate::check::{OneByOne, Turns};
 use crate::dealer::FLIP_BYTES;
 use crate::streams::Streams;
 use crate::transcript::Transcript;
-use crate::values::{add_all, pull_shares};
+use crate::values::pull_shares;
 use crate::{Error, Key, Masked, PeerMisbehaved, TaggedBits, Values, check, compare};
 
 /// One party's side of a run, from its first step to [`Party::reveal`].
@@ -142,12 +142,19 @@ impl<'a> Party<'a> {
         self.mask_with(x, ring, mask)
     }
 
+    /// As [`Party::mask`], of values that are needed no more.
+    pub(crate) fn mask_owned(&mut self, mut x: Values, ring: Modulus) -> Result<Masked, Error> {
+        let mask = self.masks(x.len())?;
+        x.add_assign(&mask);
+        Ok(Masked::new(ring, &self.open_owned(x)?, mask))
+    }
+
     /// As [`Party::mask`], with masks that [`Party::masks`] gave when this material was made.
     ///
     /// # Errors
     /// If the link fails.
     pub fn mask_with(&mut self, x: &Values, ring: Modulus, mask: Values) -> Result<Masked, Error> {
-        let opened = self.open_sum([x, &mask])?;
+        let opened = self.open_owned(x.add(&mask))?;
         Ok(Masked::new(ring, &opened, mask))
     }
 
@@ -156,21 +163,19 @@ impl<'a> Party<'a> {
     /// # Errors
     /// If the link fails or the message has another length.
     pub fn open(&mut self, masked: &Values) -> Result<Vec<u128>, Error> {
-        self.open_sum([masked])
+        self.open_owned(masked.clone())
     }
 
-    /// Opens the sums of values.
-    pub(crate) fn open_sum<const K: usize>(&mut self, terms: [&Values; K]) -> Result<Vec<u128>, Error> {
-        assert!(terms.iter().all(|term| term.len() == terms[0].len()), "vectors of one length");
-        let mut opened = terms[0].shares().to_vec();
-        terms[1..].iter().for_each(|term| add_all(&mut opened, term.shares()));
+    /// As [`Party::open`], in place.
+    pub(crate) fn open_owned(&mut self, mut masked: Values) -> Result<Vec<u128>, Error> {
+        let [opened, codes] = &mut masked.parts;
         opened.iter_mut().for_each(|share| *share = share.to_le());
-        let theirs = self.exchange(bytemuck::must_cast_slice(&opened))?;
+        let theirs = self.exchange(bytemuck::must_cast_slice(opened))?;
         for (own, theirs) in opened.iter_mut().zip(theirs.as_chunks().0) {
             *own = u128::from_le(*own).wrapping_add(u128::from_le_bytes(*theirs));
         }
-        self.transcript.values(&self.key, terms, &opened);
-        Ok(opened)
+        self.transcript.values(&self.key, codes, opened);
+        Ok(std::mem::take(opened))
     }
 
     /// Opens bits that are behind random ones. One round, a bit for each.
@@ -178,11 +183,11 @@ impl<'a> Party<'a> {
     /// # Errors
     /// If the link fails, or the message has another length or bits behind its end.
     pub fn open_bits(&mut self, masked: &TaggedBits) -> Result<Bits, Error> {
-        let own = masked.shares();
-        let message = self.exchange(&own.to_bytes())?;
+        let mut opened = masked.shares();
+        let message = self.exchange(&opened.to_bytes())?;
         let theirs = Bits::from_bytes(&message, masked.len())?;
         self.ensure_padding(theirs.to_bytes() == message)?;
-        let opened = own.xor(&theirs);
+        opened.xor_assign(&theirs);
         self.transcript.bits(&self.key, masked, &opened);
         Ok(opened)
     }

@@ -12,7 +12,7 @@ use privet_ring::Bits;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use crate::{Key, TaggedBits, Values};
+use crate::{Key, TaggedBits};
 
 /// Elements of a chunk. Part of the protocol: both parties cut alike.
 const CHUNK: usize = 4096;
@@ -45,21 +45,17 @@ impl Transcript {
         }
     }
 
-    /// Takes in opened values. `terms`: this party's halves of what was added up and opened.
-    pub(crate) fn values<const K: usize>(&mut self, key: &Key, terms: [&Values; K], opened: &[u128]) {
+    /// Takes in opened values. `codes`: this party's shares of their codes.
+    pub(crate) fn values(&mut self, key: &Key, codes: &[u128], opened: &[u128]) {
         let [_, code] = key.units();
         let negative = key.role() == Role::Server;
         let digest = |(chunk, opened): (usize, &[u128])| {
             let mut hash = Sha256::new();
             let mut block = [0; 2 * BLOCK];
-            for (index, opened) in opened.chunks(BLOCK).enumerate() {
-                let first = chunk * CHUNK + index * BLOCK;
-                let terms = terms.map(|term| &term.codes()[first..][..opened.len()]);
-                for (i, x) in opened.iter().enumerate() {
-                    let mut sigma = code.wrapping_mul(*x).wrapping_neg();
-                    for term in &terms {
-                        sigma = sigma.wrapping_add(term[i]);
-                    }
+            let codes = &codes[chunk * CHUNK..][..opened.len()];
+            for (opened, codes) in opened.chunks(BLOCK).zip(codes.chunks(BLOCK)) {
+                for (i, (x, m)) in opened.iter().zip(codes).enumerate() {
+                    let sigma = m.wrapping_sub(code.wrapping_mul(*x));
                     block[2 * i] = x.to_le();
                     block[2 * i + 1] = if negative { sigma.wrapping_neg() } else { sigma }.to_le();
                 }

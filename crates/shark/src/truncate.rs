@@ -92,7 +92,10 @@ impl Truncate {
         assert_eq!(x.ring(), self.sign.input(), "the ring of the input");
         let shifted: Vec<u64> = x.opened().iter().map(|x| self.sign.shift(*x)).collect();
         if !self.exact {
-            return Ok(party.secrets(x.len())?.negate().plus(party.key(), &shifted));
+            let secrets = party.secrets(x.len())?;
+            return Ok(affine(party.key(), [&secrets], |i, unit, [s]| {
+                unit.wrapping_mul(shifted[i].into()).wrapping_sub(s)
+            }));
         }
         let points: Vec<u64> = x.opened().iter().map(|x| self.low(*x)).collect();
         let compared = party.compare(self.sign.dropped(), &points)?;
