@@ -3,7 +3,10 @@
 //! Shapes and layouts are those of [`crate::linear`]. Operands are cut into limbs of 52 bits, the width of the processor's
 //! multiplier, where it has one; an operand of fewer bits has fewer limbs, and so takes fewer multiplications.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::arch::{LANES, LIMB_BITS, LIMBS, Row, WideRow, kernels};
 use crate::linear::Conv2d;
@@ -19,6 +22,25 @@ pub struct Operand<'a> {
 enum Values<'a> {
     Words(&'a [u64]),
     Doubles(&'a [u128]),
+    Cut(&'a [Vec<u64>]),
+}
+
+/// An operand of many products, cut into limbs once; wiped on drop.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Cut {
+    limbs: Vec<Vec<u64>>,
+}
+
+impl Cut {
+    /// The operand.
+    pub fn operand(&self) -> Operand<'_> {
+        Operand { values: Values::Cut(&self.limbs), limbs: self.limbs.len() }
+    }
+
+    /// The values, `[n]`.
+    pub fn values(&self) -> Vec<u128> {
+        (0..self.operand().len()).map(|i| self.operand().get(i)).collect()
+    }
 }
 
 impl<'a> Operand<'a> {
@@ -37,6 +59,7 @@ impl<'a> Operand<'a> {
         match self.values {
             Values::Words(values) => values.len(),
             Values::Doubles(values) => values.len(),
+            Values::Cut(limbs) => limbs[0].len(),
         }
     }
 
@@ -49,6 +72,9 @@ impl<'a> Operand<'a> {
         match self.values {
             Values::Words(values) => values[index].into(),
             Values::Doubles(values) => values[index],
+            Values::Cut(limbs) => {
+                limbs.iter().rev().fold(0, |value, limb| value << LIMB_BITS | u128::from(limb[index]))
+            }
         }
     }
 
@@ -63,11 +89,20 @@ impl<'a> Operand<'a> {
                 let shift = limb as u32 * LIMB_BITS;
                 out.iter_mut().zip(&values[first..]).for_each(|(out, value)| *out = (value >> shift) as u64 & LOW);
             }
+            Values::Cut(limbs) => out.copy_from_slice(&limbs[limb][first..][..out.len()]),
         }
     }
 
+    /// The same operand, cut into limbs for good.
+    pub fn cut(&self) -> Cut {
+        Cut { limbs: self.planes().into_owned() }
+    }
+
     /// All values, limb by limb.
-    fn planes(&self) -> Vec<Vec<u64>> {
+    fn planes(&self) -> Cow<'a, [Vec<u64>]> {
+        if let Values::Cut(limbs) = self.values {
+            return Cow::Borrowed(limbs);
+        }
         let plane = |limb| {
             let mut plane = vec![0; self.len()];
             if plane.len() <= CHUNK {
@@ -78,7 +113,7 @@ impl<'a> Operand<'a> {
             }
             plane
         };
-        (0..self.limbs).map(plane).collect()
+        Cow::Owned((0..self.limbs).map(plane).collect())
     }
 
     /// The products of values with those at the same places of `other`, modulo 2^128.
@@ -102,6 +137,14 @@ const DEPTH: usize = 128;
 
 fn limbs(bits: u32) -> usize {
     bits.div_ceil(LIMB_BITS).max(1) as usize
+}
+
+/// The results of tasks `0..count`. One alone takes no other thread.
+fn tasks<T: Send>(count: usize, compute: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+    match count {
+        1 => vec![compute(0)],
+        _ => (0..count).into_par_iter().map(compute).collect(),
+    }
 }
 
 /// Adds to `sums` the products of rows of `left`, which are `stride` apart, with the panel; `panels`: one for each limb.
@@ -175,13 +218,17 @@ impl Conv2d {
             }
             sums
         };
-        let sums: Vec<Vec<WideRow>> = (0..batch * self.groups * tiles).into_par_iter().map(compute).collect();
-        out.par_chunks_mut(plane.max(1)).enumerate().for_each(|(index, out)| {
+        let sums = tasks(batch * self.groups * tiles, compute);
+        let add = |(index, out): (usize, &mut [u128])| {
             let (member, channel) = (index / per_out, index % per_out);
             for (tile, out) in out.chunks_mut(LANES).enumerate() {
                 join(&sums[member * tiles + tile][channel], out);
             }
-        });
+        };
+        match out.len() <= CHUNK {
+            true => out.chunks_mut(plane.max(1)).enumerate().for_each(add),
+            false => out.par_chunks_mut(plane).enumerate().for_each(add),
+        }
     }
 }
 
@@ -221,7 +268,7 @@ pub fn add_matmul(out: &mut [u128], x: Operand<'_>, weights: Operand<'_>, [rows,
         }
         sums
     };
-    let tiles: Vec<Vec<WideRow>> = (0..columns.div_ceil(LANES)).into_par_iter().map(compute).collect();
+    let tiles = tasks(columns.div_ceil(LANES), compute);
     let add = |(row, out): (usize, &mut [u128])| {
         tiles.iter().zip(out.chunks_mut(LANES)).for_each(|(tile, out)| join(&tile[row], out));
     };

@@ -13,7 +13,7 @@
 //! Products are modulo 2^128, so that codes stay codes. Offline two products of 64 by 128 bits, online one and at the server
 //! another.
 
-use privet_fss::{KeyBytes, Role};
+use privet_fss::KeyBytes;
 use privet_ring::linear::Conv2d;
 use privet_ring::wide::{self, Operand};
 use zeroize::Zeroizing;
@@ -111,7 +111,7 @@ impl Layer {
     /// If the lengths do not fit the shape.
     pub fn prepare(&self, party: &mut Party<'_>, weights: &Weights, mask: &Values) -> Result<Values, Error> {
         let products = party.secrets(self.outputs())?;
-        let public = Operand::words(&weights.public, weights.bits());
+        let public = Operand::words(&weights.public, widest(&weights.public));
         let [shares, codes] = mask.parts.each_ref().map(|part| self.apply(Operand::doubles(part, u128::BITS), public));
         Ok(products.sub(&Values::from_parts(shares, codes)))
     }
@@ -121,14 +121,13 @@ impl Layer {
     /// # Panics
     /// If the lengths do not fit the shape.
     pub fn finish(&self, mut prepared: Values, weights: &Weights, opened: &[u64]) -> Values {
-        let widest = opened.iter().fold(0, |all, value| all | value);
-        let opened = Operand::words(opened, u64::BITS - widest.leading_zeros());
+        let opened = Operand::words(opened, widest(opened));
         let [shares, codes] = &mut prepared.parts;
         // The client's shares of the weights are zero, the server's are sums of two numbers below 2^bits.
-        if weights.role() == Role::Server {
-            self.add(shares, opened, Operand::doubles(&weights.whole, weights.bits() + 1));
+        if let Some(whole) = &weights.whole {
+            self.add(shares, opened, whole.operand());
         }
-        self.add(codes, opened, Operand::doubles(&weights.codes, u128::BITS));
+        self.add(codes, opened, weights.codes.operand());
         prepared
     }
 
@@ -143,4 +142,9 @@ impl Layer {
         let prepared = self.prepare(party, weights, x.mask())?;
         Ok(self.finish(prepared, weights, x.opened()))
     }
+}
+
+/// Bits that the largest of these numbers has, or more.
+fn widest(values: &[u64]) -> u32 {
+    u64::BITS - values.iter().fold(0, |all, value| all | value).leading_zeros()
 }

@@ -15,9 +15,10 @@ use std::io::Write;
 use privet_fss::{Error as KeyError, Role, Seeds, Source};
 use privet_prg::{Prg, Seed};
 use privet_ring::Modulus;
+use privet_ring::wide::{Cut, Operand};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::dealer::{MASK_BYTES, Masks};
 use crate::{Error, Key, Keys, PeerMisbehaved, Values};
@@ -100,10 +101,9 @@ impl Setup {
         let (codes, _) = body.pull(weights.len() * MASK_BYTES)?.as_chunks();
         let public = weights.iter().zip(hidden.iter()).map(|(w, a)| ring.reduce((*w as u64).wrapping_sub(*a)));
         let public: Vec<u64> = public.collect();
-        let whole = public.iter().zip(hidden.iter()).map(|(v, a)| u128::from(*v) + u128::from(*a)).collect();
-        let codes = codes.iter().map(|code| u128::from_le_bytes(*code)).collect();
+        let codes = Zeroizing::new(codes.iter().map(|code| u128::from_le_bytes(*code)).collect());
         let message = ring.pack(&public);
-        Ok((Weights::new(&self.key, ring, &message, public, whole, codes), message))
+        Ok((Weights::new(&self.key, ring, &message, public, Some(&hidden), codes), message))
     }
 
     /// Takes up the server's next vector of `count` weights from its message.
@@ -119,42 +119,49 @@ impl Setup {
         if ring.pack(&public) != message {
             return Err(PeerMisbehaved::Padding.into());
         }
-        let mut codes = vec![0; count];
+        let mut codes = Zeroizing::new(vec![0; count]);
         self.stream.fill_blocks(&mut codes);
-        Ok(Weights::new(&self.key, ring, message, public, Vec::new(), codes))
+        Ok(Weights::new(&self.key, ring, message, public, None, codes))
     }
 }
 
-/// One party's half of a vector of authenticated weights; wiped on drop.
+/// One party's half of a vector of authenticated weights, ready for products; wiped on drop.
 pub struct Weights {
     role: Role,
-    ring: Modulus,
     pub(crate) public: Vec<u64>,
     /// `W'` at the server; the client's shares are zero.
-    pub(crate) whole: Vec<u128>,
+    pub(crate) whole: Option<Cut>,
     /// Shares of `Delta W'`.
-    pub(crate) codes: Vec<u128>,
+    pub(crate) codes: Cut,
     digest: [u8; 32],
 }
 
 impl Weights {
-    fn new(key: &Key, ring: Modulus, message: &[u8], public: Vec<u64>, whole: Vec<u128>, mut codes: Vec<u128>) -> Self {
+    /// `hidden`: `A`, at the server; `codes`: shares of its codes.
+    fn new(
+        key: &Key,
+        ring: Modulus,
+        message: &[u8],
+        public: Vec<u64>,
+        hidden: Option<&[u64]>,
+        mut codes: Zeroizing<Vec<u128>>,
+    ) -> Self {
         let [_, code] = key.units();
+        let whole = hidden.map(|hidden| {
+            let whole = public.iter().zip(hidden).map(|(v, a)| u128::from(*v) + u128::from(*a));
+            Operand::doubles(&Zeroizing::new(whole.collect::<Vec<_>>()), ring.bits() + 1).cut()
+        });
         codes.par_iter_mut().zip(&public).with_min_len(4096).for_each(|(share, v)| {
             *share = share.wrapping_add(code.wrapping_mul((*v).into()));
         });
         let digest = Sha256::new_with_prefix(ring.bits().to_le_bytes()).chain_update(message).finalize().into();
-        Self { role: key.role(), ring, public, whole, codes, digest }
+        let codes = Operand::doubles(&codes, u128::BITS).cut();
+        Self { role: key.role(), public, whole, codes, digest }
     }
 
     /// Whose half it is.
     pub fn role(&self) -> Role {
         self.role
-    }
-
-    /// Bits of `V`.
-    pub(crate) fn bits(&self) -> u32 {
-        self.ring.bits()
     }
 
     /// Number of weights.
@@ -180,17 +187,7 @@ impl Weights {
 
     /// The weights as values: for biases.
     pub fn values(&self) -> Values {
-        let shares = match self.role {
-            Role::Client => vec![0; self.len()],
-            Role::Server => self.whole.clone(),
-        };
-        Values::from_parts(shares, self.codes.clone())
-    }
-}
-
-impl Drop for Weights {
-    fn drop(&mut self) {
-        self.whole.zeroize();
-        self.codes.zeroize();
+        let shares = self.whole.as_ref().map_or_else(|| vec![0; self.len()], Cut::values);
+        Values::from_parts(shares, self.codes.values())
     }
 }
