@@ -36,7 +36,8 @@ impl Party<'_> {
         assert_eq!(self.role(), Role::Client, "the input is the client's");
         let masked: Vec<u64> = x.iter().zip(mask.shares()).map(|(x, r)| x.wrapping_add(*r as u64)).collect();
         let message = ring.pack(&masked);
-        self.send(&message)?;
+        // The server starts on it while the client works on its own part.
+        self.send_now(&message)?;
         self.entered(&message, ring, masked, mask)
     }
 

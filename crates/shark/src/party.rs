@@ -217,9 +217,10 @@ impl<'a> Party<'a> {
         Ok(theirs?)
     }
 
-    /// Sends to the peer outside an exchange.
-    pub(crate) fn send(&mut self, message: &[u8]) -> Result<(), Error> {
-        Ok(self.channel.send(message)?)
+    /// Sends to the peer outside an exchange, without waiting for more to send.
+    pub(crate) fn send_now(&mut self, message: &[u8]) -> Result<(), Error> {
+        self.channel.send(message)?;
+        Ok(self.channel.flush()?)
     }
 
     /// Receives from the peer outside an exchange.
