@@ -3,7 +3,10 @@
 //! Of an opened value `x^` each party keeps `sigma = m - Delta_i x^`, with `m` its share of the code. The two `sigma` add up to
 //! zero; if `x^` is off by `e`, to `-Delta e`. So the client's `sigma` and the server's `-sigma` are the same numbers, and a
 //! party that caused the error would have to guess `Delta e` to know what the other one has. For bits the words are the same
-//! as they are. Both parties hash these numbers, together with the opened values themselves.
+//! as they are. Both parties hash these numbers, which is what the check rests on.
+//!
+//! An error in high bits alone, which changes no value, can leave the numbers as they are. Opened bits and, chunk by chunk,
+//! the sums of opened values are hashed too, so that a message that was damaged on the way is noticed for certain.
 //!
 //! Long vectors are hashed in chunks, which may go to several threads, and the chunks' digests are hashed in order.
 
@@ -51,17 +54,17 @@ impl Transcript {
         let negative = key.role() == Role::Server;
         let digest = |(chunk, opened): (usize, &[u128])| {
             let mut hash = Sha256::new();
-            let mut block = [0; 2 * BLOCK];
+            let (mut block, mut sum) = ([0; BLOCK], 0u128);
             let codes = &codes[chunk * CHUNK..][..opened.len()];
             for (opened, codes) in opened.chunks(BLOCK).zip(codes.chunks(BLOCK)) {
-                for (i, (x, m)) in opened.iter().zip(codes).enumerate() {
+                for (word, (x, m)) in block.iter_mut().zip(opened.iter().zip(codes)) {
                     let sigma = m.wrapping_sub(code.wrapping_mul(*x));
-                    block[2 * i] = x.to_le();
-                    block[2 * i + 1] = if negative { sigma.wrapping_neg() } else { sigma }.to_le();
+                    sum = sum.wrapping_add(*x);
+                    *word = if negative { sigma.wrapping_neg() } else { sigma }.to_le();
                 }
-                hash.update(bytemuck::must_cast_slice(&block[..2 * opened.len()]));
+                hash.update(bytemuck::must_cast_slice(&block[..opened.len()]));
             }
-            hash.finalize().into()
+            hash.chain_update(sum.to_le_bytes()).finalize().into()
         };
         let digests: Vec<[u8; 32]> = match opened.len() <= FEW {
             true => opened.chunks(CHUNK).enumerate().map(digest).collect(),
