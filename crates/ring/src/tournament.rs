@@ -64,8 +64,8 @@ pub fn differences<T: Copy>(left: &[T], sizes: &[usize], subtract: impl Fn(T, T)
 /// Unless there is a gain for each pair.
 pub fn winners<T: Copy>(left: &[T], sizes: &[usize], gains: &[T], add: impl Fn(T, T) -> T) -> Vec<T> {
     assert_eq!(gains.len(), sizes.iter().map(|size| size / 2).sum::<usize>(), "a gain for each pair");
+    let mut winners = Vec::with_capacity(left.len() - gains.len());
     let mut gains = gains.iter();
-    let mut winners = Vec::with_capacity(left.len().div_ceil(2));
     for group in split(left, sizes) {
         let (pairs, alone) = group.as_chunks::<2>();
         // zip asks the pairs first, so that a group without any takes no gain.
