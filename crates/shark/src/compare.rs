@@ -83,7 +83,7 @@ pub(crate) fn at_most(
         return Ok(vec![delta; roots.len()]);
     }
     let mut out = vec![0; roots.len()];
-    let walk = |(job, ((roots, x), out)): (usize, ((&[Block], &[u64]), &mut [u64]))| {
+    let walk = |job: usize, roots: &[Block], x: &[u64], out: &mut [u64]| {
         let mut buffer = Vec::new();
         let parts = roots.chunks(PART).zip(x.chunks(PART)).zip(out.chunks_mut(PART)).enumerate();
         for (part, ((roots, x), out)) in parts {
@@ -94,10 +94,10 @@ pub(crate) fn at_most(
         Ok::<_, privet_fss::Error>(())
     };
     if roots.len() <= JOB {
-        walk((0, ((roots, x), &mut out)))?;
+        walk(0, roots, x, &mut out)?;
     } else {
         let jobs = roots.par_chunks(JOB).zip(x.par_chunks(JOB)).zip(out.par_chunks_mut(JOB));
-        jobs.enumerate().try_for_each(walk)?;
+        jobs.enumerate().try_for_each(|(job, ((roots, x), out))| walk(job, roots, x, out))?;
     }
     Ok(out)
 }
