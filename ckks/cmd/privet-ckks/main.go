@@ -34,6 +34,9 @@ type job struct {
 	Memory int64 `json:"memory"`
 }
 
+// collectPercent is by how much memory may grow between two collections.
+const collectPercent = 25
+
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: privet-ckks JOB.json")
@@ -54,6 +57,8 @@ func run(path string) error {
 	if err := json.Unmarshal(text, &j); err != nil {
 		return fmt.Errorf("%s is no job: %w", path, err)
 	}
+	// Nearly all memory is long arrays of numbers, which the collector need not look into: to collect often costs little.
+	debug.SetGCPercent(collectPercent)
 	if j.Memory > 0 {
 		// The collector works harder near the limit. Plans are checked against it, so that it is kept.
 		debug.SetMemoryLimit(j.Memory * 9 / 10)

@@ -152,7 +152,7 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 	if err != nil {
 		return err
 	}
-	outputs, err := model.Run(evaluator, switched{}, inputs, observe)
+	outputs, err := model.Run(evaluator, evaluate.Helpers{Hiding: switched{}, Refresher: &refresher{hub: h}}, inputs, observe)
 	if err != nil {
 		return err
 	}

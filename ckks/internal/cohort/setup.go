@@ -38,10 +38,8 @@ func NewSetup(public []byte, members int) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	if structure, err = structure.WithBareSquares(); err != nil {
-		return nil, err
-	}
-	planned, err := plan.New(structure)
+	structure = structure.WithBareSquares()
+	planned, err := plan.Refreshed(structure, plan.Refresh{Members: members})
 	if err != nil {
 		return nil, err
 	}

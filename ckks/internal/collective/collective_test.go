@@ -198,20 +198,20 @@ func TestARefreshGivesLevelsBack(t *testing.T) {
 	x := ramp(c.params.MaxSlots())
 	ct := c.encrypt(t, key, x)
 	ct.Resize(1, 5)
-	shares := c.gather(t, func(m *Member) ([]byte, error) { return m.Refresh("first", ct) })
-	fresh, err := c.coordinator.Refresh("first", ct, shares)
+	shares := c.gather(t, func(m *Member) ([]byte, error) { return m.Refresh("first", ct.Value[1], 6) })
+	fresh, err := c.coordinator.Refresh("first", ct, 6, shares)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fresh.Level() != c.params.MaxLevel() {
+	if fresh.Level() != 6 {
 		t.Errorf("a refresh came back at level %d", fresh.Level())
 	}
 	near(t, "a refresh", c.decrypt(t, to, fresh), x)
-	if _, err := c.members[0].Refresh("first", ct); err == nil || !strings.Contains(err.Error(), "used before") {
+	if _, err := c.members[0].Refresh("first", ct.Value[1], 6); err == nil || !strings.Contains(err.Error(), "used before") {
 		t.Errorf("common polynomials were used twice: %v", err)
 	}
 	ct.Resize(1, 1)
-	if _, err := c.members[0].Refresh("second", ct); err == nil {
+	if _, err := c.members[0].Refresh("second", ct.Value[1], 6); err == nil {
 		t.Error("a ciphertext without room for masks was refreshed")
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/multiparty"
+	"github.com/tuneinsight/lattigo/v6/multiparty/mpckks"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/wire"
@@ -15,11 +16,12 @@ type Coordinator struct {
 	params  ckks.Parameters
 	common  *Common
 	members int
+	refresh *mpckks.RefreshProtocol
 }
 
 // NewCoordinator is a coordinator of a cohort.
 func NewCoordinator(params ckks.Parameters, common *Common, members int) *Coordinator {
-	return &Coordinator{params, common, members}
+	return &Coordinator{params: params, common: common, members: members}
 }
 
 // each reads every member's share in turn.
@@ -114,9 +116,23 @@ func (c *Coordinator) Rotation(slots, level int, shares [][]byte) (*rlwe.GaloisK
 	return made, protocol.GenGaloisKey(sum, protocol.SampleCRP(stream, options), made)
 }
 
-// Refresh is a ciphertext's value in a fresh one at the highest level and the default scale.
-func (c *Coordinator) Refresh(label string, ct *rlwe.Ciphertext, shares [][]byte) (*rlwe.Ciphertext, error) {
-	protocol, _, err := refreshing(c.params, c.members, ct)
+func (c *Coordinator) refreshing() (*mpckks.RefreshProtocol, error) {
+	if c.refresh == nil {
+		made, err := newRefresh(c.params)
+		if err != nil {
+			return nil, err
+		}
+		c.refresh = &made
+	}
+	return c.refresh, nil
+}
+
+// Refresh is a ciphertext's value in a fresh one at a level and the default scale.
+func (c *Coordinator) Refresh(label string, ct *rlwe.Ciphertext, level int, shares [][]byte) (*rlwe.Ciphertext, error) {
+	if _, err := refreshBound(c.params, c.members, ct.Level()); err != nil {
+		return nil, err
+	}
+	protocol, err := c.refreshing()
 	if err != nil {
 		return nil, err
 	}
@@ -124,21 +140,22 @@ func (c *Coordinator) Refresh(label string, ct *rlwe.Ciphertext, shares [][]byte
 	if err != nil {
 		return nil, err
 	}
-	highest := c.params.MaxLevel()
-	crp := protocol.SampleCRP(highest, stream)
+	crp := protocol.SampleCRP(level, stream)
 	split := wire.PolysBytes(c.params, ct.Level(), 1)
-	sum := protocol.AllocateShare(ct.Level(), highest)
-	sum.MetaData = *ct.MetaData
+	old := ct.CopyNew()
+	old.Scale = c.params.DefaultScale()
+	sum := protocol.AllocateShare(ct.Level(), level)
+	sum.MetaData = *old.MetaData
 	err = c.each(shares, func(_ int, data []byte) error {
-		share := protocol.AllocateShare(ct.Level(), highest)
-		share.MetaData = *ct.MetaData
+		share := protocol.AllocateShare(ct.Level(), level)
+		share.MetaData = *old.MetaData
 		if len(data) < split {
 			return fmt.Errorf("a share of %d bytes", len(data))
 		}
 		if err := wire.ReadPolys(data[:split], c.params, ct.Level(), share.EncToShareShare.Value); err != nil {
 			return err
 		}
-		if err := wire.ReadPolys(data[split:], c.params, highest, share.ShareToEncShare.Value); err != nil {
+		if err := wire.ReadPolys(data[split:], c.params, level, share.ShareToEncShare.Value); err != nil {
 			return err
 		}
 		return protocol.AggregateShares(&sum, &share, &sum)
@@ -146,8 +163,13 @@ func (c *Coordinator) Refresh(label string, ct *rlwe.Ciphertext, shares [][]byte
 	if err != nil {
 		return nil, err
 	}
-	made := ckks.NewCiphertext(c.params, 1, highest)
-	return made, protocol.Finalize(ct, crp, sum, made)
+	made := ckks.NewCiphertext(c.params, 1, level)
+	return made, protocol.Finalize(old, crp, sum, made)
+}
+
+// RefreshSize is the size of a share of a refresh from one level to another.
+func (c *Coordinator) RefreshSize(from, to int) int {
+	return wire.PolysBytes(c.params, from, 1) + wire.PolysBytes(c.params, to, 1)
 }
 
 // Switch is a result under the client's own key.

@@ -10,6 +10,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/plan"
 	"privet/ckks/internal/wire"
 )
 
@@ -22,6 +23,7 @@ type Member struct {
 	secret    *rlwe.SecretKey
 	ephemeral *rlwe.SecretKey
 	flood     ring.DiscreteGaussian
+	refresh   mpckks.RefreshProtocol
 	// decryptions is how many results this member still helps to hand out under its key.
 	decryptions int
 }
@@ -39,11 +41,16 @@ func NewMember(params ckks.Parameters, common *Common, members, decryptions int)
 	if members < 2 || members > MaxMembers {
 		return nil, fmt.Errorf("a cohort has 2 to %d members, not %d", MaxMembers, members)
 	}
+	refresh, err := newRefresh(params)
+	if err != nil {
+		return nil, err
+	}
 	deviation := math.Exp2(float64(params.LogDefaultScale() - floodBits))
 	return &Member{
 		params: params, common: common, members: members, decryptions: decryptions,
-		secret: rlwe.NewKeyGenerator(params).GenSecretKeyNew(),
-		flood:  ring.DiscreteGaussian{Sigma: deviation, Bound: 6 * deviation},
+		refresh: refresh,
+		secret:  rlwe.NewKeyGenerator(params).GenSecretKeyNew(),
+		flood:   ring.DiscreteGaussian{Sigma: deviation, Bound: 6 * deviation},
 	}, nil
 }
 
@@ -103,10 +110,10 @@ func (m *Member) Rotation(slots, level int) ([]byte, error) {
 	return wire.AppendGadget(nil, m.params, &share.GadgetCiphertext), nil
 }
 
-// Refresh is this member's share of a refresh of a ciphertext, which comes back at the highest level. Masks hide the
-// value statistically; `label` names this refresh and must be new.
-func (m *Member) Refresh(label string, ct *rlwe.Ciphertext) ([]byte, error) {
-	protocol, bound, err := refreshing(m.params, m.members, ct)
+// Refresh is this member's share of a refresh, to a level, of a ciphertext of which only the second part matters. Masks
+// hide the value statistically; `label` names this refresh and must be new.
+func (m *Member) Refresh(label string, second ring.Poly, level int) ([]byte, error) {
+	bound, err := refreshBound(m.params, m.members, second.Level())
 	if err != nil {
 		return nil, err
 	}
@@ -114,13 +121,15 @@ func (m *Member) Refresh(label string, ct *rlwe.Ciphertext) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	share := protocol.AllocateShare(ct.Level(), m.params.MaxLevel())
-	crp := protocol.SampleCRP(m.params.MaxLevel(), stream)
-	if err := protocol.GenShare(m.secret, bound, ct, crp, &share); err != nil {
+	ct := ckks.NewCiphertext(m.params, 1, second.Level())
+	ct.Value[1] = second
+	share := m.refresh.AllocateShare(ct.Level(), level)
+	crp := m.refresh.SampleCRP(level, stream)
+	if err := m.refresh.GenShare(m.secret, bound, ct, crp, &share); err != nil {
 		return nil, err
 	}
 	data := wire.AppendPolys(nil, m.params, ct.Level(), share.EncToShareShare.Value)
-	return wire.AppendPolys(data, m.params, m.params.MaxLevel(), share.ShareToEncShare.Value), nil
+	return wire.AppendPolys(data, m.params, level, share.ShareToEncShare.Value), nil
 }
 
 // Switch is this member's share of handing a result to a client: a part of the decryption, under flooding noise and
@@ -149,16 +158,24 @@ func rotationLabel(slots int) string { return fmt.Sprintf("rotation by %d", slot
 
 func refreshLabel(label string) string { return "refresh " + label }
 
-// statisticalBits is by how much masks of a refresh exceed what they hide.
-const statisticalBits = 128
-
-// refreshing is the protocol for refreshes of a ciphertext and the size of its masks; it fails where the ciphertext has
-// too few levels left to carry masks of that size.
-func refreshing(params ckks.Parameters, members int, ct *rlwe.Ciphertext) (mpckks.RefreshProtocol, uint, error) {
-	least, bound, ok := mpckks.GetMinimumLevelForRefresh(statisticalBits, ct.Scale, members, params.Q())
-	if !ok || ct.Level() < least {
-		return mpckks.RefreshProtocol{}, 0, fmt.Errorf("a ciphertext at level %d cannot be refreshed: its masks need level %d", ct.Level(), least)
+// refreshBound is the size in bits of the masks of a refresh at a level, which exceed the scale by plan.MaskBits; it fails
+// where the level has no room for masks of that size.
+func refreshBound(params ckks.Parameters, members, level int) (uint, error) {
+	bound := plan.MaskBits + params.LogDefaultScale()
+	room := 0.0
+	for _, prime := range params.Q()[:level+1] {
+		room += math.Log2(float64(prime))
 	}
-	protocol, err := mpckks.NewRefreshProtocol(params, 64, params.Xe())
-	return protocol, bound, err
+	if needed := float64(bound) + math.Log2(float64(members)); room < needed {
+		return 0, fmt.Errorf("a ciphertext at level %d cannot be refreshed: its masks need %.0f bits, and it has %.0f", level, needed, room)
+	}
+	return uint(bound), nil
+}
+
+// newRefresh makes the protocol, whose tables serve all refreshes.
+//
+// Ciphertexts count as having the default scale: masks are then re-encrypted as they are, and a refresh keeps the scale.
+func newRefresh(params ckks.Parameters) (mpckks.RefreshProtocol, error) {
+	const precision = 53 // of encodings, and a refresh without a transformation has none
+	return mpckks.NewRefreshProtocol(params, precision, params.Xe())
 }

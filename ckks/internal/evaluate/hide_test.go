@@ -83,7 +83,7 @@ func newScene(t *testing.T, model *evaluate.Model) scene {
 
 func (s scene) run(t *testing.T, model *evaluate.Model, hider evaluate.Hiding) *rlwe.Ciphertext {
 	t.Helper()
-	outputs, err := model.Run(s.evaluator, hider, []evaluate.Values{{s.input}}, func(evaluate.Step) {})
+	outputs, err := model.Run(s.evaluator, evaluate.Helpers{Hiding: hider}, []evaluate.Values{{s.input}}, func(evaluate.Step) {})
 	if err != nil {
 		t.Fatal(err)
 	}

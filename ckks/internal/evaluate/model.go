@@ -21,6 +21,8 @@ type Model struct {
 	// linear has, by node, argument and term, the encoded matrices; bias by node and argument, one for each ciphertext.
 	linear [][][]*layers.Linear
 	bias   [][][]rlwe.Operand
+	// series has, by node, the coefficients of polynomials of degree 3 and more.
+	series map[int][]float64
 	// scales are those of the nodes' values.
 	scales []rlwe.Scale
 }
@@ -47,17 +49,20 @@ func NewModel(n *network.Network, p *plan.Plan) (*Model, error) {
 	return Assemble(n, p, params, plain{params, p})
 }
 
-// Maker makes the parts of a model, always in the same order: the matrices of each argument, then its bias.
+// Maker makes the parts of a model, always in the same order: the matrices of each argument, then its bias, and after a
+// node's arguments its polynomial.
 type Maker interface {
 	// Linear makes a matrix for inputs at a level, its entries at a scale.
 	Linear(t *packing.Transform, matrix *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error)
 	// Bias makes a bias in a layout at a level and the default scale, one part for each ciphertext.
 	Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Operand, error)
+	// Series gives the coefficients of a node's polynomial of degree 3 or more.
+	Series(node *network.Node) ([]float64, error)
 }
 
 // Assemble makes a model of parts.
 func Assemble(n *network.Network, p *plan.Plan, params ckks.Parameters, maker Maker) (*Model, error) {
-	m := &Model{Params: params, Plan: p, network: n}
+	m := &Model{Params: params, Plan: p, network: n, series: map[int][]float64{}}
 	for index := range n.Nodes {
 		if err := m.encode(index, maker); err != nil {
 			return nil, fmt.Errorf("layer %s: %w", n.Nodes[index].Name, err)
@@ -101,7 +106,11 @@ func (m *Model) encode(index int, maker Maker) error {
 	if node.Kind == network.Product || (node.Kind == network.Polynomial && node.Degree == 2) {
 		scale = scale.Mul(scale).Div(rlwe.NewScale(m.Params.Q()[m.Plan.Argument[index]]))
 	} else if node.Kind == network.Polynomial {
-		scale = target
+		series, err := maker.Series(node)
+		if err != nil {
+			return err
+		}
+		m.series[index], scale = series, target
 	}
 	m.scales = append(m.scales, scale)
 	return nil
@@ -125,6 +134,8 @@ func (m plain) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Op
 	}
 	return made, err
 }
+
+func (m plain) Series(node *network.Node) ([]float64, error) { return node.Coefficients, nil }
 
 // EncodeBias encodes a bias for all samples, one plaintext for each ciphertext of the layout.
 func EncodeBias(params ckks.Parameters, layout packing.Layout, bias []float64, batch, level int) ([]*rlwe.Plaintext, error) {

@@ -21,41 +21,33 @@ type Step struct {
 	Seconds float64
 }
 
+// Helpers are what an evaluation needs beside keys: how results are hidden, and how values are refreshed (nil where the plan
+// has no refresh).
+type Helpers struct {
+	Hiding    Hiding
+	Refresher Refresher
+}
+
 // Run evaluates the network on the inputs' ciphertexts, in order, and gives those of the outputs, at level 0 and hidden.
-func (m *Model) Run(eval *ckks.Evaluator, hider Hiding, inputs []Values, observe func(Step)) ([]Values, error) {
+func (m *Model) Run(eval *ckks.Evaluator, help Helpers, inputs []Values, observe func(Step)) ([]Values, error) {
 	values := make([]Values, len(m.network.Nodes))
 	last := m.lastUses()
 	var outputs []Values
 	taken := 0
 	for index := range m.network.Nodes {
 		node := &m.network.Nodes[index]
-		start := time.Now()
 		if node.Kind == network.Input {
 			values[index] = inputs[taken]
 			taken++
 			continue
 		}
-		arguments := make([]Values, len(node.Arguments))
-		for i := range node.Arguments {
-			made, err := m.argument(eval, hider, index, i, values)
-			if err != nil {
-				return nil, fmt.Errorf("layer %s: %w", node.Name, err)
-			}
-			arguments[i] = made
-		}
-		if len(m.linear[index]) > 0 && m.linear[index][0] != nil {
-			observe(Step{node.Name, "linear", time.Since(start).Seconds()})
-			start = time.Now()
-		}
-		made, err := m.compute(eval, index, arguments)
+		made, err := m.node(eval, help, index, values, observe)
 		if err != nil {
 			return nil, err
 		}
 		values[index] = made
 		if node.Kind == network.Output {
 			outputs = append(outputs, made)
-		} else {
-			observe(Step{node.Name, kind(node), time.Since(start).Seconds()})
 		}
 		for node, use := range last {
 			if use == index {
@@ -64,6 +56,42 @@ func (m *Model) Run(eval *ckks.Evaluator, hider Hiding, inputs []Values, observe
 		}
 	}
 	return outputs, nil
+}
+
+// node evaluates one node, with the refreshes of its argument and its value.
+func (m *Model) node(eval *ckks.Evaluator, help Helpers, index int, values []Values, observe func(Step)) (Values, error) {
+	node := &m.network.Nodes[index]
+	start := time.Now()
+	arguments := make([]Values, len(node.Arguments))
+	for i := range node.Arguments {
+		made, err := m.argument(eval, help.Hiding, index, i, values)
+		if err != nil {
+			return nil, fmt.Errorf("layer %s: %w", node.Name, err)
+		}
+		arguments[i] = made
+	}
+	if len(m.linear[index]) > 0 && m.linear[index][0] != nil {
+		observe(Step{node.Name, "linear", time.Since(start).Seconds()})
+	}
+	if m.Plan.Arguments[index] {
+		made, err := m.refreshed(eval, help.Refresher, node.Name, arguments[0], m.Plan.Argument[index], observe)
+		if err != nil {
+			return nil, err
+		}
+		arguments[0] = made
+	}
+	start = time.Now()
+	made, err := m.compute(eval, index, arguments)
+	if err != nil {
+		return nil, err
+	}
+	if node.Kind != network.Output {
+		observe(Step{node.Name, kind(node), time.Since(start).Seconds()})
+	}
+	if m.Plan.Values[index] {
+		return m.refreshed(eval, help.Refresher, node.Name, made, m.Plan.Made[index], observe)
+	}
+	return made, nil
 }
 
 func (m *Model) compute(eval *ckks.Evaluator, index int, arguments []Values) (Values, error) {
@@ -76,13 +104,16 @@ func (m *Model) compute(eval *ckks.Evaluator, index int, arguments []Values) (Va
 	case node.Degree == 2:
 		return layers.Square(eval, node, arguments[0])
 	}
-	return layers.Chebyshev(eval, node, arguments[0], m.Params.DefaultScale())
+	return layers.Chebyshev(eval, node.Name, m.series[index], arguments[0], m.Params.DefaultScale())
 }
 
 // argument is an affine argument of a node: products with matrices, rescaled, plus the bias, at the node's level.
 func (m *Model) argument(eval *ckks.Evaluator, hider Hiding, index, argument int, values []Values) (Values, error) {
 	expression := m.network.Nodes[index].Arguments[argument]
 	target := m.Plan.Argument[index]
+	if m.Plan.Arguments[index] {
+		target = m.Plan.Floor
+	}
 	if m.linear[index][argument] == nil {
 		return lowered(eval, values[expression.Terms[0].Node], target), nil
 	}

@@ -12,23 +12,25 @@ import (
 // EncryptLinear encodes and encrypts a matrix's diagonals, in the transform's order, for another party to multiply with.
 func EncryptLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale, key *rlwe.PublicKey, use func(*rlwe.Ciphertext) error) error {
 	encoder, encryptor := ckks.NewEncoder(params), rlwe.NewEncryptor(params, key)
-	return t.Plaintexts(matrix, func(p packing.Plaintext) error {
-		slots := make([]float64, len(p.Places)*batch)
-		for place, value := range p.Places {
-			for sample := range batch {
-				slots[place*batch+sample] = value
+	return inChunks(t, matrix, func(work []packing.Plaintext) error {
+		made := make([]*rlwe.Ciphertext, len(work))
+		err := parallel(len(work), func(i int) error {
+			pt, err := encode(encoder, params, work[i], batch, level, scale)
+			if err != nil {
+				return err
 			}
-		}
-		pt := ckks.NewPlaintext(params, level)
-		pt.Scale = scale
-		if err := encoder.Encode(slots, pt); err != nil {
+			made[i], err = encryptor.EncryptNew(pt)
 			return err
-		}
-		ct, err := encryptor.EncryptNew(pt)
+		})
 		if err != nil {
 			return err
 		}
-		return use(ct)
+		for _, ct := range made {
+			if err := use(ct); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -41,10 +43,7 @@ func TakeLinear(params ckks.Parameters, t *packing.Transform, batch, level int, 
 		if err != nil {
 			return nil, err
 		}
-		parts := [2]ring.Poly{ct.Value[0], ct.Value[1]}
-		for _, part := range parts {
-			ringQ.MForm(part, part)
-		}
+		parts := [2]plaintext{pack(ringQ, ct.Value[0]), pack(ringQ, ct.Value[1])}
 		made.take(diagonal, factor{encrypted: &parts})
 	}
 	return made, nil
@@ -58,12 +57,13 @@ func (l *Linear) combine(eval *ckks.Evaluator, s sum, rotated []map[int]*rlwe.Ci
 	}
 	ringQ := params.RingQ().AtLevel(l.level)
 	total := ckks.NewCiphertext(params, 2, l.level)
-	for _, product := range s.products {
-		from := rotated[product.input][product.baby]
-		for mine, part := range product.encrypted {
-			for theirs := range 2 {
-				ringQ.MulCoeffsMontgomeryThenAdd(part, from.Value[theirs], total.Value[mine+theirs])
+	factors, polys := make([]plaintext, len(s.products)), make([]ring.Poly, len(s.products))
+	for mine := range 2 {
+		for theirs := range 2 {
+			for i, product := range s.products {
+				factors[i], polys[i] = product.encrypted[mine], rotated[product.input][product.baby].Value[theirs]
 			}
+			accumulate(ringQ, factors, polys, total.Value[mine+theirs])
 		}
 	}
 	return eval.RelinearizeNew(total)

@@ -30,39 +30,64 @@ type sum struct {
 }
 
 // factor multiplies input ciphertext `input`, rotated by `baby` places, with a plaintext, or in an encrypted matrix with
-// the two parts of a ciphertext in NTT and Montgomery form.
+// the two parts of a ciphertext.
 type factor struct {
 	input, baby int
 	plaintext   plaintext
-	encrypted   *[2]ring.Poly
+	encrypted   *[2]plaintext
 }
 
 // EncodeLinear encodes a matrix for inputs at a level; scale is the plaintexts' own.
 func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale) (*Linear, error) {
 	made := &Linear{transform: t, batch: batch, level: level, scale: scale}
-	work := make([]packing.Plaintext, 0, 64)
-	flush := func() error {
+	encoder := ckks.NewEncoder(params)
+	return made, inChunks(t, matrix, func(work []packing.Plaintext) error {
 		polys := make([]plaintext, len(work))
-		if err := encodeAll(params, work, batch, level, scale, polys); err != nil {
+		err := parallel(len(work), func(i int) error {
+			pt, err := encode(encoder, params, work[i], batch, level, scale)
+			if err == nil {
+				polys[i] = pack(params.RingQ().AtLevel(level), pt.Value)
+			}
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		for i, diagonal := range work {
 			made.take(diagonal.Diagonal, factor{plaintext: polys[i]})
 		}
-		work = work[:0]
 		return nil
-	}
+	})
+}
+
+// inChunks gives a matrix's diagonals in order, a few at a time.
+func inChunks(t *packing.Transform, matrix *network.Matrix, use func([]packing.Plaintext) error) error {
+	const size = 64
+	work := make([]packing.Plaintext, 0, size)
 	err := t.Plaintexts(matrix, func(p packing.Plaintext) error {
-		work = append(work, p)
-		if len(work) < cap(work) {
+		if work = append(work, p); len(work) < size {
 			return nil
 		}
-		return flush()
+		defer func() { work = work[:0] }()
+		return use(work)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return made, flush()
+	return use(work)
+}
+
+// encode encodes one diagonal for all samples.
+func encode(encoder *ckks.Encoder, params ckks.Parameters, diagonal packing.Plaintext, batch, level int, scale rlwe.Scale) (*rlwe.Plaintext, error) {
+	slots := make([]float64, len(diagonal.Places)*batch)
+	for place, value := range diagonal.Places {
+		for sample := range batch {
+			slots[place*batch+sample] = value
+		}
+	}
+	pt := ckks.NewPlaintext(params, level)
+	pt.Scale = scale
+	return pt, encoder.Encode(slots, pt)
 }
 
 // take adds a diagonal's factor to the sum of its output and giant step.
@@ -75,25 +100,6 @@ func (l *Linear) take(diagonal packing.Diagonal, f factor) {
 		l.sums = append(l.sums, sum{output: diagonal.Output, giant: giant})
 	}
 	l.sums[at].products = append(l.sums[at].products, f)
-}
-
-func encodeAll(params ckks.Parameters, work []packing.Plaintext, batch, level int, scale rlwe.Scale, polys []plaintext) error {
-	encoder := ckks.NewEncoder(params)
-	return parallel(len(work), func(i int) error {
-		slots := make([]float64, len(work[i].Places)*batch)
-		for place, value := range work[i].Places {
-			for sample := range batch {
-				slots[place*batch+sample] = value
-			}
-		}
-		pt := ckks.NewPlaintext(params, level)
-		pt.Scale = scale
-		if err := encoder.Encode(slots, pt); err != nil {
-			return err
-		}
-		polys[i] = pack(params.RingQ().AtLevel(level), pt.Value)
-		return nil
-	})
 }
 
 // Bytes is the room that the encoded diagonals take.

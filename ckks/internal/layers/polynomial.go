@@ -1,12 +1,8 @@
 package layers
 
 import (
-	"fmt"
-
-	"github.com/tuneinsight/lattigo/v6/circuits/ckks/polynomial"
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
-	"github.com/tuneinsight/lattigo/v6/utils/bignum"
 
 	"privet/ckks/internal/network"
 )
@@ -24,19 +20,6 @@ func Square(eval *ckks.Evaluator, node *network.Node, inputs []*rlwe.Ciphertext)
 			}
 		}
 		return made, eval.Add(made, node.Offset, made)
-	})
-}
-
-// Chebyshev is sum_k coefficients[k] T_k(x) of each ciphertext, in a depth that is logarithmic in the degree.
-func Chebyshev(eval *ckks.Evaluator, node *network.Node, inputs []*rlwe.Ciphertext, target rlwe.Scale) ([]*rlwe.Ciphertext, error) {
-	sum := bignum.NewPolynomial(bignum.Chebyshev, node.Coefficients, [2]float64{-1, 1})
-	evaluator := polynomial.NewEvaluator(*eval.GetParameters(), eval)
-	return each(inputs, func(x *rlwe.Ciphertext) (*rlwe.Ciphertext, error) {
-		made, err := evaluator.Evaluate(x, sum, target)
-		if err != nil {
-			return nil, fmt.Errorf("layer %s: %w", node.Name, err)
-		}
-		return made, nil
 	})
 }
 

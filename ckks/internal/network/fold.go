@@ -1,16 +1,10 @@
 package network
 
-import "fmt"
-
 // WithBareSquares is the same network with the sign and offset of each square moved into the layers that read it, so that
-// whoever squares ciphertexts needs to know no weight. It fails on polynomials of other degrees, whose coefficients an
-// evaluator would have to know.
-func (n *Network) WithBareSquares() (*Network, error) {
+// whoever squares ciphertexts needs to know no weight.
+func (n *Network) WithBareSquares() *Network {
 	made := &Network{Batch: n.Batch, Nodes: make([]Node, len(n.Nodes))}
 	for index, node := range n.Nodes {
-		if node.Kind == Polynomial && node.Degree != 2 {
-			return nil, fmt.Errorf("layer %s is a polynomial of degree %d: an encrypted model has squares and products only", node.Name, node.Degree)
-		}
 		arguments := make([]Expression, len(node.Arguments))
 		for i, argument := range node.Arguments {
 			arguments[i] = n.bare(argument)
@@ -18,7 +12,7 @@ func (n *Network) WithBareSquares() (*Network, error) {
 		node.Arguments, node.Sign, node.Offset = arguments, 1, 0
 		made.Nodes[index] = node
 	}
-	return made, nil
+	return made
 }
 
 // bare is an expression of bare squares that equals one of the network's.
@@ -31,7 +25,7 @@ func (n *Network) bare(e Expression) Expression {
 	made.Bias = append([]float64(nil), e.Bias...)
 	for _, term := range e.Terms {
 		node := n.Nodes[term.Node]
-		if node.Kind != Polynomial {
+		if node.Kind != Polynomial || node.Degree != 2 {
 			made.Terms = append(made.Terms, term)
 			continue
 		}

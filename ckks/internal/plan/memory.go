@@ -22,16 +22,14 @@ func (m Memory) Server() int64 {
 	return program + (m.Plaintexts+m.Keys+m.Working)*(100+slackPercent)/100
 }
 
-// CohortMemory is what the coordinator of a cohort takes: an encrypted matrix has two polynomials for each diagonal, none
-// of them in half the room.
+// CohortMemory is what the coordinator of a cohort takes: an encrypted matrix has two polynomials for each diagonal.
 func (p *Plan) CohortMemory() int64 {
 	m := p.Memory()
 	m.Plaintexts = 0
 	for index := range p.network.Nodes {
 		for argument, transforms := range p.Transforms[index] {
 			for _, transform := range transforms {
-				limbs := int64(p.Entering[index][argument] + 1)
-				m.Plaintexts += int64(len(transform.Diagonals)) * 2 * limbs * p.limbBytes()
+				m.Plaintexts += int64(len(transform.Diagonals)) * 2 * p.plaintextBytes(p.Entering[index][argument])
 			}
 		}
 	}
@@ -71,12 +69,14 @@ func (p *Plan) transformBytes(t *packing.Transform, limbs int64) int64 {
 
 func (p *Plan) limbBytes() int64 { return 8 << p.Set.LogN }
 
-// plaintextBytes is an encoded diagonal: half the room for primes of up to 30 bits, but for the last.
+// plaintextBytes is an encoded diagonal: four bytes a residue for primes of up to 31 bits, five for those of up to 40, but
+// for the last modulus.
 func (p *Plan) plaintextBytes(level int) int64 {
-	if p.Set.ScaleBits <= 30 {
-		return p.limbBytes() + int64(level)*p.limbBytes()/2
+	each := int64(5)
+	if p.Set.ScaleBits <= 31 {
+		each = 4
 	}
-	return int64(level+1) * p.limbBytes()
+	return p.limbBytes() + int64(level)*each<<p.Set.LogN
 }
 
 // KeyBytes is an evaluation key for a level, in memory.

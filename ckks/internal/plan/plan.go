@@ -16,16 +16,15 @@ import (
 // Plan is how a network is evaluated.
 type Plan struct {
 	Set params.Set
+	Schedule
+	// Refresh is how values that the schedule refreshes get levels back.
+	Refresh Refresh
 	// Batch is how many slots the samples of one place have, Groups how many times the evaluation runs for all samples.
 	Batch, Groups int
 	// Layouts has the layout of each node's value.
 	Layouts []packing.Layout
 	// Transforms has, by node, argument and term, how a matrix is applied; an argument that is a node as it is has none.
 	Transforms [][][]*packing.Transform
-	// Entering has, by node and argument, the level at which matrices are applied; Argument and Made the levels of a
-	// node's arguments and of itself.
-	Entering       [][]int
-	Argument, Made []int
 	// Rotations maps each rotation, in slots, to the highest level that it is used at.
 	Rotations map[int]int
 	// RelinearisationLevel is the highest level of a product of ciphertexts, -1 if there is none.
@@ -36,24 +35,20 @@ type Plan struct {
 	network *network.Network
 }
 
-// New plans a network for its batch of samples.
-func New(n *network.Network) (*Plan, error) {
-	argument, made, depth := levels(n)
-	depth = max(depth, 1)
+// New plans a network for its batch of samples, without any refresh.
+func New(n *network.Network) (*Plan, error) { return Refreshed(n, Refresh{}) }
+
+// Refreshed plans a network for its batch of samples, with refreshes where they pay.
+func Refreshed(n *network.Network, refresh Refresh) (*Plan, error) {
 	var best *Plan
-	tried := 0
-	for logN := params.MinLogN; logN <= params.MaxLogN && tried < ringsTried; logN++ {
-		set, ok := params.Choose(depth, logN)
-		if !ok {
-			continue
-		}
-		tried++
+	for _, option := range options(n, refresh) {
+		set := option.set
 		for batch := min(pad(n.Batch), set.Slots()); batch >= 1; batch /= 2 {
 			groups := (n.Batch + batch - 1) / batch
 			if best != nil && float64(groups) > best.Cost {
 				break
 			}
-			found, ok := at(n, set, batch, argument, made)
+			found, ok := at(n, option, refresh, batch)
 			if ok && (best == nil || found.Cost < best.Cost) {
 				best = found
 			}
@@ -63,11 +58,19 @@ func New(n *network.Network) (*Plan, error) {
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("the model needs %d levels; no secure ring up to degree 2^%d has room for them without bootstrapping: use activations of a lower degree or fewer layers",
-			depth, params.MaxLogN)
+		return nil, refused(n, refresh)
 	}
-	best.finish(argument, made)
+	best.finish()
 	return best, nil
+}
+
+func refused(n *network.Network, refresh Refresh) error {
+	if refresh.possible() {
+		return fmt.Errorf("a layer needs more levels in a row than a secure ring up to degree 2^%d has room for above those that a refresh takes: use activations of a lower degree",
+			params.MaxLogN)
+	}
+	return fmt.Errorf("the model needs %d levels; no secure ring up to degree 2^%d has room for them without bootstrapping: use activations of a lower degree or fewer layers",
+		deepest(n), params.MaxLogN)
 }
 
 // A larger ring than the smallest has more slots; two steps up it never pays. A batch is cut into at most so many groups
@@ -77,11 +80,43 @@ const (
 	groupsTried = 8
 )
 
+// option is a ring with the cheapest schedule in it.
+type option struct {
+	set      params.Set
+	schedule Schedule
+}
+
+// options are the smallest rings that have room, each with the depth that makes the network cheapest.
+func options(n *network.Network, refresh Refresh) []option {
+	var found []option
+	whole := deepest(n)
+	for logN := params.MinLogN; logN <= params.MaxLogN && len(found) < ringsTried; logN++ {
+		least := whole
+		if refresh.possible() {
+			least = 1
+		}
+		var best *option
+		for depth := whole; depth >= least; depth-- {
+			set, ok := params.Choose(depth, logN)
+			if !ok {
+				continue
+			}
+			if made, ok := schedule(n, set, refresh); ok && (best == nil || made.cost < best.schedule.cost) {
+				best = &option{set, made}
+			}
+		}
+		if best != nil {
+			found = append(found, *best)
+		}
+	}
+	return found
+}
+
 // at is the best plan at given parameters and slots per place.
-func at(n *network.Network, set params.Set, batch int, argument, made []int) (*Plan, bool) {
+func at(n *network.Network, o option, refresh Refresh, batch int) (*Plan, bool) {
 	s := &search{
-		network: n, set: set, features: set.Slots() / batch,
-		argument: argument, made: made, known: map[string]*packing.Transform{},
+		network: n, set: o.set, schedule: o.schedule, refresh: refresh, features: o.set.Slots() / batch,
+		known: map[string]*packing.Transform{},
 	}
 	found, ok := s.run()
 	if !ok {
@@ -89,10 +124,10 @@ func at(n *network.Network, set params.Set, batch int, argument, made []int) (*P
 	}
 	groups := (n.Batch + batch - 1) / batch
 	// A transform of a ring twice as large takes a little more than twice as long.
-	unit := float64(set.Slots()) * float64(set.LogN)
+	unit := float64(o.set.Slots()) * float64(o.set.LogN)
 	p := &Plan{
-		Set: set, Batch: batch, Groups: groups, Layouts: found.layouts, network: n,
-		Cost: found.cost * float64(groups) * unit,
+		Set: o.set, Schedule: o.schedule, Refresh: refresh, Batch: batch, Groups: groups, Layouts: found.layouts,
+		network: n, Cost: found.cost * float64(groups) * unit,
 	}
 	for index, node := range n.Nodes {
 		arguments := make([][]*packing.Transform, len(node.Arguments))
@@ -111,25 +146,34 @@ func at(n *network.Network, set params.Set, batch int, argument, made []int) (*P
 	return p, true
 }
 
-// finish fills in levels and the keys that they need.
-func (p *Plan) finish(argument, made []int) {
+// finish fills in the keys that the plan needs.
+func (p *Plan) finish() {
 	p.Rotations, p.RelinearisationLevel = map[int]int{}, -1
 	for index, node := range p.network.Nodes {
-		p.Argument = append(p.Argument, p.Set.Depth+argument[index])
-		p.Made = append(p.Made, p.Set.Depth+made[index])
-		entered := make([]int, len(node.Arguments))
-		for i, expression := range node.Arguments {
-			entered[i] = p.Set.Depth + entering(expression, made)
+		for i := range node.Arguments {
+			entered := p.Entering[index][i]
 			for _, transform := range p.Transforms[index][i] {
 				for _, places := range transform.Rotations() {
 					slots := places * p.Batch
-					p.Rotations[slots] = max(p.Rotations[slots], entered[i])
+					p.Rotations[slots] = max(p.Rotations[slots], entered)
 				}
 			}
 		}
-		p.Entering = append(p.Entering, entered)
 		if node.Kind == network.Polynomial || node.Kind == network.Product {
 			p.RelinearisationLevel = max(p.RelinearisationLevel, p.Argument[index])
 		}
 	}
+}
+
+// Refreshes is how many ciphertexts are refreshed for a run.
+func (p *Plan) Refreshes() int {
+	total := 0
+	for index, layout := range p.Layouts {
+		for _, refreshed := range []bool{p.Arguments[index], p.Values[index]} {
+			if refreshed {
+				total += layout.Ciphertexts
+			}
+		}
+	}
+	return total
 }

@@ -23,9 +23,9 @@ type assignment struct {
 type search struct {
 	network  *network.Network
 	set      params.Set
+	schedule Schedule
+	refresh  Refresh
 	features int
-	argument []int
-	made     []int
 	known    map[string]*packing.Transform
 }
 
@@ -80,10 +80,10 @@ func (s *search) cost(index int, state assignment, layout packing.Layout) (float
 			if !ok {
 				return 0, false
 			}
-			total += s.weigher(expression).transform(transform)
+			total += s.weigher(index, argument).transform(transform)
 		}
 	}
-	at := weigher{s.set, s.set.Depth + s.argument[index]}
+	at := weigher{s.set, s.schedule.Argument[index]}
 	switch node.Kind {
 	case network.Input:
 		// What the client encrypts and sends.
@@ -92,6 +92,11 @@ func (s *search) cost(index int, state assignment, layout packing.Layout) (float
 		total += float64(layout.Ciphertexts) * at.polynomial(node.Degree)
 	case network.Product:
 		total += float64(layout.Ciphertexts) * at.keySwitch()
+	}
+	for _, refreshed := range []bool{s.schedule.Arguments[index], s.schedule.Values[index]} {
+		if refreshed {
+			total += float64(layout.Ciphertexts) * s.refresh.cost()
+		}
 	}
 	return total, true
 }
@@ -103,13 +108,13 @@ func (s *search) transform(index, argument, term int, from, to packing.Layout) (
 		return found, found != nil
 	}
 	expression := s.network.Nodes[index].Arguments[argument]
-	made, ok := packing.Plan(expression.Terms[term].Matrix, from, to, s.weigher(expression).transform)
+	made, ok := packing.Plan(expression.Terms[term].Matrix, from, to, s.weigher(index, argument).transform)
 	s.known[key] = made
 	return made, ok
 }
 
-func (s *search) weigher(e network.Expression) weigher {
-	return weigher{s.set, s.set.Depth + entering(e, s.made)}
+func (s *search) weigher(index, argument int) weigher {
+	return weigher{s.set, s.schedule.Entering[index][argument]}
 }
 
 func compare(a, b float64) int {
