@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from tests.python.graph.single import constant, model, node
 
@@ -147,10 +148,49 @@ def test_scenarios_that_are_none_are_refused(options: dict[str, object], tmp_pat
         privet.run(zoo.build("nn5", tmp_path), input_range=(0, 1), **options)  # type: ignore[arg-type]
 
 
-def test_a_cohort_refuses_polynomials_whose_coefficients_it_would_have_to_know(
-    tmp_path: Path,
-) -> None:
-    with pytest.raises(Misuse, match="squares and products only"):
-        privet.run(
-            zoo.build("m1-silu", tmp_path), suite="ckks", scenario="collective", input_range=(0, 1)
-        )
+def deep(layers: int) -> onnx.ModelProto:
+    """So many dense layers with a tanh after each: more levels than are left after a few."""
+    nodes, weights, name = [], {}, "x"
+    for layer in range(layers):
+        weights[f"w{layer}"] = constant(8, 8, seed=layer, spread=0.35)
+        nodes.append(node("MatMul", [name, f"w{layer}"], [f"m{layer}"]))
+        nodes.append(node("Tanh", [f"m{layer}"], [f"t{layer}"]))
+        name = f"t{layer}"
+    for index, made in enumerate(nodes):
+        made.name = f"{made.op_type}{index}"
+    return model(nodes, {"x": (1, 8)}, [name], weights)
+
+
+def test_a_cohort_refreshes_deep_models() -> None:
+    run = privet.run(deep(5), suite="ckks", scenario="collective", parties=3, input_range=(-1, 1))
+    assert run.plan is not None
+    assert run.plan["refreshes"] > 0
+    assert any(layer["refresh"] for layer in run.plan["layers"])
+    assert within(run, 8 * UNIT)
+    # What members and the model's owner send is booked offline.
+    sent = run.parties * run.plan["member_bytes"] + run.plan["model_bytes"]
+    assert run.offline.bytes_client == pytest.approx(sent, rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "parties", "batch"), [("nn20", 3, 128), ("nn20", 10, 1), ("nn50", 3, 1)]
+)
+def test_deep_models_of_a_cohort(name: str, parties: int, batch: int, tmp_path: Path) -> None:
+    run = privet.run(
+        zoo.build(name, tmp_path),
+        suite="ckks",
+        scenario="collective",
+        parties=parties,
+        batch=batch,
+        input_range=(0, 1),
+    )
+    assert run.argmax_agrees
+    assert within(run, 16 * UNIT)
+    assert run.memory["coordinator"].peak_mb < 12_000
+
+
+def test_a_cohort_that_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -> None:
+    path = zoo.build("nn20", tmp_path)
+    with pytest.raises(Misuse, match=r"takes about \d+ MB, more than the limit of 50 MB"):
+        privet.run(path, suite="ckks", scenario="collective", memory="50MB", input_range=(0, 1))

@@ -32,6 +32,10 @@ func coordinate(j job) error {
 	if err != nil {
 		return err
 	}
+	if need := s.Plan.CohortMemory(); j.Memory > 0 && need > j.Memory {
+		return fmt.Errorf("coordinating %s takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
+			s.Program.Model, need/1e6, j.Memory/1e6)
+	}
 	listener, err := channel.Listen(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), credentials)
 	if err != nil {
 		return err
@@ -120,7 +124,7 @@ func queryCohort(j job) error {
 		return err
 	}
 	say("result", map[string]any{
-		"online": cost, "program_hash": s.Program.Hash, "plan": s.Plan.Summary(), "server": link.Peer(),
+		"online": cost, "program_hash": s.Program.Hash, "plan": s.Summary(), "server": link.Peer(),
 	})
 	return nil
 }

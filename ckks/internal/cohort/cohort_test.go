@@ -17,20 +17,36 @@ const patience = 30 * time.Second
 
 // stage is a coordinator's listener and what others need to come to it.
 type stage struct {
-	sample   toy.Program
+	sample   sample
 	setup    *Setup
 	listener *channel.Listener
 	keys     string
 }
 
-func newStage(t *testing.T, members int) stage {
+// sample is a program with what it computes in the clear.
+type sample struct {
+	public, private []byte
+	inputs          int
+	run             func([]float64) []float64
+}
+
+func shallow(degree int) sample {
+	p := toy.New(degree, 5)
+	return sample{p.Public, p.Private, toy.Inputs, p.Run}
+}
+
+func deep() sample {
+	p := toy.NewDeep(4, 15, 5)
+	return sample{p.Public, p.Private, toy.Hidden, p.Run}
+}
+
+func newStage(t *testing.T, sample sample, members int) stage {
 	t.Helper()
 	keys := t.TempDir()
 	if err := toy.Certificates(keys); err != nil {
 		t.Fatal(err)
 	}
-	sample := toy.New(2, 5)
-	setup, err := NewSetup(sample.Public, members)
+	setup, err := NewSetup(sample.public, members)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +100,7 @@ func (s stage) member(t *testing.T, index int) {
 	var weights *program.Weights
 	if index == 0 {
 		var err error
-		if weights, err = program.ParseWeights(s.sample.Private, s.setup.Program); err != nil {
+		if weights, err = program.ParseWeights(s.sample.private, s.setup.Program); err != nil {
 			t.Error(err)
 			return
 		}
@@ -98,52 +114,129 @@ func (s stage) member(t *testing.T, index int) {
 
 func TestACohortPredicts(t *testing.T) {
 	for _, members := range []int{2, 3, 5} {
-		s := newStage(t, members)
-		for index := range members {
-			go s.member(t, index)
+		predict(t, shallow(2), members)
+	}
+}
+
+func TestPolynomialsOfHigherDegrees(t *testing.T) { predict(t, shallow(7), 2) }
+
+func TestACohortRefreshes(t *testing.T) {
+	if s := predict(t, deep(), 3); s.setup.Plan.Refreshes() == 0 {
+		t.Error("nothing was refreshed")
+	}
+}
+
+// predict runs a cohort and compares its results.
+func predict(t *testing.T, sample sample, members int) stage {
+	t.Helper()
+	s := newStage(t, sample, members)
+	for index := range members {
+		go s.member(t, index)
+	}
+	inputs := make([][]float64, toy.Batch)
+	for i := range inputs {
+		inputs[i] = make([]float64, sample.inputs)
+		for k := range inputs[i] {
+			inputs[i][k] = math.Sin(float64(i + 3*k))
 		}
-		inputs := make([][]float64, toy.Batch)
-		for i := range inputs {
-			inputs[i] = make([]float64, toy.Inputs)
-			for k := range inputs[i] {
-				inputs[i][k] = math.Sin(float64(i + 3*k))
+	}
+	results := make(chan [][][]float64, 1)
+	go func() { results <- s.query(t, inputs) }()
+	meeting, err := Meet(s.listener, s.setup, patience, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer meeting.Close(nil)
+	if err := s.coordinate(meeting); err != nil {
+		t.Fatal(err)
+	}
+	outputs := <-results
+	worst := 0.0
+	for i, x := range inputs {
+		for k, expected := range sample.run(x) {
+			worst = max(worst, math.Abs(outputs[0][i][k]-expected))
+		}
+	}
+	if !(worst < 1.0/(1<<9)) {
+		t.Errorf("%d members: off by %v", members, worst)
+	}
+	t.Logf("%d members: off by %.2g", members, worst)
+	return s
+}
+
+func (s stage) query(t *testing.T, inputs [][]float64) [][][]float64 {
+	link := s.dial(t, "client")
+	defer link.Close()
+	outputs, err := Client(link, s.setup, [][][]float64{inputs}, func() {})
+	if err != nil {
+		t.Error(err)
+	}
+	return outputs
+}
+
+func (s stage) coordinate(meeting *Meeting) error {
+	return Coordinate(s.setup, meeting.Members, meeting.Client, func() {}, func(evaluate.Step) {})
+}
+
+// TestAMemberThatFailsARefreshIsNamed has member 1 take part until the first refresh, and then be silent or send another
+// share than it should.
+func TestAMemberThatFailsARefreshIsNamed(t *testing.T) {
+	for name, share := range map[string][]byte{"silent": nil, "wrong": []byte("nonsense")} {
+		s := newStage(t, deep(), 2)
+		ended := make(chan struct{})
+		go func() {
+			link := s.dial(t, "member-0")
+			defer link.Close()
+			weights, err := program.ParseWeights(s.sample.private, s.setup.Program)
+			if err != nil {
+				t.Error(err)
+				return
 			}
-		}
-		results := make(chan [][][]float64, 1)
+			// The coordinator ends the meeting.
+			_ = Member(link, s.setup, 0, weights)
+		}()
+		go func() {
+			link := s.dial(t, "member-1")
+			defer link.Close()
+			if err := introduce(link, hello{roleMember, 1, 2, s.setup.Program.Hash}); err != nil {
+				t.Error(err)
+				return
+			}
+			m, err := join(link, s.setup)
+			if err == nil {
+				err = makeKeys(link, s.setup, m)
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if share == nil {
+				return
+			}
+			_ = link.Send(share)
+			<-ended
+		}()
 		go func() {
 			link := s.dial(t, "client")
 			defer link.Close()
-			outputs, err := Client(link, s.setup, [][][]float64{inputs}, func() {})
-			if err != nil {
-				t.Error(err)
-			}
-			results <- outputs
+			row := make([]float64, toy.Hidden)
+			_, _ = Client(link, s.setup, [][][]float64{{row, row}}, func() {})
 		}()
 		meeting, err := Meet(s.listener, s.setup, patience, patience)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = Coordinate(s.setup, meeting.Members, meeting.Client, func() {}, func(evaluate.Step) {})
-		if err != nil {
-			t.Fatal(err)
+		err = s.coordinate(meeting)
+		if err == nil || !strings.Contains(err.Error(), "member 1: ") {
+			t.Errorf("%s: %v", name, err)
 		}
-		outputs := <-results
-		worst := 0.0
-		for i, x := range inputs {
-			for k, expected := range s.sample.Run(x) {
-				worst = max(worst, math.Abs(outputs[0][i][k]-expected))
-			}
-		}
-		if !(worst < 1.0/(1<<9)) {
-			t.Errorf("%d members: off by %v", members, worst)
-		}
-		t.Logf("%d members: off by %.2g", members, worst)
-		meeting.Close(nil)
+		meeting.Close(err)
+		close(ended)
 	}
 }
 
 func TestWhoIsAbsentIsNamed(t *testing.T) {
-	s := newStage(t, 3)
+	s := newStage(t, shallow(2), 3)
 	hash := s.setup.Program.Hash
 	for _, h := range []hello{
 		{roleMember, 0, 3, hash}, {roleMember, 2, 3, hash},
@@ -159,7 +252,7 @@ func TestWhoIsAbsentIsNamed(t *testing.T) {
 }
 
 func TestACertificateOfAnotherMemberTakesNoSeat(t *testing.T) {
-	s := newStage(t, 2)
+	s := newStage(t, shallow(2), 2)
 	go func() {
 		link := s.dial(t, "member-1")
 		defer link.Close()
@@ -174,7 +267,7 @@ func TestACertificateOfAnotherMemberTakesNoSeat(t *testing.T) {
 }
 
 func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
-	s := newStage(t, 2)
+	s := newStage(t, shallow(2), 2)
 	go func() {
 		link := s.dial(t, "member-0")
 		defer link.Close()
@@ -192,15 +285,9 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Coordinate(s.setup, meeting.Members, meeting.Client, func() {}, func(evaluate.Step) {})
+	err = s.coordinate(meeting)
 	if err == nil || !strings.Contains(err.Error(), "member 1: ") {
 		t.Errorf("%v", err)
 	}
 	meeting.Close(err)
-}
-
-func TestOtherPolynomialsAreRefused(t *testing.T) {
-	if _, err := NewSetup(toy.New(3, 1).Public, 3); err == nil || !strings.Contains(err.Error(), "squares and products only") {
-		t.Errorf("%v", err)
-	}
 }

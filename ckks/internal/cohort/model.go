@@ -114,8 +114,11 @@ func (m receiver) Bias(layout packing.Layout, _ []float64, level int) ([]rlwe.Op
 // maxCoefficient bounds what an owner may send; polynomials of larger coefficients leave the range of any result.
 const maxCoefficient = 1 << 20
 
+// seriesBytes is the size of a polynomial's coefficients.
+func seriesBytes(degree int) int { return 8 * (degree + 1) }
+
 func (m receiver) Series(node *network.Node) ([]float64, error) {
-	data, err := m.channel.Receive(8 * (node.Degree + 1))
+	data, err := m.channel.Receive(seriesBytes(node.Degree))
 	if err != nil {
 		return nil, err
 	}

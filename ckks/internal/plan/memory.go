@@ -14,12 +14,12 @@ type Memory struct {
 // slack is how much more than it holds a process takes: what the collector of garbage has not come to, buffers, code.
 const (
 	slackPercent = 45
-	program      = 60e6
+	programBytes = 60e6
 )
 
 // Server is what a server of one client takes.
 func (m Memory) Server() int64 {
-	return program + (m.Plaintexts+m.Keys+m.Working)*(100+slackPercent)/100
+	return programBytes + (m.Plaintexts+m.Keys+m.Working)*(100+slackPercent)/100
 }
 
 // CohortMemory is what the coordinator of a cohort takes: an encrypted matrix has two polynomials for each diagonal.

@@ -30,4 +30,4 @@ func (r Refresh) floor(set params.Set) int {
 // cost of refreshing one ciphertext: each member draws, adds and encrypts masks of hundreds of bits, one by one.
 func (r Refresh) cost() float64 { return refreshWeight * float64(r.Members) }
 
-const refreshWeight = 300
+const refreshWeight = 500

@@ -16,7 +16,10 @@ type Summary struct {
 	Batch      int        `json:"batch"`
 	Groups     int        `json:"groups"`
 	Keys       int        `json:"keys"`
-	Layers     []Layer    `json:"layers"`
+	// Refreshes is how many ciphertexts are refreshed, Floor the level that they are refreshed from.
+	Refreshes int     `json:"refreshes"`
+	Floor     int     `json:"floor"`
+	Layers    []Layer `json:"layers"`
 	// OfflineBytes are the keys that a client sends once.
 	OfflineBytes      int64 `json:"offline_bytes_client"`
 	OnlineBytesClient int64 `json:"online_bytes_client"`
@@ -34,6 +37,8 @@ type Layer struct {
 	Level       int    `json:"level"`
 	Products    int    `json:"products"`
 	Rotations   int    `json:"rotations"`
+	// Refresh is what of the layer is refreshed: "argument", "value", "both" or nothing.
+	Refresh string `json:"refresh"`
 }
 
 // Summary describes the plan.
@@ -41,12 +46,13 @@ func (p *Plan) Summary() Summary {
 	s := Summary{
 		Parameters: p.Set, LogQP: p.Set.LogQP(), Budget: params.Budget(p.Set.LogN),
 		Batch: p.Batch, Groups: p.Groups, Keys: len(p.Rotations),
+		Refreshes: p.Refreshes(), Floor: p.Floor,
 	}
 	for index, node := range p.network.Nodes {
 		layout := p.Layouts[index]
 		line := Layer{
 			Name: node.Name, Operator: operator(node), Packing: layout.Name,
-			Ciphertexts: layout.Ciphertexts, Level: p.Made[index],
+			Ciphertexts: layout.Ciphertexts, Level: p.Made[index], Refresh: p.refreshed(index),
 		}
 		for _, transforms := range p.Transforms[index] {
 			for _, transform := range transforms {
@@ -80,7 +86,19 @@ func (p *Plan) fillSizes(s *Summary) {
 		s.OfflineBytes += int64(wire.KeyBytes(built, p.RelinearisationLevel))
 	}
 	// A client holds one key and a few ciphertexts at a time.
-	s.MemoryClient = program + 4*p.KeyBytes(p.Set.Depth)
+	s.MemoryClient = programBytes + 4*p.KeyBytes(p.Set.Depth)
+}
+
+func (p *Plan) refreshed(index int) string {
+	switch {
+	case p.Arguments[index] && p.Values[index]:
+		return "both"
+	case p.Arguments[index]:
+		return "argument"
+	case p.Values[index]:
+		return "value"
+	}
+	return ""
 }
 
 func operator(node network.Node) string {

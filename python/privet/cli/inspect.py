@@ -31,6 +31,8 @@ def inspect(
     truncation: options.Truncation = "one-bit",
     correlations: options.Correlations = "parties",
     link: options.Link = None,
+    scenario: options.Scenario = "encrypted-data",
+    parties: options.Parties = 3,
     input_range: options.InputRange = None,
     linear: Annotated[
         bool, typer.Option("--linear", help="Also print the ciphertexts of every linear layer.")
@@ -49,7 +51,9 @@ def inspect(
         compiled = compile(model, **vars(widths), input_range=input_range, batch=batch)
         suites.check_supported(compiled.program, suite)
         if suite == "ckks":
-            _homomorphic(compiled, nodes, as_json)
+            suites.check_scenario(suite, scenario, parties)
+            members = parties if scenario == suites.COLLECTIVE else 0
+            _homomorphic(compiled, nodes, members, as_json)
             return
         plans = suites.plans(
             compiled.program.to_public_bytes(),
@@ -84,9 +88,11 @@ def inspect(
         console.print(f"The link adds {delay:.3f} s online.")
 
 
-def _homomorphic(compiled: Compiled, nodes: list[dict[str, str]], as_json: bool) -> None:
-    """Plans a model for suite `ckks` and shows the plan."""
-    plan = suites.plan_ckks(compiled.program.to_public_bytes())
+def _homomorphic(
+    compiled: Compiled, nodes: list[dict[str, str]], members: int, as_json: bool
+) -> None:
+    """Plans a model for suite `ckks`, for a cohort if there are members, and shows the plan."""
+    plan = suites.plan_ckks(compiled.program.to_public_bytes(), members)
     if as_json:
         fields = {"suite": "ckks", "plan": plan}
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))

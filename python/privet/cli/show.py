@@ -198,16 +198,38 @@ def packing(console: Console, plan: Mapping[str, Any]) -> None:
         table.add_column(title)
     for title in ("ciphertexts", "level", "products", "rotations"):
         table.add_column(title, justify="right")
+    refreshed = plan["refreshes"] > 0
+    if refreshed:
+        table.add_column("refreshed")
     for layer in plan["layers"]:
         counts = (layer[key] for key in ("ciphertexts", "level", "products", "rotations"))
-        table.add_row(layer["name"], layer["operator"], layer["packing"], *map(str, counts))
+        row = (layer["name"], layer["operator"], layer["packing"], *map(str, counts))
+        table.add_row(*row, *([layer["refresh"]] if refreshed else []))
     console.print(table)
+    if refreshed:
+        console.print(
+            f"{plan['refreshes']} ciphertexts are refreshed, each from level {plan['floor']}: "
+            "arguments after their linear layer, values after all of their layer."
+        )
+    if "members" in plan:
+        _cohort(console, plan)
+        return
     sent = size(plan["offline_bytes_client"])
     data = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
     console.print(
         f"The client sends {sent} of keys once, then {data[0]} of data for {data[1]} of results; "
         f"memory {size(plan['memory_bytes_client'])} at the client, "
         f"{size(plan['memory_bytes_server'])} at the server."
+    )
+
+
+def _cohort(console: Console, plan: Mapping[str, Any]) -> None:
+    """What the parties of a cohort send and hold."""
+    console.print(
+        f"Each of {plan['members']} members sends {size(plan['member_bytes'])}, the model's owner "
+        f"{size(plan['model_bytes'])} more; the client sends {size(plan['online_bytes_client'])} "
+        f"for {size(plan['online_bytes_server'])} of results; memory "
+        f"{size(plan['memory_bytes_server'])} at the coordinator."
     )
 
 

@@ -40,10 +40,11 @@ def program_path() -> str:
     )
 
 
-def plan_ckks(public: bytes) -> dict[str, Any]:
+def plan_ckks(public: bytes, members: int = 0) -> dict[str, Any]:
     """How suite `ckks` runs a program: parameters, packing of every layer, bytes and memory.
 
-    The keys are those of `Summary` in `ckks/internal/plan/summary.go`.
+    With members, for a cohort of so many. The keys are those of `Summary` in
+    `ckks/internal/plan/summary.go`, of a cohort with those of `ckks/internal/cohort/summary.go`.
 
     # Errors
     `Misuse` if a layer does not run in this suite, or no secure parameters have room for it.
@@ -51,7 +52,7 @@ def plan_ckks(public: bytes) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         (Path(folder) / "program.json").write_bytes(public)
         job = Path(folder) / "job.json"
-        job.write_text(json.dumps({"role": "plan", "program": folder}))
+        job.write_text(json.dumps({"role": "plan", "program": folder, "members": members}))
         done = subprocess.run(
             [program_path(), str(job)],
             capture_output=True,

@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"testing"
+
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/params"
+	"privet/ckks/internal/program"
+	"privet/ckks/internal/toy"
+)
+
+func deep(t *testing.T, layers, degree int) *network.Network {
+	t.Helper()
+	parsed, err := program.Parse(toy.NewDeep(layers, degree, 1).Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := network.Build(parsed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// cheapest is the least cost of all schedules, tried one by one.
+func cheapest(s *scheduler, from state, index int) (float64, bool) {
+	if index < 0 {
+		return from.cost, true
+	}
+	best, any := 0.0, false
+	for _, chosen := range s.choices(index) {
+		made, ok := s.before(index, from, chosen)
+		if !ok {
+			continue
+		}
+		if cost, ok := cheapest(s, made, index-1); ok && (!any || cost < best) {
+			best, any = cost, true
+		}
+	}
+	return best, any
+}
+
+func TestTheCheapestScheduleIsFound(t *testing.T) {
+	n := deep(t, 5, 7)
+	refreshed := 0
+	for depth := 4; depth <= 12; depth++ {
+		set, ok := params.Choose(depth, 15)
+		if !ok {
+			t.Fatalf("no ring for %d levels", depth)
+		}
+		s := &scheduler{network: n, set: set, refresh: Refresh{Members: 3}, batch: 2}
+		s.floor = s.refresh.floor(set)
+		needed := make([]int, len(n.Nodes))
+		for i := range needed {
+			needed[i] = -1
+		}
+		start := state{needed: needed, choices: make([]choice, len(n.Nodes))}
+		least, possible := cheapest(s, start, len(n.Nodes)-1)
+		found, ok := schedule(n, set, Refresh{Members: 3})
+		if ok != possible || (ok && found.cost != least) {
+			t.Errorf("%d levels: found %v (%v), the best is %v (%v)", depth, found.cost, ok, least, possible)
+		}
+		for index := range found.Values {
+			if found.Arguments[index] || found.Values[index] {
+				refreshed++
+			}
+		}
+	}
+	if refreshed == 0 {
+		t.Error("no schedule refreshed anything")
+	}
+}
+
+func TestLevelsFitTogether(t *testing.T) {
+	n := deep(t, 7, 15)
+	p, err := Refreshed(n, Refresh{Members: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Refreshes() == 0 {
+		t.Fatal("35 levels without a refresh")
+	}
+	for index, node := range n.Nodes {
+		for i, expression := range node.Arguments {
+			for _, term := range expression.Terms {
+				if p.Made[term.Node] < p.Entering[index][i] {
+					t.Errorf("%s enters at level %d, %s is at %d", node.Name, p.Entering[index][i], n.Nodes[term.Node].Name, p.Made[term.Node])
+				}
+			}
+			after := p.Entering[index][i] - 1
+			if p.Arguments[index] && after != p.Floor || !p.Arguments[index] && after != p.Argument[index] {
+				t.Errorf("%s: matrices end at level %d, the argument is at %d", node.Name, after, p.Argument[index])
+			}
+		}
+		if node.Kind != network.Polynomial {
+			continue
+		}
+		after := p.Argument[index] - depth(node.Degree)
+		if p.Values[index] && after != p.Floor || !p.Values[index] && after != p.Made[index] {
+			t.Errorf("%s ends at level %d, not %d", node.Name, after, p.Made[index])
+		}
+	}
+}
+
+func TestMasksHaveRoomAtTheFloor(t *testing.T) {
+	for members := 2; members <= 20; members++ {
+		for depth := 5; depth < 12; depth++ {
+			set, ok := params.Choose(depth, 14)
+			if !ok {
+				continue
+			}
+			floor := Refresh{Members: members}.floor(set)
+			masks := 0
+			for 1<<masks < members {
+				masks++
+			}
+			room := set.BaseBits + floor*set.ScaleBits
+			if room < MaskBits+set.ScaleBits+masks {
+				t.Errorf("%d members at level %d: %d bits", members, floor, room)
+			}
+			if room-set.ScaleBits > MaskBits+set.ScaleBits+masks {
+				t.Errorf("%d members: level %d is more than masks need", members, floor)
+			}
+		}
+	}
+}
