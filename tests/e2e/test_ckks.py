@@ -12,7 +12,7 @@ from tests.python.graph.single import constant, model, node
 import privet
 from privet import suites, zoo
 from privet.cli.run import as_object
-from privet.errors import Misuse, ModelError, UnsupportedModel
+from privet.errors import Misuse, UnsupportedModel
 
 pytestmark = pytest.mark.go
 
@@ -109,9 +109,20 @@ def test_what_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -> None:
         privet.run(path, suite="ckks", memory="50MB", input_range=(0, 1))
 
 
-def test_more_levels_than_any_secure_ring_has_are_refused(tmp_path: Path) -> None:
-    with pytest.raises((Misuse, ModelError), match="bootstrapping"):
-        privet.run(zoo.build("nn50", tmp_path), suite="ckks", input_range=(0, 1))
+def test_more_levels_than_a_ring_has_take_central_bootstrapping(tmp_path: Path) -> None:
+    path = zoo.build("nn50", tmp_path)
+    with pytest.raises(Misuse, match=r"takes about \d{4,} MB, more than the limit of 1000 MB"):
+        privet.run(path, suite="ckks", memory="1GB", input_range=(0, 1))
+
+
+@pytest.mark.slow
+def test_deep_models_by_central_bootstrapping(tmp_path: Path) -> None:
+    run = privet.run(zoo.build("nn20", tmp_path), suite="ckks", input_range=(0, 1))
+    assert run.argmax_agrees
+    assert within(run, 16 * UNIT)
+    assert run.plan is not None
+    assert run.plan["refreshes"] > 0
+    assert run.offline.bytes_client == pytest.approx(run.plan["offline_bytes_client"], rel=0.01)
 
 
 @pytest.mark.parametrize(

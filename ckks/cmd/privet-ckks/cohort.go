@@ -32,9 +32,9 @@ func coordinate(j job) error {
 	if err != nil {
 		return err
 	}
-	if need := s.Plan.CohortMemory(); j.Memory > 0 && need > j.Memory {
+	if limit, need := room(j), s.Plan.CohortMemory(); limit > 0 && need > limit {
 		return fmt.Errorf("coordinating %s takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
-			s.Program.Model, need/1e6, j.Memory/1e6)
+			s.Program.Model, need/1e6, limit/1e6)
 	}
 	listener, err := channel.Listen(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), credentials)
 	if err != nil {

@@ -54,7 +54,15 @@ func load(j job) (*session.Served, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session.Serve(public, private, j.Memory)
+	return session.Serve(public, private, room(j))
+}
+
+// room is the memory that a party may take: what it was told, or what the machine has left.
+func room(j job) int64 {
+	if j.Memory > 0 {
+		return j.Memory
+	}
+	return session.Available()
 }
 
 func tell(event session.Event) {

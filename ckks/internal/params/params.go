@@ -21,6 +21,8 @@ type Set struct {
 	// Specials is the number of special primes, of SpecialBits each.
 	Specials    int `json:"special_primes"`
 	SpecialBits int `json:"special_bits"`
+	// Central tells that ciphertexts are refreshed by central bootstrapping.
+	Central bool `json:"central,omitempty"`
 }
 
 // LogQP is the size of the whole modulus in bits, at most.

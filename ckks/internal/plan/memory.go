@@ -13,7 +13,7 @@ type Memory struct {
 
 // slack is how much more than it holds a process takes: what the collector of garbage has not come to, buffers, code.
 const (
-	slackPercent = 45
+	slackPercent = 30
 	programBytes = 60e6
 )
 
@@ -56,6 +56,11 @@ func (p *Plan) Memory() Memory {
 	}
 	if p.RelinearisationLevel >= 0 {
 		m.Keys += p.KeyBytes(p.RelinearisationLevel)
+	}
+	if p.Circuit != nil {
+		keys, matrices, working := p.Circuit.Memory()
+		m.Keys += keys + matrices
+		m.Working += working
 	}
 	return m
 }

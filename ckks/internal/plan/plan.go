@@ -7,7 +7,9 @@ package plan
 
 import (
 	"fmt"
+	"math/bits"
 
+	"privet/ckks/internal/bootstrap"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 	"privet/ckks/internal/params"
@@ -21,6 +23,8 @@ type Plan struct {
 	Refresh Refresh
 	// Batch is how many slots the samples of one place have, Groups how many times the evaluation runs for all samples.
 	Batch, Groups int
+	// Circuit is the circuit of central bootstrapping, nil without.
+	Circuit *bootstrap.Parameters
 	// Layouts has the layout of each node's value.
 	Layouts []packing.Layout
 	// Transforms has, by node, argument and term, how a matrix is applied; an argument that is a node as it is has none.
@@ -35,8 +39,18 @@ type Plan struct {
 	network *network.Network
 }
 
-// New plans a network for its batch of samples, without any refresh.
-func New(n *network.Network) (*Plan, error) { return Refreshed(n, Refresh{}) }
+// New plans a network for its batch of samples: without any refresh, or, where no ring has room for that, with central
+// bootstrapping.
+func New(n *network.Network) (*Plan, error) {
+	planned, err := Refreshed(n, Refresh{})
+	if err == nil {
+		return planned, nil
+	}
+	if planned, central := Refreshed(n, Refresh{Central: true}); central == nil {
+		return planned, nil
+	}
+	return nil, err
+}
 
 // Refreshed plans a network for its batch of samples, with refreshes where they pay.
 func Refreshed(n *network.Network, refresh Refresh) (*Plan, error) {
@@ -61,15 +75,15 @@ func Refreshed(n *network.Network, refresh Refresh) (*Plan, error) {
 		return nil, refused(n, refresh)
 	}
 	best.finish()
-	return best, nil
+	return best, best.addCircuit()
 }
 
 func refused(n *network.Network, refresh Refresh) error {
-	if refresh.possible() {
+	if refresh.Members > 0 {
 		return fmt.Errorf("a layer needs more levels in a row than a secure ring up to degree 2^%d has room for above those that a refresh takes: use activations of a lower degree",
 			params.MaxLogN)
 	}
-	return fmt.Errorf("the model needs %d levels; no secure ring up to degree 2^%d has room for them without bootstrapping: use activations of a lower degree or fewer layers",
+	return fmt.Errorf("the model needs %d levels; no secure ring up to degree 2^%d has room for them, nor for the longest of its activations beside bootstrapping: use activations of a lower degree or fewer layers",
 		deepest(n), params.MaxLogN)
 }
 
@@ -97,7 +111,7 @@ func options(n *network.Network, refresh Refresh) []option {
 		}
 		var best *option
 		for depth := whole; depth >= least; depth-- {
-			set, ok := params.Choose(depth, logN)
+			set, ok := refresh.choose(depth, logN)
 			if !ok {
 				continue
 			}
@@ -163,6 +177,25 @@ func (p *Plan) finish() {
 			p.RelinearisationLevel = max(p.RelinearisationLevel, p.Argument[index])
 		}
 	}
+}
+
+// addCircuit makes the circuit for what the plan refreshes. Values that repeat in their ciphertext take a smaller one.
+func (p *Plan) addCircuit() error {
+	if !p.Set.Central {
+		return nil
+	}
+	slots := 1
+	for index, layout := range p.Layouts {
+		if p.Arguments[index] || p.Values[index] {
+			slots = max(slots, layout.Period*p.Batch)
+		}
+	}
+	residual, err := p.Set.Build()
+	if err != nil {
+		return err
+	}
+	p.Circuit, err = bootstrap.New(p.Set, residual, bits.Len(uint(slots-1)))
+	return err
 }
 
 // Refreshes is how many ciphertexts are refreshed for a run.

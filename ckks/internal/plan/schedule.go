@@ -69,7 +69,9 @@ func schedule(n *network.Network, set params.Set, refresh Refresh) (found Schedu
 			return Schedule{}, false
 		}
 	}
-	return s.describe(states[0]), true
+	found = s.describe(states[0])
+	found.cost += refresh.setup(set)
+	return found, true
 }
 
 func (s *scheduler) choices(index int) []choice {

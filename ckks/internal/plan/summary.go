@@ -87,6 +87,16 @@ func (p *Plan) fillSizes(s *Summary) {
 	}
 	// A client holds one key and a few ciphertexts at a time.
 	s.MemoryClient = programBytes + 4*p.KeyBytes(p.Set.Depth)
+	if p.Circuit != nil {
+		largest := int64(0)
+		for _, key := range p.Circuit.Keys() {
+			size := int64(p.Circuit.Size(key))
+			s.Keys++
+			s.OfflineBytes += size
+			largest = max(largest, size)
+		}
+		s.MemoryClient += 6 * largest
+	}
 }
 
 func (p *Plan) refreshed(index int) string {

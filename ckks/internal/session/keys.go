@@ -7,6 +7,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/bootstrap"
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/plan"
@@ -33,6 +34,9 @@ func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
 			return err
 		}
 	}
+	if p.Circuit != nil {
+		return key.Bootstrapping(p.Circuit, c.Send)
+	}
 	return nil
 }
 
@@ -40,6 +44,7 @@ func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
 type clientKeys struct {
 	hider     *evaluate.Hider
 	evaluator *ckks.Evaluator
+	refresher evaluate.Refresher
 }
 
 // receiveKeys takes exactly the keys that the plan needs, each checked for its size and its coefficients.
@@ -86,5 +91,11 @@ func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*cli
 		})
 	}
 	set := rlwe.NewMemEvaluationKeySet(relinearisation, rotations...)
-	return &clientKeys{hider, ckks.NewEvaluator(params, set)}, nil
+	made := &clientKeys{hider: hider, evaluator: ckks.NewEvaluator(params, set)}
+	if p.Circuit != nil {
+		if made.refresher, err = bootstrap.Receive(p.Circuit, c.Receive); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
 }

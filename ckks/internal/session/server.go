@@ -254,7 +254,7 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *clientKeys) err
 func (s *Server) evaluate(served *Served, keys *clientKeys, inputs []evaluate.Values, observe func(evaluate.Step)) ([]evaluate.Values, error) {
 	s.evaluating.Lock()
 	defer s.evaluating.Unlock()
-	return served.Model.Run(keys.evaluator, evaluate.Helpers{Hiding: keys.hider}, inputs, observe)
+	return served.Model.Run(keys.evaluator, evaluate.Helpers{Hiding: keys.hider, Refresher: keys.refresher}, inputs, observe)
 }
 
 func receiveInputs(c *channel.Channel, served *Served) ([]evaluate.Values, error) {
