@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PUBLIC_FILE = "program.json"
 PRIVATE_FILE = "weights.safetensors"
+RELUS = ("exact", "sign")
+"""What becomes of ReLU: a comparison, or a product with an approximate sign."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ def compile(
     ranges: Mapping[str, float] | None = None,
     margin: float = 2.0,
     activation_error: float = 2.0**-10,
+    relu: str = "exact",
     batch: int = 1,
     name: str | None = None,
 ) -> Compiled:
@@ -73,6 +76,9 @@ def compile(
     Smooth activations become polynomials on the ranges measured, with errors up to
     `activation_error` times the largest magnitude that the activation reaches there.
 
+    ReLU stays exact, or with `relu="sign"` becomes polynomials, for suite `ckks`: a product with an
+    approximate sign, off by up to `activation_error` times the largest magnitude of its input.
+
     `batch` samples go through the program at once, each as if it were alone: in as many rounds as
     one. The model must be exported for one sample, or with a symbolic batch axis; samples of
     `calibration` stay single.
@@ -85,17 +91,21 @@ def compile(
     from privet.graph import import_model, load_model
     from privet.graph.onnx_model import model_name
     from privet.passes import batch as widen
-    from privet.passes import fit_polynomials, lower, simplify
+    from privet.passes import approximate_relus, fit_polynomials, lower, simplify
     from privet.program import build_program
 
     weight_scale = scale if weight_scale is None else weight_scale
     _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
+    if relu not in RELUS:
+        raise Misuse(f"relu is {relu!r}; possible are {', '.join(RELUS)}")
     source = load_model(model)
     title = name or model_name(model, source)
     graph = simplify(import_model(source, name=title, input_shapes=input_shapes))
     measured = measure(graph, calibration_batches(graph, calibration, input_range))
     graph = _with_magnitudes(graph, measured, ranges or {}, margin)
     graph = fit_polynomials(graph, margin=margin, error=activation_error)
+    if relu == "sign":
+        graph = approximate_relus(graph, error=activation_error)
     lowered = lower(
         widen(graph, batch),
         ring_bits=bits,

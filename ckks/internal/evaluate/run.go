@@ -85,7 +85,7 @@ func (m *Model) node(eval *ckks.Evaluator, help Helpers, index int, values []Val
 	if err != nil {
 		return nil, err
 	}
-	if node.Kind != network.Output {
+	if node.Kind == network.Polynomial || node.Kind == network.Product {
 		observe(Step{node.Name, kind(node), time.Since(start).Seconds()})
 	}
 	if m.Plan.Values[index] {
@@ -99,7 +99,7 @@ func (m *Model) compute(eval *ckks.Evaluator, index int, arguments []Values) (Va
 	switch {
 	case node.Kind == network.Product:
 		return layers.Products(eval, arguments[0], arguments[1])
-	case node.Kind == network.Output:
+	case node.Kind == network.Output || node.Kind == network.Linear:
 		return arguments[0], nil
 	case node.Degree == 2:
 		return layers.Square(eval, node, arguments[0])

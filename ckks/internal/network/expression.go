@@ -17,7 +17,8 @@ type Expression struct {
 	Bias  []float64
 	Size  int
 	Image []int
-	// Rescaled asks for the default scale, which an expression that is just a node may lack.
+	// Rescaled tells that the expression is not just a node even if it looks like one: it has another scale or a private
+	// factor.
 	Rescaled bool
 }
 
@@ -32,10 +33,7 @@ func of(node, size int, image []int, valued bool) Expression {
 
 // Trivial tells whether the expression is just a node, as it is.
 func (e Expression) Trivial() bool {
-	if e.Rescaled || len(e.Terms) != 1 || !e.Terms[0].Matrix.isIdentity() {
-		return false
-	}
-	return !slices.ContainsFunc(e.Bias, func(b float64) bool { return b != 0 })
+	return !e.Rescaled && len(e.Terms) == 1 && e.Terms[0].Matrix.isPlace()
 }
 
 // apply is matrix * e + bias.
@@ -60,7 +58,7 @@ func (e Expression) apply(matrix *Matrix, bias []float64, image []int) Expressio
 
 // scaled is e with each element times a factor.
 func (e Expression) scaled(factor func(element int) float64) Expression {
-	made := Expression{Size: e.Size, Image: e.Image}
+	made := Expression{Size: e.Size, Image: e.Image, Rescaled: true}
 	for _, term := range e.Terms {
 		made.Terms = append(made.Terms, Term{term.Node, term.Matrix.scaled(factor)})
 	}
@@ -73,12 +71,15 @@ func (e Expression) scaled(factor func(element int) float64) Expression {
 	return made
 }
 
+// times is e times a private number.
+func (e Expression) times(factor float64) Expression {
+	return e.scaled(func(int) float64 { return factor })
+}
+
 // shifted is e plus a constant for each element.
 func (e Expression) shifted(by func(element int) float64) Expression {
-	if e.Bias == nil {
-		return e
-	}
 	made := e
+	made.Rescaled = true
 	made.Bias = slices.Clone(e.Bias)
 	for i := range made.Bias {
 		made.Bias[i] += by(i)
@@ -88,7 +89,7 @@ func (e Expression) shifted(by func(element int) float64) Expression {
 
 // selected has the elements named by index; a negative index stands for the constant.
 func (e Expression) selected(index []int32, constant float64, image []int) Expression {
-	made := Expression{Size: len(index), Image: image}
+	made := Expression{Size: len(index), Image: image, Rescaled: e.Rescaled}
 	for _, term := range e.Terms {
 		made.Terms = append(made.Terms, Term{term.Node, term.Matrix.selected(index)})
 	}
@@ -106,7 +107,7 @@ func (e Expression) selected(index []int32, constant float64, image []int) Expre
 
 // plus is the sum of two expressions.
 func (e Expression) plus(other Expression) Expression {
-	made := Expression{Terms: slices.Clone(e.Terms), Size: e.Size, Image: e.Image}
+	made := Expression{Terms: slices.Clone(e.Terms), Size: e.Size, Image: e.Image, Rescaled: true}
 	if made.Image == nil {
 		made.Image = other.Image
 	}

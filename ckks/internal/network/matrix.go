@@ -51,6 +51,20 @@ func (m *Matrix) isIdentity() bool {
 	return true
 }
 
+// isPlace tells whether the places of the entries are those of `identity`, whatever their values: what both a party with
+// weights and one without can tell.
+func (m *Matrix) isPlace() bool {
+	if m.Rows != m.Columns || len(m.Column) != m.Rows {
+		return false
+	}
+	for i, column := range m.Column {
+		if int(column) != i || int(m.Start[i]) != i {
+			return false
+		}
+	}
+	return true
+}
+
 // productsWith is how many products of entries m * b takes, which bounds its entries.
 func (m *Matrix) productsWith(b *Matrix) int {
 	total := 0

@@ -21,6 +21,8 @@ const (
 	Input Kind = iota
 	Polynomial
 	Product
+	// Linear is an affine function that several nodes read as it is, computed once for all of them.
+	Linear
 	Output
 )
 
@@ -66,6 +68,13 @@ type builder struct {
 	network *Network
 	values  []Expression
 	entries int
+	// factors has, for some values, a factor that what reads them must still apply; whether there is one is public.
+	factors map[int]float64
+	// reads counts what reads a value, multiplied tells whether a product does, and polynomials has the nodes of values that
+	// polynomials make.
+	reads       map[int]int
+	multiplied  map[int]bool
+	polynomials map[int]int
 }
 
 // Build is the network of one sample of a program. Without weights (nil) it has structure only.
@@ -77,6 +86,16 @@ func Build(p *program.Program, weights *program.Weights) (*Network, error) {
 	b := &builder{
 		program: single, weights: weights,
 		network: &Network{Batch: p.Batch}, values: make([]Expression, len(p.Values)),
+		factors: map[int]float64{}, reads: map[int]int{}, multiplied: map[int]bool{}, polynomials: map[int]int{},
+	}
+	for _, operation := range single.Operations {
+		for _, id := range operation.Inputs {
+			b.reads[id]++
+			b.multiplied[id] = b.multiplied[id] || operation.Op == "mul"
+		}
+	}
+	for _, output := range single.Outputs {
+		b.reads[output.Value]++
 	}
 	for id, value := range single.Values {
 		if value.Len() > maxElements {
@@ -99,7 +118,7 @@ func Build(p *program.Program, weights *program.Weights) (*Network, error) {
 		b.values[operation.Output] = made
 	}
 	for _, output := range single.Outputs {
-		value := b.values[output.Value]
+		value := b.read(output.Value)
 		value.Rescaled = true
 		b.add(Node{Kind: Output, Name: output.Name, Size: value.Size, Image: value.Image, Arguments: []Expression{value}})
 	}
@@ -128,38 +147,6 @@ func (b *builder) tensor(o *program.Operation, name string, repeats bool) ([]int
 		}
 	}
 	return tensor[:size], nil
-}
-
-// polynomial adds a node for a polynomial of x, whose argument is scaled to what the node evaluates.
-func (b *builder) polynomial(o *program.Operation, x Expression, scale int) (Expression, error) {
-	node := Node{Kind: Polynomial, Name: o.Name, Size: x.Size, Image: x.Image, Degree: o.Degree}
-	factor, shift := 1.0, 0.0
-	if b.weights != nil {
-		bound := real(b.weights.Tensor(o.Bound)[0], scale)
-		if !(bound > 0) {
-			return x, fmt.Errorf("has the interval bound %v", bound)
-		}
-		for _, coefficient := range b.weights.Tensor(o.Coefficients) {
-			node.Coefficients = append(node.Coefficients, real(coefficient, program.CoefficientBits))
-		}
-		factor = 1 / bound
-		if o.Degree == 2 {
-			var err error
-			if factor, shift, err = node.completeSquare(bound); err != nil {
-				return x, err
-			}
-		}
-	}
-	if o.Degree == 1 && b.weights == nil {
-		return x, nil
-	}
-	if o.Degree == 1 {
-		c := node.Coefficients
-		return x.scaled(func(int) float64 { return c[1] * factor }).shifted(func(int) float64 { return c[0] }), nil
-	}
-	argument := x.scaled(func(int) float64 { return factor }).shifted(func(int) float64 { return shift })
-	node.Arguments = []Expression{argument}
-	return b.add(node), nil
 }
 
 // completeSquare writes c0 + c1 T_1(x/bound) + c2 T_2(x/bound) as Sign * (factor x + shift)^2 + Offset.

@@ -8,7 +8,19 @@ import (
 
 // operation is the affine expression of an operation's output; polynomials and products become nodes.
 func (b *builder) operation(o *program.Operation) (Expression, error) {
-	x := b.values[o.Inputs[0]]
+	switch o.Op {
+	case "polynomial":
+		return b.polynomial(o, b.program.Values[o.Inputs[0]].Scale)
+	case "mul":
+		return b.product(o), nil
+	case "shift_left", "truncate":
+		// These change the scale of integers, not the real value.
+		if factor, lacks := b.factors[o.Inputs[0]]; lacks {
+			b.factors[o.Output] = factor
+		}
+		return b.values[o.Inputs[0]], nil
+	}
+	x := b.read(o.Inputs[0])
 	from, to := b.program.Values[o.Inputs[0]], b.program.Values[o.Output]
 	switch o.Op {
 	case "conv2d", "dense":
@@ -27,19 +39,11 @@ func (b *builder) operation(o *program.Operation) (Expression, error) {
 		places := repeated(o.BiasShape, to.Shape)
 		return x.shifted(func(i int) float64 { return at(bias, int(places[i]), to.Scale) }), nil
 	case "add":
-		return x.plus(b.values[o.Inputs[1]]), nil
+		return x.plus(b.read(o.Inputs[1])), nil
 	case "sub":
-		return x.plus(negated(b.values[o.Inputs[1]])), nil
+		return x.plus(negated(b.read(o.Inputs[1]))), nil
 	case "negate":
 		return negated(x), nil
-	case "shift_left", "truncate":
-		return x, nil // these change the scale of integers, not the real value
-	case "polynomial":
-		return b.polynomial(o, x, from.Scale)
-	case "mul":
-		node := Node{Kind: Product, Name: o.Name, Size: x.Size, Image: x.Image}
-		node.Arguments = []Expression{x, b.values[o.Inputs[1]]}
-		return b.add(node), nil
 	case "avg_pool2d":
 		if err := b.spend(to.Len() * o.Kernel[0] * o.Kernel[1]); err != nil {
 			return x, err
@@ -109,7 +113,7 @@ func (b *builder) movement(o *program.Operation, x Expression, from, to program.
 		}
 		var made Expression
 		for i, index := range joined(shapes, o.Axis, to.Shape) {
-			part := b.values[o.Inputs[i]].selected(index, 0, image(to.Shape))
+			part := b.read(o.Inputs[i]).selected(index, 0, image(to.Shape))
 			if i == 0 {
 				made = part
 			} else {

@@ -146,8 +146,7 @@ func at(n *network.Network, o option, refresh Refresh, batch int) (*Plan, bool) 
 	for index, node := range n.Nodes {
 		arguments := make([][]*packing.Transform, len(node.Arguments))
 		for argument, expression := range node.Arguments {
-			from := found.layouts[expression.Terms[0].Node]
-			if expression.Trivial() && from.Name == found.layouts[index].Name {
+			if expression.Trivial() {
 				continue
 			}
 			for term := range expression.Terms {

@@ -72,7 +72,10 @@ func (s *search) cost(index int, state assignment, layout packing.Layout) (float
 	node := s.network.Nodes[index]
 	total := 0.0
 	for argument, expression := range node.Arguments {
-		if expression.Trivial() && state.layouts[expression.Terms[0].Node].Name == layout.Name {
+		if expression.Trivial() {
+			if state.layouts[expression.Terms[0].Node].Name != layout.Name {
+				return 0, false // another layout would take a level
+			}
 			continue
 		}
 		for term := range expression.Terms {

@@ -115,7 +115,7 @@ func operator(node network.Node) string {
 	switch {
 	case node.Kind == network.Input:
 		return "input"
-	case node.Kind == network.Output:
+	case node.Kind == network.Output || node.Kind == network.Linear:
 		return "linear"
 	case node.Kind == network.Product:
 		return "product"

@@ -1,13 +1,15 @@
 """Passes over the typed graph, one per module; each is a pure function from graph to graph.
 
 `simplify` runs those that keep the real function as it is, in the order that lets each find the
-most; `fit_polynomials` replaces smooth functions on the ranges measured; `batch` widens the result
+most; `fit_polynomials` replaces smooth functions on the ranges measured, and on request
+`approximate_relus` does so with ReLU; `batch` widens the result
 to several samples; `lower` turns the real graph into an integer one.
 """
 
 from __future__ import annotations
 
 from privet.graph import Graph
+from privet.passes.approximate_relus import approximate_relus
 from privet.passes.batch import batch
 from privet.passes.check_ranges import check_ranges
 from privet.passes.fit_polynomials import fit_polynomials
@@ -21,6 +23,7 @@ from privet.passes.pool_before_relu import pool_before_relu
 from privet.passes.quantize import quantize
 
 __all__ = [
+    "approximate_relus",
     "batch",
     "check_ranges",
     "fit_polynomials",

@@ -1,4 +1,4 @@
-"""Widths that a model is compiled for, where the user names none."""
+"""What a model is compiled for, where the user names nothing else."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Precision:
-    """Bits of the ring, and fractional bits of activations and of weights."""
+    """Bits of the ring, fractional bits of activations and of weights, and what becomes of ReLU.
+
+    Its fields are options of `privet.compile`.
+    """
 
     bits: int
     scale: int
     weight_scale: int
+    relu: str = "exact"
 
 
 _RING = Precision(bits=37, scale=12, weight_scale=12)
-_REALS = Precision(bits=50, scale=16, weight_scale=18)
+_REALS = Precision(bits=50, scale=16, weight_scale=18, relu="sign")
 
 
 def precision(suite: str, bits: int | None = None, scale: int | None = None) -> Precision:
@@ -29,4 +33,5 @@ def precision(suite: str, bits: int | None = None, scale: int | None = None) -> 
         bits=own.bits if bits is None else bits,
         scale=own.scale if scale is None else scale,
         weight_scale=own.weight_scale if scale is None else scale,
+        relu=own.relu,
     )

@@ -1,0 +1,110 @@
+"""Polynomials close to the sign, as compositions: small degrees one after the other.
+
+A composition of minimax polynomials reaches a precision with the fewest products (Lee, Lee, No and
+Kim, "Minimax approximation of sign function by composite polynomial for homomorphic comparison",
+IEEE TDSC 2022). Each stage is the odd polynomial closest to 1 on what the one before leaves,
+found by Remez' exchange, and scaled so that its values stay within [-1, 1].
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations_with_replacement
+
+import numpy as np
+import numpy.typing as npt
+from numpy.polynomial import chebyshev
+
+Reals = npt.NDArray[np.float64]
+
+DEGREES = (7, 15, 31)
+"""Degrees of stages: the highest that three, four and five products in a row reach."""
+
+MOST_STAGES = 4
+_LOWEST = (16.0, 8.0, 4.0, 2.0)
+"""Where arguments may begin for which the sign must be right, in errors: closer to zero, a wrong
+sign matters little."""
+
+_EXCHANGES = 60
+_GRID = 4001
+
+
+def closest_to_one(degree: int, low: float) -> tuple[Reals, float]:
+    """Chebyshev coefficients of the odd polynomial closest to 1 on [low, 1], and its error."""
+    orders = np.arange(1, degree + 1, 2)
+    count = len(orders) + 1
+    even, fine = np.linspace(low, 1.0, _GRID), np.geomspace(low, 1.0, _GRID)
+    grid = np.unique(np.concatenate([even, fine]))
+    basis = chebyshev.chebvander(grid, degree)[:, orders]
+    chosen = np.searchsorted(grid, np.geomspace(low, 1.0, count)).clip(0, len(grid) - 1)
+    coefficients, largest = np.zeros(len(orders)), 1.0
+    for _ in range(_EXCHANGES):
+        signs = (-1.0) ** np.arange(count)
+        solved = np.linalg.solve(np.column_stack([basis[chosen], signs]), np.ones(count))
+        coefficients, level = solved[:-1], abs(float(solved[-1]))
+        error = 1.0 - basis @ coefficients
+        largest = float(np.abs(error).max())
+        if largest <= level * (1.0 + 1e-6):
+            break
+        chosen = _extremes(error, count)
+    series = np.zeros(degree + 1)
+    series[orders] = coefficients
+    return series, largest
+
+
+def _extremes(error: Reals, count: int) -> npt.NDArray[np.intp]:
+    """Where an error that alternates is largest in each run of one sign: `count` neighbours."""
+    cuts = np.nonzero(np.diff(np.signbit(error)))[0] + 1
+    runs = np.split(np.arange(len(error)), cuts)
+    peaks = [run[np.argmax(np.abs(error[run]))] for run in runs]
+    while len(peaks) > count:
+        first, last = abs(error[peaks[0]]), abs(error[peaks[-1]])
+        peaks.pop(0 if first < last else -1)
+    while len(peaks) < count:  # a run at the end that is too short for the grid
+        spare = next(at for at in range(len(error)) if at not in peaks)
+        peaks = sorted([*peaks, spare])
+    return np.asarray(peaks)
+
+
+def stages(degrees: tuple[int, ...], low: float) -> list[Reals]:
+    """A composition for arguments from `low` to 1; values of each stage are at most 1."""
+    found = []
+    for degree in degrees:
+        series, error = closest_to_one(degree, low)
+        found.append(series / (1.0 + error))
+        low = (1.0 - error) / (1.0 + error)
+    return found
+
+
+def composed(series: list[Reals], x: Reals) -> Reals:
+    """The composition's values."""
+    for one in series:
+        x = chebyshev.chebval(x, one)
+    return x
+
+
+@cache
+def sign(error: float) -> tuple[Reals, ...]:
+    """The composition of the least depth with which `x (1 + s(x)) / 2` is `max(x, 0)` to `error`.
+
+    # Errors
+    `ValueError` if none of the compositions known here is that good.
+    """
+    x = np.linspace(-1.0, 1.0, 1 << 16)
+    options = [
+        degrees
+        for count in range(1, MOST_STAGES + 1)
+        for degrees in combinations_with_replacement(DEGREES, count)
+    ]
+    options.sort(key=lambda degrees: (_depth(degrees), len(degrees)))
+    for degrees in options:
+        for low in error * np.array(_LOWEST):
+            series = stages(degrees, float(low))
+            values = x * (1.0 + composed(series, x)) / 2.0
+            if float(np.abs(values - np.maximum(x, 0.0)).max()) <= error:
+                return tuple(series)
+    raise ValueError(f"no composition of up to {MOST_STAGES} stages is good to {error}")
+
+
+def _depth(degrees: tuple[int, ...]) -> int:
+    return sum(degree.bit_length() for degree in degrees)
