@@ -112,7 +112,11 @@ func Build(p *program.Program, weights *program.Weights) (*Network, error) {
 		if err != nil {
 			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
 		}
-		if err := b.spend(made.entries()); err != nil {
+		fresh := made.entries()
+		if operation.Op == "truncate" || operation.Op == "shift_left" {
+			fresh = 0 // the matrices of what it reads
+		}
+		if err := b.spend(fresh); err != nil {
 			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
 		}
 		b.values[operation.Output] = made
