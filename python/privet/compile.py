@@ -90,8 +90,8 @@ def compile(
     from privet.executor.ranges import calibration_batches, measure
     from privet.graph import import_model, load_model
     from privet.graph.onnx_model import model_name
-    from privet.passes import batch as widen
     from privet.passes import approximate_relus, fit_polynomials, lower, simplify
+    from privet.passes import batch as widen
     from privet.program import build_program
 
     weight_scale = scale if weight_scale is None else weight_scale

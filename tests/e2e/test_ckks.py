@@ -84,10 +84,26 @@ def test_a_softmax_is_left_to_the_client() -> None:
     assert within(run)
 
 
-def test_comparisons_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedModel, match=r"relu\): it compares") as refusal:
-        privet.run(zoo.build("mnist-1", tmp_path), suite="ckks")
-    assert len(refusal.value.problems) == 2
+@pytest.mark.parametrize("scenario", ["encrypted-data", "collective"])
+def test_a_relu_is_a_product_with_a_sign(scenario: str) -> None:
+    nodes = [
+        node("MatMul", ["x", "a"], ["h"]),
+        node("Relu", ["h"], ["r"]),
+        node("MatMul", ["r", "b"], ["y"]),
+    ]
+    weights = {"a": constant(9, 8, spread=0.3), "b": constant(8, 4, seed=1, spread=0.3)}
+    run = privet.run(
+        model(nodes, {"x": (1, 9)}, ["y"], weights), suite="ckks", scenario=scenario, parties=2
+    )
+    # Eight ReLUs, each off by up to 2^-10 of an input's bound.
+    assert within(run, 16 * UNIT)
+
+
+def test_comparisons_are_refused_by_name() -> None:
+    pool = node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2])
+    with pytest.raises(UnsupportedModel, match=r"max_pool2d\): it compares") as refusal:
+        privet.run(model([pool], {"x": (1, 1, 4, 4)}, ["y"], {}), suite="ckks")
+    assert len(refusal.value.problems) == 1
 
 
 @pytest.mark.parametrize(("suite", "security"), [("gmw", "semi-honest"), ("fss", "malicious")])
@@ -205,3 +221,20 @@ def test_a_cohort_that_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -
     path = zoo.build("nn20", tmp_path)
     with pytest.raises(Misuse, match=r"takes about \d+ MB, more than the limit of 50 MB"):
         privet.run(path, suite="ckks", scenario="collective", memory="50MB", input_range=(0, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_residual_network_of_a_cohort(tmp_path: Path) -> None:
+    """ResNet-20: 19 ReLUs, products of residuals with signs, about 40 refreshes."""
+    run = privet.run(
+        zoo.build("resnet20", tmp_path),
+        suite="ckks",
+        scenario="collective",
+        parties=3,
+        input_range=(0, 1),
+        timeout=1200.0,
+    )
+    assert run.argmax_agrees
+    assert within(run, 64 * UNIT)
+    assert run.memory["coordinator"].peak_mb < 20_000

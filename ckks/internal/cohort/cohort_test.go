@@ -118,6 +118,11 @@ func TestACohortPredicts(t *testing.T) {
 	}
 }
 
+func TestProductsOfCompositions(t *testing.T) {
+	p := toy.NewGate(5)
+	predict(t, sample{p.Public, p.Private, toy.Inputs, p.Run}, 2)
+}
+
 func TestPolynomialsOfHigherDegrees(t *testing.T) { predict(t, shallow(7), 2) }
 
 func TestACohortRefreshes(t *testing.T) {

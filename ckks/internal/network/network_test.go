@@ -11,13 +11,8 @@ import (
 	"privet/ckks/internal/toy"
 )
 
-// value computes a node of a network in the clear, as the ciphertexts' side sees it.
-func value(n *network.Network, index int, x []float64) []float64 {
-	node := n.Nodes[index]
-	if node.Kind == network.Input {
-		return x
-	}
-	argument := node.Arguments[0]
+// affine computes an argument of a node.
+func affine(n *network.Network, argument network.Expression, x []float64) []float64 {
 	made := append([]float64(nil), argument.Bias...)
 	for _, term := range argument.Terms {
 		source := value(n, term.Node, x)
@@ -25,6 +20,21 @@ func value(n *network.Network, index int, x []float64) []float64 {
 			for at := term.Matrix.Start[row]; at < term.Matrix.Start[row+1]; at++ {
 				made[row] += term.Matrix.Value[at] * source[term.Matrix.Column[at]]
 			}
+		}
+	}
+	return made
+}
+
+// value computes a node of a network in the clear, as the ciphertexts' side sees it.
+func value(n *network.Network, index int, x []float64) []float64 {
+	node := n.Nodes[index]
+	if node.Kind == network.Input {
+		return x
+	}
+	made := affine(n, node.Arguments[0], x)
+	if node.Kind == network.Product {
+		for i, factor := range affine(n, node.Arguments[1], x) {
+			made[i] *= factor
 		}
 	}
 	if node.Kind != network.Polynomial {
@@ -122,6 +132,48 @@ func TestLargeProgramsAreRefusedBeforeTheyAreBuilt(t *testing.T) {
 		}
 		if _, err := network.Build(parsed, nil); err == nil || !strings.Contains(err.Error(), "too large") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAValueThatIsMultipliedIsComputedOnce(t *testing.T) {
+	sample := toy.NewGate(3)
+	parsed, err := program.Parse(sample.Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := program.ParseWeights(sample.Private, parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []*program.Weights{nil, weights} {
+		n, err := network.Build(parsed, known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers := 0
+		for _, node := range n.Nodes {
+			for _, argument := range node.Arguments {
+				if !argument.Trivial() {
+					layers++
+				}
+			}
+		}
+		if layers != 2 {
+			t.Errorf("%d linear layers where the model has two", layers)
+		}
+		if known == nil {
+			continue
+		}
+		x := make([]float64, toy.Inputs)
+		for i := range x {
+			x[i] = math.Sin(float64(i))
+		}
+		got, expected := value(n, len(n.Nodes)-1, x), sample.Run(x)
+		for k := range expected {
+			if !(math.Abs(got[k]-expected[k]) < 1e-9) {
+				t.Errorf("output %d is %v, not %v", k, got[k], expected[k])
+			}
 		}
 	}
 }

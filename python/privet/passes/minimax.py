@@ -21,12 +21,15 @@ DEGREES = (7, 15, 31)
 """Degrees of stages: the highest that three, four and five products in a row reach."""
 
 MOST_STAGES = 4
+LEAST_ERROR = 2.0**-16
+"""Finer than this, exchanges in double precision would find no alternating error."""
+
 _LOWEST = (16.0, 8.0, 4.0, 2.0)
 """Where arguments may begin for which the sign must be right, in errors: closer to zero, a wrong
 sign matters little."""
 
 _EXCHANGES = 60
-_GRID = 4001
+_GRID = 8001
 
 
 def closest_to_one(degree: int, low: float) -> tuple[Reals, float]:
@@ -37,11 +40,12 @@ def closest_to_one(degree: int, low: float) -> tuple[Reals, float]:
     grid = np.unique(np.concatenate([even, fine]))
     basis = chebyshev.chebvander(grid, degree)[:, orders]
     chosen = np.searchsorted(grid, np.geomspace(low, 1.0, count)).clip(0, len(grid) - 1)
-    coefficients, largest = np.zeros(len(orders)), 1.0
+    coefficients: Reals = np.zeros(len(orders))
+    largest = 1.0
     for _ in range(_EXCHANGES):
         signs = (-1.0) ** np.arange(count)
         solved = np.linalg.solve(np.column_stack([basis[chosen], signs]), np.ones(count))
-        coefficients, level = solved[:-1], abs(float(solved[-1]))
+        coefficients, level = np.asarray(solved[:-1], dtype=np.float64), abs(float(solved[-1]))
         error = 1.0 - basis @ coefficients
         largest = float(np.abs(error).max())
         if largest <= level * (1.0 + 1e-6):
@@ -79,7 +83,7 @@ def stages(degrees: tuple[int, ...], low: float) -> list[Reals]:
 def composed(series: list[Reals], x: Reals) -> Reals:
     """The composition's values."""
     for one in series:
-        x = chebyshev.chebval(x, one)
+        x = np.asarray(chebyshev.chebval(x, one), dtype=np.float64)
     return x
 
 
@@ -90,6 +94,8 @@ def sign(error: float) -> tuple[Reals, ...]:
     # Errors
     `ValueError` if none of the compositions known here is that good.
     """
+    if not LEAST_ERROR <= error < 1.0:
+        raise ValueError(f"no composition is good to {error}, only to {LEAST_ERROR}")
     x = np.linspace(-1.0, 1.0, 1 << 16)
     options = [
         degrees
