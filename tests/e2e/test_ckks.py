@@ -199,6 +199,19 @@ def test_a_cohort_refreshes_deep_models() -> None:
     assert run.offline.bytes_client == pytest.approx(sent, rel=0.01)
 
 
+def test_plans_differ_by_who_refreshes() -> None:
+    public = privet.compile(deep(12), bits=50, scale=16, input_range=(-1, 1)).program
+    planned = suites.plan_ckks(public.to_public_bytes(), members=5)
+    assert planned["members"] == 5
+    assert planned["refreshes"] == sum(
+        layer["ciphertexts"] * {"": 0, "both": 2}.get(layer["refresh"], 1)
+        for layer in planned["layers"]
+    )
+    alone = suites.plan_ckks(public.to_public_bytes())
+    assert "members" not in alone
+    assert planned["parameters"]["log_n"] < alone["parameters"]["log_n"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "parties", "batch"), [("nn20", 3, 128), ("nn20", 10, 1), ("nn50", 3, 1)]

@@ -74,14 +74,20 @@ func (p *Plan) transformBytes(t *packing.Transform, limbs int64) int64 {
 
 func (p *Plan) limbBytes() int64 { return 8 << p.Set.LogN }
 
-// plaintextBytes is an encoded diagonal: four bytes a residue for primes of up to 31 bits, five for those of up to 40, but
-// for the last modulus.
+// plaintextBytes is an encoded diagonal: four bytes a residue for primes of up to 31 bits, five for those of up to 40,
+// eight for larger ones.
 func (p *Plan) plaintextBytes(level int) int64 {
-	each := int64(5)
-	if p.Set.ScaleBits <= 31 {
-		each = 4
+	return (residueBytes(p.Set.BaseBits) + int64(level)*residueBytes(p.Set.ScaleBits)) << p.Set.LogN
+}
+
+func residueBytes(bits int) int64 {
+	switch {
+	case bits <= 31:
+		return 4
+	case bits <= 40:
+		return 5
 	}
-	return p.limbBytes() + int64(level)*each<<p.Set.LogN
+	return 8
 }
 
 // KeyBytes is an evaluation key for a level, in memory.

@@ -80,8 +80,8 @@ func Refreshed(n *network.Network, refresh Refresh) (*Plan, error) {
 
 func refused(n *network.Network, refresh Refresh) error {
 	if refresh.Members > 0 {
-		return fmt.Errorf("a layer needs more levels in a row than a secure ring up to degree 2^%d has room for above those that a refresh takes: use activations of a lower degree",
-			params.MaxLogN)
+		return fmt.Errorf("a layer needs more levels in a row than a secure ring up to degree 2^%d has room for above those that a refresh takes, or the model has more than %d encrypted values: use activations of a lower degree or fewer layers",
+			params.MaxLogN, maxNodes)
 	}
 	return fmt.Errorf("the model needs %d levels; no secure ring up to degree 2^%d has room for them, nor for the longest of its activations beside bootstrapping: use activations of a lower degree or fewer layers",
 		deepest(n), params.MaxLogN)

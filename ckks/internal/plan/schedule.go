@@ -42,11 +42,17 @@ type scheduler struct {
 	batch   int
 }
 
+// maxNodes bounds the networks that refreshes are planned for, so that a program from a peer cannot keep a planner busy.
+const maxNodes = 512
+
 // width is how many partial schedules are kept. In a network without branches there are no more than levels.
 const width = 256
 
 // schedule finds levels and refreshes within a depth; ok is false if there are none.
 func schedule(n *network.Network, set params.Set, refresh Refresh) (found Schedule, ok bool) {
+	if refresh.possible() && len(n.Nodes) > maxNodes {
+		return Schedule{}, false
+	}
 	s := &scheduler{network: n, set: set, refresh: refresh, batch: min(pad(n.Batch), set.Slots())}
 	if refresh.possible() {
 		s.floor = refresh.floor(set)

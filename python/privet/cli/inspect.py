@@ -40,6 +40,7 @@ def inspect(
     as_json: options.AsJson = False,
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
+    suites.check_scenario(suite, scenario, parties)
     shaped = Link(link) if link else None
     nodes = [
         {"name": node.name or node.output[0], "operator": node.op_type}
@@ -51,7 +52,6 @@ def inspect(
         compiled = compile(model, **vars(widths), input_range=input_range, batch=batch)
         suites.check_supported(compiled.program, suite)
         if suite == "ckks":
-            suites.check_scenario(suite, scenario, parties)
             members = parties if scenario == suites.COLLECTIVE else 0
             _homomorphic(compiled, nodes, members, as_json)
             return
