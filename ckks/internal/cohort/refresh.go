@@ -71,7 +71,7 @@ func (r *refresher) Refresh(values evaluate.Values, level int) (evaluate.Values,
 	for i, ct := range values {
 		var err error
 		if made[i], err = h.sums.Refresh(refreshName(r.done), ct, level, shares[i]); err != nil {
-			return nil, err
+			return nil, channel.Misbehaviour(err.Error())
 		}
 		shares[i] = nil
 		r.done++
