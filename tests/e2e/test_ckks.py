@@ -91,6 +91,8 @@ def test_a_relu_is_a_product_with_a_sign(scenario: str) -> None:
         node("Relu", ["h"], ["r"]),
         node("MatMul", ["r", "b"], ["y"]),
     ]
+    for index, made in enumerate(nodes):
+        made.name = f"{made.op_type}{index}"
     weights = {"a": constant(9, 8, spread=0.3), "b": constant(8, 4, seed=1, spread=0.3)}
     run = privet.run(
         model(nodes, {"x": (1, 9)}, ["y"], weights), suite="ckks", scenario=scenario, parties=2
