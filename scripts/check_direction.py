@@ -1,15 +1,16 @@
 """Checks that dependencies run one way: no crate and no Python module uses what lies above it.
 
 The order is written down in `layers.toml`. Crate edges come from `cargo metadata` (development and
-build dependencies count too), Python edges from the `import` statements of every file, wherever in
-the file they stand. Exit code 1 and one line per bad edge if anything runs back up, sideways, or to
-a part that has no place in the order.
+build dependencies count too), Python and Go edges from the imports of every file, wherever in the
+file they stand (in Go, tests aside, which may look from anywhere). Exit code 1 and one line per bad
+edge if anything runs back up, sideways, or to a part that has no place in the order.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -106,6 +107,22 @@ def python_edges(sources: Mapping[str, Path]) -> Iterator[Edge]:
                     yield Edge(part_of(module), part, f"{path}:{line}")
 
 
+_GO_IMPORT = re.compile(r'^\s*(?:import\s+)?(?:\w+\s+)?"privet/ckks/internal/(\w+)', re.MULTILINE)
+
+
+def go_edges(folder: Path) -> Iterator[Edge]:
+    """Edges between the packages below `folder`/internal, and from the commands in `folder`/cmd."""
+    for path in sorted(folder.rglob("*.go")):
+        home, *inner = path.relative_to(folder).parts
+        if home not in ("internal", "cmd") or path.name.endswith("_test.go"):
+            continue
+        user = inner[0] if home == "internal" else home
+        text = path.read_text(encoding="utf-8")
+        for found in _GO_IMPORT.finditer(text):
+            line = text.count("\n", 0, found.start(1)) + 1
+            yield Edge(user, found[1], f"{path}:{line}")
+
+
 def faults(order: Order, edges: Iterable[Edge]) -> list[str]:
     """One line for each edge that does not point downwards, sorted and without repeats."""
     return sorted({fault for edge in edges if (fault := order.fault(edge))})
@@ -119,11 +136,17 @@ def main() -> int:
     folders = {prefix: ROOT / folder for prefix, folder in layers["sources"].items()}
     crates = list(crate_edges(metadata))
     python = list(python_edges({prefix: path for prefix, path in folders.items() if path.is_dir()}))
-    found = faults(Order(layers["crates"]), crates) + faults(Order(layers["python"]), python)
+    go = list(go_edges(ROOT / "ckks"))
+    found = [
+        fault
+        for language, edges in (("crates", crates), ("python", python), ("go", go))
+        for fault in faults(Order(layers[language]), edges)
+    ]
     for fault in found:
         print(fault.replace(f"{ROOT}/", ""), file=sys.stderr)
     if not found:
-        print(f"direction: {len(crates)} crate edges and {len(python)} imports, all downwards")
+        counts = f"{len(crates)} crate edges, {len(python)} Python and {len(go)} Go imports"
+        print(f"direction: {counts}, all downwards")
     return 1 if found else 0
 
 

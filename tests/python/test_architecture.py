@@ -115,6 +115,41 @@ def test_parts_that_share_a_row_stay_apart(tmp_path: Path) -> None:
     assert "lies beside it" in fault
 
 
+def go_faults(root: Path, statement: str) -> list[str]:
+    """What is wrong with a program whose `wire` has this statement."""
+    folder = root / "internal" / "wire"
+    folder.mkdir(parents=True)
+    (folder / "bits.go").write_text(f"package wire\n\n{statement}\n")
+    (folder / "bits_test.go").write_text('package wire\n\nimport "privet/ckks/internal/cohort"\n')
+    order = direction.Order(LAYERS["go"])
+    return list(direction.faults(order, direction.go_edges(root)))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'import "privet/ckks/internal/plan"',
+        'import (\n\t"fmt"\n\n\t"privet/ckks/internal/plan"\n)',
+        'import schedule "privet/ckks/internal/plan"',
+    ],
+)
+def test_a_go_import_that_runs_up_is_named(tmp_path: Path, statement: str) -> None:
+    (fault,) = go_faults(tmp_path, statement)
+    assert "`wire` uses `plan`, which lies above it" in fault
+    line = statement.split("privet/ckks")[0].count("\n") + 3
+    assert f"bits.go:{line}:" in fault
+
+
+def test_a_go_package_may_use_what_lies_below(tmp_path: Path) -> None:
+    assert go_faults(tmp_path, 'import "privet/ckks/internal/toy"') == []
+
+
+def test_every_go_package_has_a_place() -> None:
+    placed = {package for row in LAYERS["go"] for package in row}
+    folders = {path.name for path in (ROOT / "ckks" / "internal").iterdir() if path.is_dir()}
+    assert placed == folders | {"cmd"}
+
+
 def test_nothing_below_uses_the_facade(tmp_path: Path) -> None:
     (fault,) = python_faults(tree(tmp_path, suites__gmw="from privet import run"))
     assert "`privet.suites` uses `privet`, which lies above it" in fault
