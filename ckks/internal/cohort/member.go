@@ -10,9 +10,11 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/collective"
 	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/flood"
 	"privet/ckks/internal/layers"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
+	"privet/ckks/internal/params"
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
 	"privet/ckks/internal/wire"
@@ -71,7 +73,7 @@ func join(c *channel.Channel, s *Setup) (*collective.Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collective.NewMember(s.Params, common, s.Members, s.decryptions())
+	return collective.NewMember(s.Params, common, s.Members, params.Decryptions)
 }
 
 func makeKeys(c *channel.Channel, s *Setup, m *collective.Member) error {
@@ -113,16 +115,16 @@ func handOut(c *channel.Channel, s *Setup, m *collective.Member) error {
 	if err := wire.ReadQP(data, s.Params, client.Value...); err != nil {
 		return err
 	}
-	for range s.decryptions() {
-		data, err := c.Receive(wire.ReplyBytes(s.Params))
+	for _, output := range s.results() {
+		data, err := c.Receive(wire.ResultBytes(s.Params, s.Plan.Set.Floor()))
 		if err != nil {
 			return err
 		}
-		ct, err := wire.ReadReply(data, s.Params)
+		ct, err := wire.ReadResult(data, s.Params, s.Plan.Set.Floor())
 		if err != nil {
 			return err
 		}
-		share, err := m.Switch(client, ct)
+		share, err := m.Switch(client, ct, flood.New(s.Plan.FloodDeviation(output), s.Plan.Period(output)))
 		if err != nil {
 			return err
 		}
@@ -150,6 +152,10 @@ func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) error {
 	if full, err = full.WithBareSquares(); err != nil {
 		return err
 	}
+	scene := flood.Scene{Holders: s.Members, Model: true, Magnitudes: s.Program.Magnitudes()}
+	if err := flood.Check(full, s.Plan, scene); err != nil {
+		return err
+	}
 	_, err = evaluate.Assemble(full, s.Plan, s.Params, sender{c, s, key})
 	return err
 }
@@ -167,7 +173,14 @@ func (m sender) send(ct *rlwe.Ciphertext) error {
 }
 
 func (m sender) Linear(t *packing.Transform, matrix *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error) {
-	return nil, layers.EncryptLinear(m.setup.Params, t, matrix, m.setup.Plan.Batch, level, scale, m.key, m.send)
+	encryptor := rlwe.NewEncryptor(m.setup.Params, m.key)
+	return nil, layers.EncodeDiagonals(m.setup.Params, t, matrix, m.setup.Plan.Batch, level, scale, func(pt *rlwe.Plaintext) error {
+		ct, err := encryptor.EncryptNew(pt)
+		if err != nil {
+			return err
+		}
+		return m.send(ct)
+	})
 }
 
 func (m sender) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Operand, error) {

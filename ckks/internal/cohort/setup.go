@@ -41,7 +41,7 @@ func NewSetup(public []byte, members int) (*Setup, error) {
 	if structure, err = structure.WithBareSquares(); err != nil {
 		return nil, err
 	}
-	planned, err := plan.New(structure)
+	planned, err := plan.Shared(structure, members)
 	if err != nil {
 		return nil, err
 	}
@@ -81,15 +81,15 @@ func blame(member int, err error) error {
 	return channel.Misbehaviour(text)
 }
 
-// decryptions is how many results members help to hand out under one key: those of one inference.
-func (s *Setup) decryptions() int {
-	count := 0
+// results are the output nodes that the ciphertexts of one inference's results belong to, in order.
+func (s *Setup) results() []int {
+	var found []int
 	for index, node := range s.Network.Nodes {
 		if node.Kind == network.Output {
-			count += s.Plan.Layouts[index].Ciphertexts
+			found = append(found, slices.Repeat([]int{index}, s.Plan.Layouts[index].Ciphertexts)...)
 		}
 	}
-	return count
+	return found
 }
 
 func newPublicKey(params ckks.Parameters) *rlwe.PublicKey { return rlwe.NewPublicKey(params) }

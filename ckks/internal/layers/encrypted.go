@@ -5,13 +5,14 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/codec"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 )
 
-// EncryptLinear encodes and encrypts a matrix's diagonals, in the transform's order, for another party to multiply with.
-func EncryptLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale, key *rlwe.PublicKey, use func(*rlwe.Ciphertext) error) error {
-	encoder, encryptor := ckks.NewEncoder(params), rlwe.NewEncryptor(params, key)
+// EncodeDiagonals encodes a matrix's diagonals, in the transform's order, for `use` to encrypt.
+func EncodeDiagonals(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale, use func(*rlwe.Plaintext) error) error {
+	encoder := codec.New(params)
 	return t.Plaintexts(matrix, func(p packing.Plaintext) error {
 		slots := make([]float64, len(p.Places)*batch)
 		for place, value := range p.Places {
@@ -24,11 +25,7 @@ func EncryptLinear(params ckks.Parameters, t *packing.Transform, matrix *network
 		if err := encoder.Encode(slots, pt); err != nil {
 			return err
 		}
-		ct, err := encryptor.EncryptNew(pt)
-		if err != nil {
-			return err
-		}
-		return use(ct)
+		return use(pt)
 	})
 }
 
@@ -57,14 +54,18 @@ func (l *Linear) combine(eval *ckks.Evaluator, s sum, rotated []map[int]*rlwe.Ci
 		return l.add(params, s, rotated), nil
 	}
 	ringQ := params.RingQ().AtLevel(l.level)
-	total := ckks.NewCiphertext(params, 2, l.level)
+	degree := rotated[s.products[0].input][0].Degree()
+	total := ckks.NewCiphertext(params, 1+degree, l.level)
 	for _, product := range s.products {
 		from := rotated[product.input][product.baby]
 		for mine, part := range product.encrypted {
-			for theirs := range 2 {
+			for theirs := range from.Value {
 				ringQ.MulCoeffsMontgomeryThenAdd(part, from.Value[theirs], total.Value[mine+theirs])
 			}
 		}
+	}
+	if degree == 0 {
+		return total, nil // a matrix times values that the evaluator knows
 	}
 	return eval.RelinearizeNew(total)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/codec"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 )
@@ -78,7 +79,7 @@ func (l *Linear) take(diagonal packing.Diagonal, f factor) {
 }
 
 func encodeAll(params ckks.Parameters, work []packing.Plaintext, batch, level int, scale rlwe.Scale, polys []plaintext) error {
-	encoder := ckks.NewEncoder(params)
+	encoder := codec.New(params)
 	return parallel(len(work), func(i int) error {
 		slots := make([]float64, len(work[i].Places)*batch)
 		for place, value := range work[i].Places {
@@ -176,13 +177,13 @@ func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[
 	var tasks []task
 	babies := l.transform.Babies()
 	for i, input := range inputs {
-		if input.Level() != l.level || input.Degree() != 1 {
+		if input.Level() != l.level || input.Degree() > 1 {
 			return nil, fmt.Errorf("a ciphertext at level %d for a layer at level %d", input.Level(), l.level)
 		}
 		rotated[i] = map[int]*rlwe.Ciphertext{0: input}
 		for _, baby := range babies[i] {
 			tasks = append(tasks, task{i, baby})
-			rotated[i][baby] = ckks.NewCiphertext(*eval.GetParameters(), 1, l.level)
+			rotated[i][baby] = ckks.NewCiphertext(*eval.GetParameters(), input.Degree(), l.level)
 		}
 	}
 	slices.SortFunc(tasks, func(a, b task) int { return cmp.Or(cmp.Compare(a.input, b.input), cmp.Compare(a.baby, b.baby)) })
@@ -192,12 +193,10 @@ func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[
 		for last < len(tasks) && tasks[last].input == tasks[first].input {
 			last++
 		}
-		input := inputs[tasks[first].input]
-		digits := decompose(eval, input)
+		turn := l.turner(eval, inputs[tasks[first].input])
 		err := parallel(last-first, func(i int) error {
 			one := tasks[first+i]
-			element := eval.GetParameters().GaloisElement(one.baby * l.batch)
-			return eval.AutomorphismHoisted(l.level, input, digits, element, rotated[one.input][one.baby])
+			return turn(one.baby, rotated[one.input][one.baby])
 		})
 		if err != nil {
 			return nil, err
@@ -205,6 +204,22 @@ func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[
 		first = last
 	}
 	return rotated, nil
+}
+
+// turner rotates an input by places: an encrypted one by hoisted key switches, one that the evaluator knows (of a single
+// part) without a key.
+func (l *Linear) turner(eval *ckks.Evaluator, input *rlwe.Ciphertext) func(places int, into *rlwe.Ciphertext) error {
+	params := eval.GetParameters()
+	if input.Degree() == 0 {
+		return func(places int, into *rlwe.Ciphertext) error {
+			params.RingQ().AtLevel(l.level).AutomorphismNTT(input.Value[0], params.GaloisElement(places*l.batch), into.Value[0])
+			return nil
+		}
+	}
+	digits := decompose(eval, input)
+	return func(places int, into *rlwe.Ciphertext) error {
+		return eval.AutomorphismHoisted(l.level, input, digits, params.GaloisElement(places*l.batch), into)
+	}
 }
 
 // add is the sum of products of one giant step.

@@ -6,7 +6,7 @@ import "fmt"
 // whoever squares ciphertexts needs to know no weight. It fails on polynomials of other degrees, whose coefficients an
 // evaluator would have to know.
 func (n *Network) WithBareSquares() (*Network, error) {
-	made := &Network{Batch: n.Batch, Nodes: make([]Node, len(n.Nodes))}
+	made := &Network{Batch: n.Batch, Known: n.Known, Nodes: make([]Node, len(n.Nodes))}
 	for index, node := range n.Nodes {
 		if node.Kind == Polynomial && node.Degree != 2 {
 			return nil, fmt.Errorf("layer %s is a polynomial of degree %d: an encrypted model has squares and products only", node.Name, node.Degree)

@@ -37,12 +37,15 @@ type Node struct {
 	Degree       int
 	Coefficients []float64
 	Sign, Offset float64
+	// Reach is the largest magnitude of a polynomial's argument; 0 where it is not known.
+	Reach float64
 }
 
-// Network is a program's nodes, each after those that it reads.
+// Network is a program's nodes, each after those that it reads. Known tells that whoever evaluates it knows its inputs.
 type Network struct {
 	Nodes []Node
 	Batch int
+	Known bool
 }
 
 // Bounds on a network, so that a program from a peer cannot exhaust memory: the entries of all matrices, which take up
@@ -142,12 +145,13 @@ func (b *builder) polynomial(o *program.Operation, x Expression, scale int) (Exp
 		for _, coefficient := range b.weights.Tensor(o.Coefficients) {
 			node.Coefficients = append(node.Coefficients, real(coefficient, program.CoefficientBits))
 		}
-		factor = 1 / bound
+		factor, node.Reach = 1/bound, 1
 		if o.Degree == 2 {
 			var err error
 			if factor, shift, err = node.completeSquare(bound); err != nil {
 				return x, err
 			}
+			node.Reach = factor*bound + math.Abs(shift)
 		}
 	}
 	if o.Degree == 1 && b.weights == nil {

@@ -30,6 +30,8 @@ type Plan struct {
 	Rotations map[int]int
 	// RelinearisationLevel is the highest level of a product of ciphertexts, -1 if there is none.
 	RelinearisationLevel int
+	// Holders share the key under which results are flooded, as Shared plans it; 0 where a client keeps its own results.
+	Holders int
 	// Cost is in transforms of one limb of 2^LogN coefficients, for all groups.
 	Cost float64
 
@@ -37,29 +39,39 @@ type Plan struct {
 }
 
 // New plans a network for its batch of samples.
-func New(n *network.Network) (*Plan, error) {
+func New(n *network.Network) (*Plan, error) { return build(n, params.Choose, nil) }
+
+// build plans with rings that `choose` offers, and among the plans that `accept` (nil: any) takes.
+func build(n *network.Network, choose func(depth, logN int) (params.Set, bool), accept func(*Plan) bool) (*Plan, error) {
 	argument, made, depth := levels(n)
 	depth = max(depth, 1)
 	var best *Plan
 	tried := 0
 	for logN := params.MinLogN; logN <= params.MaxLogN && tried < ringsTried; logN++ {
-		set, ok := params.Choose(depth, logN)
+		set, ok := choose(depth, logN)
 		if !ok {
 			continue
 		}
-		tried++
+		fits := false
 		for batch := min(pad(n.Batch), set.Slots()); batch >= 1; batch /= 2 {
 			groups := (n.Batch + batch - 1) / batch
 			if best != nil && float64(groups) > best.Cost {
 				break
 			}
 			found, ok := at(n, set, batch, argument, made)
+			if ok && accept != nil && !accept(found) {
+				continue
+			}
+			fits = fits || ok
 			if ok && (best == nil || found.Cost < best.Cost) {
 				best = found
 			}
 			if !ok || found.Cost/float64(groups) > 0 && groups > groupsTried {
 				break
 			}
+		}
+		if fits {
+			tried++
 		}
 	}
 	if best == nil {
@@ -121,7 +133,7 @@ func (p *Plan) finish(argument, made []int) {
 		for i, expression := range node.Arguments {
 			entered[i] = p.Set.Depth + entering(expression, made)
 			for _, transform := range p.Transforms[index][i] {
-				for _, places := range transform.Rotations() {
+				for _, places := range p.rotations(index, i, transform) {
 					slots := places * p.Batch
 					p.Rotations[slots] = max(p.Rotations[slots], entered[i])
 				}

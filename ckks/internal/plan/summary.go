@@ -70,8 +70,8 @@ func (p *Plan) fillSizes(s *Summary) {
 	s.MemoryServer = memory.Server()
 	sent, received := p.Ciphertexts()
 	s.OnlineBytesClient = int64(sent) * int64(wire.SeededBytes(built, built.MaxLevel()))
-	s.OnlineBytesServer = int64(received) * int64(wire.ReplyBytes(built))
-	s.OfflineBytes = int64(wire.SeededBytes(built, 1))
+	s.OnlineBytesServer = int64(received) * int64(wire.ResultBytes(built, p.Set.Floor()))
+	s.OfflineBytes = int64(wire.SeededBytes(built, p.HidingLevel()))
 	for _, level := range p.Rotations {
 		s.OfflineBytes += int64(wire.KeyBytes(built, level))
 	}

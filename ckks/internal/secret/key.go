@@ -10,6 +10,8 @@ import (
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
+	"privet/ckks/internal/codec"
+	"privet/ckks/internal/flood"
 	"privet/ckks/internal/wire"
 )
 
@@ -33,7 +35,7 @@ func New(params ckks.Parameters) (*Key, error) {
 		return nil, err
 	}
 	generator := rlwe.NewKeyGenerator(params)
-	return &Key{params, generator.GenSecretKeyNew(), generator, ckks.NewEncoder(params), noise}, nil
+	return &Key{params, generator.GenSecretKeyNew(), generator, codec.New(params), noise}, nil
 }
 
 // Relinearisation is the key that brings products up to a level back to two parts, as it is sent.
@@ -93,11 +95,12 @@ func (k *Key) zero(level int) (wire.Seeded, error) {
 	return made, nil
 }
 
-// Decrypt gives the slots of a result of a given scale. Whoever learns decryptions of ciphertexts that it chose may find
+// Decrypt gives the slots of a result of a period, at the default scale. Whoever learns decryptions of ciphertexts that it chose may find
 // the key (Li and Micciancio, 2021): what this returns is for the owner alone.
-func (k *Key) Decrypt(ct *rlwe.Ciphertext, scale rlwe.Scale) ([]float64, error) {
-	ct.Scale = scale
+func (k *Key) Decrypt(ct *rlwe.Ciphertext, period int) ([]float64, error) {
+	ct.Scale = k.params.DefaultScale()
 	slots := make([]float64, k.params.MaxSlots())
 	pt := rlwe.NewDecryptor(k.params, k.secret).DecryptNew(ct)
+	flood.Keep(k.params.RingQ().AtLevel(pt.Level()), pt.Value, period)
 	return slots, k.encoder.Decode(pt, slots)
 }

@@ -168,15 +168,15 @@ func (c *Client) receive(outputs *[][][]float64, samples int) error {
 		layout := c.Plan.Layouts[index]
 		slots := make([][]float64, layout.Ciphertexts)
 		for i := range slots {
-			data, err := c.channel.Receive(wire.ReplyBytes(c.params))
+			data, err := c.channel.Receive(wire.ResultBytes(c.params, c.Plan.Set.Floor()))
 			if err != nil {
 				return err
 			}
-			ct, err := wire.ReadReply(data, c.params)
+			ct, err := wire.ReadResult(data, c.params, c.Plan.Set.Floor())
 			if err != nil {
 				return channel.Misbehaviour("a result: " + err.Error())
 			}
-			if slots[i], err = c.key.Decrypt(ct, c.params.DefaultScale()); err != nil {
+			if slots[i], err = c.key.Decrypt(ct, c.Plan.Period(index)); err != nil {
 				return err
 			}
 		}

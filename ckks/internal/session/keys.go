@@ -16,7 +16,7 @@ import (
 
 // sendKeys makes and sends the evaluation keys of a plan one by one, so that no more than one lies in memory.
 func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
-	zero, err := key.Zero(evaluate.HidingLevel)
+	zero, err := key.Zero(p.HidingLevel())
 	if err != nil {
 		return err
 	}
@@ -44,15 +44,15 @@ type clientKeys struct {
 
 // receiveKeys takes exactly the keys that the plan needs, each checked for its size and its coefficients.
 func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*clientKeys, error) {
-	data, err := c.Receive(wire.SeededBytes(params, evaluate.HidingLevel))
+	data, err := c.Receive(wire.SeededBytes(params, p.HidingLevel()))
 	if err != nil {
 		return nil, err
 	}
-	zero, err := wire.ReadSeeded(data, params, evaluate.HidingLevel)
+	zero, err := wire.ReadSeeded(data, params, p.HidingLevel())
 	if err != nil {
 		return nil, channel.Misbehaviour("an encryption of zero: " + err.Error())
 	}
-	hider, err := evaluate.NewHider(params, zero)
+	hider, err := evaluate.NewHider(params, p, zero)
 	if err != nil {
 		return nil, err
 	}

@@ -237,7 +237,7 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *clientKeys) err
 		}
 		for _, output := range outputs {
 			for _, ct := range output {
-				data, err := wire.AppendReply(nil, served.Model.Params, ct)
+				data, err := wire.AppendResult(nil, served.Model.Params, ct)
 				if err != nil {
 					return err
 				}
