@@ -153,7 +153,7 @@ func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) error {
 		return err
 	}
 	scene := flood.Scene{Holders: s.Members, Model: true, Magnitudes: s.Program.Magnitudes()}
-	if err := flood.Check(full, s.Plan, scene); err != nil {
+	if _, err := flood.Check(full, s.Plan, scene); err != nil {
 		return err
 	}
 	_, err = evaluate.Assemble(full, s.Plan, s.Params, sender{c, s, key})

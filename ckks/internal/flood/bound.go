@@ -19,7 +19,7 @@ type Scene struct {
 	Magnitudes []float64
 }
 
-// Bound tracks the noise of a network with its weights through a plan.
+// bound tracks the noise of a network with its weights through a plan.
 //
 // Noise is counted by its variance in a slot, in units of encrypted integers. Errors of different sources are taken as
 // independent, those of a rounding as uniform, as in the literature's average case (Costache, Curtis, Hales, Murphy,
@@ -47,13 +47,14 @@ func Strength(n *network.Network, p *plan.Plan, scene Scene) float64 {
 	return least
 }
 
-// Check refuses a network whose noise leaves fewer statistical bits than there must be.
-func Check(n *network.Network, p *plan.Plan, scene Scene) error {
-	if bits := Strength(n, p, scene); bits < params.StatisticalBits {
-		return fmt.Errorf("the weights of this model let the noise of ciphertexts grow until flooding protects keys by %.0f bits only, not %d: give it smaller layers or a smaller batch",
+// Check gives the strength, and refuses a network whose noise leaves fewer statistical bits than there must be.
+func Check(n *network.Network, p *plan.Plan, scene Scene) (float64, error) {
+	bits := Strength(n, p, scene)
+	if bits < params.StatisticalBits {
+		return bits, fmt.Errorf("the weights of this model let the noise of ciphertexts grow until flooding protects keys by %.0f bits only, not %d: give it smaller layers or a smaller batch",
 			bits, params.StatisticalBits)
 	}
-	return nil
+	return bits, nil
 }
 
 // Norms are, for each output, the norm over revealed coefficients of the noise in one ciphertext.

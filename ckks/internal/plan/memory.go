@@ -38,6 +38,23 @@ func (p *Plan) CohortMemory() int64 {
 	return m.Server()
 }
 
+// OwnerMemory is what the owner of an encrypted model takes: its weights, the largest of which are laid out as diagonals in
+// double precision while they are encrypted, and a key at a time.
+func (p *Plan) OwnerMemory() int64 {
+	entries := 0
+	for _, node := range p.network.Nodes {
+		for _, expression := range node.Arguments {
+			for _, term := range expression.Terms {
+				entries += term.Matrix.Entries()
+			}
+		}
+	}
+	return program + (12*int64(entries)+diagonals+4*p.KeyBytes(p.Set.Depth))*(100+slackPercent)/100
+}
+
+// diagonals are those in double precision that are filled at a time.
+const diagonals = 8 << 22
+
 // Session is what another client adds.
 func (m Memory) Session() int64 { return m.Keys * (100 + slackPercent) / 100 }
 

@@ -4,6 +4,7 @@ package secret
 
 import (
 	"crypto/rand"
+	"fmt"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
@@ -12,6 +13,7 @@ import (
 
 	"privet/ckks/internal/codec"
 	"privet/ckks/internal/flood"
+	set "privet/ckks/internal/params"
 	"privet/ckks/internal/wire"
 )
 
@@ -22,6 +24,8 @@ type Key struct {
 	generator *rlwe.KeyGenerator
 	encoder   *ckks.Encoder
 	noise     ring.Sampler
+	// decryptions is how many ciphertexts this key still opens for others.
+	decryptions int
 }
 
 // New makes a key.
@@ -35,7 +39,7 @@ func New(params ckks.Parameters) (*Key, error) {
 		return nil, err
 	}
 	generator := rlwe.NewKeyGenerator(params)
-	return &Key{params, generator.GenSecretKeyNew(), generator, codec.New(params), noise}, nil
+	return &Key{params, generator.GenSecretKeyNew(), generator, codec.New(params), noise, set.Decryptions}, nil
 }
 
 // Relinearisation is the key that brings products up to a level back to two parts, as it is sent.
@@ -70,6 +74,11 @@ func (k *Key) Encrypt(slots []float64) ([]byte, error) {
 	if err := k.encoder.Encode(slots, pt); err != nil {
 		return nil, err
 	}
+	return k.Seal(pt)
+}
+
+// Seal encrypts a plaintext at its level, as it is sent.
+func (k *Key) Seal(pt *rlwe.Plaintext) ([]byte, error) {
 	made, err := k.zero(pt.Level())
 	if err != nil {
 		return nil, err
@@ -103,4 +112,22 @@ func (k *Key) Decrypt(ct *rlwe.Ciphertext, period int) ([]float64, error) {
 	pt := rlwe.NewDecryptor(k.params, k.secret).DecryptNew(ct)
 	flood.Keep(k.params.RingQ().AtLevel(pt.Level()), pt.Value, period)
 	return slots, k.encoder.Decode(pt, slots)
+}
+
+// Opens tells whether the key's budget covers so many more ciphertexts for others.
+func (k *Key) Opens(count int) bool { return count <= k.decryptions }
+
+// Open decrypts a result for somebody else, flooded, and only the coefficients that it has. It counts.
+func (k *Key) Open(ct *rlwe.Ciphertext, noise *flood.Noise) ([]byte, error) {
+	if k.decryptions == 0 {
+		return nil, fmt.Errorf("the budget of decryptions under this key is spent")
+	}
+	k.decryptions--
+	pt := rlwe.NewDecryptor(k.params, k.secret).DecryptNew(ct)
+	ringQ := k.params.RingQ().AtLevel(pt.Level())
+	if err := noise.Add(ringQ, pt.Value); err != nil {
+		return nil, err
+	}
+	ringQ.INTT(pt.Value, pt.Value)
+	return wire.AppendOpened(nil, k.params, noise.Period, pt.Value), nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/channel"
-	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/secret"
 	"privet/ckks/internal/wire"
@@ -36,14 +35,14 @@ func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
 	return nil
 }
 
-// clientKeys are what a server computes with for one client.
-type clientKeys struct {
-	hider     *evaluate.Hider
+// received are keys to compute with, and an encryption of zero under the same secret.
+type received struct {
+	zero      *rlwe.Ciphertext
 	evaluator *ckks.Evaluator
 }
 
 // receiveKeys takes exactly the keys that the plan needs, each checked for its size and its coefficients.
-func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*clientKeys, error) {
+func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*received, error) {
 	data, err := c.Receive(wire.SeededBytes(params, p.HidingLevel()))
 	if err != nil {
 		return nil, err
@@ -51,10 +50,6 @@ func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*cli
 	zero, err := wire.ReadSeeded(data, params, p.HidingLevel())
 	if err != nil {
 		return nil, channel.Misbehaviour("an encryption of zero: " + err.Error())
-	}
-	hider, err := evaluate.NewHider(params, p, zero)
-	if err != nil {
-		return nil, err
 	}
 	receive := func(level int) (*rlwe.EvaluationKey, error) {
 		data, err := c.Receive(wire.KeyBytes(params, level))
@@ -86,5 +81,5 @@ func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*cli
 		})
 	}
 	set := rlwe.NewMemEvaluationKeySet(relinearisation, rotations...)
-	return &clientKeys{hider, ckks.NewEvaluator(params, set)}, nil
+	return &received{zero, ckks.NewEvaluator(params, set)}, nil
 }

@@ -96,9 +96,17 @@ Input = Annotated[
 Scenario = Annotated[
     str,
     typer.Option(
-        metavar="encrypted-data|collective",
-        help="In suite ckks: the client's data is encrypted under its own key, or data and model "
-        "under one that a cohort shares.",
+        metavar="encrypted-data|encrypted-model|collective",
+        help="In suite ckks: the client's data is encrypted under its own key, or the model under "
+        "its owner's, or data and model under one that a cohort shares.",
+    ),
+]
+Flooding = Annotated[
+    str,
+    typer.Option(
+        metavar="light|statistical",
+        help="In suite ckks, scenario encrypted-data: noise that blurs what results tell of the "
+        "weights beside outputs, or enough to hide it; the other scenarios always have enough.",
     ),
 ]
 Parties = Annotated[int, typer.Option(help="Members of a cohort, 2 to 20.")]

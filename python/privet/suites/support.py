@@ -5,8 +5,14 @@ from __future__ import annotations
 from privet.errors import Misuse, Problem, UnsupportedModel
 from privet.program.public import Program
 
-ENCRYPTED_DATA, COLLECTIVE = "encrypted-data", "collective"
+ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE = "encrypted-data", "encrypted-model", "collective"
 """Scenarios of suite `ckks`: who encrypts what under whose key."""
+
+SCENARIOS = (ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE)
+
+LIGHT, STATISTICAL = "light", "statistical"
+"""Noise on results in scenario `encrypted-data`: as much as encryption leaves, or enough to hide all
+else. In the other scenarios it is always statistical."""
 
 MEMBERS = range(2, 21)
 """How many parties may share a collective key."""
@@ -31,12 +37,20 @@ def check_supported(program: Program, suite: str) -> None:
 
 def check_scenario(suite: str, scenario: str, parties: int) -> None:
     """Raises `Misuse` unless there is such a scenario in the suite for so many parties."""
-    if scenario not in (ENCRYPTED_DATA, COLLECTIVE):
-        raise Misuse(f"the scenario is {scenario!r}; possible are {ENCRYPTED_DATA}, {COLLECTIVE}")
-    if scenario == COLLECTIVE and suite != "ckks":
+    if scenario not in SCENARIOS:
+        raise Misuse(f"the scenario is {scenario!r}; possible are {', '.join(SCENARIOS)}")
+    if scenario != ENCRYPTED_DATA and suite != "ckks":
         raise Misuse(f"scenarios are a choice of suite ckks, not of {suite}")
     if scenario == COLLECTIVE and parties not in MEMBERS:
         raise Misuse(f"a cohort has {MEMBERS[0]} to {MEMBERS[-1]} parties, not {parties}")
+
+
+def check_flooding(suite: str, scenario: str, flooding: str) -> None:
+    """Raises `Misuse` unless results in the scenario can have this noise."""
+    if flooding not in (LIGHT, STATISTICAL):
+        raise Misuse(f"the flooding is {flooding!r}; possible are {LIGHT}, {STATISTICAL}")
+    if flooding != LIGHT and suite != "ckks":
+        raise Misuse(f"flooding is a choice of suite ckks, not of {suite}")
 
 
 def _problems(program: Program, suite: str) -> list[Problem]:
