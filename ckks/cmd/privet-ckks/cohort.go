@@ -85,6 +85,7 @@ func takePart(j job) error {
 	defer link.Close()
 	meter := session.Begin(link)
 	if err := cohort.Member(link, s, j.Member, weights); err != nil {
+		session.GiveUp(link, err)
 		return err
 	}
 	say("helped", map[string]any{"cost": meter.End()})

@@ -14,7 +14,6 @@ import (
 	"privet/ckks/internal/layers"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
-	"privet/ckks/internal/params"
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
 	"privet/ckks/internal/wire"
@@ -73,7 +72,7 @@ func join(c *channel.Channel, s *Setup) (*collective.Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collective.NewMember(s.Params, common, s.Members, params.Decryptions)
+	return collective.NewMember(s.Params, common, s.Members, s.Plan.Budget)
 }
 
 func makeKeys(c *channel.Channel, s *Setup, m *collective.Member) error {
@@ -154,7 +153,7 @@ func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) error {
 	}
 	scene := flood.Scene{Holders: s.Members, Model: true, Magnitudes: s.Program.Magnitudes()}
 	if _, err := flood.Check(full, s.Plan, scene); err != nil {
-		return err
+		return &session.Refusal{Reason: channel.BadRequest, Text: err.Error()}
 	}
 	_, err = evaluate.Assemble(full, s.Plan, s.Params, sender{c, s, key})
 	return err

@@ -41,7 +41,7 @@ func NewSetup(public []byte, members int) (*Setup, error) {
 	if structure, err = structure.WithBareSquares(); err != nil {
 		return nil, err
 	}
-	planned, err := plan.Shared(structure, members)
+	planned, err := plan.Shared(structure, members, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,8 @@ type Scene struct {
 //
 // Noise is counted by its variance in a slot, in units of encrypted integers. Errors of different sources are taken as
 // independent, those of a rounding as uniform, as in the literature's average case (Costache, Curtis, Hales, Murphy,
-// Ogilvie and Player, 2022), for any inputs within their magnitudes and activations within their intervals. Norms have
-// a margin of `margin` on top.
+// Ogilvie and Player, 2022), but for the worst inputs within their magnitudes: every value is taken at the end of its
+// interval. A test measures.
 type bound struct {
 	network  *network.Network
 	plan     *plan.Plan
@@ -33,16 +33,13 @@ type bound struct {
 	reach    []float64
 }
 
-// margin is for what the analysis leaves out. Tests hold the noise that is measured to the bound without it.
-const margin = 2
-
 // Strength is by how many bits flooding protects the worst of a network's outputs: each tells no more than its result,
 // with an advantage of at most 2^-bits over a key's whole budget of decryptions.
 func Strength(n *network.Network, p *plan.Plan, scene Scene) float64 {
 	least := math.Inf(1)
 	for index, norm := range Norms(n, p, scene) {
 		deviation := p.Set.FloodDeviation(p.Period(index), scene.Holders)
-		least = min(least, params.Advantage(deviation, margin*norm))
+		least = min(least, params.Advantage(deviation, norm, p.Budget))
 	}
 	return least
 }
@@ -57,7 +54,10 @@ func Check(n *network.Network, p *plan.Plan, scene Scene) (float64, error) {
 	return bits, nil
 }
 
-// Norms are, for each output, the norm over revealed coefficients of the noise in one ciphertext.
+// tail: the norm of a Gaussian vector exceeds its typical one by more than 6 deviations with probability 2^-26.
+const tail = 6
+
+// Norms are, for each output, what the norm over revealed coefficients of the noise in one ciphertext stays below.
 func Norms(n *network.Network, p *plan.Plan, scene Scene) map[int]float64 {
 	b := &bound{n, p, scene, make([]float64, len(n.Nodes)), make([]float64, len(n.Nodes))}
 	norms := map[int]float64{}
@@ -72,7 +72,8 @@ func Norms(n *network.Network, p *plan.Plan, scene Scene) map[int]float64 {
 			}
 		case network.Output:
 			variance, _ := b.argument(index, 0)
-			norms[index] = math.Sqrt(variance) * p.Set.Revealed(p.Period(index))
+			period := p.Period(index)
+			norms[index] = math.Sqrt(variance) * p.Set.Revealed(period) * (1 + tail/math.Sqrt(float64(period)))
 		case network.Product:
 			x, a := b.argument(index, 0)
 			y, c := b.argument(index, 1)

@@ -20,7 +20,9 @@ func (b *bound) argument(index, argument int) (variance, reach float64) {
 		squares, sums := rows(term.Matrix)
 		variance += squares * (b.variance[term.Node] + b.rotations(term.Node, transforms[i], level))
 		if b.scene.Model {
-			variance += products(transforms[i]) * b.reach[term.Node] * b.reach[term.Node] * b.fresh()
+			// Each product is with another element, and places without an element hold zeros.
+			count := min(products(transforms[i]), float64(term.Matrix.Columns))
+			variance += count * b.reach[term.Node] * b.reach[term.Node] * b.fresh()
 		}
 		reach += sums * b.reach[term.Node]
 	}

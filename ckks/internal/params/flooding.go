@@ -5,12 +5,12 @@ import "math"
 // What holds where somebody learns decryptions under a key that it does not have (docs/protocols/ckks.md, "Flooding").
 const (
 	// StatisticalBits is the least l for which all decryptions under a key together tell it, or anything else but the
-	// results, with an advantage of at most 2^-l.
-	StatisticalBits = 20
-	// Decryptions is the budget of ciphertexts that are decrypted under a key.
-	Decryptions = 128
+	// results, with an advantage of at most 2^-l. Most plans have more.
+	StatisticalBits = 16
+	// Decryptions is the budget of ciphertexts that are decrypted under the key of a session.
+	Decryptions = 64
 	// PrecisionBits: noise moves a result by more than 2^-PrecisionBits once in 150,000 times.
-	PrecisionBits = 10
+	PrecisionBits = 9
 	// farthest is what that is in standard deviations.
 	farthest = 4.5
 )
@@ -53,14 +53,14 @@ func (s Set) LightDeviation(period int) float64 {
 
 const lightBits = 14
 
-// Advantage is l if Decryptions ciphertexts, flooded with a deviation, are told apart with an advantage of at most 2^-l
+// Advantage is l if so many ciphertexts, flooded with a deviation, are told apart with an advantage of at most 2^-l
 // from what depends on nothing but results. Each has noise of norm `noise` over the coefficients that are revealed.
 //
 // The divergence (Kullback and Leibler) of a Gaussian from one that is shifted by a vector is norm^2 / (2 deviation^2); it
 // adds up over decryptions, also where ciphertexts depend on earlier ones, and Pinsker bounds the distance by the root
 // of its half.
-func Advantage(deviation, noise float64) float64 {
-	return math.Log2(2 * deviation / (math.Sqrt(Decryptions) * noise))
+func Advantage(deviation, noise float64, ciphertexts int) float64 {
+	return math.Log2(2 * deviation / (math.Sqrt(float64(ciphertexts)) * noise))
 }
 
 // RoundingVariance is that of the noise in a slot that a rescaling leaves under a key of so many holders: rounding of both
@@ -93,9 +93,9 @@ func (s Set) slotVariance(coefficient float64) float64 { return 2 * float64(s.Sl
 const typicalGain = 16
 
 // Promises tells whether a plan may expect enough statistical bits for a result of `period` different slots.
-func (s Set) Promises(period, holders int) bool {
+func (s Set) Promises(period, holders, ciphertexts int) bool {
 	noise := typicalGain * math.Sqrt(s.RoundingVariance(holders)) * s.Revealed(period)
-	return Advantage(s.FloodDeviation(period, holders), noise) >= StatisticalBits
+	return Advantage(s.FloodDeviation(period, holders), noise, ciphertexts) >= StatisticalBits
 }
 
 // Revealed is the part of the norm of noise that the coefficients of a result with `period` different slots have: such a

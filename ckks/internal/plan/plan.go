@@ -32,6 +32,8 @@ type Plan struct {
 	RelinearisationLevel int
 	// Holders share the key under which results are flooded, as Shared plans it; 0 where a client keeps its own results.
 	Holders int
+	// Budget is how many ciphertexts may be decrypted under a key, as Shared plans it.
+	Budget int
 	// Cost is in transforms of one limb of 2^LogN coefficients, for all groups.
 	Cost float64
 

@@ -10,17 +10,21 @@ import (
 )
 
 // Shared plans a network whose results are flooded, each by one of so many holders of the key: parameters that leave the
-// result intact under noise that hides everything else.
-func Shared(n *network.Network, holders int) (*Plan, error) {
+// result intact under noise that hides everything else. `budget` is how many ciphertexts may be decrypted under a key; 0 is
+// for the results of one run.
+func Shared(n *network.Network, holders, budget int) (*Plan, error) {
 	made, err := build(n, params.ChooseShared, func(p *Plan) bool {
+		p.Holders, p.Budget = holders, budget
+		if budget == 0 {
+			_, p.Budget = p.Ciphertexts()
+		}
 		return !slices.ContainsFunc(p.outputs(), func(index int) bool {
-			return !p.Set.Promises(p.Period(index), holders)
+			return !p.Set.Promises(p.Period(index), holders, p.Budget)
 		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("with results under statistical noise, %w", err)
 	}
-	made.Holders = holders
 	return made, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/network"
+	"privet/ckks/internal/params"
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/program"
 )
@@ -58,7 +59,7 @@ func arrange(public []byte, terms Terms) (*arranged, error) {
 		return nil, err
 	}
 	if terms.Scenario == EncryptedModel || terms.Statistical {
-		a.Plan, err = plan.Shared(a.Network, 1)
+		a.Plan, err = plan.Shared(a.Network, 1, params.Decryptions)
 	} else {
 		a.Plan, err = plan.New(a.Network)
 	}
