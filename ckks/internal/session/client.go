@@ -25,21 +25,17 @@ func Open(c *channel.Channel, model, hash string) (*Client, error) {
 	return &Client{arranged: made, channel: c}, nil
 }
 
+// Fetch is the public half of a program on its server's terms, checked, for a party that will come back with data for it.
+func Fetch(c *channel.Channel, model, scenario string) ([]byte, error) {
+	_, public, err := describe(c, model, scenario)
+	if err != nil {
+		return nil, err
+	}
+	return public, leave(c)
+}
+
 func open(c *channel.Channel, model, hash, scenario string) (*arranged, error) {
-	if err := Greet(c); err != nil {
-		return nil, err
-	}
-	if err := ask(c, request{Request: "describe", Model: model, Scenario: scenario}); err != nil {
-		return nil, err
-	}
-	var terms Terms
-	if err := hear(c, &terms); err != nil {
-		return nil, err
-	}
-	if terms.Scenario != scenario {
-		return nil, channel.Misbehaviour(fmt.Sprintf("the server offers scenario %s, not %s", terms.Scenario, scenario))
-	}
-	public, err := c.ReceiveUpTo(program.MaxBytes)
+	terms, public, err := describe(c, model, scenario)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +47,23 @@ func open(c *channel.Channel, model, hash, scenario string) (*arranged, error) {
 		return nil, channel.Misbehaviour(fmt.Sprintf("the server offers program %s, not %s", made.Program.Hash, hash))
 	}
 	return made, nil
+}
+
+func describe(c *channel.Channel, model, scenario string) (terms Terms, public []byte, err error) {
+	if err := Greet(c); err != nil {
+		return terms, nil, err
+	}
+	if err := ask(c, request{Request: "describe", Model: model, Scenario: scenario}); err != nil {
+		return terms, nil, err
+	}
+	if err := hear(c, &terms); err != nil {
+		return terms, nil, err
+	}
+	if terms.Scenario != scenario {
+		return terms, nil, channel.Misbehaviour(fmt.Sprintf("the server offers scenario %s, not %s", terms.Scenario, scenario))
+	}
+	public, err = c.ReceiveUpTo(program.MaxBytes)
+	return terms, public, err
 }
 
 // Prepare makes a key and sends what the server computes with: the offline phase. It serves any number of inferences.

@@ -11,11 +11,13 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from privet.cli import options, show
+from privet.cli import homomorphic, options, show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.errors import Misuse
 from privet.parties import Client, Credentials, Result
 from privet.parties.address import split_address
+from privet.parties.homomorphic import Endpoint, Visitor
+from privet.suites import check_between_two, check_suite
 
 
 def client(
@@ -33,6 +35,7 @@ def client(
         str | None, typer.Option(help="The program to insist on, as its server prints it.")
     ] = None,
     suite: options.Suite = "gmw",
+    scenario: options.Scenario = "encrypted-data",
     security: options.Security = "semi-honest",
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
@@ -51,6 +54,15 @@ def client(
     if not input and not prepare:
         raise Misuse("give --input for a prediction, or --prepare N to make material for later")
     host, port = split_address(address)
+    check_suite(suite)
+    check_between_two(suite, scenario)
+    if suite == "ckks":
+        if prepare or not input:
+            raise Misuse("suite ckks makes no material ahead of time: give --input")
+        endpoint = Endpoint(host, port, keys, scenario, server_name, memory, timeout)
+        visitor = Visitor(endpoint, model=model, program_hash=program_hash)
+        homomorphic.ask(visitor, input, labels, layers=layers, as_json=as_json)
+        return
     console = show.make_console()
     names = read_labels(labels, None)
     with (

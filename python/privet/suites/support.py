@@ -11,8 +11,8 @@ ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE = "encrypted-data", "encrypted-model
 SCENARIOS = (ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE)
 
 LIGHT, STATISTICAL = "light", "statistical"
-"""Noise on results in scenario `encrypted-data`: as much as encryption leaves, or enough to hide all
-else. In the other scenarios it is always statistical."""
+"""Noise on results in scenario `encrypted-data`: as much as encryption leaves, or enough to hide
+all else. In the other scenarios it is always statistical."""
 
 MEMBERS = range(2, 21)
 """How many parties may share a collective key."""
@@ -51,6 +51,14 @@ def check_flooding(suite: str, scenario: str, flooding: str) -> None:
         raise Misuse(f"the flooding is {flooding!r}; possible are {LIGHT}, {STATISTICAL}")
     if flooding != LIGHT and suite != "ckks":
         raise Misuse(f"flooding is a choice of suite ckks, not of {suite}")
+
+
+def check_between_two(suite: str, scenario: str, flooding: str = LIGHT) -> None:
+    """Raises `Misuse` unless a server and a client by themselves run the scenario."""
+    check_scenario(suite, scenario, MEMBERS[0])
+    check_flooding(suite, scenario, flooding)
+    if scenario == COLLECTIVE:
+        raise Misuse("a cohort has more than a server and a client: `privet run` starts one")
 
 
 def _problems(program: Program, suite: str) -> list[Problem]:
