@@ -17,7 +17,8 @@ from privet.errors import Misuse
 from privet.parties import Client, Credentials, Result
 from privet.parties.address import split_address
 from privet.parties.homomorphic import Endpoint, Visitor
-from privet.suites import check_between_two, check_suite
+from privet.parties.meeting import CohortVisitor
+from privet.suites import COLLECTIVE, check_scenario, check_suite
 
 
 def client(
@@ -36,6 +37,13 @@ def client(
     ] = None,
     suite: options.Suite = "gmw",
     scenario: options.Scenario = "encrypted-data",
+    parties: options.Parties = 3,
+    program: Annotated[
+        Path | None,
+        typer.Option(
+            help="The program.json of a cohort's model, which `privet compile` wrote.", exists=True
+        ),
+    ] = None,
     security: options.Security = "semi-honest",
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
@@ -55,12 +63,16 @@ def client(
         raise Misuse("give --input for a prediction, or --prepare N to make material for later")
     host, port = split_address(address)
     check_suite(suite)
-    check_between_two(suite, scenario)
+    check_scenario(suite, scenario, parties)
     if suite == "ckks":
         if prepare or not input:
             raise Misuse("suite ckks makes no material ahead of time: give --input")
         endpoint = Endpoint(host, port, keys, scenario, server_name, memory, timeout)
-        visitor = Visitor(endpoint, model=model, program_hash=program_hash)
+        visitor = (
+            CohortVisitor(endpoint, program, parties)
+            if scenario == COLLECTIVE
+            else Visitor(endpoint, model=model, program_hash=program_hash)
+        )
         homomorphic.ask(visitor, input, labels, layers=layers, as_json=as_json)
         return
     console = show.make_console()

@@ -14,6 +14,7 @@ from rich.console import Console
 from privet.cli import show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.parties.homomorphic import Endpoint, Prediction, Visitor, serving
+from privet.parties.meeting import CohortVisitor
 
 
 def serve(program: Path, endpoint: Endpoint, flooding: str, *, as_json: bool) -> None:
@@ -43,7 +44,12 @@ def serve(program: Path, endpoint: Endpoint, flooding: str, *, as_json: bool) ->
 
 
 def ask(
-    visitor: Visitor, input: list[Path], labels: Path | None, *, layers: bool, as_json: bool
+    visitor: Visitor | CohortVisitor,
+    input: list[Path],
+    labels: Path | None,
+    *,
+    layers: bool,
+    as_json: bool,
 ) -> None:
     """One private prediction."""
     console, program = show.make_console(), visitor.program

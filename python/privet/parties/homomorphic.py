@@ -156,21 +156,28 @@ class Visitor:
                 _tell(progress, "online", 0)
                 result = event(process, "result")
             integers = read_integers(self.program, folder / "result.f64")
-        decoded = decode_output(self.program, integers)
-        kept = trim(self.program, list(decoded.values()), samples)
-        return Prediction(
-            program=self.program,
-            outputs=dict(zip(decoded, kept, strict=True)),
-            samples=samples,
-            offline=_cost(result["offline"]),
-            online=_cost(result["online"]),
-            layers=tuple(
-                LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
-                for step in result.get("layers") or ()
-            ),
-            plan=result["plan"],
-            server=result["server"],
-        )
+        return read_prediction(self.program, integers, samples, result)
+
+
+def read_prediction(
+    program: Program, integers: list[Array], samples: int, result: Mapping[str, Any]
+) -> Prediction:
+    """What a client's process revealed and found out, as a prediction for so many samples."""
+    decoded = decode_output(program, integers)
+    kept = trim(program, list(decoded.values()), samples)
+    return Prediction(
+        program=program,
+        outputs=dict(zip(decoded, kept, strict=True)),
+        samples=samples,
+        offline=read_cost(result["offline"]),
+        online=read_cost(result["online"]),
+        layers=tuple(
+            LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
+            for step in result.get("layers") or ()
+        ),
+        plan=result["plan"],
+        server=result["server"],
+    )
 
 
 def _tell(progress: Progress | None, phase: str, done: int) -> None:
@@ -178,7 +185,7 @@ def _tell(progress: Progress | None, phase: str, done: int) -> None:
         progress(phase, done, 1, phase)
 
 
-def _cost(measured: Mapping[str, Any]) -> PhaseCost:
+def read_cost(measured: Mapping[str, Any]) -> PhaseCost:
     """A phase as the client measured it; seconds of processors are the client's alone."""
     return PhaseCost(
         seconds=measured["seconds"],
