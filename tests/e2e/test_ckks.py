@@ -122,6 +122,40 @@ def test_options_of_other_suites_are_refused(options: dict[str, str], tmp_path: 
         privet.run(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1), **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("name", "batch"), [("nn5", 1), ("mlp-square", 1), ("nn5", 3)])
+def test_an_encrypted_model_is_evaluated_by_the_client(
+    name: str, batch: int, tmp_path: Path
+) -> None:
+    path = zoo.build(name, tmp_path)
+    run = privet.run(
+        path, suite="ckks", scenario="encrypted-model", input_range=(0, 1), batch=batch
+    )
+    assert run.argmax_agrees
+    assert within(run, 4 * UNIT)
+    assert run.scenario == "encrypted-model"
+    assert run.plan is not None
+    assert run.plan["statistical_bits"] >= 16
+    assert run.offline.bytes_server == pytest.approx(run.plan["offline_bytes_server"], rel=0.01)
+    assert run.online.bytes_client == pytest.approx(run.plan["online_bytes_client"], rel=0.01)
+    assert run.online.bytes_server < run.online.bytes_client / 10
+
+
+def test_an_encrypted_model_that_does_not_fit_its_client_is_refused(tmp_path: Path) -> None:
+    path = zoo.build("nn5", tmp_path)
+    with pytest.raises(Misuse, match=r"takes about \d+ MB, more than the limit of 250 MB"):
+        privet.run(
+            path, suite="ckks", scenario="encrypted-model", memory="250MB", input_range=(0, 1)
+        )
+
+
+def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
+    path = zoo.build("nn5", tmp_path)
+    run = privet.run(path, suite="ckks", flooding="statistical", input_range=(0, 1))
+    assert within(run, 4 * UNIT)
+    assert run.plan is not None
+    assert run.plan["statistical_bits"] >= 16
+
+
 @pytest.mark.parametrize("parties", [2, 4])
 def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
@@ -130,6 +164,8 @@ def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -
     assert within(run, 4 * UNIT)
     assert (run.scenario, run.parties) == ("collective", parties)
     assert run.trust is not None
+    assert run.plan is not None
+    assert run.plan["statistical_bits"] >= 16
     assert set(run.memory) == {"client", "coordinator", "member"}
 
 
@@ -140,6 +176,9 @@ def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -
         {"suite": "ckks", "scenario": "collective", "parties": 1},
         {"suite": "ckks", "scenario": "collective", "parties": 21},
         {"suite": "gmw", "scenario": "collective"},
+        {"suite": "gmw", "scenario": "encrypted-model"},
+        {"suite": "gmw", "flooding": "statistical"},
+        {"suite": "ckks", "flooding": "none"},
     ],
 )
 def test_scenarios_that_are_none_are_refused(options: dict[str, object], tmp_path: Path) -> None:
@@ -147,10 +186,11 @@ def test_scenarios_that_are_none_are_refused(options: dict[str, object], tmp_pat
         privet.run(zoo.build("nn5", tmp_path), input_range=(0, 1), **options)  # type: ignore[arg-type]
 
 
-def test_a_cohort_refuses_polynomials_whose_coefficients_it_would_have_to_know(
-    tmp_path: Path,
+@pytest.mark.parametrize("scenario", ["collective", "encrypted-model"])
+def test_who_evaluates_an_encrypted_model_must_not_need_its_coefficients(
+    scenario: str, tmp_path: Path
 ) -> None:
     with pytest.raises(Misuse, match="squares and products only"):
         privet.run(
-            zoo.build("m1-silu", tmp_path), suite="ckks", scenario="collective", input_range=(0, 1)
+            zoo.build("m1-silu", tmp_path), suite="ckks", scenario=scenario, input_range=(0, 1)
         )

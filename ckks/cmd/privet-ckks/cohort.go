@@ -84,11 +84,12 @@ func takePart(j job) error {
 	}
 	defer link.Close()
 	meter := session.Begin(link)
-	if err := cohort.Member(link, s, j.Member, weights); err != nil {
+	bits, err := cohort.Member(link, s, j.Member, weights)
+	if err != nil {
 		session.GiveUp(link, err)
 		return err
 	}
-	say("helped", map[string]any{"cost": meter.End()})
+	say("helped", map[string]any{"cost": meter.End(), "statistical_bits": bits})
 	return nil
 }
 

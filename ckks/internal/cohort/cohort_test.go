@@ -91,7 +91,7 @@ func (s stage) member(t *testing.T, index int) {
 	}
 	link := s.dial(t, fmt.Sprintf("member-%d", index))
 	defer link.Close()
-	if err := Member(link, s.setup, index, weights); err != nil {
+	if _, err := Member(link, s.setup, index, weights); err != nil {
 		t.Errorf("member %d: %v", index, err)
 	}
 }
@@ -179,7 +179,7 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 		link := s.dial(t, "member-0")
 		defer link.Close()
 		// Whatever comes of it, the coordinator ends the meeting first.
-		_ = Member(link, s.setup, 0, nil)
+		_, _ = Member(link, s.setup, 0, nil)
 	}()
 	for _, h := range []hello{{roleMember, 1, 2, s.setup.Program.Hash}, {roleClient, 0, 2, s.setup.Program.Hash}} {
 		var nonsense []byte
@@ -194,6 +194,27 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 	}
 	err = Coordinate(s.setup, meeting.Members, meeting.Client, func() {}, func(evaluate.Step) {})
 	if err == nil || !strings.Contains(err.Error(), "member 1: ") {
+		t.Errorf("%v", err)
+	}
+	meeting.Close(err)
+}
+
+func TestAMemberThatFallsSilentIsNamed(t *testing.T) {
+	s := newStage(t, 2)
+	go func() {
+		link := s.dial(t, "member-0")
+		defer link.Close()
+		// Whatever comes of it, the coordinator ends the meeting first.
+		_, _ = Member(link, s.setup, 0, nil)
+	}()
+	s.come(t, hello{roleMember, 1, 2, s.setup.Program.Hash}, nil)
+	s.come(t, hello{roleClient, 0, 2, s.setup.Program.Hash}, nil)
+	meeting, err := Meet(s.listener, s.setup, patience, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Coordinate(s.setup, meeting.Members, meeting.Client, func() {}, func(evaluate.Step) {})
+	if err == nil || !strings.Contains(err.Error(), "member 1: the peer was silent") || strings.Contains(err.Error(), "member 0") {
 		t.Errorf("%v", err)
 	}
 	meeting.Close(err)

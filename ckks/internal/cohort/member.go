@@ -20,24 +20,24 @@ import (
 )
 
 // Member takes part in one inference as member `index`. Member 0 has the weights (nil at all others), which it encrypts
-// under the cohort's key.
-func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights) error {
+// under the cohort's key; it alone knows, and gives, by how many bits flooding protects the key.
+func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights) (bits float64, err error) {
 	if err := introduce(c, hello{roleMember, index, s.Members, s.Program.Hash}); err != nil {
-		return err
+		return 0, err
 	}
 	m, err := join(c, s)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := makeKeys(c, s, m); err != nil {
-		return err
+		return 0, err
 	}
 	if weights != nil {
-		if err := sendModel(c, s, weights); err != nil {
-			return err
+		if bits, err = sendModel(c, s, weights); err != nil {
+			return bits, err
 		}
 	}
-	return handOut(c, s, m)
+	return bits, handOut(c, s, m)
 }
 
 func introduce(c *channel.Channel, h hello) error {
@@ -134,29 +134,30 @@ func handOut(c *channel.Channel, s *Setup, m *collective.Member) error {
 	return nil
 }
 
-// sendModel encrypts the model under the cohort's key, part by part in the order of evaluate.Assemble.
-func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) error {
+// sendModel encrypts the model under the cohort's key, part by part in the order of evaluate.Assemble, unless flooding
+// would protect too little; it gives by how much it does.
+func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) (bits float64, err error) {
 	data, err := c.Receive(wire.QPBytes(s.Params, 2))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	key := newPublicKey(s.Params)
 	if err := wire.ReadQP(data, s.Params, key.Value...); err != nil {
-		return err
+		return 0, err
 	}
 	full, err := network.Build(s.Program, weights)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if full, err = full.WithBareSquares(); err != nil {
-		return err
+		return 0, err
 	}
 	scene := flood.Scene{Holders: s.Members, Model: true, Magnitudes: s.Program.Magnitudes()}
-	if _, err := flood.Check(full, s.Plan, scene); err != nil {
-		return &session.Refusal{Reason: channel.BadRequest, Text: err.Error()}
+	if bits, err = flood.Check(full, s.Plan, scene); err != nil {
+		return bits, &session.Refusal{Reason: channel.BadRequest, Text: err.Error()}
 	}
 	_, err = evaluate.Assemble(full, s.Plan, s.Params, sender{c, s, key})
-	return err
+	return bits, err
 }
 
 // sender encrypts and sends the parts of a model.

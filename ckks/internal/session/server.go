@@ -80,8 +80,10 @@ func (s *Server) meet(listener *channel.Listener, raw net.Conn) {
 type visit struct {
 	served *Served
 	// keys are the client's, to evaluate with; key is the server's own, under which the client has the model.
-	keys    *received
-	key     *secret.Key
+	keys *received
+	key  *secret.Key
+	// handed is how many ciphertexts of results went out under the client's keys.
+	handed  int
 	release func()
 }
 
@@ -125,6 +127,10 @@ func (s *Server) answer(c *channel.Channel, v *visit, asked request) error {
 	case "infer":
 		if v.keys == nil || v.served.Program.Hash != asked.Program {
 			return refuse(channel.BadRequest, "keys for this program come before data")
+		}
+		_, results := v.served.Plan.Ciphertexts()
+		if v.handed += results; v.served.Terms.Statistical && v.handed > v.served.Plan.Budget {
+			return refuse(channel.BadRequest, "the budget of results under these keys is spent: a new session has new keys")
 		}
 		return s.infer(c, v.served, v.keys)
 	case "decrypt":

@@ -65,7 +65,9 @@ def run_collective(
             progress("online", 0, 1, "evaluation")
         evaluated = event(hub, "inferred")
         result = event(client, "result")
-        helped = [event(helper, "helped")["cost"] for helper in helpers]
+        ended = [event(helper, "helped") for helper in helpers]
+    result["plan"]["statistical_bits"] = ended[0]["statistical_bits"]
+    helped = [told["cost"] for told in ended]
     found = _found(options, result, listening, offline, evaluated, helped)
     return read_integers(compiled.program, folder / "result.f64"), found
 
