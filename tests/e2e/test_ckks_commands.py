@@ -80,6 +80,22 @@ def test_a_batch_between_two_hosts(nn5: Path, key_folder: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
+    ("words", "sends"),
+    [
+        ((), "offline_bytes_client"),
+        (("--flooding", "statistical"), "offline_bytes_client"),
+        (("--scenario", "encrypted-model"), "offline_bytes_server"),
+        (("--scenario", "collective", "--parties", "4"), "offline_bytes_client"),
+    ],
+)
+def test_plans_of_every_scenario(words: tuple[str, ...], sends: str, nn5: Path) -> None:
+    plan = privet("inspect", nn5, "--suite", "ckks", *RANGE, *words)["plan"]
+    assert plan["statistical"] is bool(words)
+    assert plan[sends] > 10e6
+    assert plan["log_qp"] <= plan["log_qp_limit"]
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("--prepare", "2"),

@@ -4,9 +4,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"privet/ckks/internal/network"
-	"privet/ckks/internal/plan"
-	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
 )
 
@@ -27,24 +24,26 @@ func fetch(j job) error {
 	return nil
 }
 
-// describe plans a program's public half and says what the plan is and what it takes.
+// describe plans a program's public half for the job's scenario and says what the plan is and what it takes.
 func describe(j job) error {
+	if j.Scenario == collective {
+		s, err := setup(j)
+		if err != nil {
+			return err
+		}
+		say("plan", map[string]any{"plan": s.Plan.Summary()})
+		return nil
+	}
 	public, err := os.ReadFile(filepath.Join(j.Program, "program.json"))
 	if err != nil {
 		return err
 	}
-	parsed, err := program.Parse(public)
-	if err != nil {
-		return err
-	}
-	structure, err := network.Build(parsed, nil)
-	if err != nil {
-		return err
-	}
-	planned, err := plan.New(structure)
+	planned, err := terms(j).Plan(public)
 	if err != nil {
 		return err
 	}
 	say("plan", map[string]any{"plan": planned.Summary()})
 	return nil
 }
+
+const collective = "collective"

@@ -70,6 +70,15 @@ func arrange(public []byte, terms Terms) (*arranged, error) {
 	return a, err
 }
 
+// Plan is how a program of which only the public half is known would be evaluated on the terms.
+func (t Terms) Plan(public []byte) (*plan.Plan, error) {
+	made, err := arrange(public, t)
+	if err != nil {
+		return nil, err
+	}
+	return made.Plan, nil
+}
+
 // build is the network on the terms, with weights or (nil) without.
 func (a *arranged) build(weights *program.Weights) (*network.Network, error) {
 	made, err := network.Build(a.Program, weights)

@@ -27,6 +27,9 @@ def inspect(
     bits: options.Bits = None,
     scale: options.Scale = None,
     batch: options.Batch = 1,
+    scenario: options.Scenario = "encrypted-data",
+    flooding: options.Flooding = "light",
+    parties: options.Parties = 3,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
     correlations: options.Correlations = "parties",
@@ -49,7 +52,10 @@ def inspect(
         compiled = compile(model, **vars(widths), input_range=input_range, batch=batch)
         suites.check_supported(compiled.program, suite)
         if suite == "ckks":
-            _homomorphic(compiled, nodes, as_json)
+            suites.check_scenario(suite, scenario, parties)
+            suites.check_flooding(suite, scenario, flooding)
+            plan = suites.plan_ckks(compiled.program.to_public_bytes(), scenario, flooding, parties)
+            _homomorphic(compiled, plan, nodes, as_json)
             return
         plans = suites.plans(
             compiled.program.to_public_bytes(),
@@ -84,9 +90,10 @@ def inspect(
         console.print(f"The link adds {delay:.3f} s online.")
 
 
-def _homomorphic(compiled: Compiled, nodes: list[dict[str, str]], as_json: bool) -> None:
-    """Plans a model for suite `ckks` and shows the plan."""
-    plan = suites.plan_ckks(compiled.program.to_public_bytes())
+def _homomorphic(
+    compiled: Compiled, plan: dict[str, Any], nodes: list[dict[str, str]], as_json: bool
+) -> None:
+    """Shows how suite `ckks` runs a model."""
     if as_json:
         fields = {"suite": "ckks", "plan": plan}
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))

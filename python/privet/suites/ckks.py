@@ -40,10 +40,13 @@ def program_path() -> str:
     )
 
 
-def plan_ckks(public: bytes) -> dict[str, Any]:
+def plan_ckks(
+    public: bytes, scenario: str = "encrypted-data", flooding: str = "light", parties: int = 2
+) -> dict[str, Any]:
     """How suite `ckks` runs a program: parameters, packing of every layer, bytes and memory.
 
-    The keys are those of `Summary` in `ckks/internal/plan/summary.go`.
+    `flooding` counts in scenario `encrypted-data`, `parties` in `collective`. The keys are those of
+    `Summary` in `ckks/internal/plan/summary.go`.
 
     # Errors
     `Misuse` if a layer does not run in this suite, or no secure parameters have room for it.
@@ -51,7 +54,9 @@ def plan_ckks(public: bytes) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         (Path(folder) / "program.json").write_bytes(public)
         job = Path(folder) / "job.json"
-        job.write_text(json.dumps({"role": "plan", "program": folder}))
+        wanted = {"scenario": scenario, "statistical": flooding == "statistical"}
+        wanted |= {"members": parties}
+        job.write_text(json.dumps({"role": "plan", "program": folder, **wanted}))
         done = subprocess.run(
             [program_path(), str(job)],
             capture_output=True,
