@@ -102,7 +102,8 @@ PEERS := .venv-spu
 BENCH ?= --quick
 KERNELS ?=
 SERVING ?=
-.PHONY: bench bench-serve bench-kernels bench-peers
+CKKS ?=
+.PHONY: bench bench-serve bench-kernels bench-ckks bench-peers
 
 bench: setup ## Measure Privet beside the installed peers (ten minutes; BENCH=--all for everything)
 	$(BIN)/python -m benches.run $(BENCH)
@@ -115,6 +116,9 @@ bench-kernels: setup ## Measure every kernel beside what this machine allows (tw
 	CRITERION_HOME=$(ROOT)/target/kernels RAYON_NUM_THREADS=1 \
 	    $(CARGO) bench -p privet-kernels --bench kernels $(CARGO_FLAGS) -- $(KERNELS)
 	$(BIN)/python -m benches.kernels
+
+bench-ckks: setup ## Measure suite ckks in its three scenarios beside slytHErin and Orion (minutes; CKKS=--help)
+	$(BIN)/python -m benches.ckks $(CKKS)
 
 bench-peers: $(PEERS)/.requirements ## Create .venv-spu with the peer SPU 0.9.5 (Python 3.11)
 	@:

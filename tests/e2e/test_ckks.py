@@ -95,7 +95,11 @@ def test_a_relu_is_a_product_with_a_sign(scenario: str) -> None:
         made.name = f"{made.op_type}{index}"
     weights = {"a": constant(9, 8, spread=0.3), "b": constant(8, 4, seed=1, spread=0.3)}
     run = privet.run(
-        model(nodes, {"x": (1, 9)}, ["y"], weights), suite="ckks", scenario=scenario, parties=2
+        model(nodes, {"x": (1, 9)}, ["y"], weights),
+        suite="ckks",
+        scenario=scenario,
+        parties=2,
+        flooding="light",
     )
     # Eight ReLUs, each off by up to 2^-10 of an input's bound.
     assert within(run, 16 * UNIT)
@@ -152,6 +156,40 @@ def test_options_of_other_suites_are_refused(options: dict[str, str], tmp_path: 
         privet.run(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1), **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("name", "batch"), [("nn5", 1), ("mlp-square", 1), ("nn5", 3)])
+def test_an_encrypted_model_is_evaluated_by_the_client(
+    name: str, batch: int, tmp_path: Path
+) -> None:
+    path = zoo.build(name, tmp_path)
+    run = privet.run(
+        path, suite="ckks", scenario="encrypted-model", input_range=(0, 1), batch=batch
+    )
+    assert run.argmax_agrees
+    assert within(run, 4 * UNIT)
+    assert run.scenario == "encrypted-model"
+    assert run.plan is not None
+    assert run.plan["statistical_bits"] >= 16
+    assert run.offline.bytes_server == pytest.approx(run.plan["offline_bytes_server"], rel=0.01)
+    assert run.online.bytes_client == pytest.approx(run.plan["online_bytes_client"], rel=0.01)
+    assert run.online.bytes_server < run.online.bytes_client / 10
+
+
+def test_an_encrypted_model_that_does_not_fit_its_client_is_refused(tmp_path: Path) -> None:
+    path = zoo.build("nn5", tmp_path)
+    with pytest.raises(Misuse, match=r"takes about \d+ MB, more than the limit of 250 MB"):
+        privet.run(
+            path, suite="ckks", scenario="encrypted-model", memory="250MB", input_range=(0, 1)
+        )
+
+
+def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
+    path = zoo.build("nn5", tmp_path)
+    run = privet.run(path, suite="ckks", flooding="statistical", input_range=(0, 1))
+    assert within(run, 4 * UNIT)
+    assert run.plan is not None
+    assert run.plan["statistical_bits"] >= 16
+
+
 @pytest.mark.parametrize("parties", [2, 4])
 def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
@@ -160,6 +198,8 @@ def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -
     assert within(run, 4 * UNIT)
     assert (run.scenario, run.parties) == ("collective", parties)
     assert run.trust is not None
+    assert run.plan is not None
+    assert run.plan["statistical_bits"] >= 16
     assert set(run.memory) == {"client", "coordinator", "member"}
 
 
@@ -170,6 +210,10 @@ def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -
         {"suite": "ckks", "scenario": "collective", "parties": 1},
         {"suite": "ckks", "scenario": "collective", "parties": 21},
         {"suite": "gmw", "scenario": "collective"},
+        {"suite": "gmw", "scenario": "encrypted-model"},
+        {"suite": "gmw", "flooding": "statistical"},
+        {"suite": "ckks", "flooding": "none"},
+        {"suite": "ckks", "scenario": "encrypted-model", "flooding": "light"},
     ],
 )
 def test_scenarios_that_are_none_are_refused(options: dict[str, object], tmp_path: Path) -> None:
@@ -191,7 +235,14 @@ def deep(layers: int) -> onnx.ModelProto:
 
 
 def test_a_cohort_refreshes_deep_models() -> None:
-    run = privet.run(deep(5), suite="ckks", scenario="collective", parties=3, input_range=(-1, 1))
+    run = privet.run(
+        deep(5),
+        suite="ckks",
+        scenario="collective",
+        flooding="light",
+        parties=3,
+        input_range=(-1, 1),
+    )
     assert run.plan is not None
     assert run.plan["refreshes"] > 0
     assert any(layer["refresh"] for layer in run.plan["layers"])
@@ -203,7 +254,7 @@ def test_a_cohort_refreshes_deep_models() -> None:
 
 def test_plans_differ_by_who_refreshes() -> None:
     public = privet.compile(deep(12), bits=50, scale=16, input_range=(-1, 1)).program
-    planned = suites.plan_ckks(public.to_public_bytes(), members=5)
+    planned = suites.plan_ckks(public.to_public_bytes(), "collective", "light", 5)
     assert planned["members"] == 5
     assert planned["refreshes"] == sum(
         layer["ciphertexts"] * {"": 0, "both": 2}.get(layer["refresh"], 1)
@@ -223,6 +274,7 @@ def test_deep_models_of_a_cohort(name: str, parties: int, batch: int, tmp_path: 
         zoo.build(name, tmp_path),
         suite="ckks",
         scenario="collective",
+        flooding="light",
         parties=parties,
         batch=batch,
         input_range=(0, 1),
@@ -235,7 +287,14 @@ def test_deep_models_of_a_cohort(name: str, parties: int, batch: int, tmp_path: 
 def test_a_cohort_that_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -> None:
     path = zoo.build("nn20", tmp_path)
     with pytest.raises(Misuse, match=r"takes about \d+ MB, more than the limit of 50 MB"):
-        privet.run(path, suite="ckks", scenario="collective", memory="50MB", input_range=(0, 1))
+        privet.run(
+            path,
+            suite="ckks",
+            scenario="collective",
+            flooding="light",
+            memory="50MB",
+            input_range=(0, 1),
+        )
 
 
 @pytest.mark.slow
@@ -246,6 +305,7 @@ def test_a_residual_network_of_a_cohort(tmp_path: Path) -> None:
         zoo.build("resnet20", tmp_path),
         suite="ckks",
         scenario="collective",
+        flooding="light",
         parties=3,
         input_range=(0, 1),
         timeout=1200.0,

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 
+	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
@@ -43,6 +44,45 @@ func query(j job) error {
 	say("result", map[string]any{
 		"offline": offline, "online": online, "program_hash": client.Program.Hash, "plan": client.Plan.Summary(),
 		"server": link.Peer(),
+	})
+	return nil
+}
+
+// evaluateHere runs one inference of an encrypted model on inputs that stay here.
+func evaluateHere(j job) error {
+	link, err := dial(j, "client")
+	if err != nil {
+		return err
+	}
+	guest, err := session.Visit(link, j.Model, j.Hash, j.Memory)
+	if err != nil {
+		return err
+	}
+	inputs, err := readInputs(j.Inputs, guest.Program, guest.Network)
+	if err != nil {
+		return err
+	}
+	offline, err := guest.Prepare()
+	if err != nil {
+		return err
+	}
+	say("prepared", map[string]any{"cost": offline})
+	var layers []session.Layer
+	outputs, online, err := guest.Infer(inputs, func(step evaluate.Step) {
+		layers = append(layers, session.Layer{Name: step.Name, Operator: step.Kind, Seconds: step.Seconds})
+	})
+	if err != nil {
+		return err
+	}
+	if err := guest.Close(); err != nil {
+		return err
+	}
+	if err := writeOutputs(j.Result, outputs); err != nil {
+		return err
+	}
+	say("result", map[string]any{
+		"offline": offline, "online": online, "program_hash": guest.Program.Hash, "plan": guest.Plan.Summary(),
+		"server": link.Peer(), "layers": layers, "needs": guest.Plan.CohortMemory(),
 	})
 	return nil
 }

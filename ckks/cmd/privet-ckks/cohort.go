@@ -19,7 +19,7 @@ func setup(j job) (*cohort.Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cohort.NewSetup(public, j.Members)
+	return cohort.NewSetup(public, j.Members, j.Statistical)
 }
 
 // coordinate runs one inference of a cohort, once all its members and a client have come.
@@ -88,10 +88,12 @@ func takePart(j job) error {
 	}
 	defer link.Close()
 	meter := session.Begin(link)
-	if err := cohort.Member(link, s, j.Member, weights); err != nil {
+	bits, err := cohort.Member(link, s, j.Member, weights)
+	if err != nil {
+		session.GiveUp(link, err)
 		return err
 	}
-	say("helped", map[string]any{"cost": meter.End()})
+	say("helped", map[string]any{"cost": meter.End(), "statistical_bits": bits})
 	return nil
 }
 

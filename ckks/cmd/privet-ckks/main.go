@@ -11,22 +11,27 @@ import (
 	"sync"
 
 	"privet/ckks/internal/channel"
+	"privet/ckks/internal/session"
 )
 
-// job is what a party is told to do. Roles are "server" and "client" of scenario 1, "coordinator", "member" and
-// "cohort-client" of scenario 3, and "plan".
+// job is what a party is told to do. Roles are "server" and "client" of scenarios 1 and 2, "coordinator", "member" and
+// "cohort-client" of scenario 3, "fetch" for the public half of what a server offers, and "plan".
 type job struct {
-	Role       string  `json:"role"`
-	Keys       string  `json:"keys"`
-	Program    string  `json:"program"`
-	Host       string  `json:"host"`
-	Port       int     `json:"port"`
-	ServerName string  `json:"server_name"`
-	Model      string  `json:"model"`
-	Hash       string  `json:"program_hash"`
-	Inputs     string  `json:"inputs"`
-	Result     string  `json:"result"`
-	Timeout    float64 `json:"timeout"`
+	Role    string `json:"role"`
+	Keys    string `json:"keys"`
+	Program string `json:"program"`
+	// Scenario is "encrypted-data" (also where it is empty) or "encrypted-model"; Statistical of the first asks for
+	// flooding that hides weights statistically.
+	Scenario    string  `json:"scenario"`
+	Statistical bool    `json:"statistical"`
+	Host        string  `json:"host"`
+	Port        int     `json:"port"`
+	ServerName  string  `json:"server_name"`
+	Model       string  `json:"model"`
+	Hash        string  `json:"program_hash"`
+	Inputs      string  `json:"inputs"`
+	Result      string  `json:"result"`
+	Timeout     float64 `json:"timeout"`
 	// Members is the size of a cohort, Member which of it a party is; the one with the weights is member 0.
 	Members int `json:"members"`
 	Member  int `json:"member"`
@@ -67,6 +72,9 @@ func run(path string) error {
 	case "server":
 		return serve(j)
 	case "client":
+		if terms(j).Scenario == session.EncryptedModel {
+			return evaluateHere(j)
+		}
 		return query(j)
 	case "coordinator":
 		return coordinate(j)
@@ -74,10 +82,19 @@ func run(path string) error {
 		return takePart(j)
 	case "cohort-client":
 		return queryCohort(j)
+	case "fetch":
+		return fetch(j)
 	case "plan":
 		return describe(j)
 	}
 	return fmt.Errorf("there is no role %q", j.Role)
+}
+
+func terms(j job) session.Terms {
+	if j.Scenario == "" {
+		j.Scenario = session.EncryptedData
+	}
+	return session.Terms{Scenario: j.Scenario, Statistical: j.Statistical}
 }
 
 var output sync.Mutex

@@ -32,7 +32,8 @@ func serve(j job) error {
 	say("listening", map[string]any{
 		"port":   listener.Addr().(*net.TCPAddr).Port,
 		"memory": session.Resident(),
-		"needs":  served.Plan.Memory().Server(),
+		"needs":  served.Needs(),
+		"model":  served.Program.Model, "program_hash": served.Program.Hash, "statistical_bits": served.Strength,
 		// What planning and encoding the weights took, once for all clients.
 		"cpu_seconds": session.ProcessorSeconds(),
 	})
@@ -54,7 +55,7 @@ func load(j job) (*session.Served, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session.Serve(public, private, room(j))
+	return session.Serve(public, private, terms(j), room(j))
 }
 
 // room is the memory that a party may take: what it was told, or what the machine has left.

@@ -71,7 +71,7 @@ func TestACircuitGivesLevelsBack(t *testing.T) {
 		if ct.Level() != depth {
 			t.Errorf("back at level %d", ct.Level())
 		}
-		got, err := key.Decrypt(ct, residual.DefaultScale())
+		got, err := key.Decrypt(ct, residual.MaxSlots())
 		if err != nil {
 			t.Fatal(err)
 		}

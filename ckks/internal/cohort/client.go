@@ -8,6 +8,8 @@ import (
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/channel"
+	"privet/ckks/internal/codec"
+	"privet/ckks/internal/flood"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/wire"
 )
@@ -53,7 +55,7 @@ func checkInputs(s *Setup, inputs [][][]float64) error {
 }
 
 func encrypt(c *channel.Channel, s *Setup, key *rlwe.PublicKey, inputs [][][]float64) error {
-	encryptor, encoder := rlwe.NewEncryptor(s.Params, key), ckks.NewEncoder(s.Params)
+	encryptor, encoder := rlwe.NewEncryptor(s.Params, key), codec.New(s.Params)
 	for i := range inputs {
 		for _, slots := range s.Plan.Layouts[i].Fill(inputs[i], s.Plan.Batch) {
 			pt := ckks.NewPlaintext(s.Params, s.Params.MaxLevel())
@@ -73,7 +75,7 @@ func encrypt(c *channel.Channel, s *Setup, key *rlwe.PublicKey, inputs [][][]flo
 }
 
 func decrypt(c *channel.Channel, s *Setup, secret *rlwe.SecretKey) ([][][]float64, error) {
-	decryptor, encoder := rlwe.NewDecryptor(s.Params, secret), ckks.NewEncoder(s.Params)
+	decryptor, encoder := rlwe.NewDecryptor(s.Params, secret), codec.New(s.Params)
 	var outputs [][][]float64
 	for index, node := range s.Network.Nodes {
 		if node.Kind != network.Output {
@@ -82,17 +84,19 @@ func decrypt(c *channel.Channel, s *Setup, secret *rlwe.SecretKey) ([][][]float6
 		layout := s.Plan.Layouts[index]
 		slots := make([][]float64, layout.Ciphertexts)
 		for i := range slots {
-			data, err := c.Receive(wire.ReplyBytes(s.Params))
+			data, err := c.Receive(wire.ResultBytes(s.Params, s.Plan.Set.Floor()))
 			if err != nil {
 				return nil, err
 			}
-			ct, err := wire.ReadReply(data, s.Params)
+			ct, err := wire.ReadResult(data, s.Params, s.Plan.Set.Floor())
 			if err != nil {
 				return nil, err
 			}
 			ct.Scale = s.Params.DefaultScale()
 			slots[i] = make([]float64, s.Params.MaxSlots())
-			if err := encoder.Decode(decryptor.DecryptNew(ct), slots[i]); err != nil {
+			pt := decryptor.DecryptNew(ct)
+			flood.Keep(s.Params.RingQ().AtLevel(pt.Level()), pt.Value, s.Plan.Period(index))
+			if err := encoder.Decode(pt, slots[i]); err != nil {
 				return nil, err
 			}
 		}

@@ -28,16 +28,17 @@ type sample struct {
 	public, private []byte
 	inputs          int
 	run             func([]float64) []float64
+	statistical     bool
 }
 
 func shallow(degree int) sample {
 	p := toy.New(degree, 5)
-	return sample{p.Public, p.Private, toy.Inputs, p.Run}
+	return sample{p.Public, p.Private, toy.Inputs, p.Run, degree == 2}
 }
 
 func deep() sample {
 	p := toy.NewDeep(4, 15, 5)
-	return sample{p.Public, p.Private, toy.Hidden, p.Run}
+	return sample{p.Public, p.Private, toy.Hidden, p.Run, false}
 }
 
 func newStage(t *testing.T, sample sample, members int) stage {
@@ -46,7 +47,7 @@ func newStage(t *testing.T, sample sample, members int) stage {
 	if err := toy.Certificates(keys); err != nil {
 		t.Fatal(err)
 	}
-	setup, err := NewSetup(sample.public, members)
+	setup, err := NewSetup(sample.public, members, sample.statistical)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func (s stage) member(t *testing.T, index int) {
 	}
 	link := s.dial(t, fmt.Sprintf("member-%d", index))
 	defer link.Close()
-	if err := Member(link, s.setup, index, weights); err != nil {
+	if _, err := Member(link, s.setup, index, weights); err != nil {
 		t.Errorf("member %d: %v", index, err)
 	}
 }
@@ -120,7 +121,7 @@ func TestACohortPredicts(t *testing.T) {
 
 func TestProductsOfCompositions(t *testing.T) {
 	p := toy.NewGate(5)
-	predict(t, sample{p.Public, p.Private, toy.Inputs, p.Run}, 2)
+	predict(t, sample{p.Public, p.Private, toy.Inputs, p.Run, false}, 2)
 }
 
 func TestPolynomialsOfHigherDegrees(t *testing.T) { predict(t, shallow(7), 2) }
@@ -198,7 +199,7 @@ func TestAMemberThatFailsARefreshIsNamed(t *testing.T) {
 				return
 			}
 			// The coordinator ends the meeting.
-			_ = Member(link, s.setup, 0, weights)
+			_, _ = Member(link, s.setup, 0, weights)
 		}()
 		go func() {
 			link := s.dial(t, "member-1")
@@ -277,7 +278,7 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 		link := s.dial(t, "member-0")
 		defer link.Close()
 		// Whatever comes of it, the coordinator ends the meeting first.
-		_ = Member(link, s.setup, 0, nil)
+		_, _ = Member(link, s.setup, 0, nil)
 	}()
 	for _, h := range []hello{{roleMember, 1, 2, s.setup.Program.Hash}, {roleClient, 0, 2, s.setup.Program.Hash}} {
 		var nonsense []byte
@@ -292,6 +293,27 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 	}
 	err = s.coordinate(meeting)
 	if err == nil || !strings.Contains(err.Error(), "member 1: ") {
+		t.Errorf("%v", err)
+	}
+	meeting.Close(err)
+}
+
+func TestAMemberThatFallsSilentIsNamed(t *testing.T) {
+	s := newStage(t, shallow(2), 2)
+	go func() {
+		link := s.dial(t, "member-0")
+		defer link.Close()
+		// Whatever comes of it, the coordinator ends the meeting first.
+		_, _ = Member(link, s.setup, 0, nil)
+	}()
+	s.come(t, hello{roleMember, 1, 2, s.setup.Program.Hash}, nil)
+	s.come(t, hello{roleClient, 0, 2, s.setup.Program.Hash}, nil)
+	meeting, err := Meet(s.listener, s.setup, patience, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Coordinate(s.setup, meeting.Members, meeting.Client, func() {}, func(evaluate.Step) {})
+	if err == nil || !strings.Contains(err.Error(), "member 1: the peer was silent") || strings.Contains(err.Error(), "member 0") {
 		t.Errorf("%v", err)
 	}
 	meeting.Close(err)

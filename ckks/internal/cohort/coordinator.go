@@ -191,7 +191,7 @@ func (h *hub) inputs() ([]evaluate.Values, error) {
 
 // handOut switches a result to the client's key with a share of every member.
 func (h *hub) handOut(ct *rlwe.Ciphertext) error {
-	data, err := wire.AppendReply(nil, h.setup.Params, ct)
+	data, err := wire.AppendResult(nil, h.setup.Params, ct)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (h *hub) handOut(ct *rlwe.Ciphertext) error {
 	if err != nil {
 		return err
 	}
-	if data, err = wire.AppendReply(nil, h.setup.Params, made); err != nil {
+	if data, err = wire.AppendResult(nil, h.setup.Params, made); err != nil {
 		return err
 	}
 	return h.client.Send(data)
@@ -215,5 +215,5 @@ func (h *hub) handOut(ct *rlwe.Ciphertext) error {
 // switched results need no hiding by the evaluator: every member adds its own noise when they are handed out.
 type switched struct{}
 
-func (switched) Randomise(*rlwe.Ciphertext) error { return nil }
-func (switched) Flood(*rlwe.Ciphertext) error     { return nil }
+func (switched) Randomise(*rlwe.Ciphertext) error  { return nil }
+func (switched) Flood(*rlwe.Ciphertext, int) error { return nil }

@@ -6,33 +6,34 @@ import (
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/collective"
+	"privet/ckks/internal/flood"
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/session"
 	"privet/ckks/internal/wire"
 )
 
 // Member takes part in one inference as member `index`. Member 0 has the weights (nil at all others), which it encrypts
-// under the cohort's key.
-func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights) error {
+// under the cohort's key; it alone knows, and gives, by how many bits flooding protects the key.
+func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights) (bits float64, err error) {
 	if err := introduce(c, hello{roleMember, index, s.Members, s.Program.Hash}); err != nil {
-		return err
+		return 0, err
 	}
 	m, err := join(c, s)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := makeKeys(c, s, m); err != nil {
-		return err
+		return 0, err
 	}
 	if weights != nil {
-		if err := sendModel(c, s, weights); err != nil {
-			return err
+		if bits, err = sendModel(c, s, weights); err != nil {
+			return bits, err
 		}
 	}
 	if err := refresh(c, s, m); err != nil {
-		return err
+		return bits, err
 	}
-	return handOut(c, s, m)
+	return bits, handOut(c, s, m)
 }
 
 func introduce(c *channel.Channel, h hello) error {
@@ -67,7 +68,7 @@ func join(c *channel.Channel, s *Setup) (*collective.Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	return collective.NewMember(s.Params, common, s.Members, s.decryptions())
+	return collective.NewMember(s.Params, common, s.Members, len(s.results()))
 }
 
 func makeKeys(c *channel.Channel, s *Setup, m *collective.Member) error {
@@ -109,16 +110,16 @@ func handOut(c *channel.Channel, s *Setup, m *collective.Member) error {
 	if err := wire.ReadQP(data, s.Params, client.Value...); err != nil {
 		return err
 	}
-	for range s.decryptions() {
-		data, err := c.Receive(wire.ReplyBytes(s.Params))
+	for _, output := range s.results() {
+		data, err := c.Receive(wire.ResultBytes(s.Params, s.Plan.Set.Floor()))
 		if err != nil {
 			return err
 		}
-		ct, err := wire.ReadReply(data, s.Params)
+		ct, err := wire.ReadResult(data, s.Params, s.Plan.Set.Floor())
 		if err != nil {
 			return err
 		}
-		share, err := m.Switch(client, ct)
+		share, err := m.Switch(client, ct, flood.New(s.Plan.FloodDeviation(output), s.Plan.Period(output)))
 		if err != nil {
 			return err
 		}

@@ -1,38 +1,44 @@
 package cohort
 
 import (
-	"encoding/binary"
-	"fmt"
-	"math"
-
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/flood"
 	"privet/ckks/internal/layers"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 	"privet/ckks/internal/program"
+	"privet/ckks/internal/session"
 	"privet/ckks/internal/wire"
 )
 
-// sendModel encrypts the model under the cohort's key, part by part in the order of evaluate.Assemble.
-func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) error {
+// sendModel encrypts the model under the cohort's key, part by part in the order of evaluate.Assemble, unless flooding is
+// to be statistical and would protect too little; it gives by how much it does.
+func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) (bits float64, err error) {
 	data, err := c.Receive(wire.QPBytes(s.Params, 2))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	key := newPublicKey(s.Params)
 	if err := wire.ReadQP(data, s.Params, key.Value...); err != nil {
-		return err
+		return 0, err
 	}
 	full, err := network.Build(s.Program, weights)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = evaluate.Assemble(full.WithBareSquares(), s.Plan, s.Params, sender{c, s, key})
-	return err
+	full = full.WithBareSquares()
+	if s.Plan.Holders > 0 {
+		scene := flood.Scene{Holders: s.Members, Model: true, Magnitudes: s.Program.Magnitudes()}
+		if bits, err = flood.Check(full, s.Plan, scene); err != nil {
+			return bits, &session.Refusal{Reason: channel.BadRequest, Text: err.Error()}
+		}
+	}
+	_, err = evaluate.Assemble(full, s.Plan, s.Params, sender{c, s, key})
+	return bits, err
 }
 
 // sender encrypts and sends the parts of a model.
@@ -42,13 +48,17 @@ type sender struct {
 	key     *rlwe.PublicKey
 }
 
-func (m sender) send(ct *rlwe.Ciphertext) error {
-	params := m.setup.Params
-	return m.channel.Send(wire.AppendPolys(nil, params, ct.Level(), ct.Value[0], ct.Value[1]))
+// seal encrypts a plaintext, as it is sent.
+func (m sender) seal(pt *rlwe.Plaintext) ([]byte, error) {
+	ct, err := rlwe.NewEncryptor(m.setup.Params, m.key).EncryptNew(pt)
+	if err != nil {
+		return nil, err
+	}
+	return wire.AppendPolys(nil, m.setup.Params, ct.Level(), ct.Value[0], ct.Value[1]), nil
 }
 
 func (m sender) Linear(t *packing.Transform, matrix *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error) {
-	return nil, layers.EncryptLinear(m.setup.Params, t, matrix, m.setup.Plan.Batch, level, scale, m.key, m.send)
+	return nil, layers.EncryptLinear(m.setup.Params, t, matrix, m.setup.Plan.Batch, level, scale, m.seal, m.channel.Send)
 }
 
 func (m sender) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Operand, error) {
@@ -56,13 +66,12 @@ func (m sender) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.O
 	if err != nil {
 		return nil, err
 	}
-	encryptor := rlwe.NewEncryptor(m.setup.Params, m.key)
 	for _, pt := range encoded {
-		ct, err := encryptor.EncryptNew(pt)
+		data, err := m.seal(pt)
 		if err != nil {
 			return nil, err
 		}
-		if err := m.send(ct); err != nil {
+		if err := m.channel.Send(data); err != nil {
 			return nil, err
 		}
 	}
@@ -71,11 +80,7 @@ func (m sender) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.O
 
 // Series tells the coordinator the coefficients of a polynomial: it sums the polynomial, and could not hide its shape.
 func (m sender) Series(node *network.Node) ([]float64, error) {
-	var data []byte
-	for _, coefficient := range node.Coefficients {
-		data = binary.LittleEndian.AppendUint64(data, math.Float64bits(coefficient))
-	}
-	return nil, m.channel.Send(data)
+	return nil, m.channel.Send(wire.AppendSeries(nil, node.Coefficients))
 }
 
 // receiver takes over the parts of a model from its owner.
@@ -111,23 +116,10 @@ func (m receiver) Bias(layout packing.Layout, _ []float64, level int) ([]rlwe.Op
 	return made, nil
 }
 
-// maxCoefficient bounds what an owner may send; polynomials of larger coefficients leave the range of any result.
-const maxCoefficient = 1 << 20
-
-// seriesBytes is the size of a polynomial's coefficients.
-func seriesBytes(degree int) int { return 8 * (degree + 1) }
-
 func (m receiver) Series(node *network.Node) ([]float64, error) {
-	data, err := m.channel.Receive(seriesBytes(node.Degree))
+	data, err := m.channel.Receive(wire.SeriesBytes(node.Degree))
 	if err != nil {
 		return nil, err
 	}
-	made := make([]float64, node.Degree+1)
-	for i := range made {
-		made[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
-		if !(math.Abs(made[i]) <= maxCoefficient) {
-			return nil, fmt.Errorf("a coefficient of a polynomial is %v", made[i])
-		}
-	}
-	return made, nil
+	return wire.ReadSeries(data)
 }

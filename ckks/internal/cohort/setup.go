@@ -28,8 +28,9 @@ type Setup struct {
 	Members int
 }
 
-// NewSetup plans a program's public half for a cohort.
-func NewSetup(public []byte, members int) (*Setup, error) {
+// NewSetup plans a program's public half for a cohort. Results are flooded statistically, or, for models whose noise leaves
+// no room for that, lightly.
+func NewSetup(public []byte, members int, statistical bool) (*Setup, error) {
 	parsed, err := program.Parse(public)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,12 @@ func NewSetup(public []byte, members int) (*Setup, error) {
 		return nil, err
 	}
 	structure = structure.WithBareSquares()
-	planned, err := plan.Refreshed(structure, plan.Refresh{Members: members})
+	var planned *plan.Plan
+	if statistical {
+		planned, err = plan.Shared(structure, members, 0, members)
+	} else {
+		planned, err = plan.Refreshed(structure, plan.Refresh{Members: members})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +85,15 @@ func blame(member int, err error) error {
 	return channel.Misbehaviour(text)
 }
 
-// decryptions is how many results members help to hand out under one key: those of one inference.
-func (s *Setup) decryptions() int {
-	count := 0
+// results are the output nodes that the ciphertexts of one inference's results belong to, in order.
+func (s *Setup) results() []int {
+	var found []int
 	for index, node := range s.Network.Nodes {
 		if node.Kind == network.Output {
-			count += s.Plan.Layouts[index].Ciphertexts
+			found = append(found, slices.Repeat([]int{index}, s.Plan.Layouts[index].Ciphertexts)...)
 		}
 	}
-	return count
+	return found
 }
 
 func newPublicKey(params ckks.Parameters) *rlwe.PublicKey { return rlwe.NewPublicKey(params) }

@@ -28,7 +28,7 @@ func (s *Setup) Summary() Summary {
 	for _, level := range s.refreshes() {
 		shares += sums.RefreshSize(s.Plan.Floor, level)
 	}
-	shares += s.decryptions() * sums.SwitchSize(0)
+	shares += len(s.results()) * sums.SwitchSize(s.Plan.Set.Floor())
 	made.MemberBytes = int64(shares)
 	made.ModelBytes = s.modelBytes()
 	made.OfflineBytes = 0
@@ -52,7 +52,7 @@ func (s *Setup) modelBytes() int64 {
 			}
 		}
 		if node.Kind == network.Polynomial && node.Degree != 2 {
-			total += seriesBytes(node.Degree)
+			total += wire.SeriesBytes(node.Degree)
 		}
 	}
 	return int64(total)

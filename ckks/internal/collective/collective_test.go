@@ -11,11 +11,13 @@ import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/flood"
 	"privet/ckks/internal/params"
 )
 
 // cohort is a coordinator and members, each with its own copy of the common randomness.
 type cohort struct {
+	set         params.Set
 	params      ckks.Parameters
 	coordinator *Coordinator
 	members     []*Member
@@ -45,7 +47,7 @@ func newCohort(t *testing.T, count, depth, logN, decryptions int) cohort {
 		}
 		return made
 	}
-	c := cohort{params: built, coordinator: NewCoordinator(built, common(), count)}
+	c := cohort{set: set, params: built, coordinator: NewCoordinator(built, common(), count)}
 	for range count {
 		member, err := NewMember(built, common(), count, decryptions)
 		if err != nil {
@@ -115,6 +117,11 @@ func (c cohort) encrypt(t *testing.T, key *rlwe.PublicKey, values []float64) *rl
 	return ct
 }
 
+// noise is for results with as many different slots as there are.
+func (c cohort) noise() *flood.Noise {
+	return flood.New(c.set.LightDeviation(c.params.MaxSlots()), c.params.MaxSlots())
+}
+
 // client has a key of its own, which the cohort's results are switched to.
 type client struct {
 	secret *rlwe.SecretKey
@@ -128,7 +135,7 @@ func newClient(c cohort) client {
 
 func (c cohort) decrypt(t *testing.T, to client, ct *rlwe.Ciphertext) []float64 {
 	t.Helper()
-	shares := c.gather(t, func(m *Member) ([]byte, error) { return m.Switch(to.public, ct) })
+	shares := c.gather(t, func(m *Member) ([]byte, error) { return m.Switch(to.public, ct, c.noise()) })
 	switched, err := c.coordinator.Switch(ct, shares)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +228,7 @@ func TestFewerThanAllMembersDecryptNothing(t *testing.T) {
 	key, to := c.publicKey(t), newClient(c)
 	x := ramp(c.params.MaxSlots())
 	ct := c.encrypt(t, key, x)
-	shares := c.gather(t, func(m *Member) ([]byte, error) { return m.Switch(to.public, ct) })
+	shares := c.gather(t, func(m *Member) ([]byte, error) { return m.Switch(to.public, ct, c.noise()) })
 	without := NewCoordinator(c.params, c.coordinator.common, 2)
 	switched, err := without.Switch(ct, shares[:2])
 	if err != nil {
@@ -250,7 +257,7 @@ func TestTheBudgetOfDecryptionsEnds(t *testing.T) {
 	for range 2 {
 		c.decrypt(t, to, ct)
 	}
-	if _, err := c.members[0].Switch(to.public, ct); err == nil || !strings.Contains(err.Error(), "budget") {
+	if _, err := c.members[0].Switch(to.public, ct, c.noise()); err == nil || !strings.Contains(err.Error(), "budget") {
 		t.Errorf("a third result was handed out: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/flood"
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/wire"
 )
@@ -22,19 +23,13 @@ type Member struct {
 	members   int
 	secret    *rlwe.SecretKey
 	ephemeral *rlwe.SecretKey
-	flood     ring.DiscreteGaussian
 	refresh   mpckks.RefreshProtocol
 	// decryptions is how many results this member still helps to hand out under its key.
 	decryptions int
 }
 
-// Limits of a member's help.
-const (
-	// floodBits is how far below the scale the noise lies with which each member covers its part of a decryption.
-	floodBits = 22
-	// MaxMembers bounds a cohort.
-	MaxMembers = 20
-)
+// MaxMembers bounds a cohort.
+const MaxMembers = 20
 
 // NewMember makes a share of the key; `decryptions` is the budget of results under it.
 func NewMember(params ckks.Parameters, common *Common, members, decryptions int) (*Member, error) {
@@ -45,12 +40,10 @@ func NewMember(params ckks.Parameters, common *Common, members, decryptions int)
 	if err != nil {
 		return nil, err
 	}
-	deviation := math.Exp2(float64(params.LogDefaultScale() - floodBits))
 	return &Member{
 		params: params, common: common, members: members, decryptions: decryptions,
 		refresh: refresh,
 		secret:  rlwe.NewKeyGenerator(params).GenSecretKeyNew(),
-		flood:   ring.DiscreteGaussian{Sigma: deviation, Bound: 6 * deviation},
 	}, nil
 }
 
@@ -132,20 +125,22 @@ func (m *Member) Refresh(label string, second ring.Poly, level int) ([]byte, err
 	return wire.AppendPolys(data, m.params, level, share.ShareToEncShare.Value), nil
 }
 
-// Switch is this member's share of handing a result to a client: a part of the decryption, under flooding noise and
-// encrypted under the client's public key.
-func (m *Member) Switch(client *rlwe.PublicKey, ct *rlwe.Ciphertext) ([]byte, error) {
+// Switch is this member's share of handing a result to a client: a part of the decryption, under this member's noise and
+// encrypted under the client's public key. Noise of one member alone hides what there is to hide.
+func (m *Member) Switch(client *rlwe.PublicKey, ct *rlwe.Ciphertext, noise *flood.Noise) ([]byte, error) {
 	if m.decryptions == 0 {
 		return nil, fmt.Errorf("the budget of decryptions under this key is spent: the cohort needs a new one")
 	}
 	m.decryptions--
-	protocol, err := multiparty.NewPublicKeySwitchProtocol(m.params, m.flood)
-	if err != nil {
+	share := ckks.NewCiphertext(m.params, 1, ct.Level())
+	if err := rlwe.NewEncryptor(m.params, client).EncryptZero(share); err != nil {
 		return nil, err
 	}
-	share := protocol.AllocateShare(ct.Level())
-	share.MetaData = ct.MetaData
-	protocol.GenShare(m.secret, client, ct, &share)
+	ringQ := m.params.RingQ().AtLevel(ct.Level())
+	ringQ.MulCoeffsMontgomeryThenAdd(ct.Value[1], m.secret.Value.Q, share.Value[0])
+	if err := noise.Add(ringQ, share.Value[0]); err != nil {
+		return nil, err
+	}
 	return wire.AppendPolys(nil, m.params, ct.Level(), share.Value[0], share.Value[1]), nil
 }
 

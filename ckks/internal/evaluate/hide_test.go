@@ -8,6 +8,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/flood"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/program"
@@ -77,7 +78,7 @@ func newScene(t *testing.T, model *evaluate.Model) scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	zero := encryptor.EncryptZeroNew(evaluate.HidingLevel)
+	zero := encryptor.EncryptZeroNew(model.Plan.HidingLevel())
 	return scene{model, secret, ckks.NewEvaluator(params, keys), input, zero}
 }
 
@@ -93,8 +94,8 @@ func (s scene) run(t *testing.T, model *evaluate.Model, hider evaluate.Hiding) *
 // nothing is the control: results leave as they were computed.
 type nothing struct{}
 
-func (nothing) Randomise(*rlwe.Ciphertext) error { return nil }
-func (nothing) Flood(*rlwe.Ciphertext) error     { return nil }
+func (nothing) Randomise(*rlwe.Ciphertext) error  { return nil }
+func (nothing) Flood(*rlwe.Ciphertext, int) error { return nil }
 
 // TestAGuessOfTheWeightsCannotBeConfirmed plays a client that has a guess of the weights. It computes what the server
 // would for that guess and compares ciphertexts: without hiding the right guess gives the very same bits.
@@ -102,7 +103,7 @@ func TestAGuessOfTheWeightsCannotBeConfirmed(t *testing.T) {
 	all := models(t, 1, 1, 2)
 	server, right, wrong := all[0], all[1], all[2]
 	s := newScene(t, server)
-	hider, err := evaluate.NewHider(server.Params, s.zero)
+	hider, err := evaluate.NewHider(server.Params, server.Plan, s.zero)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,13 +123,15 @@ func TestAGuessOfTheWeightsCannotBeConfirmed(t *testing.T) {
 func TestHidingChangesAllBitsAndHardlyTheValue(t *testing.T) {
 	server := models(t, 3)[0]
 	s := newScene(t, server)
-	hider, err := evaluate.NewHider(server.Params, s.zero)
+	hider, err := evaluate.NewHider(server.Params, server.Plan, s.zero)
 	if err != nil {
 		t.Fatal(err)
 	}
 	decrypt := func(ct *rlwe.Ciphertext) []float64 {
 		slots := make([]float64, server.Params.MaxSlots())
 		plaintext := rlwe.NewDecryptor(server.Params, s.secret).DecryptNew(ct)
+		last := len(server.Plan.Layouts) - 1
+		flood.Keep(server.Params.RingQ().AtLevel(ct.Level()), plaintext.Value, server.Plan.Period(last))
 		if err := ckks.NewEncoder(server.Params).Decode(plaintext, slots); err != nil {
 			t.Fatal(err)
 		}

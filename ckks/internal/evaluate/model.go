@@ -7,6 +7,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/codec"
 	"privet/ckks/internal/layers"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
@@ -147,7 +148,7 @@ func EncodeBias(params ckks.Parameters, layout packing.Layout, bias []float64, b
 	made := make([]*rlwe.Plaintext, len(slots))
 	for i, values := range slots {
 		made[i] = ckks.NewPlaintext(params, level)
-		if err := ckks.NewEncoder(params).Encode(values, made[i]); err != nil {
+		if err := codec.New(params).Encode(values, made[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -28,7 +28,8 @@ type Helpers struct {
 	Refresher Refresher
 }
 
-// Run evaluates the network on the inputs' ciphertexts, in order, and gives those of the outputs, at level 0 and hidden.
+// Run evaluates the network on the inputs' ciphertexts, in order, and gives those of the outputs, at the plan's
+// floor and hidden.
 func (m *Model) Run(eval *ckks.Evaluator, help Helpers, inputs []Values, observe func(Step)) ([]Values, error) {
 	values := make([]Values, len(m.network.Nodes))
 	last := m.lastUses()
@@ -115,7 +116,7 @@ func (m *Model) argument(eval *ckks.Evaluator, hider Hiding, index, argument int
 		target = m.Plan.Floor
 	}
 	if m.linear[index][argument] == nil {
-		return lowered(eval, values[expression.Terms[0].Node], target), nil
+		return m.encrypted(lowered(eval, values[expression.Terms[0].Node], target)), nil
 	}
 	var total Values
 	for term, linear := range m.linear[index][argument] {
@@ -151,14 +152,28 @@ func (m *Model) rescale(eval *ckks.Evaluator, hider Hiding, index int, ct *rlwe.
 	if m.network.Nodes[index].Kind != network.Output {
 		return eval.Rescale(ct, ct)
 	}
-	eval.DropLevel(ct, ct.Level()-HidingLevel)
+	eval.DropLevel(ct, ct.Level()-m.Plan.HidingLevel())
 	if err := hider.Randomise(ct); err != nil {
 		return err
 	}
 	if err := eval.Rescale(ct, ct); err != nil {
 		return err
 	}
-	return hider.Flood(ct)
+	return hider.Flood(ct, index)
+}
+
+// encrypted gives values that the evaluator knows the form of ciphertexts, their second part zero.
+func (m *Model) encrypted(values Values) Values {
+	made := make(Values, len(values))
+	for i, ct := range values {
+		made[i] = ct
+		if ct.Degree() == 0 {
+			made[i] = ckks.NewCiphertext(m.Params, 1, ct.Level())
+			made[i].Value[0].Copy(ct.Value[0])
+			made[i].Scale = ct.Scale
+		}
+	}
+	return made
 }
 
 // lowered are ciphertexts at a lower level, the originals untouched.

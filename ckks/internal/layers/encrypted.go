@@ -5,28 +5,30 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/codec"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 )
 
-// EncryptLinear encodes and encrypts a matrix's diagonals, in the transform's order, for another party to multiply with.
-func EncryptLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale, key *rlwe.PublicKey, use func(*rlwe.Ciphertext) error) error {
-	encoder, encryptor := ckks.NewEncoder(params), rlwe.NewEncryptor(params, key)
+// EncryptLinear encodes a matrix's diagonals, has several at a time encrypted, as they are sent, and uses them in the
+// transform's order.
+func EncryptLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale, encrypt func(*rlwe.Plaintext) ([]byte, error), use func([]byte) error) error {
+	encoder := codec.New(params)
 	return inChunks(t, matrix, func(work []packing.Plaintext) error {
-		made := make([]*rlwe.Ciphertext, len(work))
+		made := make([][]byte, len(work))
 		err := parallel(len(work), func(i int) error {
 			pt, err := encode(encoder, params, work[i], batch, level, scale)
 			if err != nil {
 				return err
 			}
-			made[i], err = encryptor.EncryptNew(pt)
+			made[i], err = encrypt(pt)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		for _, ct := range made {
-			if err := use(ct); err != nil {
+		for _, data := range made {
+			if err := use(data); err != nil {
 				return err
 			}
 		}
@@ -56,15 +58,19 @@ func (l *Linear) combine(eval *ckks.Evaluator, s sum, rotated []map[int]*rlwe.Ci
 		return l.add(params, s, rotated), nil
 	}
 	ringQ := params.RingQ().AtLevel(l.level)
-	total := ckks.NewCiphertext(params, 2, l.level)
+	degree := rotated[s.products[0].input][0].Degree()
+	total := ckks.NewCiphertext(params, 1+degree, l.level)
 	factors, polys := make([]plaintext, len(s.products)), make([]ring.Poly, len(s.products))
 	for mine := range 2 {
-		for theirs := range 2 {
+		for theirs := range 1 + degree {
 			for i, product := range s.products {
 				factors[i], polys[i] = product.encrypted[mine], rotated[product.input][product.baby].Value[theirs]
 			}
 			accumulate(ringQ, factors, polys, total.Value[mine+theirs])
 		}
+	}
+	if degree == 0 {
+		return total, nil // a matrix times values that the evaluator knows
 	}
 	return eval.RelinearizeNew(total)
 }

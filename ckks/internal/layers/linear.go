@@ -10,6 +10,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
+	"privet/ckks/internal/codec"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 )
@@ -40,7 +41,7 @@ type factor struct {
 // EncodeLinear encodes a matrix for inputs at a level; scale is the plaintexts' own.
 func EncodeLinear(params ckks.Parameters, t *packing.Transform, matrix *network.Matrix, batch, level int, scale rlwe.Scale) (*Linear, error) {
 	made := &Linear{transform: t, batch: batch, level: level, scale: scale}
-	encoder := ckks.NewEncoder(params)
+	encoder := codec.New(params)
 	return made, inChunks(t, matrix, func(work []packing.Plaintext) error {
 		polys := make([]plaintext, len(work))
 		err := parallel(len(work), func(i int) error {
@@ -182,13 +183,13 @@ func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[
 	var tasks []task
 	babies := l.transform.Babies()
 	for i, input := range inputs {
-		if input.Level() != l.level || input.Degree() != 1 {
+		if input.Level() != l.level || input.Degree() > 1 {
 			return nil, fmt.Errorf("a ciphertext at level %d for a layer at level %d", input.Level(), l.level)
 		}
 		rotated[i] = map[int]*rlwe.Ciphertext{0: input}
 		for _, baby := range babies[i] {
 			tasks = append(tasks, task{i, baby})
-			rotated[i][baby] = ckks.NewCiphertext(*eval.GetParameters(), 1, l.level)
+			rotated[i][baby] = ckks.NewCiphertext(*eval.GetParameters(), input.Degree(), l.level)
 		}
 	}
 	slices.SortFunc(tasks, func(a, b task) int { return cmp.Or(cmp.Compare(a.input, b.input), cmp.Compare(a.baby, b.baby)) })
@@ -198,12 +199,10 @@ func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[
 		for last < len(tasks) && tasks[last].input == tasks[first].input {
 			last++
 		}
-		input := inputs[tasks[first].input]
-		digits := decompose(eval, input)
+		turn := l.turner(eval, inputs[tasks[first].input])
 		err := parallel(last-first, func(i int) error {
 			one := tasks[first+i]
-			element := eval.GetParameters().GaloisElement(one.baby * l.batch)
-			return eval.AutomorphismHoisted(l.level, input, digits, element, rotated[one.input][one.baby])
+			return turn(one.baby, rotated[one.input][one.baby])
 		})
 		if err != nil {
 			return nil, err
@@ -211,6 +210,22 @@ func (l *Linear) rotate(eval *ckks.Evaluator, inputs []*rlwe.Ciphertext) ([]map[
 		first = last
 	}
 	return rotated, nil
+}
+
+// turner rotates an input by places: an encrypted one by hoisted key switches, one that the evaluator knows (of a single
+// part) without a key.
+func (l *Linear) turner(eval *ckks.Evaluator, input *rlwe.Ciphertext) func(places int, into *rlwe.Ciphertext) error {
+	params := eval.GetParameters()
+	if input.Degree() == 0 {
+		return func(places int, into *rlwe.Ciphertext) error {
+			params.RingQ().AtLevel(l.level).AutomorphismNTT(input.Value[0], params.GaloisElement(places*l.batch), into.Value[0])
+			return nil
+		}
+	}
+	digits := decompose(eval, input)
+	return func(places int, into *rlwe.Ciphertext) error {
+		return eval.AutomorphismHoisted(l.level, input, digits, params.GaloisElement(places*l.batch), into)
+	}
 }
 
 // add is the sum of products of one giant step.

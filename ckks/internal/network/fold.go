@@ -3,7 +3,7 @@ package network
 // WithBareSquares is the same network with the sign and offset of each square moved into the layers that read it, so that
 // whoever squares ciphertexts needs to know no weight.
 func (n *Network) WithBareSquares() *Network {
-	made := &Network{Batch: n.Batch, Nodes: make([]Node, len(n.Nodes))}
+	made := &Network{Batch: n.Batch, Known: n.Known, Nodes: make([]Node, len(n.Nodes))}
 	for index, node := range n.Nodes {
 		arguments := make([]Expression, len(node.Arguments))
 		for i, argument := range node.Arguments {

@@ -39,12 +39,16 @@ type Node struct {
 	Degree       int
 	Coefficients []float64
 	Sign, Offset float64
+	// Reach is the largest magnitude of a polynomial's argument; 0 where it is not known.
+	Reach float64
 }
 
 // Network is a program's nodes, each after those that it reads.
+// Known tells that whoever evaluates it knows its inputs.
 type Network struct {
 	Nodes []Node
 	Batch int
+	Known bool
 }
 
 // Bounds on a network, so that a program from a peer cannot exhaust memory: the entries of all matrices, which take up

@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"math"
 
 	"privet/ckks/internal/program"
 )
@@ -29,12 +30,13 @@ func (b *builder) polynomial(o *program.Operation, scale int) (Expression, error
 		for _, coefficient := range b.weights.Tensor(o.Coefficients) {
 			node.Coefficients = append(node.Coefficients, real(coefficient, program.CoefficientBits))
 		}
-		factor = 1 / bound
+		factor, node.Reach = 1/bound, 1
 		if o.Degree == 2 {
 			var err error
 			if factor, shift, err = node.completeSquare(bound); err != nil {
 				return x, err
 			}
+			node.Reach = factor*bound + math.Abs(shift)
 		}
 	}
 	if o.Degree == 1 {

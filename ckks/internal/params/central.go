@@ -18,7 +18,7 @@ const (
 // ChooseCentral is the set for a model of a depth between refreshes, with the largest scale that is secure.
 func ChooseCentral(depth int) (Set, bool) {
 	for scale := MaxScaleBits; scale >= leastCentralBits; scale-- {
-		set := Set{LogN: CentralLogN, Depth: depth, ScaleBits: scale, BaseBits: scale + HeadroomBits, Specials: 1, Central: true}
+		set := Set{LogN: CentralLogN, Depth: depth, ScaleBits: scale, BaseBits: scale + HeadroomBits, BasePrimes: 1, Specials: 1, Central: true}
 		set.SpecialBits = min(60, set.BaseBits+2)
 		if set.LogQP() <= Budget(CentralLogN) && set.CircuitSpecials() >= 4 {
 			return set.withSpecials(), true

@@ -13,11 +13,13 @@ import (
 // The ring is the real subring Z[X + 1/X], in which a ciphertext of degree N has N real slots and products act on each.
 // (A complex slot holds two reals as well, but a product mixes them.)
 type Set struct {
-	LogN      int `json:"log_n"`
+	LogN int `json:"log_n"`
+	// Depth is the highest level.
 	Depth     int `json:"depth"`
 	ScaleBits int `json:"scale_bits"`
-	// BaseBits is the size of the last modulus, in which results are decrypted.
-	BaseBits int `json:"base_bits"`
+	// BaseBits is the size of the last modulus, in which results are decrypted, in all its BasePrimes primes.
+	BaseBits   int `json:"base_bits"`
+	BasePrimes int `json:"base_primes"`
 	// Specials is the number of special primes, of SpecialBits each.
 	Specials    int `json:"special_primes"`
 	SpecialBits int `json:"special_bits"`
@@ -27,8 +29,11 @@ type Set struct {
 
 // LogQP is the size of the whole modulus in bits, at most.
 func (s Set) LogQP() float64 {
-	return float64(s.BaseBits + s.Depth*s.ScaleBits + s.Specials*s.SpecialBits)
+	return float64(s.BaseBits + (s.Depth-s.Floor())*s.ScaleBits + s.Specials*s.SpecialBits)
 }
+
+// Floor is the level of results, at which the last modulus is left.
+func (s Set) Floor() int { return s.BasePrimes - 1 }
 
 // Slots is the number of real numbers in a ciphertext.
 func (s Set) Slots() int { return 1 << s.LogN }
@@ -47,15 +52,16 @@ func (s Set) Build() (ckks.Parameters, error) {
 	if err := CheckSecure(s.LogN, s.LogQP()); err != nil {
 		return ckks.Parameters{}, err
 	}
-	if s.Depth < 1 || s.Specials < 1 || s.ScaleBits < 20 || s.BaseBits < s.ScaleBits || s.SpecialBits > 60 || s.BaseBits > 60 {
+	if s.BasePrimes < 1 || s.BasePrimes > 2 || s.Depth <= s.Floor() || s.Specials < 1 || s.ScaleBits < 20 ||
+		s.BaseBits < s.ScaleBits || s.SpecialBits > 60 || s.BaseBits > 60*s.BasePrimes {
 		return ckks.Parameters{}, fmt.Errorf("parameters %+v make no sense", s)
 	}
 	primes := generators{order: uint64(4) << s.LogN, known: map[int]*ring.NTTFriendlyPrimesGenerator{}}
-	base, err := primes.below(s.BaseBits, 1)
+	base, err := primes.below(s.BaseBits/s.BasePrimes, s.BasePrimes)
 	if err != nil {
 		return ckks.Parameters{}, err
 	}
-	rest, err := primes.below(s.ScaleBits, s.Depth)
+	rest, err := primes.below(s.ScaleBits, s.Depth-s.Floor())
 	if err != nil {
 		return ckks.Parameters{}, err
 	}
@@ -91,7 +97,7 @@ func (g generators) below(bits, count int) ([]uint64, error) {
 // MinScaleBits; larger leaves a step more. A result of up to 2^(HeadroomBits-1) fits the last modulus.
 func Choose(depth, logN int) (Set, bool) {
 	for scale := MaxScaleBits; scale >= MinScaleBits; scale-- {
-		set := Set{LogN: logN, Depth: depth, ScaleBits: scale, BaseBits: scale + HeadroomBits, Specials: 1}
+		set := Set{LogN: logN, Depth: depth, ScaleBits: scale, BaseBits: scale + HeadroomBits, BasePrimes: 1, Specials: 1}
 		set.SpecialBits = min(60, set.BaseBits+2)
 		if set.LogQP() > Budget(logN) {
 			continue

@@ -38,6 +38,14 @@ func (w weigher) transform(t *packing.Transform) float64 {
 	return cost + keyWeight*float64(counts.Keys)*w.keySwitch()
 }
 
+// known is what a transform of values takes that the evaluator knows: rotating them needs no keys.
+func (w weigher) known(t *packing.Transform) float64 {
+	counts := t.Count()
+	limbs := float64(w.set.Limbs(w.level))
+	cost := float64(counts.Products)*2*pass*limbs + float64(counts.Hoisted)*pass*limbs
+	return cost + float64(counts.Rotations)*(1+keyWeight)*w.keySwitch()
+}
+
 const keyWeight = 0.25
 
 // encodeWeight likewise weighs that a product's plaintext is encoded once for all requests, and kept in memory.

@@ -36,6 +36,23 @@ func (p *Plan) CohortMemory() int64 {
 	return m.Server()
 }
 
+// OwnerMemory is what the owner of an encrypted model takes: its weights, the largest of which are laid out as diagonals in
+// double precision while they are encrypted, and a key at a time.
+func (p *Plan) OwnerMemory() int64 {
+	entries := 0
+	for _, node := range p.network.Nodes {
+		for _, expression := range node.Arguments {
+			for _, term := range expression.Terms {
+				entries += term.Matrix.Entries()
+			}
+		}
+	}
+	return programBytes + (12*int64(entries)+diagonals+4*p.KeyBytes(p.Set.Depth))*(100+slackPercent)/100
+}
+
+// diagonals are those in double precision that are filled at a time.
+const diagonals = 8 << 22
+
 // Session is what another client adds.
 func (m Memory) Session() int64 { return m.Keys * (100 + slackPercent) / 100 }
 
@@ -77,7 +94,8 @@ func (p *Plan) limbBytes() int64 { return 8 << p.Set.LogN }
 // plaintextBytes is an encoded diagonal: four bytes a residue for primes of up to 31 bits, five for those of up to 40,
 // eight for larger ones.
 func (p *Plan) plaintextBytes(level int) int64 {
-	return (residueBytes(p.Set.BaseBits) + int64(level)*residueBytes(p.Set.ScaleBits)) << p.Set.LogN
+	base := int64(p.Set.BasePrimes) * residueBytes(p.Set.BaseBits/p.Set.BasePrimes)
+	return (base + int64(level-p.Set.Floor())*residueBytes(p.Set.ScaleBits)) << p.Set.LogN
 }
 
 func residueBytes(bits int) int64 {

@@ -33,6 +33,10 @@ type Plan struct {
 	Rotations map[int]int
 	// RelinearisationLevel is the highest level of a product of ciphertexts, -1 if there is none.
 	RelinearisationLevel int
+	// Holders share the key under which results are flooded, as Shared plans it; 0 where a client keeps its own results.
+	Holders int
+	// Budget is how many ciphertexts may be decrypted under a key, as Shared plans it.
+	Budget int
 	// Cost is in transforms of one limb of 2^LogN coefficients, for all groups.
 	Cost float64
 
@@ -54,8 +58,18 @@ func New(n *network.Network) (*Plan, error) {
 
 // Refreshed plans a network for its batch of samples, with refreshes where they pay.
 func Refreshed(n *network.Network, refresh Refresh) (*Plan, error) {
+	return build(n, refresh, func(*Plan) bool { return true })
+}
+
+// build finds the best of the plans that `accept` takes.
+func build(n *network.Network, refresh Refresh, accept func(*Plan) bool) (*Plan, error) {
 	var best *Plan
+	accepted := 0
 	for _, option := range options(n, refresh) {
+		if accepted == ringsTried {
+			break
+		}
+		fits := false
 		set := option.set
 		for batch := min(pad(n.Batch), set.Slots()); batch >= 1; batch /= 2 {
 			groups := (n.Batch + batch - 1) / batch
@@ -63,12 +77,19 @@ func Refreshed(n *network.Network, refresh Refresh) (*Plan, error) {
 				break
 			}
 			found, ok := at(n, option, refresh, batch)
+			if ok && !accept(found) {
+				continue
+			}
+			fits = fits || ok
 			if ok && (best == nil || found.Cost < best.Cost) {
 				best = found
 			}
 			if !ok || found.Cost/float64(groups) > 0 && groups > groupsTried {
 				break
 			}
+		}
+		if fits {
+			accepted++
 		}
 	}
 	if best == nil {
@@ -104,7 +125,7 @@ type option struct {
 func options(n *network.Network, refresh Refresh) []option {
 	var found []option
 	whole := deepest(n)
-	for logN := params.MinLogN; logN <= params.MaxLogN && len(found) < ringsTried; logN++ {
+	for logN := params.MinLogN; logN <= params.MaxLogN && (refresh.Flooded || len(found) < ringsTried); logN++ {
 		least := whole
 		if refresh.possible() {
 			least = 1
@@ -166,7 +187,7 @@ func (p *Plan) finish() {
 		for i := range node.Arguments {
 			entered := p.Entering[index][i]
 			for _, transform := range p.Transforms[index][i] {
-				for _, places := range transform.Rotations() {
+				for _, places := range p.rotations(index, i, transform) {
 					slots := places * p.Batch
 					p.Rotations[slots] = max(p.Rotations[slots], entered)
 				}

@@ -16,6 +16,8 @@ type Refresh struct {
 	Members int
 	// Central is bootstrapping by whoever evaluates.
 	Central bool
+	// Flooded asks for parameters that leave room for noise that hides statistically.
+	Flooded bool
 }
 
 // possible tells whether there is any way to refresh.
@@ -30,7 +32,7 @@ func (r Refresh) floor(set params.Set) int {
 	}
 	const short = 0.01
 	needed := MaskBits + float64(set.ScaleBits) + math.Log2(float64(r.Members)) + short
-	return max(1, int(math.Ceil((needed-float64(set.BaseBits))/float64(set.ScaleBits))))
+	return set.Floor() + max(1, int(math.Ceil((needed-float64(set.BaseBits))/float64(set.ScaleBits))))
 }
 
 // cost of refreshing one ciphertext: each member draws, adds and encrypts masks of hundreds of bits, one by one; a circuit
@@ -60,6 +62,9 @@ const (
 
 // choose gives the parameters for a depth in a ring, if there are any.
 func (r Refresh) choose(depth, logN int) (params.Set, bool) {
+	if r.Flooded {
+		return params.ChooseShared(depth, logN)
+	}
 	if !r.Central {
 		return params.Choose(depth, logN)
 	}

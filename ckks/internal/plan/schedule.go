@@ -128,7 +128,7 @@ func (s *scheduler) before(index int, from state, chosen choice) (state, bool) {
 // refresh of that, and its matrices'.
 func (s *scheduler) levels(index, needed int, chosen choice) (made, argument int, entering []int, ok bool) {
 	node := s.network.Nodes[index]
-	made = max(needed, 0)
+	made = max(needed, s.set.Floor())
 	if made > s.set.Depth || (chosen.value && made <= s.floor) {
 		return 0, 0, nil, false
 	}

@@ -111,7 +111,11 @@ func (s *search) transform(index, argument, term int, from, to packing.Layout) (
 		return found, found != nil
 	}
 	expression := s.network.Nodes[index].Arguments[argument]
-	made, ok := packing.Plan(expression.Terms[term].Matrix, from, to, s.weigher(index, argument).transform)
+	weigh := s.weigher(index, argument).transform
+	if s.network.Known && s.network.Nodes[expression.Terms[term].Node].Kind == network.Input {
+		weigh = s.weigher(index, argument).known
+	}
+	made, ok := packing.Plan(expression.Terms[term].Matrix, from, to, weigh)
 	s.known[key] = made
 	return made, ok
 }

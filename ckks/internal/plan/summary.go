@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/params"
 	"privet/ckks/internal/wire"
@@ -20,12 +22,15 @@ type Summary struct {
 	Refreshes int     `json:"refreshes"`
 	Floor     int     `json:"floor"`
 	Layers    []Layer `json:"layers"`
-	// OfflineBytes are the keys that a client sends once.
-	OfflineBytes      int64 `json:"offline_bytes_client"`
-	OnlineBytesClient int64 `json:"online_bytes_client"`
-	OnlineBytesServer int64 `json:"online_bytes_server"`
-	MemoryServer      int64 `json:"memory_bytes_server"`
-	MemoryClient      int64 `json:"memory_bytes_client"`
+	// Statistical says that results are flooded until they tell nothing else; see Shared.
+	Statistical bool `json:"statistical"`
+	// OfflineBytes are sent once: the keys of a client, or the keys and the encrypted model of a server.
+	OfflineBytes       int64 `json:"offline_bytes_client"`
+	OfflineBytesServer int64 `json:"offline_bytes_server"`
+	OnlineBytesClient  int64 `json:"online_bytes_client"`
+	OnlineBytesServer  int64 `json:"online_bytes_server"`
+	MemoryServer       int64 `json:"memory_bytes_server"`
+	MemoryClient       int64 `json:"memory_bytes_client"`
 }
 
 // Layer is one line of a plan.
@@ -76,8 +81,8 @@ func (p *Plan) fillSizes(s *Summary) {
 	s.MemoryServer = memory.Server()
 	sent, received := p.Ciphertexts()
 	s.OnlineBytesClient = int64(sent) * int64(wire.SeededBytes(built, built.MaxLevel()))
-	s.OnlineBytesServer = int64(received) * int64(wire.ReplyBytes(built))
-	s.OfflineBytes = int64(wire.SeededBytes(built, 1))
+	s.OnlineBytesServer = int64(received) * int64(wire.ResultBytes(built, p.Set.Floor()))
+	s.OfflineBytes = int64(wire.SeededBytes(built, p.HidingLevel()))
 	for _, level := range p.Rotations {
 		s.OfflineBytes += int64(wire.KeyBytes(built, level))
 	}
@@ -97,6 +102,40 @@ func (p *Plan) fillSizes(s *Summary) {
 		}
 		s.MemoryClient += 6 * largest
 	}
+	s.Statistical = p.Holders > 0
+	if p.network.Known {
+		p.fillKnown(s, built)
+	}
+}
+
+// fillKnown fills in the sizes of an encrypted model that the client evaluates.
+func (p *Plan) fillKnown(s *Summary, built ckks.Parameters) {
+	s.OfflineBytes, s.OfflineBytesServer = 0, s.OfflineBytes+p.modelBytes(built)
+	s.MemoryClient, s.MemoryServer = p.CohortMemory(), p.OwnerMemory()
+	s.OnlineBytesClient, s.OnlineBytesServer = 0, 0
+	for _, index := range p.outputs() {
+		count := int64(p.Layouts[index].Ciphertexts * p.Groups)
+		s.OnlineBytesClient += count * int64(wire.ResultBytes(built, p.Set.Floor()))
+		s.OnlineBytesServer += count * int64(wire.OpenedBytes(built, p.Set.Floor(), p.Period(index)))
+	}
+}
+
+// modelBytes is the size of the encrypted matrices and biases.
+func (p *Plan) modelBytes(built ckks.Parameters) int64 {
+	total := 0
+	for index := range p.network.Nodes {
+		for argument, transforms := range p.Transforms[index] {
+			if len(transforms) == 0 {
+				continue
+			}
+			level := p.Entering[index][argument]
+			for _, transform := range transforms {
+				total += len(transform.Diagonals) * wire.SeededBytes(built, level)
+			}
+			total += p.Layouts[index].Ciphertexts * wire.SeededBytes(built, level-1)
+		}
+	}
+	return int64(total)
 }
 
 func (p *Plan) refreshed(index int) string {

@@ -145,3 +145,12 @@ func product(shape []int) int {
 	}
 	return count
 }
+
+// Magnitudes are the largest that each input may have.
+func (p *Program) Magnitudes() []float64 {
+	made := make([]float64, len(p.Inputs))
+	for i, input := range p.Inputs {
+		made[i] = input.Magnitude
+	}
+	return made
+}

@@ -4,12 +4,16 @@ package secret
 
 import (
 	"crypto/rand"
+	"fmt"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 
+	"privet/ckks/internal/codec"
+	"privet/ckks/internal/flood"
+	set "privet/ckks/internal/params"
 	"privet/ckks/internal/wire"
 )
 
@@ -19,21 +23,14 @@ type Key struct {
 	secret    *rlwe.SecretKey
 	generator *rlwe.KeyGenerator
 	encoder   *ckks.Encoder
-	noise     ring.Sampler
+	// decryptions is how many ciphertexts this key still opens for others.
+	decryptions int
 }
 
 // New makes a key.
 func New(params ckks.Parameters) (*Key, error) {
-	source, err := sampling.NewPRNG()
-	if err != nil {
-		return nil, err
-	}
-	noise, err := ring.NewSampler(source, params.RingQ(), params.Xe(), false)
-	if err != nil {
-		return nil, err
-	}
 	generator := rlwe.NewKeyGenerator(params)
-	return &Key{params, generator.GenSecretKeyNew(), generator, ckks.NewEncoder(params), noise}, nil
+	return &Key{params, generator.GenSecretKeyNew(), generator, codec.New(params), set.Decryptions}, nil
 }
 
 // Relinearisation is the key that brings products up to a level back to two parts, as it is sent.
@@ -68,6 +65,11 @@ func (k *Key) Encrypt(slots []float64) ([]byte, error) {
 	if err := k.encoder.Encode(slots, pt); err != nil {
 		return nil, err
 	}
+	return k.Seal(pt)
+}
+
+// Seal encrypts a plaintext at its level, as it is sent; safe for several goroutines.
+func (k *Key) Seal(pt *rlwe.Plaintext) ([]byte, error) {
 	made, err := k.zero(pt.Level())
 	if err != nil {
 		return nil, err
@@ -87,17 +89,44 @@ func (k *Key) zero(level int) (wire.Seeded, error) {
 	if err := wire.Grow(made.Seed, k.params, random); err != nil {
 		return made, err
 	}
-	k.noise.AtLevel(level).Read(made.Body)
+	source, err := sampling.NewPRNG()
+	if err != nil {
+		return made, err
+	}
+	noise, err := ring.NewSampler(source, ringQ, k.params.Xe(), false)
+	if err != nil {
+		return made, err
+	}
+	noise.Read(made.Body)
 	ringQ.NTT(made.Body, made.Body)
 	ringQ.MulCoeffsMontgomeryThenSub(random, k.secret.Value.Q, made.Body)
 	return made, nil
 }
 
-// Decrypt gives the slots of a result of a given scale. Whoever learns decryptions of ciphertexts that it chose may find
+// Decrypt gives the slots of a result of a period, at the default scale. Whoever learns decryptions of ciphertexts that it chose may find
 // the key (Li and Micciancio, 2021): what this returns is for the owner alone.
-func (k *Key) Decrypt(ct *rlwe.Ciphertext, scale rlwe.Scale) ([]float64, error) {
-	ct.Scale = scale
+func (k *Key) Decrypt(ct *rlwe.Ciphertext, period int) ([]float64, error) {
+	ct.Scale = k.params.DefaultScale()
 	slots := make([]float64, k.params.MaxSlots())
 	pt := rlwe.NewDecryptor(k.params, k.secret).DecryptNew(ct)
+	flood.Keep(k.params.RingQ().AtLevel(pt.Level()), pt.Value, period)
 	return slots, k.encoder.Decode(pt, slots)
+}
+
+// Opens tells whether the key's budget covers so many more ciphertexts for others.
+func (k *Key) Opens(count int) bool { return count <= k.decryptions }
+
+// Open decrypts a result for somebody else, flooded, and only the coefficients that it has. It counts.
+func (k *Key) Open(ct *rlwe.Ciphertext, noise *flood.Noise) ([]byte, error) {
+	if k.decryptions == 0 {
+		return nil, fmt.Errorf("the budget of decryptions under this key is spent")
+	}
+	k.decryptions--
+	pt := rlwe.NewDecryptor(k.params, k.secret).DecryptNew(ct)
+	ringQ := k.params.RingQ().AtLevel(pt.Level())
+	if err := noise.Add(ringQ, pt.Value); err != nil {
+		return nil, err
+	}
+	ringQ.INTT(pt.Value, pt.Value)
+	return wire.AppendOpened(nil, k.params, noise.Period, pt.Value), nil
 }

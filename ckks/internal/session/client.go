@@ -2,57 +2,68 @@ package session
 
 import (
 	"fmt"
-	"math"
-
-	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/channel"
-	"privet/ckks/internal/network"
-	"privet/ckks/internal/plan"
 	"privet/ckks/internal/program"
 	"privet/ckks/internal/secret"
 	"privet/ckks/internal/wire"
 )
 
-// Client is a session of a party that has data.
+// Client is a session of a party that has data, which it encrypts.
 type Client struct {
-	// Program is what the server offers, Plan how it will be evaluated: the client's own plan of the public half.
-	Program *program.Program
-	Plan    *plan.Plan
-	Network *network.Network
-
+	*arranged
 	channel *channel.Channel
-	params  ckks.Parameters
 	key     *secret.Key
 }
 
 // Open greets the server and gets the program: `model` if the server has several; with `hash`, that very program.
 func Open(c *channel.Channel, model, hash string) (*Client, error) {
-	if err := Greet(c); err != nil {
-		return nil, err
-	}
-	if err := ask(c, request{Request: "describe", Model: model}); err != nil {
-		return nil, err
-	}
-	public, err := c.ReceiveUpTo(program.MaxBytes)
+	made, err := open(c, model, hash, EncryptedData)
 	if err != nil {
 		return nil, err
 	}
-	client := &Client{channel: c}
-	if client.Program, err = program.Parse(public); err != nil {
-		return nil, channel.Misbehaviour(err.Error())
-	}
-	if hash != "" && hash != client.Program.Hash {
-		return nil, channel.Misbehaviour(fmt.Sprintf("the server offers program %s, not %s", client.Program.Hash, hash))
-	}
-	if client.Network, err = network.Build(client.Program, nil); err != nil {
+	return &Client{arranged: made, channel: c}, nil
+}
+
+// Fetch is the public half of a program on its server's terms, checked, for a party that will come back with data for it.
+func Fetch(c *channel.Channel, model, scenario string) ([]byte, error) {
+	_, public, err := describe(c, model, scenario)
+	if err != nil {
 		return nil, err
 	}
-	if client.Plan, err = plan.New(client.Network); err != nil {
+	return public, leave(c)
+}
+
+func open(c *channel.Channel, model, hash, scenario string) (*arranged, error) {
+	terms, public, err := describe(c, model, scenario)
+	if err != nil {
 		return nil, err
 	}
-	client.params, err = client.Plan.Set.Build()
-	return client, err
+	made, err := arrange(public, terms)
+	if err != nil {
+		return nil, err
+	}
+	if hash != "" && hash != made.Program.Hash {
+		return nil, channel.Misbehaviour(fmt.Sprintf("the server offers program %s, not %s", made.Program.Hash, hash))
+	}
+	return made, nil
+}
+
+func describe(c *channel.Channel, model, scenario string) (terms Terms, public []byte, err error) {
+	if err := Greet(c); err != nil {
+		return terms, nil, err
+	}
+	if err := ask(c, request{Request: "describe", Model: model, Scenario: scenario}); err != nil {
+		return terms, nil, err
+	}
+	if err := hear(c, &terms); err != nil {
+		return terms, nil, err
+	}
+	if terms.Scenario != scenario {
+		return terms, nil, channel.Misbehaviour(fmt.Sprintf("the server offers scenario %s, not %s", terms.Scenario, scenario))
+	}
+	public, err = c.ReceiveUpTo(program.MaxBytes)
+	return terms, public, err
 }
 
 // Prepare makes a key and sends what the server computes with: the offline phase. It serves any number of inferences.
@@ -68,13 +79,13 @@ func (c *Client) Prepare() (Cost, error) {
 	if err != nil {
 		return Cost{}, err
 	}
-	if err := c.acknowledged(); err != nil {
+	if err := acknowledged(c.channel); err != nil {
 		return Cost{}, err
 	}
 	if err := sendKeys(c.channel, key, c.Plan); err != nil {
 		return Cost{}, err
 	}
-	if err := c.acknowledged(); err != nil {
+	if err := acknowledged(c.channel); err != nil {
 		return Cost{}, err
 	}
 	c.key = key
@@ -94,54 +105,31 @@ func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
 		return nil, Cost{}, err
 	}
 	var outputs [][][]float64
-	for group := range c.Plan.Groups {
-		first := group * c.Plan.Batch
-		last := min(first+c.Plan.Batch, c.Program.Batch)
+	err := c.groups(func(first, last int) error {
 		if err := c.send(inputs, first, last); err != nil {
-			return nil, Cost{}, err
+			return err
 		}
-		if err := c.receive(&outputs, last-first); err != nil {
-			return nil, Cost{}, err
-		}
+		return c.receive(&outputs, last-first)
+	})
+	if err != nil {
+		return nil, Cost{}, err
 	}
 	return outputs, meter.End(), nil
 }
 
 // Close says goodbye.
-func (c *Client) Close() error {
-	if err := ask(c.channel, request{Request: "bye"}); err != nil {
+func (c *Client) Close() error { return leave(c.channel) }
+
+func leave(c *channel.Channel) error {
+	if err := ask(c, request{Request: "bye"}); err != nil {
 		return err
 	}
-	return c.channel.Close()
+	return c.Close()
 }
 
-func (c *Client) acknowledged() error {
-	_, err := c.channel.Receive(1)
+func acknowledged(c *channel.Channel) error {
+	_, err := c.Receive(1)
 	return err
-}
-
-// check refuses inputs that the program was not compiled for.
-func (c *Client) check(inputs [][][]float64) error {
-	if len(inputs) != len(c.Program.Inputs) {
-		return fmt.Errorf("%d inputs given, the model has %d", len(inputs), len(c.Program.Inputs))
-	}
-	for i, input := range c.Program.Inputs {
-		size := c.Network.Nodes[i].Size
-		if len(inputs[i]) != c.Program.Batch {
-			return fmt.Errorf("input %s has %d samples, not %d", input.Name, len(inputs[i]), c.Program.Batch)
-		}
-		for _, sample := range inputs[i] {
-			if len(sample) != size {
-				return fmt.Errorf("input %s has %d elements, not %d", input.Name, len(sample), size)
-			}
-			for _, value := range sample {
-				if !(math.Abs(value) <= input.Magnitude) {
-					return fmt.Errorf("input %s holds %v, and the program was compiled for magnitudes up to %v", input.Name, value, input.Magnitude)
-				}
-			}
-		}
-	}
-	return nil
 }
 
 func (c *Client) send(inputs [][][]float64, first, last int) error {
@@ -160,31 +148,23 @@ func (c *Client) send(inputs [][][]float64, first, last int) error {
 }
 
 func (c *Client) receive(outputs *[][][]float64, samples int) error {
-	output := 0
-	for index, node := range c.Network.Nodes {
-		if node.Kind != network.Output {
-			continue
+	var slots [][]float64
+	level := c.Plan.Set.Floor()
+	for _, index := range c.outputs() {
+		data, err := c.channel.Receive(wire.ResultBytes(c.params, level))
+		if err != nil {
+			return err
 		}
-		layout := c.Plan.Layouts[index]
-		slots := make([][]float64, layout.Ciphertexts)
-		for i := range slots {
-			data, err := c.channel.Receive(wire.ReplyBytes(c.params))
-			if err != nil {
-				return err
-			}
-			ct, err := wire.ReadReply(data, c.params)
-			if err != nil {
-				return channel.Misbehaviour("a result: " + err.Error())
-			}
-			if slots[i], err = c.key.Decrypt(ct, c.params.DefaultScale()); err != nil {
-				return err
-			}
+		ct, err := wire.ReadResult(data, c.params, level)
+		if err != nil {
+			return channel.Misbehaviour("a result: " + err.Error())
 		}
-		if output == len(*outputs) {
-			*outputs = append(*outputs, nil)
+		values, err := c.key.Decrypt(ct, c.Plan.Period(index))
+		if err != nil {
+			return err
 		}
-		(*outputs)[output] = append((*outputs)[output], layout.Take(slots, c.Plan.Batch, samples)...)
-		output++
+		slots = append(slots, values)
 	}
+	c.collect(outputs, slots, samples)
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 
 // sendKeys makes and sends the evaluation keys of a plan one by one, so that no more than one lies in memory.
 func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
-	zero, err := key.Zero(evaluate.HidingLevel)
+	zero, err := key.Zero(p.HidingLevel())
 	if err != nil {
 		return err
 	}
@@ -40,26 +40,22 @@ func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
 	return nil
 }
 
-// clientKeys are what a server computes with for one client.
-type clientKeys struct {
-	hider     *evaluate.Hider
+// received are keys to compute with, and an encryption of zero under the same secret.
+type received struct {
+	zero      *rlwe.Ciphertext
 	evaluator *ckks.Evaluator
 	refresher evaluate.Refresher
 }
 
 // receiveKeys takes exactly the keys that the plan needs, each checked for its size and its coefficients.
-func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*clientKeys, error) {
-	data, err := c.Receive(wire.SeededBytes(params, evaluate.HidingLevel))
+func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*received, error) {
+	data, err := c.Receive(wire.SeededBytes(params, p.HidingLevel()))
 	if err != nil {
 		return nil, err
 	}
-	zero, err := wire.ReadSeeded(data, params, evaluate.HidingLevel)
+	zero, err := wire.ReadSeeded(data, params, p.HidingLevel())
 	if err != nil {
 		return nil, channel.Misbehaviour("an encryption of zero: " + err.Error())
-	}
-	hider, err := evaluate.NewHider(params, zero)
-	if err != nil {
-		return nil, err
 	}
 	receive := func(level int) (*rlwe.EvaluationKey, error) {
 		data, err := c.Receive(wire.KeyBytes(params, level))
@@ -91,7 +87,7 @@ func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*cli
 		})
 	}
 	set := rlwe.NewMemEvaluationKeySet(relinearisation, rotations...)
-	made := &clientKeys{hider: hider, evaluator: ckks.NewEvaluator(params, set)}
+	made := &received{zero: zero, evaluator: ckks.NewEvaluator(params, set)}
 	if p.Circuit != nil {
 		if made.refresher, err = bootstrap.Receive(p.Circuit, c.Receive); err != nil {
 			return nil, err

@@ -1,5 +1,6 @@
-// Package session is what client and server of scenario 1 say to each other: the client encrypts, the server evaluates a
-// plaintext model on ciphertexts, the client decrypts (docs/protocols/ckks.md).
+// Package session is what client and server say to each other (docs/protocols/ckks.md). In scenario 1 the client encrypts
+// its data, the server evaluates a plaintext model on ciphertexts, the client decrypts. In scenario 2 the server hands out
+// its model encrypted, the client evaluates it on its data, and the server decrypts a masked result.
 package session
 
 import (
@@ -22,10 +23,11 @@ var greeting = binary.LittleEndian.AppendUint16([]byte("PRIVET"), version)
 
 // request is what a client asks, as JSON.
 type request struct {
-	// Request is "describe", "keys", "infer" or "bye".
-	Request string `json:"request"`
-	Model   string `json:"model,omitempty"`
-	Program string `json:"program,omitempty"`
+	// Request is "describe" or "bye", in scenario 1 "keys" or "infer", in scenario 2 "model" or "decrypt".
+	Request  string `json:"request"`
+	Model    string `json:"model,omitempty"`
+	Scenario string `json:"scenario,omitempty"`
+	Program  string `json:"program,omitempty"`
 	// Parameters and Batch are what the client's plan says; the server's must say the same.
 	Parameters *params.Set `json:"parameters,omitempty"`
 	Batch      int         `json:"batch,omitempty"`
@@ -46,26 +48,25 @@ func Greet(c *channel.Channel) error {
 	return nil
 }
 
-func ask(c *channel.Channel, r request) error {
-	text, err := json.Marshal(r)
+func ask(c *channel.Channel, what any) error {
+	text, err := json.Marshal(what)
 	if err != nil {
 		return err
 	}
 	return c.Send(text)
 }
 
-func hear(c *channel.Channel) (request, error) {
-	var r request
+func hear(c *channel.Channel, into any) error {
 	text, err := c.ReceiveUpTo(maxRequest)
 	if err != nil {
-		return r, err
+		return err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&r); err != nil {
-		return r, channel.Misbehaviour("a request is not readable: " + err.Error())
+	if err := decoder.Decode(into); err != nil {
+		return channel.Misbehaviour("a request or answer is not readable: " + err.Error())
 	}
-	return r, nil
+	return nil
 }
 
 // Refusal is an error that the peer is told about with a reason of its own.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -12,54 +11,9 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/network"
-	"privet/ckks/internal/plan"
-	"privet/ckks/internal/program"
+	"privet/ckks/internal/secret"
 	"privet/ckks/internal/wire"
 )
-
-// Served is a program that a server offers, ready to be evaluated.
-type Served struct {
-	Program *program.Program
-	Public  []byte
-	Plan    *plan.Plan
-	Network *network.Network
-	Model   *evaluate.Model
-}
-
-// Serve reads both halves of a program, plans it and encodes its weights. With a limit (bytes, 0: none), a program that
-// does not fit is refused with the figure before anything is encoded.
-func Serve(public, private []byte, limit int64) (*Served, error) {
-	parsed, err := program.Parse(public)
-	if err != nil {
-		return nil, err
-	}
-	weights, err := program.ParseWeights(private, parsed)
-	if err != nil {
-		return nil, err
-	}
-	// The plan is that of a client, which sees no weights.
-	structure, err := network.Build(parsed, nil)
-	if err != nil {
-		return nil, err
-	}
-	planned, err := plan.New(structure)
-	if err != nil {
-		return nil, err
-	}
-	if need := planned.Memory().Server(); limit > 0 && need > limit {
-		return nil, fmt.Errorf("serving %s takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
-			parsed.Model, need/1e6, limit/1e6)
-	}
-	full, err := network.Build(parsed, weights)
-	if err != nil {
-		return nil, err
-	}
-	model, err := evaluate.NewModel(full, planned)
-	if err != nil {
-		return nil, err
-	}
-	return &Served{parsed, public, planned, full, model}, nil
-}
 
 // Event is something that a server did for a client: "prepared", "inferred", or "failed" with an error.
 type Event struct {
@@ -122,53 +76,90 @@ func (s *Server) meet(listener *channel.Listener, raw net.Conn) {
 	}
 }
 
+// visit is what a server keeps for one client.
+type visit struct {
+	served *Served
+	// keys are the client's, to evaluate with; key is the server's own, under which the client has the model.
+	keys *received
+	key  *secret.Key
+	// handed is how many ciphertexts of results went out under the client's keys.
+	handed  int
+	release func()
+}
+
 // converse answers one client's requests, one after the other.
 func (s *Server) converse(c *channel.Channel) error {
 	if err := Greet(c); err != nil {
 		return err
 	}
-	var (
-		keys    *clientKeys
-		keysOf  *Served
-		release = func() {}
-	)
-	defer func() { release() }()
+	v := &visit{release: func() {}}
+	defer func() { v.release() }()
 	for {
-		asked, err := hear(c)
+		var asked request
+		if err := hear(c, &asked); err != nil {
+			return err
+		}
+		if asked.Request == "bye" {
+			return nil
+		}
+		if err := s.answer(c, v, asked); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Server) answer(c *channel.Channel, v *visit, asked request) error {
+	switch asked.Request {
+	case "describe":
+		served, err := s.named(asked.Model)
 		if err != nil {
 			return err
 		}
-		switch asked.Request {
-		case "bye":
-			return nil
-		case "describe":
-			served, err := s.named(asked.Model)
-			if err != nil {
-				return err
-			}
-			if err := c.Send(served.Public); err != nil {
-				return err
-			}
-		case "keys":
-			release()
-			if keysOf, release, err = s.admit(asked); err != nil {
-				release = func() {}
-				return err
-			}
-			if keys, err = s.prepare(c, keysOf); err != nil {
-				return err
-			}
-		case "infer":
-			if keys == nil || keysOf.Program.Hash != asked.Program {
-				return refuse(channel.BadRequest, "keys for this program come before data")
-			}
-			if err := s.infer(c, keysOf, keys); err != nil {
-				return err
-			}
-		default:
-			return refuse(channel.BadRequest, "there is no request %q", asked.Request)
+		if asked.Scenario != served.Terms.Scenario {
+			return refuse(channel.BadRequest, "%s is offered in scenario %s here", served.Program.Model, served.Terms.Scenario)
 		}
+		if err := ask(c, served.Terms); err != nil {
+			return err
+		}
+		return c.Send(served.Public)
+	case "keys", "model":
+		return s.begin(c, v, asked)
+	case "infer":
+		if v.keys == nil || v.served.Program.Hash != asked.Program {
+			return refuse(channel.BadRequest, "keys for this program come before data")
+		}
+		_, results := v.served.Plan.Ciphertexts()
+		if v.handed += results; v.served.Terms.Statistical && v.handed > v.served.Plan.Budget {
+			return refuse(channel.BadRequest, "the budget of results under these keys is spent: a new session has new keys")
+		}
+		return s.infer(c, v.served, v.keys)
+	case "decrypt":
+		if v.key == nil || v.served.Program.Hash != asked.Program {
+			return refuse(channel.BadRequest, "the model comes before its results")
+		}
+		return s.open(c, v.served, v.key)
 	}
+	return refuse(channel.BadRequest, "there is no request %q", asked.Request)
+}
+
+// begin is the offline phase of either scenario.
+func (s *Server) begin(c *channel.Channel, v *visit, asked request) error {
+	v.release()
+	*v = visit{release: func() {}}
+	served, release, err := s.admit(asked)
+	if err != nil {
+		return err
+	}
+	v.served, v.release = served, release
+	if (asked.Request == "model") != (served.Terms.Scenario == EncryptedModel) {
+		return refuse(channel.BadRequest, "%s is offered in scenario %s here", served.Program.Model, served.Terms.Scenario)
+	}
+	if asked.Request == "model" {
+		v.key, err = s.handOut(c, served)
+	} else {
+		v.keys, err = s.prepare(c, served)
+	}
+	return err
 }
 
 func (s *Server) named(model string) (*Served, error) {
@@ -190,7 +181,7 @@ func (s *Server) admit(asked request) (*Served, func(), error) {
 		if asked.Parameters == nil || *asked.Parameters != p.Set || asked.Batch != p.Batch {
 			return nil, nil, refuse(channel.BadRequest, "the parameters differ from this server's plan: is one side another version?")
 		}
-		need := p.Memory().Session()
+		need := served.session()
 		s.admission.Lock()
 		defer s.admission.Unlock()
 		if s.Limit > 0 && s.held > 0 && Resident()+need > s.Limit {
@@ -206,12 +197,12 @@ func (s *Server) admit(asked request) (*Served, func(), error) {
 	return nil, nil, refuse(channel.UnknownProgram, "no program %.16s here", asked.Program)
 }
 
-func (s *Server) prepare(c *channel.Channel, served *Served) (*clientKeys, error) {
+func (s *Server) prepare(c *channel.Channel, served *Served) (*received, error) {
 	meter := Begin(c)
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
-	keys, err := receiveKeys(c, served.Plan, served.Model.Params)
+	keys, err := receiveKeys(c, served.Plan, served.params)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +213,7 @@ func (s *Server) prepare(c *channel.Channel, served *Served) (*clientKeys, error
 	return keys, nil
 }
 
-func (s *Server) infer(c *channel.Channel, served *Served, keys *clientKeys) error {
+func (s *Server) infer(c *channel.Channel, served *Served, keys *received) error {
 	meter := Begin(c)
 	var layers []Layer
 	observe := func(step evaluate.Step) { layers = append(layers, Layer{step.Name, step.Kind, step.Seconds}) }
@@ -237,7 +228,7 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *clientKeys) err
 		}
 		for _, output := range outputs {
 			for _, ct := range output {
-				data, err := wire.AppendReply(nil, served.Model.Params, ct)
+				data, err := wire.AppendResult(nil, served.params, ct)
 				if err != nil {
 					return err
 				}
@@ -251,15 +242,19 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *clientKeys) err
 	return nil
 }
 
-func (s *Server) evaluate(served *Served, keys *clientKeys, inputs []evaluate.Values, observe func(evaluate.Step)) ([]evaluate.Values, error) {
+func (s *Server) evaluate(served *Served, keys *received, inputs []evaluate.Values, observe func(evaluate.Step)) ([]evaluate.Values, error) {
 	s.evaluating.Lock()
 	defer s.evaluating.Unlock()
-	return served.Model.Run(keys.evaluator, evaluate.Helpers{Hiding: keys.hider, Refresher: keys.refresher}, inputs, observe)
+	hider, err := evaluate.NewHider(served.params, served.Plan, keys.zero)
+	if err != nil {
+		return nil, err
+	}
+	return served.model.Run(keys.evaluator, evaluate.Helpers{Hiding: hider, Refresher: keys.refresher}, inputs, observe)
 }
 
 func receiveInputs(c *channel.Channel, served *Served) ([]evaluate.Values, error) {
 	var inputs []evaluate.Values
-	params := served.Model.Params
+	params := served.params
 	for index, node := range served.Network.Nodes {
 		if node.Kind != network.Input {
 			continue

@@ -19,6 +19,11 @@ const patience = 20 * time.Second
 // serve starts a server of a program and gives its address, the directory of its certificates, and what it notified.
 func serve(t *testing.T, sample toy.Program) (address, keys string, events chan session.Event) {
 	t.Helper()
+	return serveOn(t, sample, session.Terms{Scenario: session.EncryptedData})
+}
+
+func serveOn(t *testing.T, sample toy.Program, terms session.Terms) (address, keys string, events chan session.Event) {
+	t.Helper()
 	keys = t.TempDir()
 	if err := toy.Certificates(keys); err != nil {
 		t.Fatal(err)
@@ -27,7 +32,7 @@ func serve(t *testing.T, sample toy.Program) (address, keys string, events chan 
 	if err != nil {
 		t.Fatal(err)
 	}
-	served, err := session.Serve(sample.Public, sample.Private, 0)
+	served, err := session.Serve(sample.Public, sample.Private, terms, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +40,7 @@ func serve(t *testing.T, sample toy.Program) (address, keys string, events chan 
 	if err != nil {
 		t.Fatal(err)
 	}
-	events = make(chan session.Event, 64)
+	events = make(chan session.Event, 256)
 	server := &session.Server{
 		Programs: []*session.Served{served}, Timeout: patience, Notify: func(e session.Event) { events <- e },
 	}
@@ -228,7 +233,7 @@ func TestInputsThatTheProgramWasNotCompiledForAreRefused(t *testing.T) {
 
 func TestAProgramThatDoesNotFitIsRefusedWithTheFigure(t *testing.T) {
 	sample := toy.New(2, 1)
-	_, err := session.Serve(sample.Public, sample.Private, 1<<20)
+	_, err := session.Serve(sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData}, 1<<20)
 	if err == nil || !strings.Contains(err.Error(), "MB, more than the limit of 1 MB") {
 		t.Errorf("%v", err)
 	}

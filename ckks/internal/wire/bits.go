@@ -35,6 +35,10 @@ func appendLimb(data []byte, coefficients []uint64, modulus uint64) []byte {
 	var held uint64
 	filled := 0
 	for _, coefficient := range coefficients {
+		// Lattigo leaves some shares reduced to below twice the prime only.
+		if coefficient >= modulus {
+			coefficient -= modulus
+		}
 		held |= coefficient << filled
 		if filled+width >= 64 {
 			for shift := 0; shift < 64; shift += 8 {

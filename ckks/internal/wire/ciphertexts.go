@@ -48,30 +48,19 @@ func Grow(seed [SeedBytes]byte, params ckks.Parameters, poly ring.Poly) error {
 	return nil
 }
 
-// ReplyBytes is the size of a result: both parts of a ciphertext at level 0.
-func ReplyBytes(params ckks.Parameters) int {
-	return 2 * polyBytes(params.RingQ().AtLevel(0))
+// ResultBytes is the size of a result: both parts of a ciphertext at a level.
+func ResultBytes(params ckks.Parameters, level int) int { return PolysBytes(params, level, 2) }
+
+// AppendResult writes a result.
+func AppendResult(data []byte, params ckks.Parameters, ct *rlwe.Ciphertext) ([]byte, error) {
+	if ct.Degree() != 1 {
+		return nil, fmt.Errorf("a result in %d parts, not 2", ct.Degree()+1)
+	}
+	return AppendPolys(data, params, ct.Level(), ct.Value[0], ct.Value[1]), nil
 }
 
-// AppendReply writes a result, a ciphertext at level 0.
-func AppendReply(data []byte, params ckks.Parameters, ct *rlwe.Ciphertext) ([]byte, error) {
-	if ct.Level() != 0 || ct.Degree() != 1 {
-		return nil, fmt.Errorf("a result at level %d and of degree %d", ct.Level(), ct.Degree())
-	}
-	data = appendPoly(data, params.RingQ().AtLevel(0), ct.Value[0])
-	return appendPoly(data, params.RingQ().AtLevel(0), ct.Value[1]), nil
-}
-
-// ReadReply reads a result of ReplyBytes bytes.
-func ReadReply(data []byte, params ckks.Parameters) (*rlwe.Ciphertext, error) {
-	if len(data) != ReplyBytes(params) {
-		return nil, fmt.Errorf("a result of %d bytes where %d belong", len(data), ReplyBytes(params))
-	}
-	made := ckks.NewCiphertext(params, 1, 0)
-	rest, err := readPoly(data, params.RingQ().AtLevel(0), made.Value[0])
-	if err != nil {
-		return nil, err
-	}
-	_, err = readPoly(rest, params.RingQ().AtLevel(0), made.Value[1])
-	return made, err
+// ReadResult reads a result of ResultBytes bytes.
+func ReadResult(data []byte, params ckks.Parameters, level int) (*rlwe.Ciphertext, error) {
+	made := ckks.NewCiphertext(params, 1, level)
+	return made, ReadPolys(data, params, level, made.Value[0], made.Value[1])
 }

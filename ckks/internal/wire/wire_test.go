@@ -38,9 +38,23 @@ func TestLimbsOfEveryWidthComeBack(t *testing.T) {
 	}
 }
 
+func TestCoefficientsThatAreNotReducedAreWrittenReduced(t *testing.T) {
+	modulus := uint64(1)<<28 - 57
+	written := []uint64{modulus, 2*modulus - 1, 5, modulus + 3, 0, 1, 2, 3}
+	read := make([]uint64, len(written))
+	if err := readLimb(appendLimb(nil, written, modulus), read, modulus); err != nil {
+		t.Fatal(err)
+	}
+	for i := range written {
+		if read[i] != written[i]%modulus {
+			t.Errorf("%d was read as %d", written[i], read[i])
+		}
+	}
+}
+
 func TestCoefficientsBeyondTheirPrimeAreRefused(t *testing.T) {
 	modulus := uint64(1)<<28 - 57
-	data := appendLimb(nil, []uint64{1, 2, modulus, 4, 5, 6, 7, 8}, modulus)
+	data := appendLimb(nil, []uint64{1, 2, modulus, 4, 5, 6, 7, 8}, 1<<28)
 	if readLimb(data, make([]uint64, 8), modulus) == nil {
 		t.Error("a coefficient equal to its prime was accepted")
 	}
@@ -97,21 +111,21 @@ func TestResultsComeBackAndAreChecked(t *testing.T) {
 	for i := range ct.Value[0].Coeffs[0] {
 		ct.Value[0].Coeffs[0][i], ct.Value[1].Coeffs[0][i] = uint64(i), uint64(7*i)
 	}
-	data, err := AppendReply(nil, p, ct)
-	if err != nil || len(data) != ReplyBytes(p) {
-		t.Fatalf("%d bytes, not %d: %v", len(data), ReplyBytes(p), err)
+	data, err := AppendResult(nil, p, ct)
+	if err != nil || len(data) != ResultBytes(p, 0) {
+		t.Fatalf("%d bytes, not %d: %v", len(data), ResultBytes(p, 0), err)
 	}
-	read, err := ReadReply(data, p)
+	read, err := ReadResult(data, p, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !read.Value[0].Equal(&ct.Value[0]) || !read.Value[1].Equal(&ct.Value[1]) {
 		t.Error("the result that was read is another one")
 	}
-	if _, err := ReadReply(data[1:], p); err == nil {
+	if _, err := ReadResult(data[1:], p, 0); err == nil {
 		t.Error("a result that is cut short was accepted")
 	}
-	if _, err := AppendReply(nil, p, ckks.NewCiphertext(p, 1, 1)); err == nil {
-		t.Error("a result that still has a level was sent")
+	if _, err := AppendResult(nil, p, ckks.NewCiphertext(p, 2, 1)); err == nil {
+		t.Error("a result in three parts was sent")
 	}
 }

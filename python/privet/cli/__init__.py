@@ -15,6 +15,8 @@ import typer
 
 from privet.cli import (
     client,
+    cohort,
+    compile,
     dealer,
     gateway,
     infer,
@@ -71,6 +73,9 @@ for command in (
     dealer.dealer,
     inspect.inspect,
     keys.keys,
+    compile.compile,
+    cohort.coordinator,
+    cohort.member,
     simulate.simulate,
 ):
     app.command()(command)

@@ -11,11 +11,14 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from privet.cli import options, show
+from privet.cli import homomorphic, options, show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.errors import Misuse
 from privet.parties import Client, Credentials, Result
 from privet.parties.address import split_address
+from privet.parties.homomorphic import Endpoint, Visitor
+from privet.parties.meeting import CohortVisitor
+from privet.suites import COLLECTIVE, check_scenario, check_suite, flooding_of
 
 
 def client(
@@ -33,6 +36,15 @@ def client(
         str | None, typer.Option(help="The program to insist on, as its server prints it.")
     ] = None,
     suite: options.Suite = "gmw",
+    scenario: options.Scenario = "encrypted-data",
+    parties: options.Parties = 3,
+    flooding: options.Flooding = None,
+    program: Annotated[
+        Path | None,
+        typer.Option(
+            help="The program.json of a cohort's model, which `privet compile` wrote.", exists=True
+        ),
+    ] = None,
     security: options.Security = "semi-honest",
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
@@ -51,6 +63,20 @@ def client(
     if not input and not prepare:
         raise Misuse("give --input for a prediction, or --prepare N to make material for later")
     host, port = split_address(address)
+    check_suite(suite)
+    check_scenario(suite, scenario, parties)
+    if suite == "ckks":
+        if prepare or not input:
+            raise Misuse("suite ckks makes no material ahead of time: give --input")
+        noise = flooding_of(suite, scenario, flooding)
+        endpoint = Endpoint(host, port, keys, scenario, server_name, memory, timeout, noise)
+        visitor = (
+            CohortVisitor(endpoint, program, parties)
+            if scenario == COLLECTIVE
+            else Visitor(endpoint, model=model, program_hash=program_hash)
+        )
+        homomorphic.ask(visitor, input, labels, layers=layers, as_json=as_json)
+        return
     console = show.make_console()
     names = read_labels(labels, None)
     with (

@@ -27,12 +27,13 @@ def inspect(
     bits: options.Bits = None,
     scale: options.Scale = None,
     batch: options.Batch = 1,
+    scenario: options.Scenario = "encrypted-data",
+    flooding: options.Flooding = None,
+    parties: options.Parties = 3,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
     correlations: options.Correlations = "parties",
     link: options.Link = None,
-    scenario: options.Scenario = "encrypted-data",
-    parties: options.Parties = 3,
     input_range: options.InputRange = None,
     linear: Annotated[
         bool, typer.Option("--linear", help="Also print the ciphertexts of every linear layer.")
@@ -52,8 +53,9 @@ def inspect(
         compiled = compile(model, **vars(widths), input_range=input_range, batch=batch)
         suites.check_supported(compiled.program, suite)
         if suite == "ckks":
-            members = parties if scenario == suites.COLLECTIVE else 0
-            _homomorphic(compiled, nodes, members, as_json)
+            chosen = suites.flooding_of(suite, scenario, flooding)
+            plan = suites.plan_ckks(compiled.program.to_public_bytes(), scenario, chosen, parties)
+            _homomorphic(compiled, plan, nodes, as_json)
             return
         plans = suites.plans(
             compiled.program.to_public_bytes(),
@@ -89,10 +91,9 @@ def inspect(
 
 
 def _homomorphic(
-    compiled: Compiled, nodes: list[dict[str, str]], members: int, as_json: bool
+    compiled: Compiled, plan: dict[str, Any], nodes: list[dict[str, str]], as_json: bool
 ) -> None:
-    """Plans a model for suite `ckks`, for a cohort if there are members, and shows the plan."""
-    plan = suites.plan_ckks(compiled.program.to_public_bytes(), members)
+    """Shows how suite `ckks` runs a model."""
     if as_json:
         fields = {"suite": "ckks", "plan": plan}
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))

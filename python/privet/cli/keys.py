@@ -28,6 +28,10 @@ def keys(
     days: Annotated[
         int, typer.Option(min=1, max=825, help="How long the certificates are valid.")
     ] = VALIDITY_DAYS,
+    members: Annotated[
+        int,
+        typer.Option(min=0, max=20, help="Also a certificate for each member of a cohort."),
+    ] = 0,
     keep_ca_key: Annotated[
         bool,
         typer.Option("--keep-ca-key", help="Also write ca.key, which can issue more certificates."),
@@ -49,7 +53,14 @@ def keys(
         for name in client:
             _tell(name, *issue(directory, name, days=days), as_json)
         return
-    paths = make(directory, server_name or (), days=days, keep_ca_key=keep_ca_key, force=force)
+    paths = make(
+        directory,
+        server_name or (),
+        days=days,
+        members=members,
+        keep_ca_key=keep_ca_key,
+        force=force,
+    )
     if as_json:
         typer.echo(json.dumps(_as_object(paths)))
     else:

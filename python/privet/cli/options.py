@@ -96,9 +96,18 @@ Input = Annotated[
 Scenario = Annotated[
     str,
     typer.Option(
-        metavar="encrypted-data|collective",
-        help="In suite ckks: the client's data is encrypted under its own key, or data and model "
-        "under one that a cohort shares.",
+        metavar="encrypted-data|encrypted-model|collective",
+        help="In suite ckks: the client's data is encrypted under its own key, or the model under "
+        "its owner's, or data and model under one that a cohort shares.",
+    ),
+]
+Flooding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="light|statistical",
+        help="In suite ckks: noise that blurs what results tell beside outputs, or enough to hide "
+        "it. By default statistical, but light in scenario encrypted-data; a deep model of a "
+        "cohort may have no room for more than light.",
     ),
 ]
 Parties = Annotated[int, typer.Option(help="Members of a cohort, 2 to 20.")]

@@ -25,6 +25,7 @@ def run(
     batch: options.Batch = 1,
     scenario: options.Scenario = "encrypted-data",
     parties: options.Parties = 3,
+    flooding: options.Flooding = None,
     suite: options.Suite = "gmw",
     security: options.Security = "semi-honest",
     bits: options.Bits = None,
@@ -66,6 +67,7 @@ def run(
             batch=batch,
             scenario=scenario,
             parties=parties,
+            flooding=flooding,
             memory=memory,
             timeout=timeout,
             progress=progress,
@@ -134,6 +136,8 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
     if result.plan is not None:
         console.print(f"The plaintext model (ONNX Runtime) {verdict}; {difference}.")
         show.homomorphic(console, result.plan, result.program_hash)
+        if result.scenario == "encrypted-model":
+            console.print("The model under its owner's key; the client evaluated it.")
         if result.scenario == "collective":
             console.print(f"Model and data under the key of {result.parties} members.")
         show.trust(console, result.trust)

@@ -11,12 +11,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from privet.cli import options, show
+from privet.cli import homomorphic, options, show
 from privet.parties import Credentials, Finished, Server
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
 from privet.parties.catalog import compile_once
-from privet.suites import precision
+from privet.parties.homomorphic import Endpoint
+from privet.suites import check_between_two, check_suite, flooding_of, precision
 
 
 def server(
@@ -26,6 +27,12 @@ def server(
         str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
     ] = "127.0.0.1:7400",
     state: options.State = Path("privet-state"),
+    suite: Annotated[
+        str,
+        typer.Option(help="`ckks` for homomorphic encryption; `gmw` serves `fss` as well."),
+    ] = "gmw",
+    scenario: options.Scenario = "encrypted-data",
+    flooding: options.Flooding = None,
     dealer: options.Dealer = None,
     bits: options.Bits = None,
     scale: options.Scale = None,
@@ -42,8 +49,11 @@ def server(
 ) -> None:
     """Serve a model: clients learn predictions, the server learns nothing of their inputs."""
     host, port = split_address(listen)
+    check_suite(suite)
+    check_between_two(suite, scenario)
+    noise = flooding_of(suite, scenario, flooding)
     samples = read_samples(calibration) if calibration else None
-    widths = precision("gmw", bits, scale)
+    widths = precision(suite, bits, scale)
     compiled = compile_once(
         model,
         state / "server" / "programs",
@@ -54,6 +64,10 @@ def server(
         name=name,
         batch=batch,
     )
+    if suite == "ckks":
+        endpoint = Endpoint(host, port, keys, scenario, None, memory, timeout, noise)
+        homomorphic.serve(compiled, endpoint, as_json=as_json)
+        return
     lock = threading.Lock()
     console = show.make_console()
 

@@ -21,6 +21,7 @@ from privet.parties.client import Progress
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
 from privet.parties.spawned import event, party
 from privet.program import Program
+from privet.suites import STATISTICAL
 from privet.suites.ckks import program_path
 
 Array = npt.NDArray[np.generic]
@@ -43,6 +44,7 @@ def run_collective(
         "keys": str(folder / "keys"),
         "program": str(folder / "program"),
         "members": members,
+        "statistical": options["flooding"] == STATISTICAL,
         "timeout": limits["timeout"],
         "memory": limits["memory"] or 0,
     }
@@ -65,7 +67,9 @@ def run_collective(
             progress("online", 0, 1, "evaluation")
         evaluated = event(hub, "inferred")
         result = event(client, "result")
-        helped = [event(helper, "helped")["cost"] for helper in helpers]
+        ended = [event(helper, "helped") for helper in helpers]
+    result["plan"]["statistical_bits"] = ended[0]["statistical_bits"]
+    helped = [told["cost"] for told in ended]
     found = _found(options, result, listening, offline, evaluated, helped)
     return read_integers(compiled.program, folder / "result.f64"), found
 

@@ -2,6 +2,8 @@
 
 Scenario 1 of slytHErin: the client encrypts its data, the server evaluates its plaintext model on
 the ciphertexts, the client decrypts. The offline phase is the client's evaluation keys.
+Scenario 2: the server sends its model encrypted, which is the offline phase, the client evaluates
+it on its data and has the masked result decrypted.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from privet.parties.client import Progress
 from privet.parties.cohort import read_integers, run_collective, write_reals
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
 from privet.parties.spawned import event, party
-from privet.suites import COLLECTIVE
+from privet.suites import COLLECTIVE, ENCRYPTED_MODEL, STATISTICAL
 from privet.suites.ckks import program_path
 
 Array = npt.NDArray[np.generic]
@@ -48,6 +50,7 @@ def run_encrypted(
     if options["scenario"] == COLLECTIVE:
         return run_collective(folder, compiled, inputs, options, limits, progress)
     command = [program_path()]
+    material = "model" if options["scenario"] == ENCRYPTED_MODEL else "keys"
     compiled.save(folder / "program")
     keys.make(folder / "keys", ())
     write_reals(folder / "inputs.f64", inputs)
@@ -55,9 +58,15 @@ def run_encrypted(
         "keys": str(folder / "keys"),
         "timeout": limits["timeout"],
         "memory": limits["memory"] or 0,
+        "scenario": options["scenario"],
     }
     with ExitStack() as running:
-        job = {"role": "server", "program": str(folder / "program"), **common}
+        job = {
+            "role": "server",
+            "program": str(folder / "program"),
+            "statistical": options["flooding"] == STATISTICAL,
+            **common,
+        }
         server = running.enter_context(party(folder, job, command))
         listening = event(server, "listening")
         job = {
@@ -70,15 +79,26 @@ def run_encrypted(
         }
         client = running.enter_context(party(folder, job, command))
         if progress is not None:
-            progress("offline", 0, 1, "keys")
+            progress("offline", 0, 1, material)
         event(client, "prepared")
         if progress is not None:
-            progress("offline", 1, 1, "keys")
+            progress("offline", 1, 1, material)
             progress("online", 0, 1, "evaluation")
         result = event(client, "result")
-        theirs = [event(server, kind) for kind in ("prepared", "inferred")]
+        theirs = [event(server, "prepared")]
+        groups = result["plan"]["groups"] if options["scenario"] == ENCRYPTED_MODEL else 1
+        theirs.append(_together([event(server, "inferred") for _ in range(groups)]))
     found = _found(result, listening, theirs)
     return read_integers(compiled.program, folder / "result.f64"), found
+
+
+def _together(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """One event for all groups of an encrypted model's results."""
+    costs = [found["cost"] for found in events]
+    return events[0] | {
+        "cost": {name: sum(cost[name] for cost in costs) for name in costs[0]}
+        | {"peak_rss_mb": max(cost["peak_rss_mb"] for cost in costs)}
+    }
 
 
 def _check(options: Mapping[str, Any]) -> None:
@@ -110,7 +130,7 @@ def _found(
     }
     layers = tuple(
         LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
-        for step in theirs[1]["layers"]
+        for step in result.get("layers") or theirs[1]["layers"] or []
     )
     return {
         "rounds": None,
@@ -123,7 +143,11 @@ def _found(
         "offline": phases[0],
         "online": phases[1],
         "layers": layers,
-        "plan": result["plan"] | {"loading_cpu_seconds": listening["cpu_seconds"]},
+        "plan": result["plan"]
+        | {
+            "loading_cpu_seconds": listening["cpu_seconds"],
+            "statistical_bits": listening["statistical_bits"],
+        },
     }
 
 

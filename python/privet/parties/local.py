@@ -97,6 +97,7 @@ def run(
     batch: int = 1,
     scenario: str = suites.ENCRYPTED_DATA,
     parties: int = 3,
+    flooding: str | None = None,
     timeout: float = 600.0,
     progress: Progress | None = None,
 ) -> Run:
@@ -111,8 +112,10 @@ def run(
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis.
 
-    In suite `ckks`, `scenario` is `encrypted-data`, between client and server, or `collective`:
-    data and model are encrypted under a key that a cohort of `parties` members shares.
+    In suite `ckks`, `scenario` is `encrypted-data`, between client and server; `encrypted-model`,
+    between the same, the model encrypted and the client evaluating it; or `collective`: data and
+    model are encrypted under a key that a cohort of `parties` members shares. `flooding` is the
+    noise on results: `light`, the default in the first scenario, or `statistical`, in the others.
 
     `link` delays both directions and limits their bandwidth for real, as `Client` says; with
     `rounds="auto"` the depth of comparisons follows from it. With `suite="fss"` or
@@ -125,6 +128,7 @@ def run(
     """
     suites.check_suite(suite)
     suites.check_scenario(suite, scenario, parties)
+    noise = suites.flooding_of(suite, scenario, flooding)
     link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
         widths = suites.precision(suite, bits, scale)
@@ -147,10 +151,11 @@ def run(
         }
         if suite == "ckks":
             secret_holders = parties if scenario == suites.COLLECTIVE else 2
-            options |= {"scenario": scenario, "parties": secret_holders}
+            options |= {"scenario": scenario, "parties": secret_holders, "flooding": noise}
         limits = {"memory": parse_size(memory), "timeout": timeout}
         start = run_encrypted if suite == "ckks" else _processes
         integers, found = start(Path(folder), compiled, named, options, limits, progress)
+    options.pop("flooding", None)
     return _compare(compiled, named, samples, integers, {**options, **found})
 
 

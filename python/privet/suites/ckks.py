@@ -40,10 +40,12 @@ def program_path() -> str:
     )
 
 
-def plan_ckks(public: bytes, members: int = 0) -> dict[str, Any]:
+def plan_ckks(
+    public: bytes, scenario: str = "encrypted-data", flooding: str = "light", parties: int = 2
+) -> dict[str, Any]:
     """How suite `ckks` runs a program: parameters, packing of every layer, bytes and memory.
 
-    With members, for a cohort of so many. The keys are those of `Summary` in
+    `parties` counts in scenario `collective`. The keys are those of `Summary` in
     `ckks/internal/plan/summary.go`, of a cohort with those of `ckks/internal/cohort/summary.go`.
 
     # Errors
@@ -52,7 +54,9 @@ def plan_ckks(public: bytes, members: int = 0) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         (Path(folder) / "program.json").write_bytes(public)
         job = Path(folder) / "job.json"
-        job.write_text(json.dumps({"role": "plan", "program": folder, "members": members}))
+        wanted = {"scenario": scenario, "statistical": flooding == "statistical"}
+        wanted |= {"members": parties}
+        job.write_text(json.dumps({"role": "plan", "program": folder, **wanted}))
         done = subprocess.run(
             [program_path(), str(job)],
             capture_output=True,

@@ -104,8 +104,8 @@ def plan(
     check_suite(suite)
     if suite == "ckks":
         raise Misuse(
-            "suite ckks makes no material ahead of time: `privet run` and `privet inspect` know "
-            "it, `privet server` and `privet client` do not yet"
+            "suite ckks makes no material ahead of time: it runs by `privet run`, and by "
+            "`privet server` and `privet client` with --suite ckks"
         )
     if suite == "gmw":
         _check("rounds", rounds, (AUTO, *get_args(Rounds)))

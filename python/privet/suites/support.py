@@ -5,8 +5,13 @@ from __future__ import annotations
 from privet.errors import Misuse, Problem, UnsupportedModel
 from privet.program.public import Program
 
-ENCRYPTED_DATA, COLLECTIVE = "encrypted-data", "collective"
+ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE = "encrypted-data", "encrypted-model", "collective"
 """Scenarios of suite `ckks`: who encrypts what under whose key."""
+
+SCENARIOS = (ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE)
+
+LIGHT, STATISTICAL = "light", "statistical"
+"""Noise on results: as much as encryption leaves, or enough to hide all else."""
 
 MEMBERS = range(2, 21)
 """How many parties may share a collective key."""
@@ -31,12 +36,37 @@ def check_supported(program: Program, suite: str) -> None:
 
 def check_scenario(suite: str, scenario: str, parties: int) -> None:
     """Raises `Misuse` unless there is such a scenario in the suite for so many parties."""
-    if scenario not in (ENCRYPTED_DATA, COLLECTIVE):
-        raise Misuse(f"the scenario is {scenario!r}; possible are {ENCRYPTED_DATA}, {COLLECTIVE}")
-    if scenario == COLLECTIVE and suite != "ckks":
+    if scenario not in SCENARIOS:
+        raise Misuse(f"the scenario is {scenario!r}; possible are {', '.join(SCENARIOS)}")
+    if scenario != ENCRYPTED_DATA and suite != "ckks":
         raise Misuse(f"scenarios are a choice of suite ckks, not of {suite}")
     if scenario == COLLECTIVE and parties not in MEMBERS:
         raise Misuse(f"a cohort has {MEMBERS[0]} to {MEMBERS[-1]} parties, not {parties}")
+
+
+def flooding_of(suite: str, scenario: str, flooding: str | None) -> str:
+    """The noise on results in the scenario that was asked for, or its default: light where a client
+    keeps its own results, statistical where a key is shared.
+
+    # Errors
+    `Misuse` if results in the scenario cannot have this noise.
+    """
+    if flooding is None:
+        return LIGHT if scenario == ENCRYPTED_DATA else STATISTICAL
+    if suite != "ckks":
+        raise Misuse(f"flooding is a choice of suite ckks, not of {suite}")
+    if flooding not in (LIGHT, STATISTICAL):
+        raise Misuse(f"the flooding is {flooding!r}; possible are {LIGHT}, {STATISTICAL}")
+    if flooding == LIGHT and scenario == ENCRYPTED_MODEL:
+        raise Misuse("a client could compute the key of an encrypted model under light noise")
+    return flooding
+
+
+def check_between_two(suite: str, scenario: str) -> None:
+    """Raises `Misuse` unless a server and a client by themselves run the scenario."""
+    check_scenario(suite, scenario, MEMBERS[0])
+    if scenario == COLLECTIVE:
+        raise Misuse("a cohort has more than a server and a client: `privet run` starts one")
 
 
 def _problems(program: Program, suite: str) -> list[Problem]:

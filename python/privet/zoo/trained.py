@@ -27,5 +27,32 @@ def digits_cnn() -> Network:
     return net
 
 
+SMOOTH = ("square", "sigmoid", "tanh", "softplus", "erf", "gelu", "silu")
+"""The activations of `digits_smooth`: those that suite `ckks` computes."""
+
+
+def digits_smooth(activation: str) -> Network:
+    """Digits: one 3x3 convolution of stride 2, a smooth activation, one dense layer."""
+    net = Network(f"digits-{activation}", (1, 1, 8, 8), moment=1 / 3)
+    x = net.conv(net.input, 12, 3, stride=2, padding=1)
+    net.finish(net.dense(net.flatten(_smooth(net, x, activation)), 10))
+    return net
+
+
+def _smooth(net: Network, x: Value, activation: str) -> Value:
+    if activation == "square":
+        return net.square(x)
+    if activation == "silu":
+        return net.silu(x)
+    if activation != "gelu":
+        return net.node(activation.capitalize(), [x], x.shape, signed=0.5)
+    # x/2 (1 + erf(x / sqrt 2)), as exporters write it.
+    inner = net.node("Mul", [x, net.constant("gelu.root", 0.5**0.5)], x.shape, signed=0.5)
+    curve = net.node("Erf", [inner], x.shape, signed=0.5)
+    raised = net.node("Add", [curve, net.constant("gelu.one", 1.0)], x.shape, signed=0.5)
+    gated = net.node("Mul", [x, raised], x.shape, signed=0.5)
+    return net.node("Mul", [gated, net.constant("gelu.half", 0.5)], x.shape, signed=0.5)
+
+
 def _normed(net: Network, x: Value, channels: int) -> Value:
     return net.batch_norm(net.conv(x, channels, 3, padding=1, bias=False))

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from privet import zoo
-from privet.zoo.trained import breast_mlp, digits_cnn
+from privet.zoo.trained import SMOOTH, breast_mlp, digits_cnn, digits_smooth
 
 ROOT = Path(__file__).resolve().parents[3]
 MODELS = ROOT / "zoo" / "models"
@@ -52,6 +52,13 @@ def test_the_file_has_the_layers_that_the_zoo_describes(name: str) -> None:
     (source,) = model.graph.input
     shape = tuple(side.dim_value for side in source.type.tensor_type.shape.dim)
     assert shape == zoo.describe(name).input_shape
+
+
+@pytest.mark.parametrize("activation", SMOOTH)
+def test_smooth_digits_have_the_layers_that_the_zoo_describes(activation: str) -> None:
+    path = MODELS / "digits-smooth" / f"{activation}.onnx"
+    onnx.checker.check_model(path, full_check=True)
+    assert list(onnx.load(path).graph.node) == digits_smooth(activation).nodes
 
 
 def test_batch_norm_and_the_residual_sum_stay_in_the_digits_model() -> None:

@@ -1,0 +1,188 @@
+"""Suite `ckks` in its three scenarios, beside what slytHErin and Orion took: a Markdown table.
+
+    .venv/bin/python -m benches.ckks                     every task, in a few minutes
+    .venv/bin/python -m benches.ckks --only nn5 --json   tasks whose name begins so, for programs
+
+Each task runs once, all its parties as processes of this machine. CPU seconds are those of all
+parties together, memory is the peak of the party that needs most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import privet
+from benches.machine import ROOT
+from privet import zoo
+
+DIGITS = ROOT / "zoo" / "models" / "digits-smooth"
+DATA, MODEL, BOTH = "encrypted-data", "encrypted-model", "collective"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What others' code took for the same batch on a machine of two cores, where it was run there
+    (`wall_seconds`, `memory_gb`, `cpu_seconds`), and its name."""
+
+    name: str
+    wall_seconds: float | None = None
+    cpu_seconds: float | None = None
+    memory_gb: float | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model of the zoo or of `zoo/models/digits-smooth`, a scenario and a batch.
+
+    `wall` (seconds online), `cpu` (CPU seconds online) and `memory` (GB, of any party) are what
+    Privet wants to stay below.
+    """
+
+    name: str
+    model: str
+    scenario: str = DATA
+    batch: int = 1
+    flooding: str | None = None
+    peer: Peer | None = None
+    wall: float | None = None
+    cpu: float | None = None
+    memory: float | None = None
+
+
+SLYTHERIN_ONE = Peer("slytHErin", wall_seconds=27.7, memory_gb=4.3)
+SLYTHERIN_83 = Peer("slytHErin", wall_seconds=124.0, memory_gb=9.3)
+ORION = Peer("Orion", cpu_seconds=0.51)
+
+TASKS = (
+    Task("nn5-data", "nn5", peer=SLYTHERIN_ONE, wall=1.5, memory=2.0),
+    Task("nn5-data-83", "nn5", batch=83, peer=SLYTHERIN_83, wall=8.0, memory=2.0),
+    Task("nn5-data-statistical", "nn5", flooding="statistical", peer=SLYTHERIN_ONE, wall=1.5),
+    Task("nn5-model", "nn5", MODEL, wall=1.5),
+    Task("nn5-model-83", "nn5", MODEL, 83, wall=8.0),
+    Task("nn5-both", "nn5", BOTH, wall=1.5),
+    Task("nn5-both-83", "nn5", BOTH, 83, wall=8.0),
+    Task("mlp-data", "mlp-square", peer=ORION, cpu=0.6),
+    Task("mlp-model", "mlp-square", MODEL),
+    Task("mlp-both", "mlp-square", BOTH),
+    Task("digits-square-450", "digits:square", batch=450),
+    Task("digits-silu-450", "digits:silu", batch=450),
+)
+
+
+def run(task: Task, folder: Path) -> dict[str, Any]:
+    """A task's figures."""
+    kind, _, activation = task.model.partition(":")
+    path = DIGITS / f"{activation}.onnx" if activation else zoo.build(kind, folder)
+    found = privet.run(
+        path,
+        suite="ckks",
+        scenario=task.scenario,
+        batch=task.batch,
+        flooding=task.flooding,
+        input_range=(0, 1),
+        timeout=3600.0,
+    )
+    plan = found.plan or {}
+    return {
+        "task": task.name,
+        "ring": plan["parameters"]["log_n"],
+        "levels": plan["parameters"]["depth"],
+        "statistical_bits": plan.get("statistical_bits"),
+        "offline_seconds": found.offline.seconds,
+        "offline_cpu_seconds": found.offline.cpu_seconds,
+        "offline_bytes": found.offline.bytes_client + found.offline.bytes_server,
+        "online_seconds": found.online.seconds,
+        "online_cpu_seconds": found.online.cpu_seconds,
+        "online_bytes": found.online.bytes_client + found.online.bytes_server,
+        "memory_gb": max(use.peak_mb for use in found.memory.values()) / 1e3,
+        "error": found.max_abs_error,
+        "argmax_agrees": found.argmax_agrees,
+    }
+
+
+def row(task: Task, figures: dict[str, Any]) -> str:
+    """A line of the table."""
+    bits = figures["statistical_bits"]
+    cells = [
+        task.model.replace(":", ", "),
+        task.scenario + (", statistical" if task.flooding == "statistical" else ""),
+        str(task.batch),
+        f"2^{figures['ring']}, {figures['levels']}",
+        f"{bits:.0f}" if bits else "",
+        f"{figures['offline_cpu_seconds']:.2f}",
+        f"{figures['offline_bytes'] / 1e6:.0f} MB",
+        f"{figures['online_seconds']:.2f}",
+        f"{1000 * figures['online_seconds'] / task.batch:.0f} ms",
+        f"{figures['online_cpu_seconds']:.2f}",
+        f"{figures['memory_gb']:.2f} GB",
+        f"{figures['error']:.0e}",
+        _peer(task.peer, figures),
+        _verdict(task, figures),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+HEAD = (
+    "| Model | Scenario | Batch | Ring, levels | Bits | Offline, CPU s | Offline, sent | Online, s "
+    "| each | Online, CPU s | Memory | Error | Others | Target |\n"
+    "|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|"
+)
+
+
+def _peer(peer: Peer | None, figures: dict[str, Any]) -> str:
+    if peer is None:
+        return ""
+    parts = []
+    if peer.wall_seconds is not None:
+        times = peer.wall_seconds / figures["online_seconds"]
+        parts.append(f"{peer.wall_seconds:g} s ({times:.0f} times)")
+    if peer.cpu_seconds is not None:
+        times = peer.cpu_seconds / figures["online_cpu_seconds"]
+        parts.append(f"{peer.cpu_seconds:g} CPU s ({times:.1f} times)")
+    if peer.memory_gb is not None:
+        parts.append(f"{peer.memory_gb:g} GB")
+    return f"{peer.name} {', '.join(parts)}"
+
+
+def _verdict(task: Task, figures: dict[str, Any]) -> str:
+    wanted = (
+        (task.wall, "s", figures["online_seconds"]),
+        (task.cpu, "CPU s", figures["online_cpu_seconds"]),
+        (task.memory, "GB", figures["memory_gb"]),
+    )
+    return ", ".join(
+        f"{limit:g} {unit}{'' if reached <= limit else ' missed'}"
+        for limit, unit, reached in wanted
+        if limit is not None
+    )
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the tasks; exit code 1 if a prediction was not the plaintext model's."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", help="tasks whose name begins so")
+    parser.add_argument("--json", action="store_true", help="one object on each line")
+    options = parser.parse_args(words)
+    agreed = True
+    if not options.json:
+        sys.stdout.write(HEAD + "\n")
+    with tempfile.TemporaryDirectory(prefix="privet-") as folder:
+        for task in TASKS:
+            if not task.name.startswith(options.only):
+                continue
+            figures = run(task, Path(folder))
+            agreed &= figures["argmax_agrees"]
+            sys.stdout.write((json.dumps(figures) if options.json else row(task, figures)) + "\n")
+            sys.stdout.flush()
+    return 0 if agreed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+package flood
+
+import (
+	"math"
+
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/packing"
+)
+
+// argument is the variance of an affine argument of a node and its largest magnitude.
+func (b *bound) argument(index, argument int) (variance, reach float64) {
+	expression := b.network.Nodes[index].Arguments[argument]
+	transforms := b.plan.Transforms[index][argument]
+	if transforms == nil {
+		source := expression.Terms[0].Node
+		return b.variance[source], b.reach[source]
+	}
+	level := b.plan.Entering[index][argument]
+	for i, term := range expression.Terms {
+		squares, sums := rows(term.Matrix)
+		variance += squares * (b.variance[term.Node] + b.rotations(term.Node, transforms[i], level))
+		if b.scene.Model {
+			// Each product is with another element, and places without an element hold zeros.
+			count := min(products(transforms[i]), float64(term.Matrix.Columns))
+			variance += count * b.reach[term.Node] * b.reach[term.Node] * b.fresh()
+		}
+		reach += sums * b.reach[term.Node]
+	}
+	largest := 0.0
+	for _, bias := range expression.Bias {
+		largest = max(largest, math.Abs(bias))
+	}
+	// Rotations of sums and relinearisation come before the rescaling, as in a product.
+	variance += b.product(level)
+	if b.scene.Model {
+		variance += b.fresh()
+	}
+	return variance, reach + largest
+}
+
+// rotations is the noise of a key switch on an input that is rotated before it is multiplied.
+func (b *bound) rotations(source int, transform *packing.Transform, level int) float64 {
+	if b.network.Known && b.network.Nodes[source].Kind == network.Input || transform.Count().Hoisted == 0 {
+		return 0
+	}
+	key := b.plan.Set.FreshVariance() * float64(b.scene.Holders)
+	return b.plan.Set.SwitchVariance(level, key) + b.plan.Set.RoundingVariance(b.scene.Holders)
+}
+
+// products is how many products with encrypted diagonals add up in a slot of a result.
+func products(t *packing.Transform) float64 {
+	return math.Ceil(float64(len(t.Diagonals))/float64(t.To.Ciphertexts)) * math.Exp2(float64(len(t.Folds)))
+}
+
+// rows are the largest sum of squares and the largest sum of magnitudes in a row.
+func rows(m *network.Matrix) (squares, sums float64) {
+	for row := range m.Rows {
+		square, sum := 0.0, 0.0
+		for _, value := range m.Value[m.Start[row]:m.Start[row+1]] {
+			square += value * value
+			sum += math.Abs(value)
+		}
+		squares, sums = max(squares, square), max(sums, sum)
+	}
+	return squares, sums
+}

@@ -1,0 +1,76 @@
+// Package flood hides all of a decryption but its result: noise on the coefficients that the result has, and uniform
+// values on all others (docs/protocols/ckks.md, "Flooding").
+//
+// A result whose slots repeat after `period` slots is a polynomial in X^(N/period): the ring of such results has no more
+// coefficients than different slots, and only these need to come through.
+package flood
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/binary"
+	"io"
+	"math"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+)
+
+// Noise floods results of a period with Gaussian noise of a deviation; safe for one goroutine.
+//
+// A sample is a normal variable rounded to the nearest integer. Rounding is the same for all results, so that it tells
+// nothing (data processing), and the bound on what a continuous Gaussian hides carries over. Normal variables are made by
+// Box and Muller's method of two uniform ones of 53 bits, whose own steps lie far below an integer.
+type Noise struct {
+	Deviation float64
+	Period    int
+	source    *bufio.Reader
+}
+
+// New is noise from the operating system's randomness.
+func New(deviation float64, period int) *Noise {
+	return &Noise{deviation, period, bufio.NewReaderSize(rand.Reader, 1<<12)}
+}
+
+// Add floods a polynomial in NTT form.
+func (n *Noise) Add(ringQ *ring.Ring, poly ring.Poly) error {
+	flood, err := n.sample(ringQ)
+	if err != nil {
+		return err
+	}
+	ringQ.NTT(flood, flood)
+	ringQ.Add(poly, flood, poly)
+	return nil
+}
+
+func (n *Noise) sample(ringQ *ring.Ring) (ring.Poly, error) {
+	made, err := Uniform(ringQ)
+	if err != nil {
+		return made, err
+	}
+	step := ringQ.N() / n.Period
+	for at := 0; at < ringQ.N(); at += step {
+		value, err := n.gaussian()
+		if err != nil {
+			return made, err
+		}
+		for i, s := range ringQ.SubRings[:ringQ.Level()+1] {
+			residue := value % int64(s.Modulus)
+			if residue < 0 {
+				residue += int64(s.Modulus)
+			}
+			made.Coeffs[i][at] = uint64(residue)
+		}
+	}
+	return made, nil
+}
+
+func (n *Noise) gaussian() (int64, error) {
+	var random [16]byte
+	if _, err := io.ReadFull(n.source, random[:]); err != nil {
+		return 0, err
+	}
+	const steps = 1 << 53
+	radius := float64(binary.LittleEndian.Uint64(random[:8])>>11+1) / steps
+	angle := float64(binary.LittleEndian.Uint64(random[8:])>>11) / steps
+	return int64(math.RoundToEven(n.Deviation * math.Sqrt(-2*math.Log(radius)) * math.Cos(2*math.Pi*angle))), nil
+}

@@ -1,0 +1,183 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/codec"
+	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/layers"
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/packing"
+	"privet/ckks/internal/wire"
+)
+
+// Guest is a session of a party that has data and evaluates somebody else's encrypted model on it: scenario 2.
+type Guest struct {
+	*arranged
+	channel *channel.Channel
+	model   *evaluate.Model
+	keys    *received
+}
+
+// Visit greets the server as Open does, for an encrypted model. With a limit (bytes, 0: none), a model that does not fit is
+// refused with the figure before it is sent.
+func Visit(c *channel.Channel, model, hash string, limit int64) (*Guest, error) {
+	made, err := open(c, model, hash, EncryptedModel)
+	if err != nil {
+		return nil, err
+	}
+	if need := made.Plan.CohortMemory(); limit > 0 && need > limit {
+		return nil, fmt.Errorf("evaluating %s encrypted takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
+			made.Program.Model, need/1e6, limit/1e6)
+	}
+	return &Guest{arranged: made, channel: c}, nil
+}
+
+// Prepare gets keys and the encrypted model: the offline phase. They serve as many inferences as the key's budget of
+// decryptions allows.
+func (g *Guest) Prepare() (Cost, error) {
+	meter := Begin(g.channel)
+	err := ask(g.channel, request{
+		Request: "model", Program: g.Program.Hash, Parameters: &g.Plan.Set, Batch: g.Plan.Batch,
+	})
+	if err != nil {
+		return Cost{}, err
+	}
+	if err := acknowledged(g.channel); err != nil {
+		return Cost{}, err
+	}
+	if g.keys, err = receiveKeys(g.channel, g.Plan, g.params); err != nil {
+		return Cost{}, err
+	}
+	if g.model, err = evaluate.Assemble(g.Network, g.Plan, g.params, taker{g}); err != nil {
+		return Cost{}, err
+	}
+	return meter.End(), nil
+}
+
+// Infer evaluates the model on inputs, one row for each sample of each input, and gives the outputs alike: the online
+// phase. `observe` hears of each step.
+func (g *Guest) Infer(inputs [][][]float64, observe func(evaluate.Step)) ([][][]float64, Cost, error) {
+	meter := Begin(g.channel)
+	if g.model == nil {
+		return nil, Cost{}, fmt.Errorf("the model comes before data: call Prepare first")
+	}
+	if err := g.check(inputs); err != nil {
+		return nil, Cost{}, err
+	}
+	var outputs [][][]float64
+	err := g.groups(func(first, last int) error {
+		slots, err := g.evaluate(inputs, first, last, observe)
+		if err != nil {
+			return err
+		}
+		g.collect(&outputs, slots, last-first)
+		return nil
+	})
+	return outputs, meter.End(), err
+}
+
+// Close says goodbye.
+func (g *Guest) Close() error { return leave(g.channel) }
+
+func (g *Guest) evaluate(inputs [][][]float64, first, last int, observe func(evaluate.Step)) ([][]float64, error) {
+	values, err := g.encode(inputs, first, last)
+	if err != nil {
+		return nil, err
+	}
+	randomiser, err := evaluate.NewRandomiser(g.params, g.keys.zero)
+	if err != nil {
+		return nil, err
+	}
+	masks := &masker{Randomiser: randomiser, params: g.params}
+	results, err := g.model.Run(g.keys.evaluator, evaluate.Helpers{Hiding: masks}, values, observe)
+	if err != nil {
+		return nil, err
+	}
+	if err := ask(g.channel, request{Request: "decrypt", Program: g.Program.Hash}); err != nil {
+		return nil, err
+	}
+	if err := acknowledged(g.channel); err != nil {
+		return nil, err
+	}
+	var slots [][]float64
+	for _, result := range results {
+		for _, ct := range result {
+			opened, err := g.opened(ct, masks.masks[len(slots)], g.outputs()[len(slots)])
+			if err != nil {
+				return nil, err
+			}
+			slots = append(slots, opened)
+		}
+	}
+	return slots, nil
+}
+
+// encode gives inputs the form of ciphertexts of a single part: values that need no encryption here.
+func (g *Guest) encode(inputs [][][]float64, first, last int) ([]evaluate.Values, error) {
+	encoder := codec.New(g.params)
+	var values []evaluate.Values
+	for i := range inputs {
+		var made evaluate.Values
+		for _, slots := range g.Plan.Layouts[i].Fill(inputs[i][first:last], g.Plan.Batch) {
+			pt := ckks.NewPlaintext(g.params, g.params.MaxLevel())
+			if err := encoder.Encode(slots, pt); err != nil {
+				return nil, err
+			}
+			ct := ckks.NewCiphertext(g.params, 0, pt.Level())
+			ct.Value[0].Copy(pt.Value)
+			made = append(made, ct)
+		}
+		values = append(values, made)
+	}
+	return values, nil
+}
+
+// taker takes over the parts of an encrypted model as they are sent.
+type taker struct{ guest *Guest }
+
+func (m taker) next(level int) (*rlwe.Ciphertext, error) {
+	params := m.guest.params
+	data, err := m.guest.channel.Receive(wire.SeededBytes(params, level))
+	if err != nil {
+		return nil, err
+	}
+	ct, err := wire.ReadSeeded(data, params, level)
+	if err != nil {
+		return nil, channel.Misbehaviour("a part of the model: " + err.Error())
+	}
+	return ct, nil
+}
+
+func (m taker) Linear(t *packing.Transform, _ *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error) {
+	next := func() (*rlwe.Ciphertext, error) { return m.next(level) }
+	return layers.TakeLinear(m.guest.params, t, m.guest.Plan.Batch, level, scale, next)
+}
+
+func (m taker) Bias(layout packing.Layout, _ []float64, level int) ([]rlwe.Operand, error) {
+	made := make([]rlwe.Operand, layout.Ciphertexts)
+	for i := range made {
+		ct, err := m.next(level)
+		if err != nil {
+			return nil, err
+		}
+		made[i] = ct
+	}
+	return made, nil
+}
+
+func (m taker) Series(node *network.Node) ([]float64, error) {
+	data, err := m.guest.channel.Receive(wire.SeriesBytes(node.Degree))
+	if err != nil {
+		return nil, err
+	}
+	made, err := wire.ReadSeries(data)
+	if err != nil {
+		return nil, channel.Misbehaviour(err.Error())
+	}
+	return made, nil
+}

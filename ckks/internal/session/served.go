@@ -1,0 +1,71 @@
+package session
+
+import (
+	"fmt"
+
+	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/flood"
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/program"
+)
+
+// Served is a program that a server offers on its terms: in scenario 1 ready to be evaluated, in scenario 2 to be encrypted.
+type Served struct {
+	*arranged
+	Public []byte
+	model  *evaluate.Model
+	// full is the network with its weights.
+	full *network.Network
+	// Strength is by how many bits flooding protects keys or weights; 0 where it is not statistical.
+	Strength float64
+}
+
+// Serve reads both halves of a program, plans it and, in scenario 1, encodes its weights. With a limit (bytes, 0: none), a
+// program that does not fit is refused with the figure before anything is encoded.
+func Serve(public, private []byte, terms Terms, limit int64) (*Served, error) {
+	// The plan is that of a client, which sees no weights.
+	made, err := arrange(public, terms)
+	if err != nil {
+		return nil, err
+	}
+	weights, err := program.ParseWeights(private, made.Program)
+	if err != nil {
+		return nil, err
+	}
+	s := &Served{arranged: made, Public: public}
+	if need := s.Needs(); limit > 0 && need > limit {
+		return nil, fmt.Errorf("serving %s takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
+			made.Program.Model, need/1e6, limit/1e6)
+	}
+	if s.full, err = made.build(weights); err != nil {
+		return nil, err
+	}
+	if made.Plan.Holders > 0 {
+		scene := flood.Scene{
+			Holders: 1, Model: terms.Scenario == EncryptedModel, Magnitudes: made.Program.Magnitudes(),
+		}
+		if s.Strength, err = flood.Check(s.full, made.Plan, scene); err != nil {
+			return nil, err
+		}
+	}
+	if terms.Scenario == EncryptedData {
+		s.model, err = evaluate.NewModel(s.full, made.Plan)
+	}
+	return s, err
+}
+
+// Needs is the resident memory in bytes that serving one client takes.
+func (s *Served) Needs() int64 {
+	if s.Terms.Scenario == EncryptedModel {
+		return s.Plan.OwnerMemory()
+	}
+	return s.Plan.Memory().Server()
+}
+
+// session is what another client adds.
+func (s *Served) session() int64 {
+	if s.Terms.Scenario == EncryptedModel {
+		return s.Plan.OwnerMemory() / 4
+	}
+	return s.Plan.Memory().Session()
+}

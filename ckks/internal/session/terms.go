@@ -1,0 +1,122 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/network"
+	"privet/ckks/internal/params"
+	"privet/ckks/internal/plan"
+	"privet/ckks/internal/program"
+)
+
+// Terms are on what a server offers its models.
+type Terms struct {
+	// Scenario is EncryptedData or EncryptedModel.
+	Scenario string `json:"scenario"`
+	// Statistical says that results are flooded until they tell nothing else of the weights. It is not a choice with an
+	// encrypted model, whose results always are.
+	Statistical bool `json:"statistical"`
+}
+
+// Scenarios.
+const (
+	EncryptedData  = "encrypted-data"
+	EncryptedModel = "encrypted-model"
+)
+
+// check refuses terms that do not exist.
+func (t Terms) check() error {
+	if t.Scenario != EncryptedData && t.Scenario != EncryptedModel {
+		return fmt.Errorf("there is no scenario %q", t.Scenario)
+	}
+	return nil
+}
+
+// arranged is a program as it is evaluated on some terms. Both parties arrange it, each on its own.
+type arranged struct {
+	// Program is what the server offers, Network its structure, Plan how it will be evaluated.
+	Program *program.Program
+	Terms   Terms
+	Network *network.Network
+	Plan    *plan.Plan
+
+	params ckks.Parameters
+}
+
+func arrange(public []byte, terms Terms) (*arranged, error) {
+	if err := terms.check(); err != nil {
+		return nil, channel.Misbehaviour(err.Error())
+	}
+	parsed, err := program.Parse(public)
+	if err != nil {
+		return nil, channel.Misbehaviour(err.Error())
+	}
+	a := &arranged{Program: parsed, Terms: terms}
+	if a.Network, err = a.build(nil); err != nil {
+		return nil, err
+	}
+	if terms.Scenario == EncryptedModel || terms.Statistical {
+		a.Plan, err = plan.Shared(a.Network, 1, params.Decryptions, 0)
+	} else {
+		a.Plan, err = plan.New(a.Network)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.params, err = a.Plan.Set.Build()
+	return a, err
+}
+
+// Plan is how a program of which only the public half is known would be evaluated on the terms.
+func (t Terms) Plan(public []byte) (*plan.Plan, error) {
+	made, err := arrange(public, t)
+	if err != nil {
+		return nil, err
+	}
+	return made.Plan, nil
+}
+
+// build is the network on the terms, with weights or (nil) without.
+func (a *arranged) build(weights *program.Weights) (*network.Network, error) {
+	made, err := network.Build(a.Program, weights)
+	if err != nil || a.Terms.Scenario == EncryptedData {
+		return made, err
+	}
+	made = made.WithBareSquares()
+	made.Known = true
+	return made, nil
+}
+
+// outputs are the output nodes that the ciphertexts of one group's results belong to, in order.
+func (a *arranged) outputs() []int {
+	var found []int
+	for index, node := range a.Network.Nodes {
+		if node.Kind == network.Output {
+			for range a.Plan.Layouts[index].Ciphertexts {
+				found = append(found, index)
+			}
+		}
+	}
+	return found
+}
+
+// collect reads the outputs of so many samples from the slots of a group's results, which are in order, and appends them.
+func (a *arranged) collect(outputs *[][][]float64, slots [][]float64, samples int) {
+	output := 0
+	for index, node := range a.Network.Nodes {
+		if node.Kind != network.Output {
+			continue
+		}
+		layout := a.Plan.Layouts[index]
+		if output == len(*outputs) {
+			*outputs = append(*outputs, nil)
+		}
+		taken := layout.Take(slots[:layout.Ciphertexts], a.Plan.Batch, samples)
+		(*outputs)[output] = append((*outputs)[output], taken...)
+		slots = slots[layout.Ciphertexts:]
+		output++
+	}
+}

@@ -1,0 +1,51 @@
+"""`privet compile`: both halves of a program, for parties that exchange the public one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privet.cli import options, show
+from privet.compile import PUBLIC_FILE
+from privet.compile import compile as compile_model
+from privet.parties.calibration import read_samples
+from privet.suites import check_suite, check_supported, precision
+
+
+def compile(
+    model: options.Model,
+    folder: Annotated[Path, typer.Argument(help="Where to write both halves.", file_okay=False)],
+    suite: options.Suite = "gmw",
+    bits: options.Bits = None,
+    scale: options.Scale = None,
+    batch: options.Batch = 1,
+    calibration: options.Calibration = None,
+    input_range: options.InputRange = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compile a model into a public half, for everybody, and a private one with its weights."""
+    check_suite(suite)
+    widths = precision(suite, bits, scale)
+    compiled = compile_model(
+        model,
+        bits=widths.bits,
+        scale=widths.scale,
+        calibration=read_samples(calibration) if calibration else None,
+        input_range=input_range,
+        batch=batch,
+    )
+    check_supported(compiled.program, suite)
+    compiled.save(folder)
+    public = folder / PUBLIC_FILE
+    if as_json:
+        found = {"program": str(public), "program_hash": compiled.program.program_hash}
+        typer.echo(json.dumps(found))
+        return
+    show.make_console().print(
+        f"Program {compiled.program.program_hash}: {public} is for all parties; the rest of "
+        f"{folder} holds the weights and stays with their owner.",
+        soft_wrap=True,
+    )

@@ -1,0 +1,195 @@
+"""The parties of suite `ckks` on hosts of their own, each a process of the program `privet-ckks`.
+
+A server offers one model, in scenario `encrypted-data` or `encrypted-model`; a client makes one
+inference. Neither reads the other's half: the program is the public half that the server sends.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet import suites
+from privet.errors import PeerMisbehaved
+from privet.executor import decode_output
+from privet.executor.codec import Inputs, encode_input
+from privet.executor.samples import fill, trim
+from privet.parties.client import Progress
+from privet.parties.cohort import read_integers, write_reals
+from privet.parties.costs import LayerCost, PhaseCost
+from privet.parties.memory import parse_size
+from privet.parties.spawned import event, party
+from privet.program import Program
+from privet.suites.ckks import program_path
+
+Array = npt.NDArray[np.generic]
+Events = Iterator[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where the other party is or this one listens, and what both need to talk.
+
+    `keys` is a directory that `privet keys` wrote; `server_name` the name in the server's
+    certificate, if it is not the host's. `memory` limits this party's process (bytes, or such as
+    `2GB`), `timeout` is in seconds; `flooding` is the noise on results, for a server and a cohort.
+    """
+
+    host: str
+    port: int
+    keys: Path
+    scenario: str = suites.ENCRYPTED_DATA
+    server_name: str | None = None
+    memory: int | str | None = None
+    timeout: float = 120.0
+    flooding: str = suites.LIGHT
+
+    def job(self, role: str, **more: Any) -> dict[str, Any]:
+        """A job of the Go program."""
+        return {
+            "role": role,
+            "host": self.host,
+            "port": self.port,
+            "keys": str(self.keys),
+            "scenario": self.scenario,
+            "server_name": self.server_name or "",
+            "memory": parse_size(self.memory) or 0,
+            "timeout": self.timeout,
+            "statistical": self.flooding == suites.STATISTICAL,
+            **more,
+        }
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a client got: outputs by name, of the samples given, and what that cost.
+
+    `plan` is as `privet.suites.plan_ckks` says, `server` the SHA-256 of its certificate.
+    """
+
+    program: Program
+    outputs: dict[str, Array]
+    samples: int
+    offline: PhaseCost
+    online: PhaseCost
+    layers: tuple[LayerCost, ...]
+    plan: Mapping[str, Any]
+    server: str
+
+
+@contextmanager
+def serving(program: Path, endpoint: Endpoint) -> Iterator[tuple[dict[str, Any], Events]]:
+    """A server of the compiled program in the folder `program`: what it says when it listens
+    (`port`, `model`, `program_hash`, `statistical_bits`), and its events from then on.
+
+    # Errors
+    `Misuse` if the program does not run in this suite and scenario or does not fit `memory`.
+    """
+    with tempfile.TemporaryDirectory(prefix="privet-") as folder:
+        job = endpoint.job("server", program=str(program))
+        with party(Path(folder), job, [program_path()]) as process:
+            listening = event(process, "listening")
+            yield listening, _events(process.stdout)
+
+
+def _events(lines: IO[str] | None) -> Events:
+    return map(json.loads, lines or ())
+
+
+class Visitor:
+    """A client of one server, which fetches the program first."""
+
+    def __init__(
+        self, endpoint: Endpoint, *, model: str | None = None, program_hash: str | None = None
+    ) -> None:
+        """Fetches the public half of `model`; with `program_hash`, that very program.
+
+        # Errors
+        `LinkError`; `PeerMisbehaved`, also if the server offers another program or scenario.
+        """
+        self._endpoint = endpoint
+        self._model = model or ""
+        with tempfile.TemporaryDirectory(prefix="privet-") as folder:
+            path = Path(folder) / "program.json"
+            job = endpoint.job("fetch", model=self._model, result=str(path))
+            with party(Path(folder), job, [program_path()]) as process:
+                event(process, "fetched")
+            self.program = Program.from_public_bytes(path.read_bytes())
+        if program_hash not in (None, self.program.program_hash):
+            raise PeerMisbehaved(
+                f"the server offers program {self.program.program_hash}, not {program_hash}: ask "
+                "its operator which one is current"
+            )
+
+    def infer(self, inputs: Inputs, *, progress: Progress | None = None) -> Prediction:
+        """One private inference on real inputs, by name or in order; with a batch, up to that many
+        samples along the first axis.
+
+        # Errors
+        `InputError` before anything is sent if an input does not fit; `LinkError`; `PeerError`.
+        """
+        named, samples = fill(self.program, inputs)
+        encode_input(self.program, named)
+        with tempfile.TemporaryDirectory(prefix="privet-") as name:
+            folder = Path(name)
+            write_reals(folder / "inputs.f64", named)
+            job = self._endpoint.job(
+                "client",
+                model=self._model,
+                program_hash=self.program.program_hash,
+                inputs=str(folder / "inputs.f64"),
+                result=str(folder / "result.f64"),
+            )
+            with party(folder, job, [program_path()]) as process:
+                _tell(progress, "offline", 0)
+                event(process, "prepared")
+                _tell(progress, "online", 0)
+                result = event(process, "result")
+            integers = read_integers(self.program, folder / "result.f64")
+        return read_prediction(self.program, integers, samples, result)
+
+
+def read_prediction(
+    program: Program, integers: list[Array], samples: int, result: Mapping[str, Any]
+) -> Prediction:
+    """What a client's process revealed and found out, as a prediction for so many samples."""
+    decoded = decode_output(program, integers)
+    kept = trim(program, list(decoded.values()), samples)
+    return Prediction(
+        program=program,
+        outputs=dict(zip(decoded, kept, strict=True)),
+        samples=samples,
+        offline=read_cost(result["offline"]),
+        online=read_cost(result["online"]),
+        layers=tuple(
+            LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
+            for step in result.get("layers") or ()
+        ),
+        plan=result["plan"],
+        server=result["server"],
+    )
+
+
+def _tell(progress: Progress | None, phase: str, done: int) -> None:
+    if progress is not None:
+        progress(phase, done, 1, phase)
+
+
+def read_cost(measured: Mapping[str, Any]) -> PhaseCost:
+    """A phase as the client measured it; seconds of processors are the client's alone."""
+    return PhaseCost(
+        seconds=measured["seconds"],
+        bytes_client=measured["bytes_sent"],
+        bytes_server=measured["bytes_received"],
+        rounds=measured["rounds"],
+        peak_rss_mb=round(measured["peak_rss_mb"], 1),
+        cpu_seconds=measured["cpu_seconds"],
+    )

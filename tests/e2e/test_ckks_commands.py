@@ -1,0 +1,110 @@
+"""Suite `ckks` between two hosts: `privet server` and `privet client` as processes over TLS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from tests.e2e.processes import listening
+from tests.e2e.test_commands import privet
+
+from privet import zoo
+
+RANGE = ("--input-range", "0", "1")
+
+
+@pytest.fixture(scope="module")
+def nn5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return zoo.build("nn5", tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys") / "made"
+    privet("keys", folder)
+    return folder
+
+
+def plain(model: Path, x: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, {session.get_inputs()[0].name: x})[0])
+
+
+@pytest.mark.parametrize("scenario", ["encrypted-data", "encrypted-model"])
+def test_two_hosts(scenario: str, nn5: Path, key_folder: Path, tmp_path: Path) -> None:
+    x = np.random.default_rng(5).uniform(0, 1, (1, 1, 28, 28)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    words: list[object] = [
+        "server",
+        nn5,
+        "--suite",
+        "ckks",
+        "--scenario",
+        scenario,
+        "--keys",
+        key_folder,
+    ]
+    words += ["--state", tmp_path / "state", *RANGE]
+    with listening(*words) as (server, address):
+        asked: list[object] = ["client", address, "--suite", "ckks", "--scenario", scenario]
+        asked += ["--keys", key_folder, "--input", tmp_path / "x.npy"]
+        for _ in range(2):
+            found = privet(*asked)
+            np.testing.assert_allclose(found["output"], plain(nn5, x), atol=4e-3)
+            assert found["offline"]["seconds"] > 0
+            assert server.until(lambda event: event["event"] == "inferred")["model"] == "nn5"
+        pinned = privet(*asked, "--program-hash", "0" * 64, code=4)
+        assert found["program_hash"] in pinned["error"]["message"]
+        asked[asked.index(scenario)] = {
+            "encrypted-data": "encrypted-model",
+            "encrypted-model": "encrypted-data",
+        }[scenario]
+        refused = privet(*asked, code=4)
+        assert f"offered in scenario {scenario}" in refused["error"]["message"]
+
+
+def test_a_batch_between_two_hosts(nn5: Path, key_folder: Path, tmp_path: Path) -> None:
+    x = np.random.default_rng(6).uniform(0, 1, (3, 1, 28, 28)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    words = ["server", nn5, "--suite", "ckks", "--batch", "4", "--keys", key_folder]
+    words += ["--flooding", "statistical", "--state", tmp_path / "state", *RANGE]
+    with listening(*words) as (_, address):
+        asked = ["client", address, "--suite", "ckks", "--keys", key_folder]
+        found = privet(*asked, "--input", tmp_path / "x.npy")
+    assert found["samples"] == 3
+    assert found["plan"]["statistical"] is True
+    expected = np.concatenate([plain(nn5, sample[None]) for sample in x])
+    np.testing.assert_allclose(found["output"], expected, atol=4e-3)
+
+
+@pytest.mark.parametrize(
+    ("words", "sends"),
+    [
+        ((), "offline_bytes_client"),
+        (("--flooding", "statistical"), "offline_bytes_client"),
+        (("--scenario", "encrypted-model"), "offline_bytes_server"),
+        (("--scenario", "collective", "--parties", "4"), "offline_bytes_client"),
+    ],
+)
+def test_plans_of_every_scenario(words: tuple[str, ...], sends: str, nn5: Path) -> None:
+    plan = privet("inspect", nn5, "--suite", "ckks", *RANGE, *words)["plan"]
+    assert plan["statistical"] is bool(words)
+    assert plan[sends] > 10e6
+    assert plan["log_qp"] <= plan["log_qp_limit"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--prepare", "2"),
+        ("--input", "x.npy", "--scenario", "collective"),
+        ("--input", "x.npy", "--scenario", "encrypted-model", "--suite", "gmw"),
+    ],
+)
+def test_what_a_client_of_this_suite_does_not_do(words: tuple[str, ...], key_folder: Path) -> None:
+    (key_folder.parent / "x.npy").write_bytes(b"")
+    placed = [str(key_folder.parent / word) if word == "x.npy" else word for word in words]
+    asked = ["client", "127.0.0.1:1", "--suite", "ckks", "--keys", key_folder, *placed]
+    assert privet(*asked, code=2)["error"]["type"] == "Misuse"
