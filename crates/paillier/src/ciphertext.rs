@@ -12,7 +12,7 @@ use crate::noise::Noise;
 use crate::plaintext::Plaintext;
 
 /// Ciphertexts under one public key, all of them invertible modulo `n^2`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Ciphertexts {
     key: PublicKey,
     /// In Montgomery's form, below `8 n^2`.
@@ -95,7 +95,7 @@ impl Ciphertexts {
     pub fn from_bytes(key: &PublicKey, count: usize, bytes: &[u8]) -> Result<Self, Error> {
         let each = key.size().ciphertext_bytes();
         // Nothing is allocated by `count`, which the caller knows from the program.
-        if bytes.len() % each != 0 || bytes.len() / each != count {
+        if !bytes.len().is_multiple_of(each) || bytes.len() / each != count {
             let expected = count.saturating_mul(each);
             return Err(PeerMisbehaved::WrongLength { what: "ciphertexts", expected, actual: bytes.len() }.into());
         }
@@ -205,6 +205,12 @@ impl Ciphertexts {
         }
         let index = self.residues.iter().position(|limbs| !invertible(limbs)).unwrap_or(0);
         Err(PeerMisbehaved::NotInvertible { index }.into())
+    }
+}
+
+impl std::fmt::Debug for Ciphertexts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ciphertexts of {} bits", self.len(), 2 * self.key.size().bits())
     }
 }
 

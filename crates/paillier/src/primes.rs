@@ -77,7 +77,7 @@ fn fermat(candidates: &[Integer]) -> [bool; LANES] {
     let bits = candidates.iter().map(|candidate| candidate.bits() as usize).max().unwrap_or(1);
     let limbs = limbs_for(bits);
     let modulus = Modulus::each(candidates, limbs);
-    let exponents: Vec<_> = candidates.iter().map(|candidate| candidate.wrapping_sub(&one_like(candidate))).collect();
+    let exponents: Vec<_> = candidates.iter().map(|candidate| candidate.wrapping_sub(one_like(candidate))).collect();
     let mut two = modulus.one().clone();
     modulus.add(&mut two, modulus.one());
     let exponent = |lane: usize| exponents[lane.min(exponents.len() - 1)].as_words();

@@ -180,6 +180,26 @@ impl PrivateKey {
     }
 }
 
+#[cfg(test)]
+impl PrivateKey {
+    /// The two primes.
+    pub(crate) fn primes(&self) -> [&Integer; 2] {
+        [self.factors[0].prime(), self.factors[1].prime()]
+    }
+
+    /// Whether a ciphertext's bytes are a square modulo either prime, as two bits.
+    pub(crate) fn characters(&self, bytes: &[u8]) -> usize {
+        let (words, _) = bytes.as_chunks();
+        let value = Integer::from_words(words.iter().map(|&word| u64::from_le_bytes(word)));
+        let square = |prime: &Integer| {
+            let parameters = crypto_bigint::modular::BoxedMontyParams::new(crate::integer::odd(prime));
+            let residue = crypto_bigint::modular::BoxedMontyForm::new(reduce(&value, prime), &parameters);
+            bool::from(residue.pow(&prime.shr(1)).retrieve().is_one())
+        };
+        self.primes().into_iter().enumerate().map(|(bit, prime)| usize::from(square(prime)) << bit).sum()
+    }
+}
+
 impl std::fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("PrivateKey(..)")

@@ -5,6 +5,7 @@ mod cipher;
 mod keys;
 mod layers;
 mod online;
+mod paillier;
 mod peaks;
 mod ring;
 mod symmetric;
@@ -21,6 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     transfer::run(&mut bench)?;
     cipher::run(&mut bench)?;
     layers::run(&mut bench)?;
+    paillier::run(&mut bench)?;
     untransformed::run(&mut bench);
     online::run(&mut bench);
     keys::run(&mut bench)?;

@@ -141,10 +141,10 @@ mod tests {
                 (kernels.select)(&mut out[0], &table, &digits);
                 (kernels.select_shared)(&mut out[1], &shared, &digits);
                 for (lane, &digit) in digits.0.iter().enumerate() {
-                    for limb in 0..limbs {
+                    for (limb, (out, shared)) in out[0].iter().zip(&out[1]).enumerate() {
                         let row = table.get(limbs * digit as usize + limb).copied().unwrap_or(Row::ZERO);
-                        prop_assert_eq!(out[0][limb].0[lane], row.0[lane], "{}", kernels.name);
-                        prop_assert_eq!(out[1][limb].0[lane], row.0[0], "{}", kernels.name);
+                        prop_assert_eq!(out.0[lane], row.0[lane], "{}", kernels.name);
+                        prop_assert_eq!(shared.0[lane], row.0[0], "{}", kernels.name);
                     }
                 }
             }

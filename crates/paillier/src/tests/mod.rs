@@ -6,19 +6,22 @@ use privet_prg::{Prg, Seed};
 
 use crate::*;
 
+mod hostile;
 mod laws;
+mod noise;
+mod packing;
 
 /// A toy key.
-static KEY: LazyLock<PrivateKey> = LazyLock::new(|| {
+pub(crate) static KEY: LazyLock<PrivateKey> = LazyLock::new(|| {
     let mut prg = Prg::from_seed(&Seed::from_bytes([1; 16]));
     PrivateKey::generate_from(KeySize::Insecure512, &mut prg).expect("a key")
 });
 
-fn plaintexts(values: &[i64]) -> Vec<Plaintext> {
+pub(crate) fn plaintexts(values: &[i64]) -> Vec<Plaintext> {
     values.iter().map(|&value| value.into()).collect()
 }
 
-fn decrypted(ciphertexts: &Ciphertexts) -> Vec<i64> {
+pub(crate) fn decrypted(ciphertexts: &Ciphertexts) -> Vec<i64> {
     let plaintexts = KEY.decrypt(ciphertexts).expect("the same key");
     plaintexts.iter().map(|plaintext| plaintext.to_i64().expect("a small number")).collect()
 }

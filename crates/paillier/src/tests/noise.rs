@@ -1,0 +1,82 @@
+//! Noise is fresh, and the pool hands out each once.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::primes::is_probable_prime;
+
+fn distinct(ciphertexts: &Ciphertexts) -> HashSet<Vec<u8>> {
+    let size = KeySize::Insecure512.ciphertext_bytes();
+    ciphertexts.to_bytes().chunks(size).map(<[u8]>::to_vec).collect()
+}
+
+#[test]
+fn the_same_plaintext_never_looks_the_same() -> Result<(), Error> {
+    let table = NoiseTable::new(KEY.public())?;
+    let zeros = plaintexts(&[0; 50]);
+    let mut all = Ciphertexts::encrypt(&zeros, table.draw(50)?)?;
+    all.append(Ciphertexts::encrypt(&zeros, table.draw(50)?)?)?;
+    all.append(KEY.encrypt(&zeros)?)?;
+    all.append(Ciphertexts::encrypt(&zeros, Noise::powers(KEY.public(), 50)?)?)?;
+    assert_eq!(distinct(&all).len(), 200);
+    Ok(())
+}
+
+#[test]
+fn noise_reaches_residues_of_every_character() -> Result<(), Error> {
+    // Whether a residue is a square modulo either prime is what a single base to random powers would not hide: its powers
+    // reach two of the four classes.
+    let table = NoiseTable::new(KEY.public())?;
+    for noise in [table.draw(200)?, KEY.noise(200)?, Noise::powers(KEY.public(), 200)?] {
+        let mut zeros = Ciphertexts::encrypt(&plaintexts(&[0; 200]), noise)?;
+        let mut counts = [0; 4];
+        for bytes in zeros.to_bytes().chunks(KeySize::Insecure512.ciphertext_bytes()) {
+            counts[KEY.characters(bytes)] += 1;
+        }
+        // Six standard deviations around 50.
+        assert!(counts.iter().all(|count| (12..=88).contains(count)), "{counts:?}");
+        zeros = zeros.select(&[0; 2])?;
+        assert_eq!(distinct(&zeros).len(), 1, "a copy is told by its bytes");
+    }
+    Ok(())
+}
+
+#[test]
+fn randomizing_keeps_the_plaintext_and_nothing_else() -> Result<(), Error> {
+    let values: Vec<i64> = (-10..10).collect();
+    let ciphertexts = KEY.encrypt(&plaintexts(&values))?;
+    let mut fresh = ciphertexts.clone();
+    fresh.randomize(NoiseTable::new(KEY.public())?.draw(20)?)?;
+    assert_eq!(decrypted(&fresh), values);
+    assert!(distinct(&fresh).is_disjoint(&distinct(&ciphertexts)));
+    Ok(())
+}
+
+#[test]
+fn a_pool_hands_out_each_noise_once() -> Result<(), Error> {
+    let pool = NoisePool::new(KEY.public(), 20);
+    // More than it keeps ready, also by two threads at once.
+    let (first, second) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| pool.take(100));
+        (pool.take(33), other.join().expect("no panic"))
+    });
+    let mut noise = first?;
+    noise.append(second?)?;
+    assert_eq!(noise.len(), 133);
+    let zeros = Ciphertexts::encrypt(&plaintexts(&[0; 133]), noise)?;
+    assert_eq!(distinct(&zeros).len(), 133);
+    assert_eq!(decrypted(&zeros), vec![0; 133]);
+    assert!(pool.ready() <= 20);
+    Ok(())
+}
+
+#[test]
+fn a_key_is_two_far_apart_safe_primes() -> Result<(), Error> {
+    let mut prg = Prg::from_os()?;
+    for prime in KEY.primes() {
+        assert_eq!(prime.bits(), 256);
+        assert!(is_probable_prime(prime, &mut prg) && is_probable_prime(&prime.shr(1), &mut prg));
+    }
+    assert_eq!(KEY.public().n().bits(), 512);
+    Ok(())
+}
