@@ -3,7 +3,6 @@
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::arch::LANES;
 use crate::error::{Error, Misuse, PeerMisbehaved};
 use crate::integer::{Integer, from_limbs, reduce, to_limbs};
 use crate::keys::PublicKey;
@@ -195,12 +194,13 @@ impl Ciphertexts {
         for numbers in self.residues.eights() {
             modulus.multiply(&mut product, &load(limbs, numbers));
         }
+        modulus.fold(&mut product);
         let invertible = |limbs: &[u64]| {
             let value = from_limbs(limbs, 2 * self.key.size().words() + 1);
             crate::integer::invert(&reduce(&value, self.key.n()), self.key.n()).is_some()
         };
         // Montgomery's form differs by a power of two, which is invertible.
-        if (0..LANES.min(self.len())).all(|lane| invertible(&product.lane(lane))) {
+        if invertible(&product.lane(0)) {
             return Ok(());
         }
         let index = self.residues.iter().position(|limbs| !invertible(limbs)).unwrap_or(0);

@@ -97,6 +97,15 @@ impl Modulus {
         self.multiply(x, &one);
     }
 
+    /// The product of all lanes, in every lane, up to a power of `R`; all must have the same modulus.
+    pub(crate) fn fold(&self, x: &mut Lanes) {
+        for distance in [1, 2, 4] {
+            let mut turned = x.clone();
+            turned.0.iter_mut().for_each(|row| row.0.rotate_left(distance));
+            self.multiply(x, &turned);
+        }
+    }
+
     /// `x = x + y`, of which three in a row may go into a product.
     pub(crate) fn add(&self, x: &mut Lanes, y: &Lanes) {
         let mut carry = [0; LANES];

@@ -85,9 +85,10 @@ impl Packing {
         (0..self.slots)
             .map(|slot| {
                 // A negative value below took one away from this slot, and so from those above if there was none to take.
-                let raw = (bits_at(plaintext, slot * self.slot_bits) & (u64::MAX >> (64 - self.slot_bits))) + carry;
+                let raw = bits_at(plaintext, slot * self.slot_bits) & (u64::MAX >> (64 - self.slot_bits));
+                let (raw, overflow) = raw.overflowing_add(carry);
                 let value = (raw << (64 - self.slot_bits)) as i64 >> (64 - self.slot_bits);
-                carry = (value as u64) >> 63 | raw.checked_shr(self.slot_bits as u32).unwrap_or(0);
+                carry = (value as u64) >> 63 | raw.checked_shr(self.slot_bits as u32).unwrap_or(u64::from(overflow));
                 value
             })
             .collect()

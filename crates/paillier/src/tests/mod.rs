@@ -7,6 +7,7 @@ use privet_prg::{Prg, Seed};
 use crate::*;
 
 mod hostile;
+mod known;
 mod laws;
 mod noise;
 mod packing;
