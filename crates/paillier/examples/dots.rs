@@ -1,17 +1,18 @@
 //! A dot product of 784 ciphertexts with weights of 20 bits, three ways, on one thread: by the cheapest plan, one power at a
-//! time by the same arithmetic, and one power at a time by `crypto-bigint`. And a layer of 128 such products. The least of
-//! several runs each, so that a busy machine tells the same.
+//! time by the same arithmetic, and one power at a time by `crypto-bigint`. And a layer of 128 such products. The least
+//! processor time of several runs each, so that a busy machine tells nearly the same.
 //!
 //! `RAYON_NUM_THREADS=1 cargo run --release -p privet-paillier --example dots`
 
 use std::error::Error;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 use privet_paillier::{KeySize, NoiseTable, Plaintext, PrivateKey, Weights, Windows};
 use privet_prg::Prg;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Inputs of a dot product.
 const INPUTS: usize = 784;
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut sum = ciphertexts.slice(0..8);
     let product = least(2000, || sum.add(black_box(&ciphertexts.slice(0..8)))) / 8;
-    println!("a product, eight side by side     {product:>10.2?}");
+    println!("adding ciphertexts, eight at once  {product:>10.2?}");
     let dot = least(40, || ciphertexts.dot(black_box(&one), &windows));
     println!("dot product                       {dot:>10.2?}  {:?}", one.plan(1));
     let powers = least(10, || ciphertexts.scale(black_box(&one)));
@@ -68,12 +69,12 @@ fn elsewhere(prg: &mut Prg) -> Result<Duration, Box<dyn Error>> {
     Ok(least(200, || base.pow_bounded_exp(black_box(&exponent), 20)))
 }
 
-/// The least time of several runs.
+/// The least processor time of several runs.
 fn least<T>(runs: usize, mut work: impl FnMut() -> T) -> Duration {
     let time = |work: &mut dyn FnMut() -> T| {
-        let start = Instant::now();
+        let start = clock_gettime(ClockId::ProcessCPUTime);
         black_box(work());
-        start.elapsed()
+        Duration::try_from(clock_gettime(ClockId::ProcessCPUTime) - start).unwrap_or_default()
     };
     (0..runs).map(|_| time(&mut work)).min().unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::arch::{LANES, Row};
+use crate::arch::{LANES, Row, kernels};
 
 /// Eight numbers side by side, limb by limb; wiped on drop.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
@@ -19,16 +19,16 @@ impl Lanes {
         Self(limbs.iter().map(|&limb| Row([limb; LANES])).collect())
     }
 
-    /// A number for each lane. Where there are fewer than eight, the last is repeated.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub(crate) fn gather<'a>(limbs: usize, mut number: impl FnMut(usize) -> &'a [u64]) -> Self {
+    /// A number for each lane.
+    pub(crate) fn gather<'a>(limbs: usize, number: impl FnMut(usize) -> &'a [u64]) -> Self {
         let mut lanes = Self::zero(limbs);
-        for lane in 0..LANES {
-            lanes.set(lane, number(lane));
-        }
+        lanes.fill(number);
         lanes
+    }
+
+    /// Replaces every lane's number.
+    pub(crate) fn fill<'a>(&mut self, number: impl FnMut(usize) -> &'a [u64]) {
+        (kernels().gather)(&mut self.0, &std::array::from_fn(number));
     }
 
     /// Puts a number into a lane.
@@ -119,6 +119,10 @@ pub(crate) fn load(limbs: usize, numbers: &[u64]) -> Lanes {
 
 /// As many lanes as there is room for.
 pub(crate) fn store(lanes: &Lanes, numbers: &mut [u64]) {
+    if numbers.len() == LANES * lanes.0.len() {
+        (kernels().scatter)(numbers, &lanes.0);
+        return;
+    }
     for (lane, number) in numbers.chunks_exact_mut(lanes.0.len()).enumerate() {
         lanes.copy_to(lane, number);
     }

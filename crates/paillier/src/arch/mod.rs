@@ -54,6 +54,10 @@ pub(crate) struct Kernels {
     /// lane; `inverse` is `-1 / modulus` modulo 2^52. All slices have the same number of limbs, a multiple of [`BLOCK`] and
     /// at most [`MOST_LIMBS`]; all limbs are below 2^52, before and after, provided `a b < 2^(104 limbs) - m modulus`.
     pub(crate) multiply: Multiply,
+    /// Eight numbers side by side: `out` has as many limbs as each.
+    pub(crate) gather: fn(out: &mut [Row], numbers: &[&[u64]; LANES]),
+    /// Eight numbers one after the other: `out` has eight times the limbs.
+    pub(crate) scatter: fn(out: &mut [u64], rows: &[Row]),
     /// In each lane the entry of a table that its digit names. Entries are as long as `out`, one after the other; all are
     /// read, whatever the digits. A digit that names none gives zero.
     pub(crate) select: Select<Row>,
@@ -125,6 +129,25 @@ mod tests {
                 let mut out = vec![Row([7; LANES]); limbs];
                 (kernels.multiply)(&mut out, &a, &b, &modulus, &inverse);
                 prop_assert_eq!(&out, &expected, "{}", kernels.name);
+            }
+        }
+    }
+
+    #[test]
+    fn lanes_are_put_together_and_taken_apart_the_same_everywhere() {
+        for limbs in (BLOCK..=40).step_by(BLOCK) {
+            let numbers: Vec<u64> =
+                (0..(LANES * limbs) as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let each: [&[u64]; LANES] = std::array::from_fn(|lane| &numbers[lane * limbs..][..limbs]);
+            for kernels in every_kernels() {
+                let mut rows = vec![Row::ZERO; limbs];
+                (kernels.gather)(&mut rows, &each);
+                for (limb, row) in rows.iter().enumerate() {
+                    assert_eq!(row.0, each.map(|number| number[limb]), "{}", kernels.name);
+                }
+                let mut out = vec![7; LANES * limbs];
+                (kernels.scatter)(&mut out, &rows);
+                assert_eq!(out, numbers, "{}", kernels.name);
             }
         }
     }

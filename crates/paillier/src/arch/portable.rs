@@ -2,7 +2,7 @@
 
 use super::{Kernels, LANES, LIMB_BITS, MOST_LIMBS, Row};
 
-pub(super) const KERNELS: Kernels = Kernels { name: "portable", multiply, select, select_shared };
+pub(super) const KERNELS: Kernels = Kernels { name: "portable", multiply, gather, scatter, select, select_shared };
 
 const MASK: u128 = (1 << LIMB_BITS) - 1;
 
@@ -39,6 +39,20 @@ pub(super) fn multiply(out: &mut [Row], a: &[Row], b: &[Row], modulus: &[Row], i
 /// Sum of products of limbs.
 fn dot(a: &[u64], b: &[u64]) -> u128 {
     a.iter().zip(b).map(|(&a, &b)| u128::from(a) * u128::from(b)).sum()
+}
+
+/// See [`Kernels::gather`].
+fn gather(out: &mut [Row], numbers: &[&[u64]; LANES]) {
+    for (limb, row) in out.iter_mut().enumerate() {
+        row.0 = numbers.map(|number| number[limb]);
+    }
+}
+
+/// See [`Kernels::scatter`].
+fn scatter(out: &mut [u64], rows: &[Row]) {
+    for (lane, number) in out.chunks_exact_mut(rows.len()).enumerate() {
+        number.iter_mut().zip(rows).for_each(|(limb, row)| *limb = row.0[lane]);
+    }
 }
 
 /// See [`Kernels::select`].

@@ -3,6 +3,8 @@
 
 use std::arch::x86_64::*;
 
+mod lanes;
+
 use super::{BLOCK, Kernels, LIMB_BITS, MOST_LIMBS, Row};
 
 /// What this processor can run.
@@ -11,6 +13,8 @@ pub(super) fn kernels() -> Option<Kernels> {
     runs.then_some(Kernels {
         name: "ifma",
         multiply,
+        gather: lanes::gather,
+        scatter: lanes::scatter,
         // SAFETY: the features were detected just before.
         select: |out, table, digits| unsafe { select(out, table, digits) },
         // SAFETY: as above.

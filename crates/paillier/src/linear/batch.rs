@@ -2,7 +2,7 @@
 
 use crate::arch::LANES;
 use crate::error::{Error, PeerMisbehaved};
-use crate::integer::{from_limbs, reduce, to_limbs};
+use crate::integer::{from_limbs, odd, reduce, resize, to_limbs};
 use crate::keys::PublicKey;
 use crate::lanes::{Lanes, Residues, load, store};
 
@@ -35,7 +35,6 @@ pub(super) fn invert(key: &PublicKey, numbers: &Residues) -> Result<Residues, Er
 /// The inverse of each lane, by one inversion: the product of the other lanes times the inverse of the product of all.
 fn invert_lanes(key: &PublicKey, numbers: &Lanes) -> Result<Lanes, Error> {
     let modulus = key.modulus();
-    let limbs = modulus.limbs();
     // `others` gathers every other lane by turning the lanes around seven times.
     let mut turned = rotate(numbers);
     let mut others = turned.clone();
@@ -45,17 +44,33 @@ fn invert_lanes(key: &PublicKey, numbers: &Lanes) -> Result<Lanes, Error> {
     }
     let mut product = others.clone();
     modulus.multiply(&mut product, numbers);
-    modulus.leave(&mut product);
-    let words = 2 * key.size().words();
-    let value = reduce(&from_limbs(&product.lane(0), words + 1), key.n_squared());
-    let modulus_odd = crate::integer::odd(key.n_squared());
-    // The time tells of ciphertexts, which are public.
-    let inverse = value.invert_odd_mod_vartime(&modulus_odd).into_option();
-    let inverse = inverse.ok_or(PeerMisbehaved::NotInvertible { index: 0 })?;
-    let mut inverse = Lanes::broadcast(&to_limbs(inverse.as_words(), limbs));
-    modulus.enter(&mut inverse);
+    let mut inverse = invert_one(key, &product)?;
     modulus.multiply(&mut inverse, &others);
     Ok(inverse)
+}
+
+/// The inverse of a number that is in every lane. It is found modulo `n`, at a quarter of the price, and lifted to `n^2` by a step
+/// of Newton's iteration: `y' = 2 y - x y^2`.
+fn invert_one(key: &PublicKey, x: &Lanes) -> Result<Lanes, Error> {
+    let (modulus, limbs, words) = (key.modulus(), key.modulus().limbs(), 2 * key.size().words() + 1);
+    let leave = |lanes: &Lanes| {
+        let mut plain = lanes.clone();
+        modulus.leave(&mut plain);
+        from_limbs(&plain.lane(0), words)
+    };
+    // The time tells of ciphertexts, which are public.
+    let inverse = reduce(&leave(x), key.n()).invert_odd_mod_vartime(&odd(key.n())).into_option();
+    let inverse = inverse.ok_or(PeerMisbehaved::NotInvertible { index: 0 })?;
+    let mut y = Lanes::broadcast(&to_limbs(inverse.as_words(), limbs));
+    modulus.enter(&mut y);
+    let mut square = x.clone();
+    modulus.multiply(&mut square, &y);
+    modulus.multiply(&mut square, &y);
+    let y = resize(&inverse, words);
+    let lifted = y.wrapping_add(&y).wrapping_add(resize(key.n_squared(), words)).wrapping_sub(&leave(&square));
+    let mut lifted = Lanes::broadcast(&to_limbs(lifted.as_words(), limbs));
+    modulus.enter(&mut lifted);
+    Ok(lifted)
 }
 
 /// Each number in the lane before its own.

@@ -147,6 +147,8 @@ fn unit_sums(
     // For each digit eight numbers, one a lane.
     let mut buckets = Residues::zero(limbs, LANES * (2 * half as usize + 1));
     buckets.eights_mut().for_each(|numbers| store(modulus.one(), numbers));
+    let mut apart = vec![0; LANES * limbs];
+    let [mut product, mut factor] = [Lanes::zero(limbs), Lanes::zero(limbs)];
     for step in 0..shape.each {
         let at = units.map(|unit| unit.part * shape.each + step);
         let bucket: [usize; LANES] = std::array::from_fn(|lane| {
@@ -157,10 +159,12 @@ fn unit_sums(
             let index = windows.window(units[lane].window).get(at[lane]).copied().flatten();
             index.map_or(&one[..], |index| inputs.at(index))
         };
-        let mut product = Lanes::gather(limbs, |lane| buckets.at(bucket[lane]));
-        modulus.multiply(&mut product, &Lanes::gather(limbs, input));
-        for (lane, &bucket) in bucket.iter().enumerate() {
-            product.copy_to(lane, buckets.at_mut(bucket));
+        product.fill(|lane| buckets.at(bucket[lane]));
+        factor.fill(input);
+        modulus.multiply(&mut product, &factor);
+        store(&product, &mut apart);
+        for (number, &bucket) in apart.chunks_exact(limbs).zip(&bucket) {
+            buckets.at_mut(bucket).copy_from_slice(number);
         }
     }
     let bucket = |digit: i64| Lanes::gather(limbs, |lane| buckets.at(LANES * (digit + half) as usize + lane));

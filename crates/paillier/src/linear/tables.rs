@@ -115,14 +115,15 @@ fn rows(modulus: &Modulus, inputs: &Residues, window: &[Option<usize>], digits: 
             .collect();
         rows.eights_mut().enumerate().par_bridge().for_each(|(vector, numbers)| {
             let count = numbers.len() / limbs;
-            let mut sums = load(limbs, numbers);
+            let (mut sums, mut factor) = (load(limbs, numbers), Lanes::zero(limbs));
             for block in first..last {
                 let entries = |lane: usize| digits.entry(LANES * vector + lane.min(count - 1), block);
                 let (table, lane) = (&tables[(block - first) / LANES], (block - first) % LANES);
-                let factor = Lanes::gather(limbs, |row| table.at(entries(row) * LANES + lane));
+                let entry = |row: usize| table.at(entries(row) * LANES + lane);
                 if block == 0 {
-                    sums = factor;
+                    sums.fill(entry);
                 } else {
+                    factor.fill(entry);
                     modulus.multiply(&mut sums, &factor);
                 }
             }
