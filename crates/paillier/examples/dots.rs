@@ -1,6 +1,6 @@
-//! A dot product of 784 ciphertexts with weights of 20 bits, three ways, on one thread: by the cheapest plan, one power at a
-//! time by the same arithmetic, and one power at a time by `crypto-bigint`. And a layer of 128 such products. The least
-//! processor time of several runs each, so that a busy machine tells nearly the same.
+//! A dot product of 784 ciphertexts with weights of 20 bits, three ways, on one thread: by the cheapest plan, one power
+//! at a time by the same arithmetic, and one power at a time by `crypto-bigint`. And a layer of 128 such products. The
+//! least processor time of several runs each, so that a busy machine tells nearly the same.
 //!
 //! `RAYON_NUM_THREADS=1 cargo run --release -p privet-paillier --example dots`
 

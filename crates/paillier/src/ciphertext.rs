@@ -87,7 +87,8 @@ impl Ciphertexts {
         plain.iter().flat_map(|limbs| from_limbs(limbs, words).as_words().to_vec()).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Reads `count` ciphertexts from a peer, and checks that each is below `n^2` and invertible: one inversion for all.
+    /// Reads `count` ciphertexts from a peer, and checks that each is below `n^2` and invertible: one inversion for
+    /// all.
     ///
     /// # Errors
     /// [`PeerMisbehaved::WrongLength`], [`PeerMisbehaved::NotReduced`], [`PeerMisbehaved::NotInvertible`].
@@ -133,9 +134,9 @@ impl Ciphertexts {
         self.multiply_by(&encoded, "plaintexts to add")
     }
 
-    /// Makes the ciphertexts independent of how they were computed: each is multiplied by fresh noise. Whoever returns results to
-    /// the owner of the private key must do this last, because the owner also sees a ciphertext's noise, and that of a
-    /// dot product is the product of the inputs' noise to the powers of the weights.
+    /// Makes the ciphertexts independent of how they were computed: each is multiplied by fresh noise. Whoever returns
+    /// results to the owner of the private key must do this last, because the owner also sees a ciphertext's noise, and
+    /// that of a dot product is the product of the inputs' noise to the powers of the weights.
     ///
     /// # Errors
     /// [`Misuse::KeysDiffer`], [`Misuse::WrongLength`].
@@ -244,8 +245,8 @@ fn to_residue(key: &PublicKey, plaintext: &Plaintext) -> Option<Zeroizing<Vec<u6
         let sum = u128::from(plaintext.word(i)) + u128::from(n & sign) + carry;
         (*word, carry) = (sum as u64, sum >> 64);
     }
-    // Twice the magnitude must be below `n`, that is `2 (n - residue) < n` or `2 residue < n`: the residue of a negative
-    // number is in the upper half, and that of another in the lower one.
+    // Twice the magnitude must be below `n`, that is `2 (n - residue) < n` or `2 residue < n`: the residue of a
+    // negative number is in the upper half, and that of another in the lower one.
     let residue = Zeroizing::new(Integer::from_words(words.iter().copied()));
     let upper = *residue > key.n().shr(1);
     // A negative number of full width needs the carry to come out, or it was below `-n`.

@@ -53,8 +53,8 @@ impl Factor {
         &self.prime
     }
 
-    /// Uniform `n`-th residues modulo `p^2`: a group of order `p - 1`, so a generator's power to a uniform exponent below
-    /// that. Out of Montgomery's form.
+    /// Uniform `n`-th residues modulo `p^2`: a group of order `p - 1`, so a generator's power to a uniform exponent
+    /// below that. Out of Montgomery's form.
     pub(crate) fn noise(&self, prg: &mut Prg) -> Lanes {
         let exponents: [_; LANES] = std::array::from_fn(|_| Zeroizing::new(random_below(&self.order, prg)));
         let digit = |exponent: &Integer, window: usize| {
@@ -72,7 +72,8 @@ impl Factor {
         noise
     }
 
-    /// Plaintexts modulo `p` of ciphertexts below `n^2`, out of Montgomery's form (Paillier, EUROCRYPT 1999, section 7).
+    /// Plaintexts modulo `p` of ciphertexts below `n^2`, out of Montgomery's form (Paillier, EUROCRYPT 1999, section
+    /// 7).
     pub(crate) fn decrypt(&self, ciphertexts: &Lanes) -> [Zeroizing<Integer>; LANES] {
         // `c = high 2^(52 limbs) + low`, and Montgomery's form of a number is the number times 2^(52 limbs).
         let (low, high) = ciphertexts.0.split_at(self.modulus.limbs());
@@ -87,7 +88,8 @@ impl Factor {
         std::array::from_fn(|lane| self.logarithm(&Zeroizing::new(powers.lane(lane))))
     }
 
-    /// `L(u)`, scaled. As `u - 1` is a multiple of `p`, the division is a product with the inverse modulo a power of two.
+    /// `L(u)`, scaled. As `u - 1` is a multiple of `p`, the division is a product with the inverse modulo a power of
+    /// two.
     fn logarithm(&self, limbs: &[u64]) -> Zeroizing<Integer> {
         let words = self.prime.as_words().len();
         let low = Zeroizing::new(from_limbs(&limbs[..(64 * words).div_ceil(LIMB_BITS)], words));
@@ -97,8 +99,8 @@ impl Factor {
     }
 }
 
-/// A generator of the `n`-th residues modulo `p^2`, in Montgomery's form, the same in all lanes: `s^p` for a generator `s` modulo
-/// `p`. As `(p - 1) / 2` is prime, `s` is one unless its square or its power to that is 1.
+/// A generator of the `n`-th residues modulo `p^2`, in Montgomery's form, the same in all lanes: `s^p` for a generator
+/// `s` modulo `p`. As `(p - 1) / 2` is prime, `s` is one unless its square or its power to that is 1.
 fn generator(modulus: &Modulus, prime: &Integer, prg: &mut Prg) -> Lanes {
     let limbs = modulus.limbs();
     let words = prime.as_words().len();

@@ -1,7 +1,7 @@
 //! Large integers, and their limbs in radix 2^52.
 //!
-//! Everything that is done once for a key, or once for a batch, is done by `crypto-bigint`; what is done for each number is
-//! done by [`crate::modulus`].
+//! Everything that is done once for a key, or once for a batch, is done by `crypto-bigint`; what is done for each
+//! number is done by [`crate::modulus`].
 
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Odd};
 use privet_prg::Prg;

@@ -79,8 +79,9 @@ impl PublicKey {
     /// [`crate::NoiseTable`] for what depends on it.
     ///
     /// # Errors
-    /// [`PeerMisbehaved::WrongLength`], and [`PeerMisbehaved::Key`] for an even or short number, one with a factor below 2^16,
-    /// a prime, and a square or higher power. [`Error::Io`] if there is no entropy for the test of primality.
+    /// [`PeerMisbehaved::WrongLength`], and [`PeerMisbehaved::Key`] for an even or short number, one with a factor
+    /// below 2^16, a prime, and a square or higher power. [`Error::Io`] if there is no entropy for the test of
+    /// primality.
     pub fn from_bytes(size: KeySize, bytes: &[u8]) -> Result<Self, Error> {
         let expected = size.public_key_bytes();
         if bytes.len() != expected {

@@ -1,7 +1,7 @@
 //! Arithmetic modulo up to eight odd numbers, a number in each lane (Montgomery, 1985).
 //!
-//! There is no final subtraction. Moduli leave at least eight bits of the radix free, so a product of any two numbers below
-//! `8 n` is below `2 n` again, and time does not depend on values.
+//! There is no final subtraction. Moduli leave at least eight bits of the radix free, so a product of any two numbers
+//! below `8 n` is below `2 n` again, and time does not depend on values.
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -90,7 +90,8 @@ impl Modulus {
         self.multiply(x, &self.square);
     }
 
-    /// Takes numbers out of Montgomery's form. They end up below the modulus, but for a zero, which may become the modulus.
+    /// Takes numbers out of Montgomery's form. They end up below the modulus, but for a zero, which may become the
+    /// modulus.
     pub(crate) fn leave(&self, x: &mut Lanes) {
         let mut one = Lanes::zero(self.limbs());
         one.0[0] = Row([1; LANES]);

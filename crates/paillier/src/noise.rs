@@ -13,11 +13,12 @@ use crate::power::{FixedBases, WINDOW_BITS, power_uniform, random_digits};
 /// Windows of each base in a [`NoiseTable`]: exponents have 15 bits.
 const POSITIONS: usize = 3;
 
-/// Bits of randomness in a noise beyond those of the key, twice the logarithm of the distance from uniform that they leave.
+/// Bits of randomness in a noise beyond those of the key, twice the logarithm of the distance from uniform that they
+/// leave.
 const EXTRA_BITS: usize = 256;
 
-/// Random `n`-th residues, each to be used once: whoever knows two ciphertexts with the same noise knows the difference of
-/// their plaintexts. So it cannot be cloned, and whatever uses it takes it away.
+/// Random `n`-th residues, each to be used once: whoever knows two ciphertexts with the same noise knows the difference
+/// of their plaintexts. So it cannot be cloned, and whatever uses it takes it away.
 pub struct Noise {
     key: PublicKey,
     residues: Residues,
@@ -82,13 +83,13 @@ impl Noise {
     }
 }
 
-/// Noise at a fifth of the price of a power, for whoever has the public key alone: products of powers of about 154 random
-/// `n`-th residues `u_i = r_i^n` to fresh exponents of 15 bits, from tables of `u_i`'s powers.
+/// Noise at a fifth of the price of a power, for whoever has the public key alone: products of powers of about 154
+/// random `n`-th residues `u_i = r_i^n` to fresh exponents of 15 bits, from tables of `u_i`'s powers.
 ///
-/// The exponents together have 256 bits more than the key, and the map from exponents to products is as good as universal, so
-/// by the leftover hash lemma the noise is within `2^-77` of uniform among the `n`-th residues, even for one who knows the
-/// factors of `n`, provided that these are safe primes. docs/protocols/stream.md has the proof, and why a short exponent
-/// (Damgard, Jurik and Nielsen, 2010) would not do here.
+/// The exponents together have 256 bits more than the key, and the map from exponents to products is as good as
+/// universal, so by the leftover hash lemma the noise is within `2^-77` of uniform among the `n`-th residues, even for
+/// one who knows the factors of `n`, provided that these are safe primes. docs/protocols/stream.md has the proof, and
+/// why a short exponent (Damgard, Jurik and Nielsen, 2010) would not do here.
 pub struct NoiseTable {
     key: PublicKey,
     bases: FixedBases,

@@ -1,13 +1,13 @@
 //! Several signed values in one plaintext: samples of a batch, or positions of a tensor that share their weights.
 //!
-//! Slot `i` of `s` holds a value `v_i` at `v_i 2^(i B)`, negative ones by subtraction. A linear map on the plaintext acts on
-//! all slots at once. Let every value, before and after all maps, be at most `bound` in magnitude, and `B` be the bits of
-//! `bound` and one for the sign, so that `bound <= 2^(B-1) - 1`.
+//! Slot `i` of `s` holds a value `v_i` at `v_i 2^(i B)`, negative ones by subtraction. A linear map on the plaintext
+//! acts on all slots at once. Let every value, before and after all maps, be at most `bound` in magnitude, and `B` be
+//! the bits of `bound` and one for the sign, so that `bound <= 2^(B-1) - 1`.
 //!
-//! - *The sum fits.* `|sum of v_i 2^(iB)| <= (2^(B-1) - 1) (2^(sB) - 1) / (2^B - 1) < 2^(sB-1)`, which is at most half of a
-//!   public key of `b` bits if `s B <= b - 1`.
-//! - *The slots can be told apart.* Modulo `2^B` the sum is `v_0`, and only one value within the bound is so; take it away,
-//!   divide by `2^B`, and go on.
+//! - *The sum fits.* `|sum of v_i 2^(iB)| <= (2^(B-1) - 1) (2^(sB) - 1) / (2^B - 1) < 2^(sB-1)`, which is at most half
+//!   of a public key of `b` bits if `s B <= b - 1`.
+//! - *The slots can be told apart.* Modulo `2^B` the sum is `v_0`, and only one value within the bound is so; take it
+//!   away, divide by `2^B`, and go on.
 
 use crate::error::{Error, Misuse};
 use crate::keys::KeySize;
@@ -22,12 +22,12 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// Room for `slots` values that never exceed `bound` in magnitude: not when they are packed, and not after any linear map
-    /// that is applied to them ([`crate::Weights::bound`]).
+    /// Room for `slots` values that never exceed `bound` in magnitude: not when they are packed, and not after any
+    /// linear map that is applied to them ([`crate::Weights::bound`]).
     ///
     /// # Errors
-    /// [`Misuse::Bound`] unless the bound is from 1 to 2^62; [`Misuse::SlotsDoNotFit`] if a plaintext under a key of this size
-    /// has less room.
+    /// [`Misuse::Bound`] unless the bound is from 1 to 2^62; [`Misuse::SlotsDoNotFit`] if a plaintext under a key of
+    /// this size has less room.
     pub fn new(size: KeySize, slots: usize, bound: u128) -> Result<Self, Error> {
         let packing = Self { slots, ..Self::largest(size, bound)? };
         let plaintext_bits = size.bits() - 1;
@@ -84,7 +84,8 @@ impl Packing {
         let mut carry = 0;
         (0..self.slots)
             .map(|slot| {
-                // A negative value below took one away from this slot, and so from those above if there was none to take.
+                // A negative value below took one away from this slot, and so from those above if there was none to
+                // take.
                 let raw = bits_at(plaintext, slot * self.slot_bits) & (u64::MAX >> (64 - self.slot_bits));
                 let (raw, overflow) = raw.overflowing_add(carry);
                 let value = (raw << (64 - self.slot_bits)) as i64 >> (64 - self.slot_bits);

@@ -60,8 +60,8 @@ pub(crate) struct FixedBases {
 }
 
 impl FixedBases {
-    /// Tables of `positions` windows for each base (in Montgomery's form, up to eight in a batch of lanes, `count` in all).
-    /// All lanes must have the same modulus.
+    /// Tables of `positions` windows for each base (in Montgomery's form, up to eight in a batch of lanes, `count` in
+    /// all). All lanes must have the same modulus.
     pub(crate) fn new(modulus: &Modulus, bases: &[Lanes], count: usize, positions: usize) -> Self {
         let limbs = modulus.limbs();
         let entry_len = positions * ENTRIES * limbs;

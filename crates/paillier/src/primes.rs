@@ -1,9 +1,9 @@
 //! Safe primes: primes `p` for which `(p - 1) / 2` is prime too.
 //!
-//! Candidates come from windows of odd numbers above fresh random starts (incremental search; Brandt and Damgard, CRYPTO 1992),
-//! sieved by small primes and tested eight at a time. A candidate that passes to the base 2 gets 64 rounds of Miller and
-//! Rabin's test (FIPS 186-5, appendix B.3.1) with random bases, as does its half: a composite number survives with
-//! probability `4^-64` whatever it is, where FIPS 186-5 asks for no more than `2^-128`.
+//! Candidates come from windows of odd numbers above fresh random starts (incremental search; Brandt and Damgard,
+//! CRYPTO 1992), sieved by small primes and tested eight at a time. A candidate that passes to the base 2 gets 64
+//! rounds of Miller and Rabin's test (FIPS 186-5, appendix B.3.1) with random bases, as does its half: a composite
+//! number survives with probability `4^-64` whatever it is, where FIPS 186-5 asks for no more than `2^-128`.
 //!
 //! The search is not constant in time. What it tells of is a number of candidates that were no primes.
 

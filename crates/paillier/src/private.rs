@@ -15,8 +15,8 @@ use crate::noise::Noise;
 use crate::plaintext::Plaintext;
 use crate::primes::{is_probable_prime, safe_prime};
 
-/// The private key: two safe primes `p` and `q`; wiped on drop, never printed. Everything done with it but its making takes a
-/// time that depends on counts and sizes alone.
+/// The private key: two safe primes `p` and `q`; wiped on drop, never printed. Everything done with it but its making
+/// takes a time that depends on counts and sizes alone.
 pub struct PrivateKey {
     public: PublicKey,
     factors: [Factor; 2],
@@ -79,8 +79,8 @@ impl PrivateKey {
     /// Reads what [`PrivateKey::to_bytes`] wrote.
     ///
     /// # Errors
-    /// [`Misuse::NotAPrivateKey`] unless it is two different safe primes of the right length; [`Error::Io`] if there is no
-    /// entropy to test that.
+    /// [`Misuse::NotAPrivateKey`] unless it is two different safe primes of the right length; [`Error::Io`] if there is
+    /// no entropy to test that.
     pub fn from_bytes(size: KeySize, bytes: &[u8]) -> Result<Self, Error> {
         let mut prg = Prg::from_os()?;
         if bytes.len() != size.public_key_bytes() {
@@ -101,8 +101,8 @@ impl PrivateKey {
         Ok(Self::from_primes(size, p, q, &mut prg))
     }
 
-    /// Noise that is uniform among the `n`-th residues: modulo the square of either prime, a generator of the residues to a
-    /// uniform exponent.
+    /// Noise that is uniform among the `n`-th residues: modulo the square of either prime, a generator of the residues
+    /// to a uniform exponent.
     ///
     /// # Errors
     /// [`Error::Io`] if the operating system gives no entropy.

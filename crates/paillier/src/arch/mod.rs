@@ -1,7 +1,7 @@
 //! Eight Montgomery products side by side, and the choice between accelerated and portable code, made once.
 //!
-//! Numbers are in radix 2^52, least significant limb first, because that is what the processor's multiply-and-add (AVX-512
-//! IFMA) takes. Both forms give the same limbs.
+//! Numbers are in radix 2^52, least significant limb first, because that is what the processor's multiply-and-add
+//! (AVX-512 IFMA) takes. Both forms give the same limbs.
 
 use std::sync::LazyLock;
 
@@ -50,16 +50,17 @@ pub(crate) struct Kernels {
     /// Which level this is.
     #[cfg_attr(not(test), expect(dead_code, reason = "names the level where a test fails"))]
     pub(crate) name: &'static str,
-    /// `out = (a b + m modulus) / 2^(52 limbs)` for the one `m` below `2^(52 limbs)` that makes the division exact, in each
-    /// lane; `inverse` is `-1 / modulus` modulo 2^52. All slices have the same number of limbs, a multiple of [`BLOCK`] and
-    /// at most [`MOST_LIMBS`]; all limbs are below 2^52, before and after, provided `a b < 2^(104 limbs) - m modulus`.
+    /// `out = (a b + m modulus) / 2^(52 limbs)` for the one `m` below `2^(52 limbs)` that makes the division exact, in
+    /// each lane; `inverse` is `-1 / modulus` modulo 2^52. All slices have the same number of limbs, a multiple of
+    /// [`BLOCK`] and at most [`MOST_LIMBS`]; all limbs are below 2^52, before and after, provided `a b < 2^(104 limbs)
+    /// - m modulus`.
     pub(crate) multiply: Multiply,
     /// Eight numbers side by side: `out` has as many limbs as each.
     pub(crate) gather: fn(out: &mut [Row], numbers: &[&[u64]; LANES]),
     /// Eight numbers one after the other: `out` has eight times the limbs.
     pub(crate) scatter: fn(out: &mut [u64], rows: &[Row]),
-    /// In each lane the entry of a table that its digit names. Entries are as long as `out`, one after the other; all are
-    /// read, whatever the digits. A digit that names none gives zero.
+    /// In each lane the entry of a table that its digit names. Entries are as long as `out`, one after the other; all
+    /// are read, whatever the digits. A digit that names none gives zero.
     pub(crate) select: Select<Row>,
     /// As `select`, from a table that all lanes share.
     pub(crate) select_shared: Select<u64>,
@@ -176,8 +177,8 @@ mod tests {
 
     #[test]
     fn a_product_is_divided_exactly() {
-        // In the smallest size, one lane against 128-bit arithmetic: (a b + m n) = out 2^208 with a, b and n of one limb
-        // each, so `out` is a b / 2^208 modulo n.
+        // In the smallest size, one lane against 128-bit arithmetic: (a b + m n) = out 2^208 with a, b and n of one
+        // limb each, so `out` is a b / 2^208 modulo n.
         for kernels in every_kernels() {
             let n = 1_000_003_u64;
             let (a, b) = (123_456_u64, 987_654_u64);

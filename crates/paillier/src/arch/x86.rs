@@ -32,8 +32,8 @@ fn multiply(out: &mut [Row], a: &[Row], b: &[Row], modulus: &[Row], inverse: &Ro
     unsafe { ifma(out, a, b, modulus, inverse) }
 }
 
-/// Operand scanning, [`BLOCK`] limbs of `b` at a time. Columns of the sum keep their carries above 52 bits until the end: a
-/// column takes at most 4 products of 52 bits for each limb, 2^61 in all.
+/// Operand scanning, [`BLOCK`] limbs of `b` at a time. Columns of the sum keep their carries above 52 bits until the
+/// end: a column takes at most 4 products of 52 bits for each limb, 2^61 in all.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn ifma(out: &mut [Row], a: &[Row], b: &[Row], modulus: &[Row], inverse: &Row) {
     let limbs = out.len();

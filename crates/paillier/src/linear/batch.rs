@@ -9,7 +9,8 @@ use crate::lanes::{Lanes, Residues, load, store};
 /// The inverses of all numbers, both in Montgomery's form: three products each and one inversion.
 ///
 /// # Errors
-/// [`PeerMisbehaved::NotInvertible`] if there is a number without one, which ciphertexts that were checked cannot lead to.
+/// [`PeerMisbehaved::NotInvertible`] if there is a number without one, which ciphertexts that were checked cannot lead
+/// to.
 pub(super) fn invert(key: &PublicKey, numbers: &Residues) -> Result<Residues, Error> {
     let modulus = key.modulus();
     let limbs = modulus.limbs();
@@ -49,8 +50,8 @@ fn invert_lanes(key: &PublicKey, numbers: &Lanes) -> Result<Lanes, Error> {
     Ok(inverse)
 }
 
-/// The inverse of a number that is in every lane. It is found modulo `n`, at a quarter of the price, and lifted to `n^2` by a step
-/// of Newton's iteration: `y' = 2 y - x y^2`.
+/// The inverse of a number that is in every lane. It is found modulo `n`, at a quarter of the price, and lifted to
+/// `n^2` by a step of Newton's iteration: `y' = 2 y - x y^2`.
 fn invert_one(key: &PublicKey, x: &Lanes) -> Result<Lanes, Error> {
     let (modulus, limbs, words) = (key.modulus(), key.modulus().limbs(), 2 * key.size().words() + 1);
     let leave = |lanes: &Lanes| {
@@ -67,7 +68,7 @@ fn invert_one(key: &PublicKey, x: &Lanes) -> Result<Lanes, Error> {
     modulus.multiply(&mut square, &y);
     modulus.multiply(&mut square, &y);
     let y = resize(&inverse, words);
-    let lifted = y.wrapping_add(&y).wrapping_add(resize(key.n_squared(), words)).wrapping_sub(&leave(&square));
+    let lifted = y.wrapping_add(&y).wrapping_add(resize(key.n_squared(), words)).wrapping_sub(leave(&square));
     let mut lifted = Lanes::broadcast(&to_limbs(lifted.as_words(), limbs));
     modulus.enter(&mut lifted);
     Ok(lifted)

@@ -1,9 +1,9 @@
 //! Dot products by buckets, for a few outputs.
 //!
-//! Weights are written in signed digits `-2^(b-1) <= d <= 2^(b-1)`. A *unit* is one digit of one output, over a part of the
-//! inputs, and has a lane to itself: every input is multiplied into the bucket of its digit (that of zero is never read), and
-//! the buckets of positive and of negative digits are raised to their digits by running products. Numerators and denominators
-//! of all outputs are put together by squarings, and denominators inverted at once.
+//! Weights are written in signed digits `-2^(b-1) <= d <= 2^(b-1)`. A *unit* is one digit of one output, over a part of
+//! the inputs, and has a lane to itself: every input is multiplied into the bucket of its digit (that of zero is never
+//! read), and the buckets of positive and of negative digits are raised to their digits by running products. Numerators
+//! and denominators of all outputs are put together by squarings, and denominators inverted at once.
 
 use rayon::prelude::*;
 

@@ -1,15 +1,17 @@
 //! Linear maps on encrypted vectors: dot products with signed weights, that is products of powers of ciphertexts.
 //!
-//! Two ways, of which [`Weights::plan`] takes the cheaper one by counting products (Bernstein and Pippenger's survey has both):
+//! Two ways, of which [`Weights::plan`] takes the cheaper one by counting products (Bernstein and Pippenger's survey
+//! has both):
 //!
-//! - [`tables`]: the products of all patterns of a few inputs' weight bits are made once, and shared by all outputs (Straus;
-//!   the "four Russians"). For layers.
-//! - [`buckets`]: an input goes into the bucket of its weight's digit, and buckets are raised to their digits together
+//! - *Tables*: the products of all patterns of a few inputs' weight bits are made once, and shared by all outputs
+//!   (Straus; the "four Russians"). For layers.
+//! - *Buckets*: an input goes into the bucket of its weight's digit, and buckets are raised to their digits together
 //!   (Yao; Pippenger). For a few outputs.
 //!
-//! Which products are made, and how many, depends on shapes and the bits of a weight alone; a digit of zero takes part like any
-//! other. The *places in memory* that are read depend on weights. Those are the secret of whoever computes here, so only one who
-//! shares the processor's caches with the model's owner could see it; the other party sees when the reply comes.
+//! Which products are made, and how many, depends on shapes and the bits of a weight alone; a digit of zero takes part
+//! like any other. The *places in memory* that are read depend on weights. Those are the secret of whoever computes
+//! here, so only one who shares the processor's caches with the model's owner could see it; the other party sees when
+//! the reply comes.
 
 mod batch;
 mod buckets;
@@ -28,14 +30,15 @@ use crate::ciphertext::Ciphertexts;
 use crate::error::{Error, Misuse};
 
 impl Ciphertexts {
-    /// The dot products of each row of `weights` with the ciphertexts that each window reads: encrypted `[outputs, windows]`.
+    /// The dot products of each row of `weights` with the ciphertexts that each window reads: encrypted `[outputs,
+    /// windows]`.
     ///
     /// The results are functions of the inputs, not fresh ciphertexts: add a bias if there is one, and call
     /// [`Ciphertexts::randomize`] before they leave.
     ///
     /// # Errors
-    /// [`Misuse::WrongLength`] if windows and weights differ in their inputs; [`Misuse::NoSuchInput`] if a window reads a
-    /// ciphertext that is not there.
+    /// [`Misuse::WrongLength`] if windows and weights differ in their inputs; [`Misuse::NoSuchInput`] if a window reads
+    /// a ciphertext that is not there.
     pub fn dot(&self, weights: &Weights, windows: &Windows) -> Result<Self, Error> {
         self.dot_by(weights, windows, weights.plan(windows.count()))
     }

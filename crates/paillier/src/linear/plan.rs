@@ -25,7 +25,8 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// The cheapest for a matrix of `outputs` rows and `inputs` columns, of weights of `weight_bits`, applied to so many windows.
+    /// The cheapest for a matrix of `outputs` rows and `inputs` columns, of weights of `weight_bits`, applied to so
+    /// many windows.
     pub fn choose(outputs: usize, inputs: usize, weight_bits: usize, windows: usize) -> Self {
         let tables = (1..=MOST_INDEX_BITS)
             .flat_map(|inputs| (1..=MOST_INDEX_BITS / inputs).map(move |bits| Self::Tables { inputs, bits }));

@@ -14,8 +14,8 @@ use crate::modulus::Modulus;
 const WINDOW_BITS: usize = 2;
 
 impl Ciphertexts {
-    /// Each ciphertext times the weight at its place: `weights` has one row, as long as this vector. What PP-Stream does for
-    /// every weight of a layer; [`Ciphertexts::dot`] is several times quicker where products are added up.
+    /// Each ciphertext times the weight at its place: `weights` has one row, as long as this vector. What PP-Stream
+    /// does for every weight of a layer; [`Ciphertexts::dot`] is several times quicker where products are added up.
     ///
     /// Not fresh ciphertexts: [`Ciphertexts::randomize`] before they leave.
     ///

@@ -1,9 +1,9 @@
 //! Dot products from tables of inputs' products, shared by all outputs.
 //!
-//! A weight in two's complement is `sum of 2^i b_i - 2^(B-1) b_(B-1)`. For every output there is a row for each digit of the
-//! bits below the sign, and one for the sign: the product of the inputs to the powers of their digits. Rows take an entry from
-//! each table. In the end the digits' rows are put together by squarings, and the sign's row is divided by: one
-//! inversion for everything.
+//! A weight in two's complement is `sum of 2^i b_i - 2^(B-1) b_(B-1)`. For every output there is a row for each digit
+//! of the bits below the sign, and one for the sign: the product of the inputs to the powers of their digits. Rows take
+//! an entry from each table. In the end the digits' rows are put together by squarings, and the sign's row is divided
+//! by: one inversion for everything.
 
 use rayon::prelude::*;
 

@@ -12,8 +12,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Weights from `-2^(bits - 1)` to `2^(bits - 1) - 1`, row by row. `bits` is public, as time depends on it: take it from the
-    /// model's format, not from the largest weight.
+    /// Weights from `-2^(bits - 1)` to `2^(bits - 1) - 1`, row by row. `bits` is public, as time depends on it: take it
+    /// from the model's format, not from the largest weight.
     ///
     /// # Errors
     /// [`Misuse::WeightWidth`] unless `bits` is from 2 to 32; [`Misuse::WeightTooLarge`] for a weight out of range;
@@ -48,8 +48,9 @@ impl Weights {
         self.bits
     }
 
-    /// A bound on the magnitude of results from inputs bounded by `input`, for [`crate::Packing`]: the largest sum of absolute
-    /// weights of a row, times that. It tells of the weights; take it from a range that is public if the peer is to know it.
+    /// A bound on the magnitude of results from inputs bounded by `input`, for [`crate::Packing`]: the largest sum of
+    /// absolute weights of a row, times that. It tells of the weights; take it from a range that is public if the peer
+    /// is to know it.
     pub fn bound(&self, input: u64) -> u128 {
         let row = |row: &[i32]| row.iter().map(|weight| u128::from(weight.unsigned_abs())).sum::<u128>();
         self.values.chunks(self.inputs.max(1)).map(row).max().unwrap_or(0) * u128::from(input)
@@ -65,14 +66,16 @@ impl Weights {
     }
 }
 
-/// Which inputs each application of a matrix reads: all of them for a dense layer, a patch for each position of a convolution.
+/// Which inputs each application of a matrix reads: all of them for a dense layer, a patch for each position of a
+/// convolution.
 pub struct Windows {
     inputs: usize,
     indices: Vec<Option<usize>>,
 }
 
 impl Windows {
-    /// `indices`: shape `[windows, inputs]`, each a position in the vector of ciphertexts, or none where padding is read.
+    /// `indices`: shape `[windows, inputs]`, each a position in the vector of ciphertexts, or none where padding is
+    /// read.
     ///
     /// # Errors
     /// [`Misuse::WrongLength`] if that is not a whole number of windows.

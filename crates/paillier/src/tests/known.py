@@ -1,9 +1,10 @@
 """Prints the constants of known.rs: a toy key, ciphertexts and a dot product by plain integers.
 
-    python known.py
+python known.py
 """
 
 import random
+import sys
 
 
 def is_prime(n: int) -> bool:
@@ -43,7 +44,9 @@ dot = 1
 for ciphertext, weight in zip(ciphertexts[:3] + ciphertexts[5:], weights, strict=True):
     dot = dot * pow(ciphertext, weight, n * n) % (n * n)
 
-print(f'pub(super) const PRIMES: [&str; 2] = ["{p:064x}", "{q:064x}"];')
+out = [f'const PRIMES: [&str; 2] = ["{p:064x}", "{q:064x}"];']
 for name, values in ("CIPHERTEXTS", ciphertexts), ("DOT", [dot]):
-    print(f"pub(super) const {name}: [&str; {len(values)}] = [")
-    print("".join(f'    "{value:0256x}",\n' for value in values) + "];")
+    out.append(f"const {name}: [&str; {len(values)}] = [")
+    out.extend(f'    "{value:0256x}",' for value in values)
+    out.append("];")
+sys.stdout.write("\n".join(out) + "\n")

@@ -24,8 +24,8 @@ fn the_same_plaintext_never_looks_the_same() -> Result<(), Error> {
 
 #[test]
 fn noise_reaches_residues_of_every_character() -> Result<(), Error> {
-    // Whether a residue is a square modulo either prime is what a single base to random powers would not hide: its powers
-    // reach two of the four classes.
+    // Whether a residue is a square modulo either prime is what a single base to random powers would not hide: its
+    // powers reach two of the four classes.
     let table = NoiseTable::new(KEY.public())?;
     for noise in [table.draw(200)?, KEY.noise(200)?, Noise::powers(KEY.public(), 200)?] {
         let mut zeros = Ciphertexts::encrypt(&plaintexts(&[0; 200]), noise)?;
