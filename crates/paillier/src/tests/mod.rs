@@ -11,6 +11,7 @@ mod known;
 mod laws;
 mod noise;
 mod packing;
+mod sizes;
 
 /// A toy key.
 pub(crate) static KEY: LazyLock<PrivateKey> = LazyLock::new(|| {
