@@ -132,7 +132,7 @@ func (h *hub) model(public *rlwe.PublicKey) (*evaluate.Model, error) {
 	if err := owner.Send(wire.AppendQP(nil, h.setup.Params, public.Value...)); err != nil {
 		return nil, blame(0, err)
 	}
-	model, err := evaluate.Assemble(h.setup.Network, h.setup.Plan, h.setup.Params, receiver{owner, h.setup})
+	model, err := evaluate.Assemble(h.setup.Network, h.setup.Plan, h.setup.Params, receiver(owner, h.setup))
 	if err != nil {
 		return nil, blame(0, err)
 	}
@@ -178,7 +178,7 @@ func (h *hub) inputs() ([]evaluate.Values, error) {
 		}
 		values := make(evaluate.Values, h.setup.Plan.Layouts[index].Ciphertexts)
 		for i := range values {
-			ct, err := receiver{h.client, h.setup}.next(params.MaxLevel())
+			ct, err := receiver(h.client, h.setup).Next(params.MaxLevel())
 			if err != nil {
 				return nil, err
 			}

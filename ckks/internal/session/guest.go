@@ -9,9 +9,6 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/codec"
 	"privet/ckks/internal/evaluate"
-	"privet/ckks/internal/layers"
-	"privet/ckks/internal/network"
-	"privet/ckks/internal/packing"
 	"privet/ckks/internal/wire"
 )
 
@@ -53,7 +50,8 @@ func (g *Guest) Prepare() (Cost, error) {
 	if g.keys, err = receiveKeys(g.channel, g.Plan, g.params); err != nil {
 		return Cost{}, err
 	}
-	if g.model, err = evaluate.Assemble(g.Network, g.Plan, g.params, taker{g}); err != nil {
+	taker := Taker{Params: g.params, Batch: g.Plan.Batch, Channel: g.channel, Next: g.part}
+	if g.model, err = evaluate.Assemble(g.Network, g.Plan, g.params, taker); err != nil {
 		return Cost{}, err
 	}
 	return meter.End(), nil
@@ -137,47 +135,15 @@ func (g *Guest) encode(inputs [][][]float64, first, last int) ([]evaluate.Values
 	return values, nil
 }
 
-// taker takes over the parts of an encrypted model as they are sent.
-type taker struct{ guest *Guest }
-
-func (m taker) next(level int) (*rlwe.Ciphertext, error) {
-	params := m.guest.params
-	data, err := m.guest.channel.Receive(wire.SeededBytes(params, level))
+// part takes a ciphertext of the encrypted model as it is sent.
+func (g *Guest) part(level int) (*rlwe.Ciphertext, error) {
+	data, err := g.channel.Receive(wire.SeededBytes(g.params, level))
 	if err != nil {
 		return nil, err
 	}
-	ct, err := wire.ReadSeeded(data, params, level)
+	ct, err := wire.ReadSeeded(data, g.params, level)
 	if err != nil {
 		return nil, channel.Misbehaviour("a part of the model: " + err.Error())
 	}
 	return ct, nil
-}
-
-func (m taker) Linear(t *packing.Transform, _ *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error) {
-	next := func() (*rlwe.Ciphertext, error) { return m.next(level) }
-	return layers.TakeLinear(m.guest.params, t, m.guest.Plan.Batch, level, scale, next)
-}
-
-func (m taker) Bias(layout packing.Layout, _ []float64, level int) ([]rlwe.Operand, error) {
-	made := make([]rlwe.Operand, layout.Ciphertexts)
-	for i := range made {
-		ct, err := m.next(level)
-		if err != nil {
-			return nil, err
-		}
-		made[i] = ct
-	}
-	return made, nil
-}
-
-func (m taker) Series(node *network.Node) ([]float64, error) {
-	data, err := m.guest.channel.Receive(wire.SeriesBytes(node.Degree))
-	if err != nil {
-		return nil, err
-	}
-	made, err := wire.ReadSeries(data)
-	if err != nil {
-		return nil, channel.Misbehaviour(err.Error())
-	}
-	return made, nil
 }

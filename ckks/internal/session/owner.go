@@ -1,14 +1,9 @@
 package session
 
 import (
-	"github.com/tuneinsight/lattigo/v6/core/rlwe"
-
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/flood"
-	"privet/ckks/internal/layers"
-	"privet/ckks/internal/network"
-	"privet/ckks/internal/packing"
 	"privet/ckks/internal/secret"
 	"privet/ckks/internal/wire"
 )
@@ -27,7 +22,8 @@ func (s *Server) handOut(c *channel.Channel, served *Served) (*secret.Key, error
 	if err := sendKeys(c, key, served.Plan); err != nil {
 		return nil, err
 	}
-	if _, err := evaluate.Assemble(served.full, served.Plan, served.params, sealer{c, key, served}); err != nil {
+	sender := Sender{Params: served.params, Batch: served.Plan.Batch, Channel: c, Seal: key.Seal}
+	if _, err := evaluate.Assemble(served.full, served.Plan, served.params, sender); err != nil {
 		return nil, err
 	}
 	s.Notify(Event{Kind: "prepared", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.End()})
@@ -65,37 +61,4 @@ func (s *Server) open(c *channel.Channel, served *Served, key *secret.Key) error
 	}
 	s.Notify(Event{Kind: "inferred", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.End()})
 	return nil
-}
-
-// sealer encrypts the parts of a model and sends them.
-type sealer struct {
-	channel *channel.Channel
-	key     *secret.Key
-	served  *Served
-}
-
-func (m sealer) Linear(t *packing.Transform, matrix *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error) {
-	return nil, layers.EncryptLinear(m.served.params, t, matrix, m.served.Plan.Batch, level, scale, m.key.Seal, m.channel.Send)
-}
-
-func (m sealer) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Operand, error) {
-	encoded, err := evaluate.EncodeBias(m.served.params, layout, bias, m.served.Plan.Batch, level)
-	if err != nil {
-		return nil, err
-	}
-	for _, pt := range encoded {
-		data, err := m.key.Seal(pt)
-		if err != nil {
-			return nil, err
-		}
-		if err := m.channel.Send(data); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
-}
-
-// Series tells the client the coefficients of a polynomial, which it has to sum.
-func (m sealer) Series(node *network.Node) ([]float64, error) {
-	return nil, m.channel.Send(wire.AppendSeries(nil, node.Coefficients))
 }
