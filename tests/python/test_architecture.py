@@ -141,7 +141,7 @@ def test_a_go_import_that_runs_up_is_named(tmp_path: Path, statement: str) -> No
 
 
 def test_a_go_package_may_use_what_lies_below(tmp_path: Path) -> None:
-    assert go_faults(tmp_path, 'import "privet/ckks/internal/toy"') == []
+    assert go_faults(tmp_path, 'import "privet/ckks/internal/wire"') == []
 
 
 def test_every_go_package_has_a_place() -> None:

@@ -11,7 +11,6 @@ import (
 	"privet/ckks/internal/flood"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/plan"
-	"privet/ckks/internal/program"
 	"privet/ckks/internal/toy"
 )
 
@@ -29,14 +28,7 @@ func models(t *testing.T, seeds ...uint64) []*evaluate.Model {
 	var made []*evaluate.Model
 	for _, seed := range seeds {
 		sample := toy.New(2, seed)
-		parsed, err := program.Parse(sample.Public)
-		if err != nil {
-			t.Fatal(err)
-		}
-		weights, err := program.ParseWeights(sample.Private, parsed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed, weights := toy.Parse(t, sample.Public, sample.Private)
 		full, err := network.Build(parsed, weights)
 		if err != nil {
 			t.Fatal(err)

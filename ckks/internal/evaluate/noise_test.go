@@ -22,14 +22,7 @@ import (
 // shared plans a program whose results are flooded, and gives its network with weights.
 func shared(t *testing.T, sample toy.Program, bare bool) (*program.Program, *network.Network, *plan.Plan) {
 	t.Helper()
-	parsed, err := program.Parse(sample.Public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	weights, err := program.ParseWeights(sample.Private, parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
 	full, err := network.Build(parsed, weights)
 	if err != nil {
 		t.Fatal(err)

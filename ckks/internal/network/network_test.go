@@ -58,14 +58,7 @@ func value(n *network.Network, index int, x []float64) []float64 {
 func TestNetworksComputeTheirProgram(t *testing.T) {
 	for degree := 1; degree <= 5; degree++ {
 		sample := toy.New(degree, uint64(degree))
-		parsed, err := program.Parse(sample.Public)
-		if err != nil {
-			t.Fatal(err)
-		}
-		weights, err := program.ParseWeights(sample.Private, parsed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed, weights := toy.Parse(t, sample.Public, sample.Private)
 		n, err := network.Build(parsed, weights)
 		if err != nil {
 			t.Fatal(err)
@@ -85,14 +78,7 @@ func TestNetworksComputeTheirProgram(t *testing.T) {
 
 func TestStructureDependsOnNoWeight(t *testing.T) {
 	sample := toy.New(3, 1)
-	parsed, err := program.Parse(sample.Public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	weights, err := program.ParseWeights(sample.Private, parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
 	full, err := network.Build(parsed, weights)
 	if err != nil {
 		t.Fatal(err)
@@ -138,14 +124,7 @@ func TestLargeProgramsAreRefusedBeforeTheyAreBuilt(t *testing.T) {
 
 func TestAValueThatIsMultipliedIsComputedOnce(t *testing.T) {
 	sample := toy.NewGate(3)
-	parsed, err := program.Parse(sample.Public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	weights, err := program.ParseWeights(sample.Private, parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
 	for _, known := range []*program.Weights{nil, weights} {
 		n, err := network.Build(parsed, known)
 		if err != nil {

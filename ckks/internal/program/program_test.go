@@ -12,14 +12,7 @@ import (
 
 func TestAProgramAndItsWeightsAreRead(t *testing.T) {
 	sample := toy.New(2, 1)
-	parsed, err := program.Parse(sample.Public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	weights, err := program.ParseWeights(sample.Private, parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
 	if len(weights.Tensor("0.weight")) != toy.Inputs*toy.Hidden || parsed.Batch != toy.Batch {
 		t.Error("the program that was read is another one")
 	}
