@@ -41,11 +41,14 @@ Correlations = Literal["parties", "dealer"]
 
 @dataclass(frozen=True)
 class LinearForecast:
-    """The offline half of one linear layer: ciphertexts and bytes each way."""
+    """The offline half of one linear layer: ciphertexts and bytes each way, products of ciphertexts
+    with weights (without ciphertexts where a dealer makes it)."""
 
     name: str
     operator: str
     layout: str
+    ciphertexts: tuple[int, int]
+    products: int
     bytes_client: int
     bytes_server: int
 
@@ -55,7 +58,8 @@ class Forecast:
     """What one inference takes, by formula: correlations to make, bytes each way, rounds.
 
     `extension` is the OT extension that makes the correlations (None if a dealer does),
-    `correlations` counts each kind; `online_rounds` are those of the party that waits more often.
+    `correlations` counts each kind; `online_rounds` are those of the party that waits more
+    often, `offline_rounds` the client's.
     """
 
     linear: tuple[LinearForecast, ...]
@@ -65,6 +69,7 @@ class Forecast:
     offline_bytes_server: int
     dealer_bytes_client: int
     dealer_bytes_server: int
+    offline_rounds: int
     online_bytes_client: int
     online_bytes_server: int
     online_rounds: int
@@ -160,7 +165,10 @@ def quickest(plans: Mapping[str | None, Plan], link: Link | None) -> str | None:
 def forecast(planned: Plan) -> Forecast:
     """What one inference of a plan will take."""
     fields: dict[str, Any] = json.loads(planned.forecast())
-    linear = tuple(LinearForecast(**entry) for entry in fields.pop("linear"))
+    linear = tuple(
+        LinearForecast(**{**entry, "ciphertexts": tuple(entry["ciphertexts"])})
+        for entry in fields.pop("linear")
+    )
     return Forecast(linear=linear, **fields)
 
 

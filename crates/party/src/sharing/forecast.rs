@@ -18,6 +18,10 @@ pub struct LinearForecast {
     pub operator: String,
     /// Ciphertexts, products and parameters, in words.
     pub layout: String,
+    /// Ciphertexts that the client and that the server sends; none with a dealer.
+    pub ciphertexts: [u64; 2],
+    /// Products of ciphertexts with plain weights that the server computes; none with a dealer.
+    pub products: u64,
     /// Bytes that the client sends.
     pub bytes_client: u64,
     /// Bytes that the server sends.
@@ -41,6 +45,8 @@ pub struct Forecast {
     pub dealer_bytes_client: u64,
     /// Bytes that the server gets from a dealer.
     pub dealer_bytes_server: u64,
+    /// Offline rounds of the client, with the other party or the dealer.
+    pub offline_rounds: u64,
     /// Bytes that the client sends while inferring.
     pub online_bytes_client: u64,
     /// Bytes that the server sends while inferring.
@@ -80,10 +86,13 @@ impl Plan {
                     true => format!("{} elements dealt", layer.plan.output_len()),
                     false => layer.plan.to_string(),
                 };
+                let encrypted = |count: usize| if dealt { 0 } else { count as u64 };
                 LinearForecast {
                     name: operation.name.clone(),
                     operator: operation.operator.name().to_owned(),
                     layout,
+                    ciphertexts: [layer.plan.input_ciphertexts(), layer.plan.output_ciphertexts()].map(encrypted),
+                    products: encrypted(layer.plan.products()),
                     bytes_client: cost.bytes_sent,
                     bytes_server: cost.bytes_received,
                 }
@@ -93,12 +102,13 @@ impl Plan {
         let demand = online.demand;
         let linear_client: u64 = linear.iter().map(|layer| layer.bytes_client).sum();
         let linear_server: u64 = linear.iter().map(|layer| layer.bytes_server).sum();
-        let [offline_client, offline_server] = if self.is_dealt() {
-            [0, dealt::SERVER_BYTES]
+        let (offline_rounds, [offline_client, offline_server]) = if self.is_dealt() {
+            (1, [0, dealt::SERVER_BYTES])
         } else {
             let ot = ot_cost::setup() + ot_cost::generate(&demand, self.extension(), Role::Client);
             let key = self.linear().first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
-            [key + ot.bytes_sent + linear_client, ot.bytes_received + linear_server]
+            let bytes = [key + ot.bytes_sent + linear_client, ot.bytes_received + linear_server];
+            (ot.rounds + u64::from(!linear.is_empty()), bytes)
         };
         let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
 
@@ -117,6 +127,7 @@ impl Plan {
             offline_bytes_server: offline_server,
             dealer_bytes_client: dealer_client,
             dealer_bytes_server: dealer_server,
+            offline_rounds,
             online_bytes_client: online.client_bytes,
             online_bytes_server: online.server_bytes,
             online_rounds: online.rounds,
