@@ -25,6 +25,7 @@ from privet.cli import (
     serve,
     server,
     simulate,
+    study,
     top,
     zoo,
 )
@@ -74,6 +75,7 @@ for command in (
     simulate.simulate,
 ):
     app.command()(command)
+app.add_typer(study.app, name="study")
 app.add_typer(zoo.app, name="zoo")
 
 

@@ -1,0 +1,124 @@
+"""`privet study`: what private inference costs, measured, predicted and told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from privet.cli import options, show
+from privet.errors import Misuse
+from privet.study.measure import Skipped, find_models, measure, plan_cases
+from privet.study.network import parse_network
+from privet.study.record import Record
+from privet.study.setting import settings
+
+app = typer.Typer(help="What suites cost: measure, predict, report.", no_args_is_help=True)
+
+MODELS = "m1,m2,nn5,resnet20,squeezenet"
+SUITES = "gmw,gmw-dealer,fss,ckks"
+
+Folder = Annotated[
+    Path, typer.Option("-o", "--output", metavar="DIR", help="Where records go.", file_okay=False)
+]
+Models = Annotated[
+    str, typer.Option(metavar="NAME,...", help="Names of `privet zoo list`, or ONNX files.")
+]
+Suites = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME,...",
+        help="`gmw`, `gmw-dealer` (each in three depths; `gmw-log` for one), `fss`, "
+        "`fss-malicious`, `ckks`, `ckks-collective-3`.",
+    ),
+]
+
+
+def _split(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _batches(text: str) -> list[int]:
+    try:
+        sizes = [int(word) for word in _split(text)]
+    except ValueError as error:
+        raise Misuse(f"{text!r} are no batches, such as 1,8,64") from error
+    if not sizes or min(sizes) < 1:
+        raise Misuse(f"{text!r} are no batches, such as 1,8,64")
+    return sizes
+
+
+@app.command("measure")
+def measure_command(
+    output: Folder,
+    models: Models = MODELS,
+    suites: Suites = SUITES,
+    batches: Annotated[str, typer.Option(metavar="N,...", help="Samples at once.")] = "1",
+    networks: Annotated[
+        str,
+        typer.Option(
+            metavar="NETWORK;...",
+            help="Also over links that delay for real: presets (WAN_S, ...) or such as "
+            "`40ms,400mbps`, with semicolons between; `none` is the loopback.",
+        ),
+    ] = "none",
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each; times are medians.")] = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Leave out what has a record already.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Run models for real, both parties on this machine, and keep a record of each run."""
+    shapes = [
+        None if word.strip() == "none" else parse_network(word) for word in networks.split(";")
+    ]
+    chosen, sizes = settings(_split(suites)), _batches(batches)
+    files = find_models(_split(models), output / "models")
+    cases = plan_cases(files, chosen, sizes, shapes)
+    told = Console(stderr=True)
+
+    def progress(done: int, total: int, name: str, left: float | None) -> None:
+        if name and not as_json:
+            until = "" if left is None else f", about {left / 60:.1f} min left"
+            told.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
+
+    records, skipped = measure(cases, output, repeats=repeats, resume=resume, progress=progress)
+    if as_json:
+        left_out = [{"case": str(it.case), "reason": it.reason} for it in skipped]
+        typer.echo(json.dumps({"records": [_fields(it) for it in records], "skipped": left_out}))
+        return
+    _show(show.make_console(), records, skipped)
+
+
+def _fields(record: Record) -> dict[str, object]:
+    return {**asdict(record), "setting": record.setting.name, "layers": len(record.layers)}
+
+
+def _show(console: Console, records: list[Record], skipped: list[Skipped]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for title in ("model", "setting"):
+        table.add_column(title)
+    for title in ("batch", "offline s", "online s", "CPU s", "sent", "rounds", "peak MB"):
+        table.add_column(title, justify="right")
+    for it in records:
+        phases = (it.offline, it.online)
+        processors = sum(phase.cpu_seconds or 0.0 for phase in phases)
+        table.add_row(
+            it.model,
+            it.setting.name,
+            str(it.batch),
+            f"{it.offline.seconds:.3f}",
+            f"{it.online.seconds:.3f}",
+            f"{processors:.3f}",
+            show.size(sum(phase.bytes for phase in phases)),
+            str(it.online.rounds),
+            f"{max(it.peak_mb.values(), default=0.0):.0f}",
+        )
+    console.print(table)
+    for left_out in skipped:
+        console.print(f"Not run: {left_out.case}: {left_out.reason}", soft_wrap=True)
