@@ -54,16 +54,35 @@ class LinearForecast:
 
 
 @dataclass(frozen=True)
+class ExtensionForecast:
+    """What an OT extension takes to make a plan's correlations: bytes each way, rounds, and seconds
+    of a core for both parties by the rates that extensions are chosen by."""
+
+    name: str
+    bytes_client: int
+    bytes_server: int
+    rounds: int
+    core_seconds: float
+
+    def seconds(self, rtt: float, bits_per_second: float) -> float:
+        """The estimate over a network that the extension is chosen by."""
+        fuller = max(self.bytes_client, self.bytes_server)
+        return 8 * fuller / bits_per_second + self.rounds * rtt + self.core_seconds
+
+
+@dataclass(frozen=True)
 class Forecast:
     """What one inference takes, by formula: correlations to make, bytes each way, rounds.
 
-    `extension` is the OT extension that makes the correlations (None if a dealer does),
+    `extension` is the OT extension that makes the correlations (None if a dealer does), one of
+    `extensions`;
     `correlations` counts each kind; `online_rounds` are those of the party that waits more
     often, `offline_rounds` the client's.
     """
 
     linear: tuple[LinearForecast, ...]
     extension: str | None
+    extensions: tuple[ExtensionForecast, ...]
     correlations: dict[str, int]
     offline_bytes_client: int
     offline_bytes_server: int
@@ -169,7 +188,8 @@ def forecast(planned: Plan) -> Forecast:
         LinearForecast(**{**entry, "ciphertexts": tuple(entry["ciphertexts"])})
         for entry in fields.pop("linear")
     )
-    return Forecast(linear=linear, **fields)
+    extensions = tuple(ExtensionForecast(**entry) for entry in fields.pop("extensions"))
+    return Forecast(linear=linear, extensions=extensions, **fields)
 
 
 def online_delay(forecast: Forecast, link: Link) -> float:

@@ -43,6 +43,7 @@ impl Plan {
         Forecast {
             linear: linear.collect(),
             extension: None,
+            extensions: Vec::new(),
             correlations: BTreeMap::from([("authenticated_weights", self.private_len())]),
             offline_bytes_client: 0,
             offline_bytes_server: 1 + 5,

@@ -28,13 +28,30 @@ pub struct LinearForecast {
     pub bytes_server: u64,
 }
 
+/// What an OT extension takes to make a plan's correlations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExtensionForecast {
+    /// The extension.
+    pub name: &'static str,
+    /// Bytes that the client sends.
+    pub bytes_client: u64,
+    /// Bytes that the server sends.
+    pub bytes_server: u64,
+    /// The client's rounds.
+    pub rounds: u64,
+    /// A core's time for both parties, by the rates that extensions are chosen by.
+    pub core_seconds: f64,
+}
+
 /// Correlations, bytes and rounds of one inference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     /// Linear layers in order.
     pub linear: Vec<LinearForecast>,
     /// The OT extension that makes the correlations; none if a dealer does.
     pub extension: Option<&'static str>,
+    /// Every OT extension that could; none if a dealer makes them.
+    pub extensions: Vec<ExtensionForecast>,
     /// Correlations by kind.
     pub correlations: BTreeMap<&'static str, usize>,
     /// Bytes that the client sends while preparing.
@@ -123,6 +140,7 @@ impl Plan {
             memory_bytes_client: self.client_memory(threads).peak(),
             memory_bytes_server: self.server_memory(&self.standard_workspaces(), threads).peak(),
             extension: (!self.is_dealt()).then(|| self.extension().name()),
+            extensions: if self.is_dealt() { Vec::new() } else { extensions(&demand) },
             offline_bytes_client: offline_client,
             offline_bytes_server: offline_server,
             dealer_bytes_client: dealer_client,
@@ -143,6 +161,20 @@ impl Plan {
             linear,
         }
     }
+}
+
+fn extensions(demand: &Demand) -> Vec<ExtensionForecast> {
+    let forecast = |extension: Extension| {
+        let cost = ot_cost::generate(demand, extension, Role::Client);
+        ExtensionForecast {
+            name: extension.name(),
+            bytes_client: cost.bytes_sent,
+            bytes_server: cost.bytes_received,
+            rounds: cost.rounds,
+            core_seconds: extension.core_seconds(demand),
+        }
+    };
+    Extension::ALL.into_iter().map(forecast).collect()
 }
 
 impl Plan {
