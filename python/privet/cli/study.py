@@ -15,8 +15,9 @@ from privet.cli import options, show
 from privet.errors import Misuse
 from privet.study.measure import Skipped, find_models, measure, plan_cases
 from privet.study.network import parse_network
-from privet.study.record import Record
+from privet.study.record import Record, read_records
 from privet.study.setting import settings
+from privet.study.validate import Comparison, compare, errors
 
 app = typer.Typer(help="What suites cost: measure, predict, report.", no_args_is_help=True)
 
@@ -122,3 +123,44 @@ def _show(console: Console, records: list[Record], skipped: list[Skipped]) -> No
     console.print(table)
     for left_out in skipped:
         console.print(f"Not run: {left_out.case}: {left_out.reason}", soft_wrap=True)
+
+
+@app.command("validate")
+def validate_command(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Records of runs with and without links.")
+    ],
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare predictions with runs that `measure --networks` made over links that delay."""
+    found = compare(read_records(folder))
+    if not found:
+        raise Misuse(f"{folder} has no case that was measured with a link and without")
+    phases = {
+        phase: errors([it for it in found if it.phase == phase]) for phase in ("online", "both")
+    }
+    if as_json:
+        told = {phase: asdict(it) for phase, it in phases.items() if it is not None}
+        rows = [{**asdict(it), "error": it.error} for it in found]
+        typer.echo(json.dumps({"errors": told, "comparisons": rows}))
+        return
+    console = show.make_console()
+    _compared(console, found)
+    for phase, it in phases.items():
+        if it is not None:
+            console.print(
+                f"{'Online' if phase == 'online' else 'Offline and online'}: median error "
+                f"{it.median:.1%}, 95th percentile {it.percentile_95:.1%}, of {it.count} runs."
+            )
+
+
+def _compared(console: Console, found: list[Comparison]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for title in ("model", "setting", "link", "phase"):
+        table.add_column(title)
+    for title in ("batch", "measured s", "predicted s", "error"):
+        table.add_column(title, justify="right")
+    for it in found:
+        figures = f"{it.measured:.3f}", f"{it.predicted:.3f}", f"{it.error:+.1%}"
+        table.add_row(it.model, it.setting, it.link, it.phase, str(it.batch), *figures)
+    console.print(table)

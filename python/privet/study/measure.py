@@ -52,9 +52,10 @@ class Case:
     def file_name(self) -> str:
         """The name of its record."""
         empty = Phase(0.0, None, 0, 0, 0)
-        return Record(
-            self.model.stem, "", self.setting, self.batch, empty, empty, {}, {}, self.link
-        ).file_name
+        it = Record(
+            self.model.stem, "", self.setting, self.batch, empty, empty, {}, {}, link=self.link
+        )
+        return it.file_name
 
     def __str__(self) -> str:
         text = f"{self.model.stem}, {self.setting.name}, batch {self.batch}"
@@ -169,6 +170,8 @@ def _measure(case: Case, compiler: _Compiler, repeats: int) -> Record:
         online=_phase(middle, "online", runs, costing),
         peak_mb={party: use.peak_mb for party, use in middle.memory.items()} | _dealer_mb(middle),
         material_bytes=dict(costing.material_bytes) if costing else {"client": 0, "server": 0},
+        extension=middle.extension,
+        extensions=costing.extensions if costing else (),
         link=case.link,
         repeats=repeats,
         joules=statistics.median(measured) if measured else None,
@@ -209,7 +212,7 @@ def plan_cases(
     batches: Iterable[int],
     networks: Iterable[Network | None] = (None,),
 ) -> list[Case]:
-    """All cases, those of one program one after another; networks only where links can be shaped."""
+    """All cases, ordered by program; networks only where a link can be shaped."""
     settings, sizes, shapes = list(chosen), list(batches), list(networks)
     return [
         Case(model, setting, batch, network)

@@ -11,6 +11,7 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.study.setting import ALL, Setting
+from privet.suites import ExtensionForecast
 
 FORMAT = "privet-study-record"
 VERSION = 1
@@ -54,7 +55,8 @@ class Phase:
 class Record:
     """A measurement, or (`measured` is false) what formulas and unit costs say in its place.
 
-    Phases are those of a whole batch. `model_sha256` names the ONNX file. `link` is the text of
+    Phases are those of a whole batch. `model_sha256` names the ONNX file. `extension` made the
+    correlations, one of the `extensions` that could (none with a dealer). `link` is the text of
     the shaped link it was measured over, None for the loopback. `material_bytes` is what a piece
     takes at each party, `peak_mb` the largest resident memory of each process, `joules` what
     processors took by their own counters, None where there are none.
@@ -68,6 +70,8 @@ class Record:
     online: Phase
     peak_mb: Mapping[str, float]
     material_bytes: Mapping[str, int]
+    extension: str | None = None
+    extensions: tuple[ExtensionForecast, ...] = ()
     link: str | None = None
     measured: bool = True
     repeats: int = 1
@@ -111,6 +115,7 @@ def read_record(path: Path) -> Record:
         for phase in ("offline", "online"):
             document[phase] = Phase(**document[phase])
         document["layers"] = tuple(document["layers"])
+        document["extensions"] = tuple(ExtensionForecast(**it) for it in document["extensions"])
         return Record(**document)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Misuse(f"{path} is no record of a study: {error!r}") from error

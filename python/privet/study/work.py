@@ -16,7 +16,7 @@ from privet.errors import Misuse
 from privet.program import Program
 from privet.study.record import Phase, Record, Work
 from privet.study.setting import Setting
-from privet.suites import Forecast
+from privet.suites import ExtensionForecast, Forecast
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Costing:
     online: Phase
     material_bytes: dict[str, int]
     memory_mb: dict[str, float]
+    extension: str | None = None
+    extensions: tuple[ExtensionForecast, ...] = ()
 
     def record(self, model: str, sha256: str, setting: Setting, batch: int) -> Record:
         """A record without times."""
@@ -40,6 +42,8 @@ class Costing:
             self.online,
             self.memory_mb,
             self.material_bytes,
+            extension=self.extension,
+            extensions=self.extensions,
             measured=False,
         )
 
@@ -88,18 +92,17 @@ def _shared(program: Program, setting: Setting, of: Forecast) -> Costing:
         Phase(0.0, None, client, server, of.online_rounds, work=work),
         {"client": of.material_bytes_client, "server": of.material_bytes_server},
         {"client": of.memory_bytes_client / 1e6, "server": of.memory_bytes_server / 1e6},
+        of.extension,
+        of.extensions,
     )
 
 
 def _made_work(of: Forecast) -> Work:
-    """Offline work of the two parties alone; an OT extension's bits and words are each its own."""
-    counts = of.correlations
-    bits = counts["private_ands"] + 2 * (counts["triples"] + counts["paired_triples"])
-    words = counts["products_sent_by_client"] + counts["products_sent_by_server"]
-    family = (of.extension or "").partition("-")[0]
+    """Offline work of the two parties alone."""
+    making = next(it for it in of.extensions if it.name == of.extension)
     return {
         "run": 1.0,
-        f"OTs, {family}": float(bits + words),
+        "core seconds of OTs": making.core_seconds,
         "ciphertexts": float(sum(sum(layer.ciphertexts) for layer in of.linear)),
         "products of ciphertexts": float(sum(layer.products for layer in of.linear)),
     }
