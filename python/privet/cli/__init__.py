@@ -20,6 +20,7 @@ from privet.cli import (
     infer,
     inspect,
     keys,
+    plan,
     pool,
     run,
     serve,
@@ -71,6 +72,7 @@ for command in (
     pool.pool,
     dealer.dealer,
     inspect.inspect,
+    plan.plan,
     keys.keys,
     simulate.simulate,
 ):

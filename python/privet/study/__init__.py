@@ -6,3 +6,27 @@ take; `advise` (command `privet plan`) which suite a person should choose. Bytes
 of work come from the formulas of the suites (`privet.suites.forecast`), which tests of the
 protocols compare with the wire.
 """
+
+from privet.study.advise import Advice, plan
+from privet.study.choice import Choice
+from privet.study.network import PRESETS, Network
+from privet.study.predict import Prediction, predict
+from privet.study.question import Question
+from privet.study.record import Phase, Record, read_records
+from privet.study.setting import Setting, settings
+
+__all__ = [
+    "PRESETS",
+    "Advice",
+    "Choice",
+    "Network",
+    "Phase",
+    "Prediction",
+    "Question",
+    "Record",
+    "Setting",
+    "plan",
+    "predict",
+    "read_records",
+    "settings",
+]
