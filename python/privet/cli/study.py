@@ -13,8 +13,11 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.errors import Misuse
+from privet.study import report
 from privet.study.measure import Skipped, find_models, measure, plan_cases
 from privet.study.network import parse_network
+from privet.study.predict import predict
+from privet.study.prices import read_prices
 from privet.study.record import Record, read_records
 from privet.study.setting import settings
 from privet.study.validate import Comparison, compare, errors
@@ -164,3 +167,58 @@ def _compared(console: Console, found: list[Comparison]) -> None:
         figures = f"{it.measured:.3f}", f"{it.predicted:.3f}", f"{it.error:+.1%}"
         table.add_row(it.model, it.setting, it.link, it.phase, str(it.batch), *figures)
     console.print(table)
+
+
+@app.command("report")
+def report_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Records of `measure`.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The page.", dir_okay=False)
+    ] = Path("report.html"),
+    prices: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Prices of your own (TOML).", exists=True)
+    ] = None,
+    price_table: Annotated[str, typer.Option(help="Which table of the price file.")] = "cpu",
+    as_json: options.AsJson = False,
+) -> None:
+    """Write one HTML page with every table and figure, and CSV and PNG files beside it."""
+    written = report.write(read_records(folder), output, read_prices(price_table, prices))
+    if as_json:
+        typer.echo(json.dumps([str(path) for path in written]))
+    else:
+        show.make_console().print(f"{output}, and {len(written) - 1} files beside it.")
+
+
+@app.command("predict")
+def predict_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Records of `measure`.")],
+    network: Annotated[
+        str, typer.Option(metavar="NETWORK", help="A preset, or such as 40ms,400mbps.")
+    ] = "WAN_M",
+    as_json: options.AsJson = False,
+) -> None:
+    """Tell latency and throughput of every record on a network."""
+    there = parse_network(network)
+    guesses = [predict(it, there) for it in read_records(folder) if it.link is None]
+    fields = ("online_latency", "latency", "online_throughput", "throughput")
+    rows = [
+        {
+            "model": it.record.model,
+            "setting": it.record.setting.name,
+            "batch": it.batch,
+            **{name: getattr(it, name) for name in (*fields, "pipelined_throughput")},
+        }
+        for it in guesses
+    ]
+    if as_json:
+        typer.echo(json.dumps({"network": vars(there), "predictions": rows}))
+        return
+    table = Table(box=None, pad_edge=False, title=f"Predicted on {there.name}")
+    for title in ("model", "setting"):
+        table.add_column(title)
+    for title in ("batch", "online s", "both s", "online/s", "both/s", "pipelined/s"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        model, setting, batch, *figures = row.values()
+        table.add_row(model, setting, str(batch), *(f"{figure:.3g}" for figure in figures))
+    show.make_console().print(table)

@@ -130,7 +130,7 @@ def advise(
     """Weighs every setting: `costs` has its record, or why there is none."""
     choices = []
     for setting in question.settings():
-        distrust, found = question.distrust(setting), costs.get(setting, "was not measured")
+        distrust, found = question.distrust(setting), costs.get(setting, "no record of it")
         if distrust is not None:
             choices.append(ruled_out(setting, distrust))
         elif isinstance(found, str):

@@ -76,7 +76,7 @@ def weigh(record: Record, question: Question, price: Prices) -> Choice:
     cores = prices.server_cores(prediction, question.rate)
     if question.cores is not None and cores > question.cores:
         against.append(f"needs {cores} cores at the server, {question.cores} are there")
-    pool, latency = _pool(prediction, question, jobs) if use < 1 else (None, None)
+    pool, latency = _pool(prediction, question, jobs, cores) if use < 1 else (None, None)
     most = question.max_latency
     if most is not None and (latency is None or latency > most):
         shown = "grows without end" if latency is None else f"is {_seconds(latency)}"
@@ -125,25 +125,27 @@ def _link_words(question: Question, use: float) -> str:
 
 
 def _pool(
-    prediction: Prediction, question: Question, jobs: float
+    prediction: Prediction, question: Question, jobs: float, cores: int
 ) -> tuple[int | None, float | None]:
     """The smallest pool that keeps 99 of 100 jobs within the latency asked for, or within a tenth
-    more than the least there is; and that latency with the filling of the batch."""
-    online, offline = prediction.online.seconds, prediction.offline.seconds
-    fill = (question.batch - 1) / question.rate
-    servers = max(1, math.ceil(jobs * online / prices.BUSY))
-    if prediction.record.setting.suite == "ckks":  # keys serve again: there is nothing to stock
-        load = Load(online, 0.0, servers)
-        arrivals = key_pool.poisson(JOBS, 1 / jobs)
-        return 0, key_pool.simulate(arrivals, load, 0).percentile(0.99) + fill
-    load = Load(online, offline, servers, max(1, math.ceil(jobs * offline / prices.BUSY)))
+    more than the least there is; and that latency with the filling of the batch.
+
+    Jobs queue for a core as long as they compute; on the network they are under way side by side.
+    """
+    online, offline = prediction.online, prediction.offline.seconds
+    apart = online.seconds - online.computing + (question.batch - 1) / question.rate
     arrivals = key_pool.poisson(JOBS, 1 / jobs)
-    least = key_pool.simulate(arrivals, load, JOBS).percentile(0.99)
-    most = max(least * 1.1, (question.max_latency or 0.0) - fill)
-    found = key_pool.smallest_pool(arrivals, load, most)
+    if prediction.record.setting.makes_once:  # there is nothing to stock
+        load = Load(online.computing, 0.0, cores)
+        return 0, key_pool.simulate(arrivals, load, 0).percentile(0.99) + apart
+    makers = max(1, math.ceil(jobs * offline / prices.BUSY))
+    load = Load(online.computing, offline, cores, makers)
+    least = key_pool.simulate(arrivals, load, JOBS).percentile(0.99) + apart
+    most = max(least * 1.1, question.max_latency or 0.0)
+    found = key_pool.smallest_pool(arrivals, load, most - apart)
     if found is None:
         return None, None
-    return found.size, found.percentile(0.99) + fill
+    return found.size, found.percentile(0.99) + apart
 
 
 def _seconds(value: float) -> str:

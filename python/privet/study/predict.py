@@ -112,6 +112,7 @@ def predict(
 ) -> Prediction:
     """What a record's batch takes on a network, if computing went `speed` times as fast.
 
+    An offline phase that is made once and serves again, that of suite `ckks`, is left out.
     Correlations come from the OT extension that suits the network, whichever was measured.
     `record` must be of the loopback: what was measured over a shaped link has its delay in it.
     `dealer_near_server` is how `privet.run` shapes links: that of the server to the dealer is fast.
@@ -124,12 +125,20 @@ def predict(
         computing = phase.seconds / speed
         far = replace(phase, dealer_bytes_server=0) if dealer_near_server else phase
         transfer = far.fullest_bytes / network.bytes_per_second
-        waiting = (phase.rounds + used.lead) * network.rtt / 2
+        trips = phase.rounds + used.lead if phase.rounds else 0
+        waiting = trips * network.rtt / 2
         hidden = (1 - used.exposed) * min(computing, transfer)
         return Parts(computing, transfer, waiting, hidden)
 
-    made = on_network(record, network)
+    made = recurring(on_network(record, network))
     return Prediction(made, network, parts("offline", made.offline), parts("online", made.online))
+
+
+def recurring(record: Record) -> Record:
+    """The record without an offline phase that serves any number of inferences."""
+    if not record.setting.makes_once:
+        return record
+    return replace(record, offline=Phase(0.0, 0.0, 0, 0, 0))
 
 
 def on_network(record: Record, network: Network) -> Record:

@@ -90,10 +90,11 @@ def per_batch(prediction: Prediction, prices: Prices) -> Money:
 
 
 def server_cores(prediction: Prediction, rate: float) -> int:
-    """Cores that a server needs for `rate` samples a second: half of both parties' computing, at
-    the load `BUSY`."""
-    phases = (prediction.record.offline, prediction.record.online)
-    computing = sum(phase.cpu_seconds or phase.seconds for phase in phases) / 2
+    """Cores that a server needs for `rate` samples a second at the load `BUSY`: for half of both
+    parties' computing, or in suite `ckks` for all of it."""
+    record = prediction.record
+    both = sum(phase.cpu_seconds or phase.seconds for phase in (record.offline, record.online))
+    computing = both if record.setting.suite == "ckks" else both / 2
     return max(1, math.ceil(rate / prediction.batch * computing / BUSY))
 
 

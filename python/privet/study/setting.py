@@ -50,6 +50,11 @@ class Setting:
         return "malicious" if self.malicious else "semi-honest"
 
     @property
+    def makes_once(self) -> bool:
+        """Whether what the offline phase makes serves any number of inferences: keys of `ckks`."""
+        return self.suite == "ckks"
+
+    @property
     def can_shape(self) -> bool:
         """Whether `privet.run` can slow its link down."""
         return self.suite != "ckks"

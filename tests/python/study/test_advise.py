@@ -70,7 +70,7 @@ def test_latency_budget_cores_and_link_rule_out(record: MakeRecord) -> None:
     assert "the budget is $1" in against["gmw-log"]
     assert "needs 4 cores" in against["gmw-log"]
     assert "link is too narrow: 50,000 Mbit/s" in against["fss"]
-    assert against["ckks"] == "was not measured"
+    assert against["ckks"] == "no record of it"
     assert found.recommended is None
     assert found.reasons[1].startswith("gmw-log comes nearest")
 
