@@ -13,12 +13,12 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.errors import Misuse
-from privet.study import report
+from privet.study import key_pool, report
 from privet.study.measure import Skipped, find_models, measure, plan_cases
-from privet.study.network import parse_network
+from privet.study.network import parse_network, parse_seconds
 from privet.study.predict import predict
 from privet.study.prices import read_prices
-from privet.study.record import Record, read_records
+from privet.study.record import Record, read_record, read_records
 from privet.study.setting import settings
 from privet.study.validate import Comparison, compare, errors
 
@@ -47,14 +47,14 @@ def _split(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _batches(text: str) -> list[int]:
+def _counts(text: str, least: int) -> list[int]:
     try:
-        sizes = [int(word) for word in _split(text)]
+        counts = [int(word) for word in _split(text)]
+        if not counts or min(counts) < least:
+            raise ValueError
     except ValueError as error:
-        raise Misuse(f"{text!r} are no batches, such as 1,8,64") from error
-    if not sizes or min(sizes) < 1:
-        raise Misuse(f"{text!r} are no batches, such as 1,8,64")
-    return sizes
+        raise Misuse(f"{text!r} are no counts from {least} on, such as 1,8,64") from error
+    return counts
 
 
 @app.command("measure")
@@ -81,7 +81,7 @@ def measure_command(
     shapes = [
         None if word.strip() == "none" else parse_network(word) for word in networks.split(";")
     ]
-    chosen, sizes = settings(_split(suites)), _batches(batches)
+    chosen, sizes = settings(_split(suites)), _counts(batches, 1)
     files = find_models(_split(models), output / "models")
     cases = plan_cases(files, chosen, sizes, shapes)
     told = Console(stderr=True)
@@ -222,3 +222,62 @@ def predict_command(
         model, setting, batch, *figures = row.values()
         table.add_row(model, setting, str(batch), *(f"{figure:.3g}" for figure in figures))
     show.make_console().print(table)
+
+
+@app.command("pool")
+def pool_command(
+    record: Annotated[
+        Path, typer.Argument(metavar="RECORD.json", help="A record.", exists=True, dir_okay=False)
+    ],
+    network: Annotated[
+        str, typer.Option(metavar="NETWORK", help="A preset, or such as 40ms,400mbps.")
+    ] = "WAN_S",
+    interval: Annotated[
+        str, typer.Option(metavar="TIME", help="Between arrivals, on average.")
+    ] = "10s",
+    jobs: Annotated[int, typer.Option(min=1, help="How many arrive.")] = 200,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Arrivals instead: a time in seconds on each line.", exists=True
+        ),
+    ] = None,
+    sizes: Annotated[str, typer.Option(metavar="N,...", help="Pieces in the pool.")] = "0,50,200",
+    as_json: options.AsJson = False,
+) -> None:
+    """Simulate jobs that take material from pools of several sizes, each made after one is used."""
+    it = predict(read_record(record), parse_network(network))
+    load = key_pool.Load(it.online.seconds, it.offline.seconds)
+    arrivals = (
+        key_pool.read_trace(trace)
+        if trace is not None
+        else key_pool.poisson(jobs, parse_seconds(interval, "interval"))
+    )
+    found = [key_pool.simulate(arrivals, load, size) for size in _counts(sizes, 0)]
+    rows = [
+        {
+            "pool": each.size,
+            "mean": each.mean,
+            "p99": each.percentile(0.99),
+            "longest_wait": max(each.waits),
+            "dry": each.dry,
+        }
+        for each in found
+    ]
+    if as_json:
+        latencies = [list(each.latencies) for each in found]
+        told = {"online": load.online, "offline": load.offline, "latencies": latencies}
+        typer.echo(json.dumps({**told, "pools": rows}))
+        return
+    console = show.make_console()
+    console.print(
+        f"{len(arrivals)} jobs on {it.network.name}: {load.online:.3f} s each with material, "
+        f"{load.offline:.3f} s to make a piece."
+    )
+    table = Table(box=None, pad_edge=False)
+    for title in ("pieces", "mean s", "99 % within s", "longest wait s", "found it dry"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        size, *seconds, dry = row.values()
+        table.add_row(str(size), *(f"{each:.3g}" for each in seconds), str(dry))
+    console.print(table)

@@ -13,6 +13,7 @@ import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from privet.errors import Misuse
 
@@ -55,6 +56,21 @@ def poisson(count: int, interval: float, seed: int = 1) -> list[float]:
     for _ in range(count):
         now += draw.expovariate(1 / interval)
         times.append(now)
+    return times
+
+
+def read_trace(path: Path) -> list[float]:
+    """Times of arrivals, one on each line of a file.
+
+    # Errors
+    `Misuse` if a line is no number, or there is none.
+    """
+    try:
+        times = [float(line) for line in path.read_text().split()]
+    except ValueError as error:
+        raise Misuse(f"{path} is no trace, a time in seconds on each line: {error}") from error
+    if not times:
+        raise Misuse(f"{path} has no arrivals")
     return times
 
 

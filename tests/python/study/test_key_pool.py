@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from pathlib import Path
 
+import pytest
+from tests.python.study.conftest import MakeRecord
+from typer.testing import CliRunner
+
+from privet.cli import app
 from privet.errors import Misuse
 from privet.study.key_pool import Load, poisson, simulate, smallest_pool
 
@@ -62,3 +68,18 @@ def test_the_smallest_pool_is_found() -> None:
 def test_a_trace_runs_forward() -> None:
     with pytest.raises(Misuse):
         simulate([1.0, 0.0], Load(1.0, 1.0), 1)
+
+
+def test_a_trace_takes_the_place_of_poisson(record: MakeRecord, tmp_path: Path) -> None:
+    path = record("fss", offline={"seconds": 5.0}).write(tmp_path)
+    trace = tmp_path / "trace.txt"
+    trace.write_text("0\n0.5\n100\n")
+    command = ["study", "pool", str(path), "--trace", str(trace), "--sizes", "0,3", "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [len(latencies) for latencies in found["latencies"]] == [3, 3]
+    assert [row["dry"] for row in found["pools"]] == [3, 0]
+    assert "found it dry" in CliRunner().invoke(app, command[:-1]).output
+    trace.write_text("soon\n")
+    assert isinstance(CliRunner().invoke(app, command).exception, Misuse)
