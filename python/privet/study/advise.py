@@ -176,7 +176,7 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     ]
     if it.pool:
         said.append(
-            f"Keep {it.pool} pieces of material ready ({(it.pool_bytes or 0) / 1e6:,.1f} MB at the "
+            f"Keep {it.pool} piece{'s' if it.pool != 1 else ''} of material ready ({(it.pool_bytes or 0) / 1e6:,.1f} MB at the "
             f"server); making one takes {_time(it.offline)}."
         )
     said.append(f"The server needs {it.cores} core{'s' if it.cores != 1 else ''}.")
