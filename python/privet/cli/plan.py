@@ -127,7 +127,7 @@ def _budget(text: str | None) -> float | None:
 def _show(console: Console, advice: Advice) -> None:
     asked = advice.question
     console.print(
-        f"[bold]{advice.model}[/] over {asked.network.name}, {asked.rate:g} samples a second in "
+        f"[bold]{advice.model}[/] over {asked.network.name}, {asked.rate:.3g} samples a second in "
         f"batches of {asked.batch}:"
     )
     table = Table(box=None, pad_edge=False)

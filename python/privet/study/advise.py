@@ -23,7 +23,7 @@ from privet.study.record import Record, file_sha256, read_records
 from privet.study.setting import Setting
 
 NEARLY = 1.25
-"""A setting without a dealer is preferred up to this many times the price of the cheapest."""
+"""Settings up to this many times the price of the cheapest are taken to cost the same."""
 
 
 @dataclass(frozen=True)
@@ -155,14 +155,14 @@ def _rank(choice: Choice) -> tuple[bool, float, float]:
 
 
 def _recommend(fitting: list[Choice]) -> Choice | None:
-    """The cheapest, or the cheapest without a dealer if that costs little more."""
+    """Of those that cost about as little as the cheapest: one without a dealer if there is one,
+    and the quickest."""
     if not fitting:
         return None
-    cheapest = fitting[0]
-    alone = [it for it in fitting if not it.setting.dealer]
-    if alone and (alone[0].dollars_per_month or 0) <= NEARLY * (cheapest.dollars_per_month or 0):
-        return alone[0]
-    return cheapest
+    most = NEARLY * (fitting[0].dollars_per_month or 0.0)
+    near = [it for it in fitting if (it.dollars_per_month or 0.0) <= most]
+    alone = [it for it in near if not it.setting.dealer]
+    return min(alone or near, key=lambda it: it.latency or 0.0)
 
 
 def _reasons(question: Question, choices: list[Choice], recommended: Choice | None) -> list[str]:
@@ -171,13 +171,15 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     it = recommended
     said = [
         f"{it.setting.name} answers 99 of 100 requests within {_time(it.latency)} "
-        f"(online {_time(it.online)}) at {question.rate:g} a second, for about "
+        f"(online {_time(it.online)}) at {_rate(question.rate)}, for about "
         f"${it.dollars_per_month:,.0f} a month."
     ]
     if it.pool:
+        pieces = f"{it.pool} piece{'' if it.pool == 1 else 's'} of material"
+        megabytes = (it.pool_bytes or 0) / 1e6
         said.append(
-            f"Keep {it.pool} piece{'s' if it.pool != 1 else ''} of material ready ({(it.pool_bytes or 0) / 1e6:,.1f} MB at the "
-            f"server); making one takes {_time(it.offline)}."
+            f"Keep {pieces} ready ({megabytes:,.1f} MB at the server); making one takes "
+            f"{_time(it.offline)}."
         )
     said.append(f"The server needs {it.cores} core{'s' if it.cores != 1 else ''}.")
     if it.setting.dealer:
@@ -185,9 +187,12 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     others = [c for c in choices if c.fits and c is not it]
     cheaper = [c for c in others if (c.dollars_per_month or 0) < (it.dollars_per_month or 0)]
     if cheaper:
+        other = cheaper[0]
+        trusts = other.setting.dealer and not it.setting.dealer
+        but = "trusts a dealer" if trusts else f"answers within {_time(other.latency)} only"
         said.append(
-            f"{cheaper[0].setting.name} would be cheaper (${cheaper[0].dollars_per_month:,.0f}), "
-            "but it trusts a dealer, which so small a difference is not worth."
+            f"{other.setting.name} would cost a little less (${other.dollars_per_month:,.0f}), but "
+            f"it {but}."
         )
     quicker = [c for c in others if (c.latency or 0) < 0.7 * (it.latency or 0)]
     if quicker:
@@ -214,6 +219,10 @@ def _nothing_fits(question: Question, choices: list[Choice]) -> list[str]:
     if question.batch == 1 and question.network.rtt > 0.01:
         said.append("Larger batches share their rounds: try --batch 8 if requests may wait.")
     return said
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.3g} a second" if rate >= 0.1 else f"{3600 * rate:.3g} an hour"
 
 
 def _time(seconds: float | None) -> str:

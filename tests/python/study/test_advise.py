@@ -159,3 +159,14 @@ def test_records_take_the_place_of_costing(
 def test_nonsense_is_refused(option: tuple[str, str]) -> None:
     done = CliRunner().invoke(app, ["plan", str(MODEL), *option])
     assert isinstance(done.exception, Misuse)
+
+
+def test_the_quickest_of_those_that_cost_the_same(record: MakeRecord) -> None:
+    slow = record("gmw-linear", online={"seconds": 3.0, "bytes_server": 10})
+    quick = record("gmw-blocks", online={"seconds": 1.0, "bytes_server": 10**6})
+    found = advise("a", Question(NETWORK, 0.01), costs(slow, quick), PRICES)
+    assert found.choices[0].setting == slow.setting
+    assert found.recommended is not None
+    assert found.recommended.setting == quick.setting
+    assert any("gmw-linear would cost a little less" in reason for reason in found.reasons)
+    assert "36 an hour" in found.reasons[0]
