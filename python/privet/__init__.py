@@ -2,7 +2,8 @@
 
 `compile` turns a model into a program; `Server` offers it and `Client` queries it over TLS; `Pool`
 keeps material ready; `ServiceClient` queries a service of many models (`privet serve`); `run` does
-both on this machine and compares with the plaintext model. Errors are in `privet.errors`.
+both on this machine and compares with the plaintext model; `plan` advises which
+suite to take. Errors are in `privet.errors`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from privet.compile import Compiled, compile, load
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient
     from privet.parties import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
+    from privet.study import plan
 
 __version__ = "0.1.0"
 
@@ -33,6 +35,7 @@ __all__ = [
     "__version__",
     "compile",
     "load",
+    "plan",
     "run",
 ]
 
@@ -41,5 +44,5 @@ def __getattr__(name: str) -> Any:
     """Loads a name of `__all__` when it is first used, so that `import privet` stays light."""
     if name not in __all__:
         raise AttributeError(f"module 'privet' has no attribute {name!r}")
-    home = "privet.gateway" if name == "ServiceClient" else "privet.parties"
+    home = {"ServiceClient": "privet.gateway", "plan": "privet.study"}.get(name, "privet.parties")
     return getattr(import_module(home), name)

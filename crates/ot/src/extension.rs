@@ -37,10 +37,15 @@ impl Extension {
         let cost = cost::generate(demand, self, Role::Client);
         let bits = 8 * cost.bytes_sent.max(cost.bytes_received);
         let transfer = bits as f64 / link.bits_per_second() as f64 + link.rtt().as_secs_f64() * cost.rounds as f64;
+        transfer + self.core_seconds(demand)
+    }
+
+    /// The part of [`Self::seconds`] that is computing.
+    pub fn core_seconds(self, demand: &Demand) -> f64 {
         let ots = [Role::Client, Role::Server].map(|sender| demand.ots(sender));
         let started = ots.into_iter().filter(|&ots| ots > 0).count();
         let ots: usize = ots.into_iter().sum();
-        transfer + self.seconds_to_start() * started as f64 + self.seconds_per_ot() * ots as f64
+        self.seconds_to_start() * started as f64 + self.seconds_per_ot() * ots as f64
     }
 
     /// A core's time for one OT, sender and receiver together.

@@ -23,7 +23,7 @@ mod prepare;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
-pub use forecast::{Forecast, LinearForecast};
+pub use forecast::{ExtensionForecast, Forecast, LinearForecast};
 pub use infer::{infer_client, infer_server};
 pub use keys::Keys;
 pub use material::{ClientMaterial, Correlated, ServerMaterial};

@@ -22,11 +22,13 @@ from privet.cli import (
     infer,
     inspect,
     keys,
+    plan,
     pool,
     run,
     serve,
     server,
     simulate,
+    study,
     top,
     zoo,
 )
@@ -72,6 +74,7 @@ for command in (
     pool.pool,
     dealer.dealer,
     inspect.inspect,
+    plan.plan,
     keys.keys,
     compile.compile,
     cohort.coordinator,
@@ -79,6 +82,7 @@ for command in (
     simulate.simulate,
 ):
     app.command()(command)
+app.add_typer(study.app, name="study")
 app.add_typer(zoo.app, name="zoo")
 
 

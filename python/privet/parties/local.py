@@ -299,9 +299,13 @@ def _processes(
 
 
 def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:
-    """The client's view, with the memory of whichever party had more."""
+    """The client's view; processors of both parties, memory of whichever had more."""
     mine, theirs = PhaseCost(**client), PhaseCost(**server)
-    return replace(mine, peak_rss_mb=max(mine.peak_rss_mb, theirs.peak_rss_mb))
+    return replace(
+        mine,
+        peak_rss_mb=max(mine.peak_rss_mb, theirs.peak_rss_mb),
+        cpu_seconds=(mine.cpu_seconds or 0.0) + (theirs.cpu_seconds or 0.0),
+    )
 
 
 __all__ = ["Run", "run"]

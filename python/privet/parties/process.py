@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,29 @@ def _say(event: str, **fields: Any) -> None:
     sys.stdout.flush()
 
 
+class _Processor:
+    """Seconds that this process's threads computed, from one call to the next."""
+
+    def __init__(self) -> None:
+        self._before = time.process_time()
+
+    def lap(self) -> float:
+        """Seconds since the last call."""
+        now = time.process_time()
+        self._before, before = now, self._before
+        return now - before
+
+
 def serve(job: dict[str, Any]) -> None:
     """Serves one program until standard input closes."""
+    processor = _Processor()
 
     def on_finished(finished: Finished) -> None:
         if finished.error is not None:
             _say("failed", type=type(finished.error).__name__, message=str(finished.error))
         elif finished.cost is not None:
-            _say(finished.kind, cost=asdict(finished.cost))
+            cost = replace(finished.cost, cpu_seconds=processor.lap())
+            _say(finished.kind, cost=asdict(cost))
 
     before = resident_memory()
     credentials = Credentials.from_directory(job["keys"], "server")
@@ -48,6 +64,7 @@ def serve(job: dict[str, Any]) -> None:
     ) as server:
         server.add_saved(job["program"])
         server.start()
+        processor.lap()
         _say("listening", port=server.address[1], memory=before)
         sys.stdin.read()
 
@@ -77,8 +94,12 @@ def query(job: dict[str, Any]) -> None:
             timeout=job["timeout"],
         ) as client,
     ):
+        processor = _Processor()
         (material,) = client.prepare(progress=progress)
+        offline_seconds = processor.lap()
         result = client.infer(list(inputs.values()), material=material, progress=progress)
+        online = replace(result.online, cpu_seconds=processor.lap())
+    offline = replace(result.offline, cpu_seconds=offline_seconds) if result.offline else None
     np.savez(job["result"], *result.integers)
     _say(
         "result",
@@ -88,8 +109,8 @@ def query(job: dict[str, Any]) -> None:
         memory=before,
         needs=[client.forecast.memory_bytes_client, client.forecast.memory_bytes_server],
         trust=client.trust,
-        offline=asdict(result.offline) if result.offline else None,
-        online=asdict(result.online),
+        offline=asdict(offline) if offline else None,
+        online=asdict(online),
         layers=[asdict(layer) for layer in result.layers],
     )
 

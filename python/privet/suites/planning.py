@@ -41,30 +41,54 @@ Correlations = Literal["parties", "dealer"]
 
 @dataclass(frozen=True)
 class LinearForecast:
-    """The offline half of one linear layer: ciphertexts and bytes each way."""
+    """The offline half of one linear layer: ciphertexts and bytes each way, products of ciphertexts
+    with weights (without ciphertexts where a dealer makes it)."""
 
     name: str
     operator: str
     layout: str
+    ciphertexts: tuple[int, int]
+    products: int
     bytes_client: int
     bytes_server: int
+
+
+@dataclass(frozen=True)
+class ExtensionForecast:
+    """What an OT extension takes to make a plan's correlations: bytes each way, rounds, and seconds
+    of a core for both parties by the rates that extensions are chosen by."""
+
+    name: str
+    bytes_client: int
+    bytes_server: int
+    rounds: int
+    core_seconds: float
+
+    def seconds(self, rtt: float, bits_per_second: float) -> float:
+        """The estimate over a network that the extension is chosen by."""
+        fuller = max(self.bytes_client, self.bytes_server)
+        return 8 * fuller / bits_per_second + self.rounds * rtt + self.core_seconds
 
 
 @dataclass(frozen=True)
 class Forecast:
     """What one inference takes, by formula: correlations to make, bytes each way, rounds.
 
-    `extension` is the OT extension that makes the correlations (None if a dealer does),
-    `correlations` counts each kind; `online_rounds` are those of the party that waits more often.
+    `extension` is the OT extension that makes the correlations (None if a dealer does), one of
+    `extensions`;
+    `correlations` counts each kind; `online_rounds` are those of the party that waits more
+    often, `offline_rounds` the client's.
     """
 
     linear: tuple[LinearForecast, ...]
     extension: str | None
+    extensions: tuple[ExtensionForecast, ...]
     correlations: dict[str, int]
     offline_bytes_client: int
     offline_bytes_server: int
     dealer_bytes_client: int
     dealer_bytes_server: int
+    offline_rounds: int
     online_bytes_client: int
     online_bytes_server: int
     online_rounds: int
@@ -160,8 +184,12 @@ def quickest(plans: Mapping[str | None, Plan], link: Link | None) -> str | None:
 def forecast(planned: Plan) -> Forecast:
     """What one inference of a plan will take."""
     fields: dict[str, Any] = json.loads(planned.forecast())
-    linear = tuple(LinearForecast(**entry) for entry in fields.pop("linear"))
-    return Forecast(linear=linear, **fields)
+    linear = tuple(
+        LinearForecast(**{**entry, "ciphertexts": tuple(entry["ciphertexts"])})
+        for entry in fields.pop("linear")
+    )
+    extensions = tuple(ExtensionForecast(**entry) for entry in fields.pop("extensions"))
+    return Forecast(linear=linear, extensions=extensions, **fields)
 
 
 def online_delay(forecast: Forecast, link: Link) -> float:

@@ -28,6 +28,8 @@ impl Plan {
                     name: name.to_owned(),
                     operator: operator.to_owned(),
                     layout: format!("{} elements dealt, {} weights authenticated", layer.outputs(), layer.weights()),
+                    ciphertexts: [0, 0],
+                    products: 0,
                     bytes_client: 0,
                     bytes_server: 0,
                 })
@@ -41,11 +43,13 @@ impl Plan {
         Forecast {
             linear: linear.collect(),
             extension: None,
+            extensions: Vec::new(),
             correlations: BTreeMap::from([("authenticated_weights", self.private_len())]),
             offline_bytes_client: 0,
             offline_bytes_server: 1 + 5,
             dealer_bytes_client: dealer_client,
             dealer_bytes_server: dealer_server,
+            offline_rounds: 1,
             online_bytes_client: online.client_bytes,
             online_bytes_server: online.server_bytes,
             online_rounds: online.rounds,

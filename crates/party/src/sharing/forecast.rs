@@ -18,19 +18,40 @@ pub struct LinearForecast {
     pub operator: String,
     /// Ciphertexts, products and parameters, in words.
     pub layout: String,
+    /// Ciphertexts that the client and that the server sends; none with a dealer.
+    pub ciphertexts: [u64; 2],
+    /// Products of ciphertexts with plain weights that the server computes; none with a dealer.
+    pub products: u64,
     /// Bytes that the client sends.
     pub bytes_client: u64,
     /// Bytes that the server sends.
     pub bytes_server: u64,
 }
 
+/// What an OT extension takes to make a plan's correlations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExtensionForecast {
+    /// The extension.
+    pub name: &'static str,
+    /// Bytes that the client sends.
+    pub bytes_client: u64,
+    /// Bytes that the server sends.
+    pub bytes_server: u64,
+    /// The client's rounds.
+    pub rounds: u64,
+    /// A core's time for both parties, by the rates that extensions are chosen by.
+    pub core_seconds: f64,
+}
+
 /// Correlations, bytes and rounds of one inference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     /// Linear layers in order.
     pub linear: Vec<LinearForecast>,
     /// The OT extension that makes the correlations; none if a dealer does.
     pub extension: Option<&'static str>,
+    /// Every OT extension that could; none if a dealer makes them.
+    pub extensions: Vec<ExtensionForecast>,
     /// Correlations by kind.
     pub correlations: BTreeMap<&'static str, usize>,
     /// Bytes that the client sends while preparing.
@@ -41,6 +62,8 @@ pub struct Forecast {
     pub dealer_bytes_client: u64,
     /// Bytes that the server gets from a dealer.
     pub dealer_bytes_server: u64,
+    /// Offline rounds of the client, with the other party or the dealer.
+    pub offline_rounds: u64,
     /// Bytes that the client sends while inferring.
     pub online_bytes_client: u64,
     /// Bytes that the server sends while inferring.
@@ -80,10 +103,13 @@ impl Plan {
                     true => format!("{} elements dealt", layer.plan.output_len()),
                     false => layer.plan.to_string(),
                 };
+                let encrypted = |count: usize| if dealt { 0 } else { count as u64 };
                 LinearForecast {
                     name: operation.name.clone(),
                     operator: operation.operator.name().to_owned(),
                     layout,
+                    ciphertexts: [layer.plan.input_ciphertexts(), layer.plan.output_ciphertexts()].map(encrypted),
+                    products: encrypted(layer.plan.products()),
                     bytes_client: cost.bytes_sent,
                     bytes_server: cost.bytes_received,
                 }
@@ -93,12 +119,13 @@ impl Plan {
         let demand = online.demand;
         let linear_client: u64 = linear.iter().map(|layer| layer.bytes_client).sum();
         let linear_server: u64 = linear.iter().map(|layer| layer.bytes_server).sum();
-        let [offline_client, offline_server] = if self.is_dealt() {
-            [0, dealt::SERVER_BYTES]
+        let (offline_rounds, [offline_client, offline_server]) = if self.is_dealt() {
+            (1, [0, dealt::SERVER_BYTES])
         } else {
             let ot = ot_cost::setup() + ot_cost::generate(&demand, self.extension(), Role::Client);
             let key = self.linear().first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
-            [key + ot.bytes_sent + linear_client, ot.bytes_received + linear_server]
+            let bytes = [key + ot.bytes_sent + linear_client, ot.bytes_received + linear_server];
+            (ot.rounds + u64::from(!linear.is_empty()), bytes)
         };
         let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
 
@@ -113,10 +140,12 @@ impl Plan {
             memory_bytes_client: self.client_memory(threads).peak(),
             memory_bytes_server: self.server_memory(&self.standard_workspaces(), threads).peak(),
             extension: (!self.is_dealt()).then(|| self.extension().name()),
+            extensions: if self.is_dealt() { Vec::new() } else { extensions(&demand) },
             offline_bytes_client: offline_client,
             offline_bytes_server: offline_server,
             dealer_bytes_client: dealer_client,
             dealer_bytes_server: dealer_server,
+            offline_rounds,
             online_bytes_client: online.client_bytes,
             online_bytes_server: online.server_bytes,
             online_rounds: online.rounds,
@@ -132,6 +161,20 @@ impl Plan {
             linear,
         }
     }
+}
+
+fn extensions(demand: &Demand) -> Vec<ExtensionForecast> {
+    let forecast = |extension: Extension| {
+        let cost = ot_cost::generate(demand, extension, Role::Client);
+        ExtensionForecast {
+            name: extension.name(),
+            bytes_client: cost.bytes_sent,
+            bytes_server: cost.bytes_received,
+            rounds: cost.rounds,
+            core_seconds: extension.core_seconds(demand),
+        }
+    };
+    Extension::ALL.into_iter().map(forecast).collect()
 }
 
 impl Plan {

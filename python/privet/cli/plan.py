@@ -1,0 +1,163 @@
+"""`privet plan`: which suite for a model, a network, a load and a budget, and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from privet.cli import options, show
+from privet.errors import Misuse
+from privet.study import advise
+from privet.study.advise import Advice
+from privet.study.choice import Choice
+from privet.study.prices import read_prices
+
+NOTHING_FITS = 2
+"""Exit code if no setting fits what was asked for."""
+
+
+def plan(
+    model: options.Model,
+    rtt: Annotated[str, typer.Option(metavar="TIME", help="Round trip, such as 40ms.")] = "40ms",
+    bandwidth: Annotated[
+        str, typer.Option(metavar="RATE", help="Each way, such as 400mbps.")
+    ] = "400mbps",
+    rate: Annotated[
+        str, typer.Option(metavar="N/s", help="Samples on average: 2/s, 30/min, 500/h.")
+    ] = "1/s",
+    batch: options.Batch = 1,
+    max_latency: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Most time for 99 of 100 answers.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="DOLLARS/month", help="Most for the service's side.")
+    ] = None,
+    no_dealer: Annotated[
+        bool, typer.Option("--no-dealer", help="There is no third party to trust.")
+    ] = False,
+    threat: Annotated[
+        str, typer.Option(help="What a party may do: be `semi-honest` or `malicious`.")
+    ] = "semi-honest",
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Cores that the server has at most.")
+    ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Records of `privet study measure`; without any of this model, its layers are "
+            "costed.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Prices of your own (TOML).", exists=True),
+    ] = None,
+    price_table: Annotated[str, typer.Option(help="Which table of the price file.")] = "cpu",
+    as_toml: Annotated[
+        bool, typer.Option("--toml", help="Print the answer as a config.toml for `privet serve`.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Tell which suite and settings suit a model, what rules the others out, and what it costs.
+
+    Ends with exit code 2 if nothing fits. The first plan on a machine finds its unit costs first.
+    """
+    told = Console(stderr=True)
+
+    def progress(done: int, total: int, name: str, left: float | None) -> None:
+        if name and not as_json:
+            told.print(f"Finding this machine's unit costs, {done + 1} of {total}: {name}")
+
+    advice = advise.plan(
+        model,
+        rtt=rtt,
+        bandwidth=bandwidth,
+        rate=_rate(rate),
+        batch=batch,
+        max_latency=max_latency,
+        budget=_budget(budget),
+        dealer=not no_dealer,
+        threat=threat,
+        cores=cores,
+        records=records,
+        prices=read_prices(price_table, prices),
+        progress=progress,
+    )
+    if as_toml:
+        typer.echo(advice.config(), nl=False)
+    elif as_json:
+        typer.echo(json.dumps(advice.as_object()))
+    else:
+        _show(show.make_console(), advice)
+    if advice.recommended is None:
+        raise typer.Exit(NOTHING_FITS)
+
+
+def _rate(text: str) -> float:
+    number, _, unit = text.partition("/")
+    seconds = {"": 1, "s": 1, "min": 60, "h": 3600, "day": 86400}.get(unit.strip())
+    try:
+        if seconds is None:
+            raise ValueError
+        return float(number) / seconds
+    except ValueError as error:
+        raise Misuse(f"{text!r} is no rate, such as 2/s, 30/min, 500/h or 1000/day") from error
+
+
+def _budget(text: str | None) -> float | None:
+    if text is None:
+        return None
+    number, _, unit = text.strip().lstrip("$").partition("/")
+    try:
+        if unit.strip() not in ("", "month"):
+            raise ValueError
+        return float(number)
+    except ValueError as error:
+        raise Misuse(f"{text!r} is no budget, such as 100/month") from error
+
+
+def _show(console: Console, advice: Advice) -> None:
+    asked = advice.question
+    console.print(
+        f"[bold]{advice.model}[/] over {asked.network.name}, {asked.rate:.3g} samples a second in "
+        f"batches of {asked.batch}:"
+    )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    table.add_column("setting")
+    for title in ("online", "99 %", "offline", "pool", "cores", "sent/sample", "$/month"):
+        table.add_column(title, justify="right")
+    table.add_column("ruled out by", max_width=48)
+    for choice in advice.choices:
+        chosen = choice is advice.recommended
+        mark = "[bold green]*[/]" if chosen else ("" if choice.fits else "[red]x[/]")
+        table.add_row(mark, choice.setting.name, *_figures(choice), "; ".join(choice.against))
+    console.print(table)
+    for reason in advice.reasons:
+        console.print(reason, soft_wrap=True)
+
+
+def _figures(choice: Choice) -> list[str]:
+    if choice.online is None:
+        return [""] * 7
+    return [
+        _seconds(choice.online),
+        _seconds(choice.latency),
+        _seconds(choice.offline),
+        "" if choice.pool is None else str(choice.pool),
+        str(choice.cores),
+        "" if choice.bytes_per_sample is None else show.size(choice.bytes_per_sample),
+        "" if choice.dollars_per_month is None else f"{choice.dollars_per_month:,.0f}",
+    ]
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f} s" if value < 100 else f"{value:.0f} s"

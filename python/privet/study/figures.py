@@ -1,0 +1,197 @@
+"""Data of the paper's figures, from records: one flat list of rows for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privet.study import key_pool
+from privet.study.energy import energy
+from privet.study.network import PRESETS, Network
+from privet.study.predict import Prediction, predict
+from privet.study.prices import Prices, per_batch
+from privet.study.record import Record
+from privet.study.tables import (
+    Row,
+    best_of_families,
+    of_subject,
+    plain,
+    seconds_per_sample,
+    subject,
+)
+
+JOBS = 200
+SPEEDS = (1, 2, 5, 10, 20, 50, 100)
+ROUND_TRIPS = (0.00002, 0.0002, 0.001, 0.005, 0.02, 0.07, 0.2)
+BANDWIDTHS = (1e7, 1e8, 1e9, 1e10, 1e11)
+
+
+def batch_sweep(records: Sequence[Record], model: str) -> list[Row]:
+    """Throughput by batch on WAN_F, as a multiple of that of batch 1 (Figure 1)."""
+    rows: list[Row] = []
+    network = PRESETS["WAN_F"]
+    found = [predict(it, network) for it in plain(records) if subject(it) == model]
+    single = {it.record.setting: it for it in found if it.batch == 1}
+    for it in found:
+        one = single.get(it.record.setting)
+        if one is None:
+            continue
+        for phase, now, before in (
+            ("online", it.online_throughput, one.online_throughput),
+            ("offline + online", it.throughput, one.throughput),
+        ):
+            rows.append(
+                {
+                    "setting": it.record.setting.name,
+                    "phase": phase,
+                    "batch": it.batch,
+                    "times": now / before,
+                }
+            )
+    return [row for row in rows if any(r["batch"] > 1 for r in rows if _same(r, row))]
+
+
+def _same(one: Row, other: Row) -> bool:
+    return bool(one["setting"] == other["setting"])
+
+
+def hungriest(records: Sequence[Record]) -> Record | None:
+    """The record whose material takes longest to make on WAN_S, beside its online phase."""
+
+    def ratio(record: Record) -> float:
+        it = predict(record, PRESETS["WAN_S"])
+        return it.offline.seconds / it.online.seconds
+
+    return max((it for it in plain(records) if it.setting.dealer), key=ratio, default=None)
+
+
+def pools(record: Record) -> list[Row]:
+    """Latency of each of 200 jobs on WAN_S for pools of several sizes (Figure 2): one arrives on
+    average when half of the time to make a piece has passed, so that a small pool runs dry."""
+    it = predict(record, PRESETS["WAN_S"])
+    load = key_pool.Load(it.online.seconds, it.offline.seconds)
+    interval = max(it.online.seconds * 1.2, it.offline.seconds / 2)
+    arrivals = key_pool.poisson(JOBS, interval)
+    return [
+        {"pool": f"{share:.0%} of the jobs", "job": job, "seconds": seconds}
+        for share in (0.0, 0.25, 0.5, 1.0)
+        for job, seconds in enumerate(
+            key_pool.simulate(arrivals, load, round(share * JOBS)).latencies, 1
+        )
+    ]
+
+
+def _each(records: Sequence[Record], model: str) -> list[Prediction]:
+    chosen = of_subject(records, model, 1)
+    return [it for network in PRESETS.values() for it in best_of_families(chosen, network)]
+
+
+def time_parts(records: Sequence[Record], model: str) -> list[Row]:
+    """Where a batch's time goes, by network (Figure 3)."""
+    rows: list[Row] = []
+    for it in _each(records, model):
+        for phase, parts in (("offline", it.offline), ("online", it.online)):
+            shown = {
+                "computing": parts.computing,
+                "transfer": parts.transfer - parts.hidden,
+                "waiting": parts.waiting,
+            }
+            rows += [_part(it, f"{phase} {name}", seconds) for name, seconds in shown.items()]
+    return rows
+
+
+def cost_parts(records: Sequence[Record], model: str, prices: Prices) -> list[Row]:
+    """What a sample's dollars pay for, by network (Figure 4)."""
+    return [
+        _part(it, name.replace("_", " "), dollars / it.batch)
+        for it in _each(records, model)
+        for name, dollars in vars(per_batch(it, prices)).items()
+    ]
+
+
+def energy_parts(records: Sequence[Record], model: str) -> list[Row]:
+    """A sample's joules, by network (Figure 5)."""
+    return [
+        _part(it, f"{phase} {name}", joules / it.batch)
+        for it in _each(records, model)
+        for phase, used in zip(("offline", "online"), energy(it), strict=True)
+        for name, joules in vars(used).items()
+    ]
+
+
+def _part(it: Prediction, part: str, value: float) -> Row:
+    family = it.record.setting.family
+    return {"network": it.network.name, "family": family, "part": part, "value": max(value, 0.0)}
+
+
+def speed_sweep(records: Sequence[Record], model: str) -> list[Row]:
+    """Latency on WAN_M if computing went faster, of the slowest family's (Figure 7)."""
+    rows: list[Row] = []
+    chosen = of_subject(records, model, 1)
+    for online in (True, False):
+        for speed in SPEEDS:
+            found = best_of_families(chosen, PRESETS["WAN_M"], online=online, speed=speed)
+            seconds = {
+                it.record.setting.family: seconds_per_sample(it, online=online) for it in found
+            }
+            slowest = max(seconds.values(), default=1.0)
+            rows += [
+                {
+                    "phase": "online" if online else "offline + online",
+                    "speed": speed,
+                    "family": family,
+                    "share": value / slowest,
+                    "seconds": value,
+                }
+                for family, value in seconds.items()
+            ]
+    return rows
+
+
+def regimes(records: Sequence[Record], model: str) -> list[Row]:
+    """The quickest family by round trip and bandwidth (Figure 8)."""
+    chosen = of_subject(records, model, 1)
+    rows: list[Row] = []
+    for online in (True, False):
+        for rtt in ROUND_TRIPS:
+            for bits in BANDWIDTHS:
+                network = Network("", rtt, bits)
+                found = best_of_families(chosen, network, online=online)
+                best = min(found, key=lambda it: seconds_per_sample(it, online=online))
+                rows.append(
+                    {
+                        "phase": "online" if online else "offline + online",
+                        "rtt": f"{1000 * rtt:g} ms",
+                        "bandwidth": _rate(bits),
+                        "family": best.record.setting.family,
+                        "seconds": seconds_per_sample(best, online=online),
+                    }
+                )
+    return rows
+
+
+def computing_regimes(records: Sequence[Record], model: str) -> list[Row]:
+    """The quickest family by bandwidth and speed of computing at a round trip of 70 ms, the axes of
+    the paper's Figure 8 (a)."""
+    chosen = of_subject(records, model, 1)
+    rows: list[Row] = []
+    for online in (True, False):
+        for speed in SPEEDS:
+            for bits in BANDWIDTHS:
+                found = best_of_families(
+                    chosen, Network("", PRESETS["WAN_M"].rtt, bits), online=online, speed=speed
+                )
+                best = min(found, key=lambda it: seconds_per_sample(it, online=online))
+                rows.append(
+                    {
+                        "phase": "online" if online else "offline + online",
+                        "speed": f"{speed} x",
+                        "bandwidth": _rate(bits),
+                        "family": best.record.setting.family,
+                        "seconds": seconds_per_sample(best, online=online),
+                    }
+                )
+    return rows
+
+
+def _rate(bits: float) -> str:
+    return f"{bits / 1e9:g} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:g} Mbit/s"

@@ -1,0 +1,86 @@
+"""Networks between the parties: round trip and bandwidth, with the presets of "Beyond Latency"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from privet.errors import Misuse
+from privet.parties import Link
+
+
+@dataclass(frozen=True)
+class Network:
+    """`rtt` in seconds, `bits_per_second` each way; full duplex."""
+
+    name: str
+    rtt: float
+    bits_per_second: float
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bandwidth each way in bytes."""
+        return self.bits_per_second / 8
+
+    def link(self) -> Link:
+        """The shaped link that delays for real as this network would."""
+        return Link(f"{round(1e6 * self.rtt)}us,{self.bits_per_second / 1e6:.0f}Mbit")
+
+
+_GB = 8e9
+PRESETS = {
+    network.name: network
+    for network in (
+        Network("WAN_S", 0.070, 0.07 * _GB),
+        Network("WAN_M", 0.070, 1 * _GB),
+        Network("WAN_F", 0.070, 50 * _GB),
+        Network("LAN_S", 0.00002, 1 * _GB),
+        Network("LAN_F", 0.00002, 50 * _GB),
+    )
+}
+"""Table I of the paper."""
+
+_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_RATES = {"k": 1e3, "m": 1e6, "g": 1e9}
+_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(us|ms|s)")
+_RATE = re.compile(r"(\d+(?:\.\d+)?) ?([kmg])bi?t?(?:ps|/s)?", re.IGNORECASE)
+
+
+def parse_seconds(text: str, what: str) -> float:
+    """Seconds of `40ms`, `20us` or `5s`.
+
+    # Errors
+    `Misuse` if it is no time.
+    """
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise Misuse(f"{text!r} is no {what}, such as 40ms or 5s")
+    return float(found[1]) * _TIMES[found[2]]
+
+
+def parse_bandwidth(text: str) -> float:
+    """Bits a second of `400mbps`, `400Mbit` or `1Gbit/s`.
+
+    # Errors
+    `Misuse` if it is no bandwidth.
+    """
+    found = _RATE.fullmatch(text.strip())
+    if found is None or float(found[1]) == 0:
+        raise Misuse(f"{text!r} is no bandwidth, such as 400mbps or 1gbps")
+    return float(found[1]) * _RATES[found[2].lower()]
+
+
+def parse_network(text: str) -> Network:
+    """A preset by name, or round trip and bandwidth with a comma between, such as `40ms,400mbps`.
+
+    # Errors
+    `Misuse` if it is neither.
+    """
+    preset = PRESETS.get(text.strip().upper())
+    if preset is not None:
+        return preset
+    rtt, comma, rate = text.partition(",")
+    if not comma:
+        known = ", ".join(PRESETS)
+        raise Misuse(f"{text!r} is no network: give one of {known}, or such as 40ms,400mbps")
+    return Network(text, parse_seconds(rtt, "round trip"), parse_bandwidth(rate))

@@ -1,0 +1,36 @@
+"""A recommendation as configuration of `privet serve`."""
+
+from __future__ import annotations
+
+import json
+
+from privet.errors import Misuse
+from privet.study.choice import Choice
+from privet.suites import PREPARED
+
+
+def config(choice: Choice | None) -> str:
+    """A model's `config.toml`: suite, security, depth of comparisons, batch, cores.
+
+    # Errors
+    `Misuse` if there is no choice, or the service does not run its suite.
+    """
+    if choice is None:
+        raise Misuse("nothing fits, so that there is nothing to configure")
+    setting = choice.setting
+    if setting.suite not in PREPARED:
+        raise Misuse(f"privet serve does not run suite {setting.suite} yet")
+    fields: dict[str, object] = {
+        "suites": [setting.suite],
+        "security": [setting.security],
+        "batch": choice.batch,
+        "cores": choice.cores or 1,
+    }
+    if setting.rounds is not None:
+        fields["rounds"] = [setting.rounds]
+    head = f"# By `privet plan`: {setting.name}."
+    if choice.pool:
+        head += f" Keep {choice.pool} pieces ready (`privet pool`, `privet gateway --ahead`)."
+    return (
+        "\n".join([head, *(f"{key} = {json.dumps(value)}" for key, value in fields.items())]) + "\n"
+    )

@@ -1,0 +1,160 @@
+"""How much a phase computes: counts by the suites' formulas, no times.
+
+Correlations, ciphertexts, bytes and rounds are those of `privet.suites.forecast` and
+`privet.suites.plan_ckks`; multiply-adds follow from the program's shapes. `privet.study.units` has
+what one of each costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from privet import suites
+from privet.errors import Misuse
+from privet.program import Program
+from privet.study.record import Phase, Record, Work
+from privet.study.setting import Setting
+from privet.suites import ExtensionForecast, Forecast
+
+
+@dataclass(frozen=True)
+class Costing:
+    """What formulas say of a program under a setting: phases without times, bytes of a piece and
+    memory in MB beside the process, for each party."""
+
+    offline: Phase
+    online: Phase
+    material_bytes: dict[str, int]
+    memory_mb: dict[str, float]
+    extension: str | None = None
+    extensions: tuple[ExtensionForecast, ...] = ()
+
+    def record(self, model: str, sha256: str, setting: Setting, batch: int) -> Record:
+        """A record without times."""
+        return Record(
+            model,
+            sha256,
+            setting,
+            batch,
+            self.offline,
+            self.online,
+            self.memory_mb,
+            self.material_bytes,
+            extension=self.extension,
+            extensions=self.extensions,
+            measured=False,
+        )
+
+
+def cost(program: Program, setting: Setting) -> Costing:
+    """What formulas say of a program.
+
+    # Errors
+    `UnsupportedModel` if the suite has no protocol for a layer, `Misuse` if no parameters fit.
+    """
+    suites.check_supported(program, setting.suite)
+    if setting.suite == "ckks":
+        return _encrypted(program, setting)
+    planned = suites.plan(
+        program.to_public_bytes(),
+        setting.suite,
+        setting.rounds,
+        correlations=setting.correlations,
+        security=setting.security,
+    )
+    return _shared(program, setting, suites.forecast(planned))
+
+
+def _shared(program: Program, setting: Setting, of: Forecast) -> Costing:
+    offline = Phase(
+        0.0,
+        None,
+        of.offline_bytes_client,
+        of.offline_bytes_server,
+        of.offline_rounds,
+        of.dealer_bytes_client,
+        of.dealer_bytes_server,
+        _dealt_work(of) if setting.dealer else _made_work(of),
+    )
+    work = {
+        "run": 1.0,
+        "rounds": float(of.online_rounds),
+        "bytes sent": float(of.online_bytes_client + of.online_bytes_server),
+        "multiply-adds": float(multiply_adds(program)),
+    }
+    if setting.suite == "fss":
+        work["bytes of keys"] = float(of.material_bytes_client + of.material_bytes_server)
+    client, server = of.online_bytes_client, of.online_bytes_server
+    return Costing(
+        offline,
+        Phase(0.0, None, client, server, of.online_rounds, work=work),
+        {"client": of.material_bytes_client, "server": of.material_bytes_server},
+        {"client": of.memory_bytes_client / 1e6, "server": of.memory_bytes_server / 1e6},
+        of.extension,
+        of.extensions,
+    )
+
+
+def _made_work(of: Forecast) -> Work:
+    """Offline work of the two parties alone."""
+    making = next(it for it in of.extensions if it.name == of.extension)
+    return {
+        "run": 1.0,
+        "core seconds of OTs": making.core_seconds,
+        "ciphertexts": float(sum(sum(layer.ciphertexts) for layer in of.linear)),
+        "products of ciphertexts": float(sum(layer.products for layer in of.linear)),
+    }
+
+
+def _dealt_work(of: Forecast) -> Work:
+    dealt = of.dealer_bytes_client + of.dealer_bytes_server
+    return {"run": 1.0, "bytes dealt": float(dealt)}
+
+
+def _encrypted(program: Program, setting: Setting) -> Costing:
+    """Suite `ckks`. A product costs a level's residues, a rotation their square (key switching)."""
+    if setting.members:
+        raise Misuse("a cohort's costs are measured, not forecast")
+    plan = suites.plan_ckks(program.to_public_bytes())
+    offline = Phase(
+        0.0,
+        None,
+        plan["offline_bytes_client"],
+        0,
+        1,
+        work={"run": 1.0, "bytes of keys": float(plan["offline_bytes_client"])},
+    )
+    online = Phase(
+        0.0,
+        None,
+        plan["online_bytes_client"],
+        plan["online_bytes_server"],
+        1,
+        work={"run": 1.0, **_homomorphic_work(plan)},
+    )
+    memory = {party: plan[f"memory_bytes_{party}"] / 1e6 for party in ("client", "server")}
+    return Costing(offline, online, {"client": 0, "server": 0}, memory)
+
+
+def _homomorphic_work(plan: dict[str, Any]) -> dict[str, float]:
+    residues = float(plan["groups"] * 2 ** plan["parameters"]["log_n"])
+    layers = plan["layers"]
+    return {
+        "products": residues * sum(it["products"] * (it["level"] + 2) for it in layers),
+        "rotations": residues * sum(it["rotations"] * (it["level"] + 2) ** 2 for it in layers),
+    }
+
+
+def multiply_adds(program: Program) -> int:
+    """Multiply-adds of convolutions and dense layers of the whole batch."""
+    total = 0
+    for operation in program.operations:
+        outputs = prod(program.values[operation.output].shape)
+        shape = operation.attributes.get("weight_shape", ())
+        if operation.op == "conv2d":
+            total += outputs * prod(shape[1:])
+        elif operation.op == "dense":
+            total += outputs * shape[0]
+    return total

@@ -1,0 +1,172 @@
+"""`privet plan`: what is ruled out, what is recommended, and the words for it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.python.study.conftest import MakeRecord
+from typer.testing import CliRunner
+
+import privet
+from privet.cli import app
+from privet.errors import Misuse
+from privet.serve.repository.config import CONFIG_FILE, read_config
+from privet.study import machine, units
+from privet.study.advise import advise
+from privet.study.network import parse_network
+from privet.study.predict import predict
+from privet.study.prices import per_batch, per_month, read_prices
+from privet.study.question import Question
+from privet.study.record import Record, file_sha256
+from privet.study.setting import Setting, settings
+from privet.study.units import UnitCosts
+
+MODEL = Path(__file__).resolve().parents[3] / "zoo" / "models" / "breast-mlp.onnx"
+NETWORK = parse_network("40ms,400mbps")
+PRICES = read_prices()
+
+
+def costs(*records: Record) -> dict[Setting, Record | str]:
+    return {it.setting: it for it in records}
+
+
+@pytest.fixture
+def priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unit costs of a second a run: no test waits for a calibration."""
+    prices = {
+        f"{setting.family} {phase}": {"run": 0.1, "rounds": 1e-4}
+        for setting in settings(["gmw", "gmw-dealer", "fss", "fss-malicious", "ckks"])
+        for phase in ("offline", "online")
+    }
+    here = machine.describe()
+    path = tmp_path / "units.json"
+    UnitCosts(prices, prices, here["cpu"], here["cores"]).write(path)
+    monkeypatch.setenv(units.VARIABLE, str(path))
+
+
+def test_trust_rules_out(record: MakeRecord) -> None:
+    known = costs(record("gmw-log"), record("fss"), record("fss-malicious"))
+    alone = advise("a", Question(NETWORK, 0.1, dealer=False), known, PRICES)
+    assert alone.recommended is not None
+    assert alone.recommended.setting.name == "gmw-log"
+    cheats = advise("a", Question(NETWORK, 0.1, malicious=True), known, PRICES)
+    assert cheats.recommended is not None
+    assert cheats.recommended.setting.name == "fss-malicious"
+    neither = advise("a", Question(NETWORK, 0.1, dealer=False, malicious=True), known, PRICES)
+    assert neither.recommended is None
+    assert "dealer" in " ".join(neither.reasons)
+
+
+def test_latency_budget_cores_and_link_rule_out(record: MakeRecord) -> None:
+    slow = record("gmw-log", online={"seconds": 9.0, "cpu_seconds": 9.0})
+    heavy = record("fss", offline={"dealer_bytes_client": 10**10, "dealer_bytes_server": 10**10})
+    question = Question(NETWORK, 0.5, max_latency=5.0, budget=1.0, cores=1)
+    found = advise("a", question, costs(slow, heavy), PRICES)
+    against = {it.setting.name: " ".join(it.against) for it in found.choices}
+    assert "latency is" in against["gmw-log"]
+    assert "the budget is $1" in against["gmw-log"]
+    assert "needs 4 cores" in against["gmw-log"]
+    assert "link is too narrow: 50,000 Mbit/s" in against["fss"]
+    assert against["ckks"] == "no record of it"
+    assert found.recommended is None
+    assert found.reasons[1].startswith("gmw-log comes nearest")
+
+
+def test_a_dealer_must_be_worth_it(record: MakeRecord) -> None:
+    sent = {"bytes_server": 10**5}
+    alone, dealt = record("gmw-log", offline=sent), record("gmw-dealer-log")
+    near = advise("a", Question(NETWORK, 0.01), costs(alone, dealt), PRICES)
+    assert near.recommended is not None
+    assert near.recommended.setting == alone.setting
+    far = record("gmw-log", offline={"bytes_server": 10**10})
+    found = advise("a", Question(NETWORK, 0.01), costs(far, dealt), PRICES)
+    assert found.recommended is not None
+    assert found.recommended.setting == dealt.setting
+    assert any("A dealer must be found" in reason for reason in found.reasons)
+
+
+def test_a_pool_hides_the_offline_phase(record: MakeRecord) -> None:
+    made = record("gmw-log", offline={"seconds": 10.0}, online={"seconds": 0.1, "rounds": 1})
+    found = advise("a", Question(NETWORK, 0.02, max_latency=1.0), costs(made), PRICES)
+    assert found.recommended is not None
+    assert found.recommended.pool is not None
+    assert found.recommended.pool >= 2
+    assert found.recommended.latency is not None
+    assert found.recommended.latency <= 1.0
+    assert any(f"Keep {found.recommended.pool} pieces" in reason for reason in found.reasons)
+    patient = advise("a", Question(NETWORK, 0.02, max_latency=100.0), costs(made), PRICES)
+    assert patient.recommended is not None
+    assert patient.recommended.pool is not None
+    assert patient.recommended.pool < found.recommended.pool
+
+
+def test_money_has_the_parts_of_the_paper(record: MakeRecord) -> None:
+    made = record("fss", offline={"dealer_bytes_client": 10**9, "seconds": 3.0})
+    guess = predict(made, NETWORK)
+    paper = read_prices("paper")
+    spent = per_batch(guess, paper)
+    instances = 3 * guess.offline.seconds + 2 * guess.online.seconds
+    assert spent.instance == pytest.approx(0.001 * instances)
+    assert spent.offline_transfer == pytest.approx(0.02, rel=1e-4)
+    assert spent.port == 0.0
+    wide = predict(made, parse_network("WAN_F"))
+    assert per_batch(wide, paper).port == pytest.approx(0.0236 * wide.latency)
+    month = per_month(guess, PRICES, rate=1.0, pool=10)
+    assert month.dollars == pytest.approx(sum(vars(month).values()))
+    assert month.offline_transfer == pytest.approx(86400 * 30.4375 * (1e9 + 500) * 9e-11)
+    with pytest.raises(Misuse, match=r"\[gone\]"):
+        read_prices("gone")
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_new_model_is_costed_by_its_layers(tmp_path: Path) -> None:
+    found = privet.plan(MODEL, rate=0.5, max_latency="30s")
+    assert found.recommended is not None
+    assert not found.recommended.measured
+    assert "costed by layers" in found.reasons[-1]
+    names = {it.setting.name for it in found.choices if it.online is not None}
+    assert {"gmw-blocks", "gmw-dealer-log", "fss", "fss-malicious"} <= names
+    (tmp_path / CONFIG_FILE).write_text(found.config())
+    config = read_config(tmp_path)
+    assert tuple(config.suites or ()) == (found.recommended.setting.suite,)
+    assert config.cores == found.recommended.cores
+
+
+def test_records_take_the_place_of_costing(
+    record: MakeRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(units, "known")
+    record("gmw-log", model="breast-mlp", model_sha256=file_sha256(MODEL)).write(tmp_path)
+    command = ["plan", str(MODEL), "--records", str(tmp_path), "--rate", "6/min", "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["recommended"] == "gmw-log"
+    assert found["choices"][0]["measured"] is True
+    shown = CliRunner().invoke(app, command[:-1])
+    assert "99 of 100 requests" in shown.output
+    toml = CliRunner().invoke(app, [*command[:-1], "--toml"])
+    assert tomllib.loads(toml.stdout)["rounds"] == ["log"]
+    none = CliRunner().invoke(app, [*command[:-1], "--budget", "1/month"])
+    assert none.exit_code == 2
+    assert "Nothing fits" in none.output
+
+
+@pytest.mark.parametrize("option", [("--rate", "fast"), ("--budget", "1/day"), ("--rtt", "1")])
+def test_nonsense_is_refused(option: tuple[str, str]) -> None:
+    done = CliRunner().invoke(app, ["plan", str(MODEL), *option])
+    assert isinstance(done.exception, Misuse)
+
+
+def test_the_quickest_of_those_that_cost_the_same(record: MakeRecord) -> None:
+    slow = record("gmw-linear", online={"seconds": 3.0, "bytes_server": 10})
+    quick = record("gmw-blocks", online={"seconds": 1.0, "bytes_server": 10**6})
+    found = advise("a", Question(NETWORK, 0.01), costs(slow, quick), PRICES)
+    assert found.choices[0].setting == slow.setting
+    assert found.recommended is not None
+    assert found.recommended.setting == quick.setting
+    assert any("gmw-linear would cost a little less" in reason for reason in found.reasons)
+    assert "36 an hour" in found.reasons[0]
