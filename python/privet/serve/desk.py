@@ -77,12 +77,12 @@ class Desks:
 
 
 class Desk:
-    """A version's process, started again if it dies."""
+    """A version's process (None while there is none), started again if it dies."""
 
     def __init__(self, version: Version) -> None:
         self._version = version
         self._folder = Path(tempfile.mkdtemp(prefix="privet-"))
-        self._process: asyncio.subprocess.Process | None = None
+        self.process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._sessions: Counter[str] = Counter()
@@ -94,7 +94,7 @@ class Desk:
         As `Desks.open`.
         """
         async with self._starting:
-            if self._process is not None and self._process.returncode is None:
+            if self.process is not None and self.process.returncode is None:
                 return
             await self._stop()
             try:
@@ -118,7 +118,7 @@ class Desk:
             limit=_LINE_BYTES,
             env={**os.environ, "GOMAXPROCS": str(self._version.config.cores)},
         )
-        self._process = process
+        self.process = process
         assert process.stdout is not None
         line = await process.stdout.readline()
         if not line:
@@ -189,7 +189,7 @@ class Desk:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def _stop(self) -> None:
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         reading, self._reading = self._reading, None
         if process is not None:
             await _end(process)

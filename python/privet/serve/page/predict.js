@@ -75,7 +75,7 @@ const pad = new Pad(at("pad"), () => look());
 const steps = {
   plan: ({ plan }) => {
     const { log_n: logN, depth } = plan.parameters;
-    cost("Plan", `ring of degree 2^${logN}, ${depth} levels, ${plan.keys} rotation keys`);
+    cost("Plan", `ring of degree 2^${logN}, ${depth} levels, ${plan.keys} evaluation keys`);
     say("making keys");
   },
   keys: (phase) => {
