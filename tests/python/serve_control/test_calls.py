@@ -321,7 +321,7 @@ def test_answers_fit_their_schemas(play: Callable[..., None]) -> None:
         await it.executor.granted("prepare")
         values = {"model": "digits", "version": "1", "id": id, "file": "page.css"}
         for route in ROUTES:
-            if route.name == "events":
+            if route.name in ("events", "session"):  # a stream and a WebSocket
                 continue
             path = re.sub(r"\{(\w+)\}", lambda found: values[found[1]], route.path)
             status, answer = await visitor.call(route.method, path, {} if route.body else None)
