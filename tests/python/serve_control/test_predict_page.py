@@ -137,8 +137,8 @@ def plain(levels: np.ndarray) -> np.ndarray:
     """What the model says of grey levels in the clear."""
     session = onnxruntime.InferenceSession(MODEL)
     sample = (levels[None, None] / 255).astype(np.float32)
-    scores: np.ndarray = session.run(None, {session.get_inputs()[0].name: sample})[0]
-    return scores[0]
+    scores: np.ndarray = session.run(None, {session.get_inputs()[0].name: sample})[0][0]
+    return scores
 
 
 async def predict(page: Page) -> tuple[str, list[float]]:
