@@ -130,9 +130,13 @@ $(PEERS)/.requirements: benches/peers/spu-requirements.txt
 	$(PEERS)/bin/python -m pip install --disable-pip-version-check --quiet --only-binary :all: --require-hashes -r $<
 	@touch $@
 
-# The program of suite ckks, beside the interpreter of .venv.
+# The program of suite ckks, its client for browsers, and Go's script that runs that one, beside the interpreter of .venv.
+# Nothing of the machine gets into the module, so that whoever builds it with the same Go gets the same bytes.
 $(VENV)/.ckks: $(GO_SOURCES) | $(VENV)/.created
-	@$(NEEDS_GO); $(GO_RUN) build -trimpath -o ../$(BIN)/privet-ckks ./cmd/privet-ckks && touch ../$@
+	@$(NEEDS_GO); $(GO_RUN) build -trimpath -o ../$(BIN)/privet-ckks ./cmd/privet-ckks
+	@$(NEEDS_GO); cd ckks && GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false \
+	    -ldflags '-s -w -buildid=' -o ../$(BIN)/privet-ckks.wasm ./cmd/privet-ckks-web
+	@$(NEEDS_GO); cp "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" $(BIN)/privet-ckks.js && touch $@
 
 # Stamps: each is touched only after its step succeeded, so an interrupted setup is taken up where it broke off.
 

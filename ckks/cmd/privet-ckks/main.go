@@ -22,16 +22,18 @@ type job struct {
 	Program string `json:"program"`
 	// Scenario is "encrypted-data" (also where it is empty) or "encrypted-model"; Statistical of the first asks for
 	// flooding that hides weights statistically.
-	Scenario    string  `json:"scenario"`
-	Statistical bool    `json:"statistical"`
-	Host        string  `json:"host"`
-	Port        int     `json:"port"`
-	ServerName  string  `json:"server_name"`
-	Model       string  `json:"model"`
-	Hash        string  `json:"program_hash"`
-	Inputs      string  `json:"inputs"`
-	Result      string  `json:"result"`
-	Timeout     float64 `json:"timeout"`
+	Scenario    string `json:"scenario"`
+	Statistical bool   `json:"statistical"`
+	Host        string `json:"host"`
+	Port        int    `json:"port"`
+	// Socket is where a server listens for a relay instead; see channel.ListenLocal.
+	Socket     string  `json:"socket"`
+	ServerName string  `json:"server_name"`
+	Model      string  `json:"model"`
+	Hash       string  `json:"program_hash"`
+	Inputs     string  `json:"inputs"`
+	Result     string  `json:"result"`
+	Timeout    float64 `json:"timeout"`
 	// Members is the size of a cohort, Member which of it a party is; the one with the weights is member 0.
 	Members int `json:"members"`
 	Member  int `json:"member"`

@@ -14,15 +14,11 @@ import (
 
 // serve serves one program until standard input closes.
 func serve(j job) error {
-	credentials, err := channel.LoadCredentials(j.Keys, "server")
-	if err != nil {
-		return err
-	}
 	served, err := load(j)
 	if err != nil {
 		return err
 	}
-	listener, err := channel.Listen(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), credentials)
+	listener, err := listen(j)
 	if err != nil {
 		return err
 	}
@@ -30,7 +26,7 @@ func serve(j job) error {
 		Programs: []*session.Served{served}, Timeout: timeout(j), Limit: j.Memory, Notify: tell,
 	}
 	say("listening", map[string]any{
-		"port":   listener.Addr().(*net.TCPAddr).Port,
+		"port":   portOf(listener),
 		"memory": session.Resident(),
 		"needs":  served.Needs(),
 		"model":  served.Program.Model, "program_hash": served.Program.Hash, "statistical_bits": served.Strength,
@@ -44,6 +40,25 @@ func serve(j job) error {
 		listener.Close()
 	}()
 	return <-done
+}
+
+// listen is at a Unix socket for a relay, or at a port for clients with certificates.
+func listen(j job) (*channel.Listener, error) {
+	if j.Socket != "" {
+		return channel.ListenLocal(j.Socket)
+	}
+	credentials, err := channel.LoadCredentials(j.Keys, "server")
+	if err != nil {
+		return nil, err
+	}
+	return channel.Listen(net.JoinHostPort(hostOf(j), strconv.Itoa(j.Port)), credentials)
+}
+
+func portOf(listener *channel.Listener) int {
+	if address, ok := listener.Addr().(*net.TCPAddr); ok {
+		return address.Port
+	}
+	return 0
 }
 
 func load(j job) (*session.Served, error) {

@@ -1,11 +1,13 @@
+// Package channel is the link between two parties: framed messages of known or bounded length over TLS 1.3 with
+// certificates on both sides, every byte counted and every wait bounded. Its policy is that of docs/protocols/channel.md.
 package channel
 
 import (
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"time"
 	"unicode"
@@ -35,8 +37,10 @@ const (
 
 // Channel sends and receives whole messages. It is for one goroutine.
 type Channel struct {
-	connection *tls.Conn
+	connection net.Conn
 	timeout    time.Duration
+	peer, name string
+	perMinute  int
 	// Sent and Received count payloads and headers.
 	Sent, Received int64
 	// Rounds counts how often this party turned from sending to receiving.
@@ -44,9 +48,20 @@ type Channel struct {
 	sending bool
 }
 
-func newChannel(connection *tls.Conn, timeout time.Duration) *Channel {
+// Over is a channel over a connection that is somebody else's business to protect, such as a browser's WebSocket.
+func Over(connection net.Conn, timeout time.Duration) *Channel {
 	return &Channel{connection: connection, timeout: timeout, sending: true}
 }
+
+// Peer is the SHA-256 of the peer's certificate in hexadecimal: how Privet names a peer. It is empty where the connection
+// knows none.
+func (c *Channel) Peer() string { return c.peer }
+
+// PeerName is the common name in the peer's certificate.
+func (c *Channel) PeerName() string { return c.name }
+
+// PerMinute is how many inferences the peer may have in a minute, 0 for any number.
+func (c *Channel) PerMinute() int { return c.perMinute }
 
 // Send sends one message.
 func (c *Channel) Send(payload []byte) error {
@@ -137,7 +152,9 @@ func (c *Channel) Abort(reason Reason, text string) {
 	}
 	// Whether it arrives or not, the conversation is over.
 	_ = c.send(kindAbort, append([]byte{byte(reason)}, text...))
-	_ = c.connection.CloseWrite()
+	if half, ok := c.connection.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
 }
 
 func (c *Channel) aborted(length int) error {

@@ -1,5 +1,5 @@
-// Package channel is the link between two parties: framed messages of known or bounded length over TLS 1.3 with
-// certificates on both sides, every byte counted and every wait bounded. Its policy is that of docs/protocols/channel.md.
+//go:build !js
+
 package channel
 
 import (
@@ -60,6 +60,7 @@ func (c *Credentials) config() *tls.Config {
 // Listener accepts connections of parties with a certificate of the trusted authority.
 type Listener struct {
 	net.Listener
+	// config is nil for a listener of ListenLocal.
 	config *tls.Config
 }
 
@@ -75,11 +76,14 @@ func Listen(address string, credentials *Credentials) (*Listener, error) {
 // Handshake runs TLS on an accepted connection; it belongs on a goroutine of its own, so that a silent client delays no
 // other.
 func (l *Listener) Handshake(raw net.Conn, timeout time.Duration) (*Channel, error) {
+	if l.config == nil {
+		return introduced(raw, timeout)
+	}
 	connection := tls.Server(raw, l.config)
 	if err := handshake(connection); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
-	made := newChannel(connection, timeout)
+	made := certified(connection, timeout)
 	// A client of TLS 1.3 is done before the server has seen its certificate; this byte tells it that it was accepted.
 	if _, err := connection.Write([]byte{1}); err != nil {
 		return nil, errors.Join(err, raw.Close())
@@ -99,7 +103,7 @@ func Dial(address, name string, credentials *Credentials, timeout time.Duration)
 	if err := handshake(connection); err != nil {
 		return nil, errors.Join(err, raw.Close())
 	}
-	made := newChannel(connection, timeout)
+	made := certified(connection, timeout)
 	var accepted [1]byte
 	if err := made.readFull(accepted[:], time.Now().Add(HandshakeTimeout)); err != nil {
 		return nil, errors.Join(linkError("the server at %s refused this client's certificate: %w", address, err), raw.Close())
@@ -119,13 +123,11 @@ func handshake(connection *tls.Conn) error {
 	return nil
 }
 
-// PeerName is the common name in the peer's certificate.
-func (c *Channel) PeerName() string {
-	return c.connection.ConnectionState().PeerCertificates[0].Subject.CommonName
-}
-
-// Peer is the SHA-256 of the peer's certificate in hexadecimal: how Privet names a peer.
-func (c *Channel) Peer() string {
-	digest := sha256.Sum256(c.connection.ConnectionState().PeerCertificates[0].Raw)
-	return hex.EncodeToString(digest[:])
+// certified is a channel whose peer its certificate names.
+func certified(connection *tls.Conn, timeout time.Duration) *Channel {
+	made := Over(connection, timeout)
+	certificate := connection.ConnectionState().PeerCertificates[0]
+	digest := sha256.Sum256(certificate.Raw)
+	made.peer, made.name = hex.EncodeToString(digest[:]), certificate.Subject.CommonName
+	return made
 }

@@ -1,3 +1,5 @@
+//go:build !js
+
 package session
 
 import (
@@ -35,6 +37,7 @@ type Server struct {
 	Notify func(Event)
 
 	evaluating sync.Mutex
+	allowances allowances
 	admission  sync.Mutex
 	held       int64
 }
@@ -127,6 +130,9 @@ func (s *Server) answer(c *channel.Channel, v *visit, asked request) error {
 	case "infer":
 		if v.keys == nil || v.served.Program.Hash != asked.Program {
 			return refuse(channel.BadRequest, "keys for this program come before data")
+		}
+		if err := s.allowances.take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
+			return err
 		}
 		_, results := v.served.Plan.Ciphertexts()
 		if v.handed += results; v.served.Terms.Statistical && v.handed > v.served.Plan.Budget {

@@ -30,6 +30,8 @@ def compile_once(
     input_range: tuple[float, float] | None,
     name: str | None,
     batch: int = 1,
+    weight_scale: int | None = None,
+    relu: str = "exact",
 ) -> Path:
     """A folder with the program that this file and these options compile to, below `folder`.
 
@@ -39,7 +41,10 @@ def compile_once(
     Those of `privet.compile`.
     """
     digest = hashlib.sha256(model.read_bytes())
-    digest.update(json.dumps([bits, scale, input_range, name, batch]).encode())
+    options = [bits, scale, input_range, name, batch]
+    if weight_scale not in (None, scale) or relu != "exact":
+        options += [weight_scale, relu]
+    digest.update(json.dumps(options).encode())
     for sample in calibration or []:
         for array in sample.values() if isinstance(sample, Mapping) else [sample]:
             digest.update(np.ascontiguousarray(array).tobytes())
@@ -49,6 +54,8 @@ def compile_once(
             model,
             bits=bits,
             scale=scale,
+            weight_scale=weight_scale,
+            relu=relu,
             calibration=calibration,
             input_range=input_range,
             name=name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from privet.scheduler import Stream
+from privet.serve.desk import Desks
 from privet.serve.driver import Driver
 from privet.serve.executor import Executor
 from privet.serve.jobs import Jobs
@@ -18,8 +19,9 @@ _log = logging.getLogger(__name__)
 class Offers:
     """Follows the repository for the executors and the stock."""
 
-    def __init__(self, executor: Executor, jobs: Jobs, metrics: Metrics) -> None:
+    def __init__(self, executor: Executor, jobs: Jobs, metrics: Metrics, desks: Desks) -> None:
         self._executor = executor
+        self._desks = desks
         self._jobs = jobs
         self._metrics = metrics
         self._by_key: dict[str, Version] = {}
@@ -34,8 +36,11 @@ class Offers:
         return version.key in self._retired
 
     async def offer(self, version: Version) -> None:
-        """Offers a version on every machine."""
-        await self._executor.offer(version.folder, warm="gmw" in version.suites)
+        """Offers a version on every machine, or in suite `ckks` at a desk on this one."""
+        if version.homomorphic:
+            await self._desks.open(version)
+        else:
+            await self._executor.offer(version.folder, warm="gmw" in version.suites)
         self._retired.pop(version.key, None)
         self._by_key[version.key] = version
         _log.info("version ready", extra={"model": version.name, "suites": version.suites})
@@ -49,7 +54,10 @@ class Offers:
         needed = any(job.version.key == version.key for job in self._jobs.live())
         if not needed and self._retired.pop(version.key, None) is not None:
             self._by_key.pop(version.key, None)
-            await self._executor.withdraw(version.program.program_hash)
+            if version.homomorphic:
+                await self._desks.shut(version)
+            else:
+                await self._executor.withdraw(version.program.program_hash)
             _log.info("version withdrawn", extra={"model": version.name})
 
     async def take_stock(self, driver: Driver, keeper: Keeper, machine: str) -> None:

@@ -28,6 +28,7 @@ from privet.scheduler import (
 )
 from privet.serve.asks import Ask, RequestBody
 from privet.serve.books import Books
+from privet.serve.desk import Desks
 from privet.serve.driver import Door, Driver
 from privet.serve.estimates import HEADROOM, Estimates
 from privet.serve.executor import Executor, Node
@@ -83,7 +84,8 @@ class Service:
         self.started = time.time()
         self.metrics = Metrics(self.snapshot)
         self._executor = executor
-        self._offers = Offers(executor, self.jobs, self.metrics)
+        self.desks = Desks()
+        self._offers = Offers(executor, self.jobs, self.metrics, self.desks)
         self._changes = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         dealer = settings.door.dealer is not None
@@ -174,6 +176,7 @@ class Service:
         """Ends everything, at once."""
         self.leave()
         await self.driver.close()
+        await self.desks.close()
         await self._executor.close()
         self.records.close()
         self.keeper.ledger.close()

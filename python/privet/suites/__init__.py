@@ -1,6 +1,6 @@
 """The ways to run a program privately, all planned through one interface."""
 
-from privet.suites.ckks import plan_ckks
+from privet.suites.ckks import module_paths, plan_ckks
 from privet.suites.planning import (
     AUTO,
     PREPARED,
@@ -50,6 +50,7 @@ __all__ = [
     "flooding_of",
     "forecast",
     "is_dealt",
+    "module_paths",
     "online_delay",
     "plan",
     "plan_ckks",

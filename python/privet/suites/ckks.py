@@ -19,6 +19,10 @@ PROGRAM = "privet-ckks"
 VARIABLE = "PRIVET_CKKS"
 """Environment variable that names the program, where it is not beside the interpreter."""
 
+MODULE = "privet-ckks.wasm"
+MODULE_VARIABLE = "PRIVET_CKKS_WASM"
+"""Environment variable that names the client for browsers, where it is elsewhere."""
+
 PLANNING_SECONDS = 600.0
 
 
@@ -38,6 +42,24 @@ def program_path() -> str:
         f"suite ckks needs the program {PROGRAM}: `make setup` builds it where Go 1.26 or newer is "
         f"installed, or name it in the environment variable {VARIABLE}"
     )
+
+
+def module_paths() -> tuple[Path, Path]:
+    """Where the client for browsers lies: the WebAssembly module, and Go's script that runs it,
+    which has the same name and ends in `.js`.
+
+    # Errors
+    `Misuse` if they are not there.
+    """
+    named = os.environ.get(MODULE_VARIABLE)
+    module = Path(named) if named else Path(sys.executable).with_name(MODULE)
+    script = module.with_suffix(".js")
+    if not module.is_file() or not script.is_file():
+        raise Misuse(
+            f"browsers need {MODULE} and its script: `make setup` builds them where Go 1.26 or "
+            f"newer is installed, or name the module in {MODULE_VARIABLE}"
+        )
+    return module, script
 
 
 def plan_ckks(

@@ -18,7 +18,7 @@ from privet.serve.control.app import make_app
 from privet.serve.control.identity import Gate, tls
 from privet.serve.driver import Door
 from privet.serve.executor import Grant, MachineEvent, Node, Outcome, Piece
-from privet.serve.repository import ModelConfig
+from privet.serve.repository import Build, ModelConfig
 from privet.serve.repository.files import Source
 from privet.serve.service import Service, Settings
 
@@ -167,9 +167,11 @@ async def scene(
     program: Path,
     executor: Pretender | None = None,
     gate: Gate | None = None,
+    compiler: Build | None = None,
     **settings: Any,
 ) -> AsyncIterator[Scene]:
-    """A service on the repository in `folder`, whose models all compile to the one in `program`."""
+    """A service on the repository in `folder`, whose models all compile to the one in `program`
+    unless there is a `compiler`."""
 
     async def build(source: Source, config: ModelConfig) -> Path:
         return program
@@ -178,7 +180,7 @@ async def scene(
     given = Settings(
         folder / "repository", folder / "state", Door("localhost", 5.0, None), poll=0.05
     )
-    service = Service(replace(given, **settings), executor, build, "0.0")
+    service = Service(replace(given, **settings), executor, compiler or build, "0.0")
     await service.start()
     runner = web.AppRunner(make_app(service, gate or Gate()), shutdown_timeout=0.1)
     await runner.setup()

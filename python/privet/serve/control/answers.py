@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privet.suites import PREPARED
+from privet.suites import PREPARED, SUITES
 
 Schema = dict[str, Any]
 
@@ -55,9 +55,10 @@ MODEL = fields(
         ring_bits=COUNT,
         scale_bits=COUNT,
         magnitudes={"type": "object", "additionalProperties": SECONDS},
+        input_range=maybe(several({"type": "number"})),
         suites=several(
             fields(
-                suite=words(*PREPARED),
+                suite=words(*SUITES),
                 security=words("semi-honest", "malicious"),
                 rounds=several(TEXT),
                 trust=maybe(TEXT),

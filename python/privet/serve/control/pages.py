@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from typing import Any
 
 from privet.serve.control import openapi
 from privet.serve.control.calls import Route
+from privet.suites import module_paths
 
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+
+
+@dataclass(frozen=True)
+class Module:
+    """The client of suite `ckks` for browsers: WebAssembly, plain and as gzip, and its script."""
+
+    code: bytes
+    compressed: bytes
+    script: str
 
 
 class Pages:
@@ -24,6 +37,20 @@ class Pages:
             for suffix, kind in _KINDS.items()
             if entry.name.endswith(suffix)
         }
+
+    def module(self) -> Module:
+        """The client for browsers, read when it is first asked for.
+
+        # Errors
+        `Misuse` if it is not installed.
+        """
+        return self._module
+
+    @cached_property
+    def _module(self) -> Module:
+        module, script = module_paths()
+        code = module.read_bytes()
+        return Module(code, gzip.compress(code), script.read_text(encoding="utf-8"))
 
     def file(self, name: str) -> tuple[str, str] | None:
         """Content type and text of a file; None if there is none."""

@@ -8,7 +8,7 @@ from privet.serve.asks import News, NoticeBody, RequestBody, Wait
 from privet.serve.control import answers
 from privet.serve.control.answers import fields
 from privet.serve.control.calls import Route
-from privet.serve.control.handlers import health, jobs, models, operator
+from privet.serve.control.handlers import health, jobs, models, operator, predict
 
 _ABSENT = {404: "there is no such model or version"}
 _ASKED: dict[int, str] = {
@@ -146,6 +146,31 @@ ROUTES: tuple[Route, ...] = (
     _get("/docs", "docs", "This document as a page", health.documentation, "text/html"),
     _get(
         "/assets/{file}", "asset", "Scripts and styles of the pages", operator.asset, "text/plain"
+    ),
+    _get(
+        "/predict", "predict", "A page that asks a model of suite `ckks`", predict.page, "text/html"
+    ),
+    _get(
+        "/predict/{file}",
+        "predict-asset",
+        "Scripts of that page, and its WebAssembly module",
+        predict.asset,
+        "text/plain",
+        refusals={404: "there is no such file, or the module is not installed"},
+    ),
+    _get(
+        _VERSION + "/session",
+        "session",
+        "A session of suite `ckks` with a version, by WebSocket",
+        predict.session,
+        "application/octet-stream",
+        status=101,
+        refusals={
+            **_ABSENT,
+            403: "a page of another site asks",
+            429: "this client has its sessions, or asks too much",
+            503: "the service is shutting down, or the model's process does not answer",
+        },
     ),
     _operator("/", "page", "The operator's page", operator.page, "text/html"),
     _operator("/metrics", "metrics", "Metrics for Prometheus", operator.metrics, "text/plain"),

@@ -25,6 +25,8 @@ def build(job: dict[str, Any]) -> Path:
         Path(job["programs"]),
         bits=job["bits"],
         scale=job["scale"],
+        weight_scale=job["weight_scale"],
+        relu=job["relu"],
         calibration=read_samples(Path(calibration)) if calibration else None,
         input_range=(given[0], given[1]) if given else None,
         name=job["name"],

@@ -6,13 +6,14 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from privet.errors import ModelError
 from privet.serve.repository.config import ModelConfig
 from privet.serve.repository.files import Source
+from privet.suites import PREPARED, precision
 
 Build = Callable[[Source, ModelConfig], Awaitable[Path]]
 """Compiles a version; the folder with its program. Raises `PrivetError`."""
@@ -50,13 +51,14 @@ class Builder:
         return Path(answer["folder"])
 
     def _job(self, source: Source, config: ModelConfig) -> dict[str, Any]:
+        suite = "ckks" if config.homomorphic else PREPARED[0]
+        widths = precision(suite, config.bits, config.scale)
         return {
             "onnx": str(source.onnx),
             "programs": str(self.programs),
             "calibration": str(source.calibration) if source.calibration else None,
             "name": source.model,
-            "bits": config.bits,
-            "scale": config.scale,
+            **asdict(widths),
             "batch": config.batch,
             "input_range": config.input_range,
         }

@@ -17,6 +17,8 @@ MODEL_FILE = "model.onnx"
 NEWEST = "newest"
 ALL = "all"
 
+HOMOMORPHIC = "ckks"
+
 DEPTHS = ("linear", "log", "blocks")
 
 
@@ -73,6 +75,11 @@ class Limits:
     timeout: float = option(
         Number(0.1, 86400), "seconds that any request for this model may take, queues included", 600
     )
+    memory: str | None = option(
+        Text(pattern=r"\d+(\.\d+)? ?([kMGT]i?)?B?", longest=20),
+        "in suite `ckks`: most memory of the model's process, such as `2GB`; half of what the "
+        "machine has free when it starts if left out",
+    )
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,13 @@ class ModelConfig:
     versions: str | tuple[int, ...] = option(
         _Versions(), 'folders to serve: `"newest"`, `"all"`, or numbers such as `[1, 3]`', NEWEST
     )
-    bits: int = option(Integer(16, 50), "width of the ring in bits", 37)
-    scale: int = option(Integer(4, 20), "fractional bits of inputs and weights", 12)
+    bits: int | None = option(
+        Integer(16, 50), "width of the ring in bits; 37 if left out, in suite `ckks` 50"
+    )
+    scale: int | None = option(
+        Integer(4, 20),
+        "fractional bits of inputs and weights; 12 if left out, in suite `ckks` 16 and 18",
+    )
     batch: int = option(Integer(1, 4096), "samples that one inference computes at once", 1)
     cores: int = option(Integer(1, 4096), "cores that each job of this model gets", 1)
     calibration: str | None = option(
@@ -96,8 +108,9 @@ class ModelConfig:
         _Range(), "lowest and highest number of an input, for random samples"
     )
     suites: tuple[str, ...] = option(
-        Several(Text(PREPARED)),
-        "suites to offer; those that the service can run if left out (`fss` needs a dealer)",
+        Several(Text((*PREPARED, HOMOMORPHIC))),
+        "suites to offer; those that the service can run if left out (`fss` needs a dealer). "
+        "`ckks` stands alone: such a model is asked [in a browser](browser.md)",
     )
     security: tuple[str, ...] = option(
         Several(Text(("semi-honest", "malicious"))),
@@ -113,6 +126,11 @@ class ModelConfig:
     limits: Limits = field(
         default_factory=Limits, metadata=described(Part(Limits), "what clients may ask")
     )
+
+    @property
+    def homomorphic(self) -> bool:
+        """Whether the model is offered in suite `ckks`, by a process of its own."""
+        return self.suites == (HOMOMORPHIC,)
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -131,4 +149,9 @@ def read_config(folder: Path) -> ModelConfig:
     config = read(ModelConfig, document, str(path))
     if config.suites == ("gmw",) and config.security == ("malicious",):
         raise Misuse(f"{path}: security malicious is for suite fss; offer it, or semi-honest")
+    if config.suites and HOMOMORPHIC in config.suites and not config.homomorphic:
+        raise Misuse(
+            f"{path}: suite ckks computes with polynomials in place of activations, which no other "
+            "suite does: offer it alone, and the model once more for others"
+        )
     return config

@@ -10,7 +10,7 @@ from privet.compile import PUBLIC_FILE
 from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.parties.dealer import TRUST
 from privet.program import Program
-from privet.serve.repository.config import ModelConfig
+from privet.serve.repository.config import HOMOMORPHIC, ModelConfig
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,11 @@ class Version:
         """The suites that it serves."""
         return tuple(dict.fromkeys(suite for suite, _ in self.offers))
 
+    @property
+    def homomorphic(self) -> bool:
+        """Whether it is served in suite `ckks`: in sessions with a process of its own, no jobs."""
+        return self.config.homomorphic
+
     def ask(
         self,
         suite: str | None = None,
@@ -89,6 +94,10 @@ class Version:
             for one, level in self.offers
             if suite in (None, one) and security in (None, level)
         ]
+        if self.homomorphic:
+            raise Misuse(
+                f"model {self.name} is served in suite ckks, to browsers only: see /predict"
+            )
         if not offers:
             wish = " ".join(word for word in (suite, security) if word)
             served = ", ".join(" ".join(offer) for offer in self.offers)
@@ -173,7 +182,11 @@ def load_version(
 
 
 def _wanted(config: ModelConfig) -> list[tuple[str, str]]:
-    levels = {"gmw": ("semi-honest",), "fss": ("semi-honest", "malicious")}
+    levels = {
+        "gmw": ("semi-honest",),
+        "fss": ("semi-honest", "malicious"),
+        HOMOMORPHIC: ("semi-honest",),
+    }
     return [
         (suite, security)
         for suite in config.suites or suites.PREPARED
@@ -190,6 +203,10 @@ def _obstacle(
         return "this service has no dealer (--dealer)"
     rounds = config.rounds[0] if suite == "gmw" else None
     try:
+        if suite == HOMOMORPHIC:
+            suites.check_supported(Program.from_public_bytes(public), suite)
+            suites.plan_ckks(public)
+            return None
         plan(public, Choice(suite, security, rounds, "one-bit", "parties"))
     except PrivetError as error:
         return str(error)

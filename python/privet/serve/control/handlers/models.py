@@ -94,12 +94,13 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
             "ring_bits": program.ring_bits,
             "scale_bits": program.scale_bits,
             "magnitudes": {it.name: it.magnitude for it in program.inputs},
+            "input_range": version.config.input_range and list(version.config.input_range),
             "suites": [
                 {
                     "suite": suite,
                     "security": security,
                     "rounds": list(version.config.rounds) if suite == "gmw" else [],
-                    "trust": version.ask(suite, security).choice.trust,
+                    "trust": _trust(version, suite, security),
                 }
                 for suite, security in version.offers
             ],
@@ -110,6 +111,10 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
             "stock": stock,
         },
     }
+
+
+def _trust(version: Version, suite: str, security: str) -> str | None:
+    return None if version.homomorphic else version.ask(suite, security).choice.trust
 
 
 def _tensor(program: Program, name: str, value: int) -> dict[str, Any]:

@@ -1,0 +1,122 @@
+//go:build js
+
+// Command privet-ckks-web is the client of suite ckks in a browser, compiled to WebAssembly: it makes `privetCkks`, whose
+// functions return promises. `open(address, hash)` connects a WebSocket and plans the program, `prepare()` makes a key and
+// sends evaluation keys, `predict(sample)` takes a Float64Array and gives scores, `close()` says goodbye.
+//
+// The secret key stays in this module's memory. Its randomness is the browser's `crypto.getRandomValues`.
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"runtime/debug"
+	"syscall/js"
+	"time"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/visitor"
+)
+
+// Memory may grow by so much between two collections, as in the program of the other parties; a message is waited for so
+// long.
+const (
+	collectPercent = 25
+	patience       = 2 * time.Minute
+)
+
+var errClosed = errors.New("there is no session: open one first")
+
+// visit is the session that is open; nil without one.
+var visit *visitor.Visitor
+
+func main() {
+	debug.SetGCPercent(collectPercent)
+	js.Global().Set("privetCkks", map[string]any{
+		"open":    function(open),
+		"prepare": function(prepare),
+		"predict": function(predict),
+		"close":   function(closeVisit),
+	})
+	select {}
+}
+
+func open(arguments []js.Value) (any, error) {
+	visit = nil
+	conn, err := dial(arguments[0].String(), patience)
+	if err != nil {
+		return nil, err
+	}
+	made, facts, err := visitor.Open(channel.Over(conn, patience), arguments[1].String())
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	visit = made
+	return facts, nil
+}
+
+func prepare([]js.Value) (any, error) {
+	if visit == nil {
+		return nil, errClosed
+	}
+	return visit.Prepare()
+}
+
+func predict(arguments []js.Value) (any, error) {
+	if visit == nil {
+		return nil, errClosed
+	}
+	scores, cost, err := visit.Predict(reals(arguments[0]))
+	return map[string]any{"scores": scores, "cost": cost}, err
+}
+
+func closeVisit([]js.Value) (any, error) {
+	if visit == nil {
+		return nil, nil
+	}
+	gone := visit
+	visit = nil
+	return nil, gone.Close()
+}
+
+// reals copies a Float64Array.
+func reals(array js.Value) []float64 {
+	data := make([]byte, array.Get("byteLength").Int())
+	view := js.Global().Get("Uint8Array").New(array.Get("buffer"), array.Get("byteOffset"), len(data))
+	js.CopyBytesToGo(data, view)
+	values := make([]float64, len(data)/8)
+	for i := range values {
+		values[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+	}
+	return values
+}
+
+// function is a JavaScript function that returns a promise of what `work` gives, as an object.
+func function(work func([]js.Value) (any, error)) js.Func {
+	return js.FuncOf(func(_ js.Value, arguments []js.Value) any {
+		var settle js.Func
+		settle = js.FuncOf(func(_ js.Value, callbacks []js.Value) any {
+			// What runs here must not wait; a goroutine may.
+			go func() {
+				defer settle.Release()
+				answer(work, arguments, callbacks[0], callbacks[1])
+			}()
+			return nil
+		})
+		return js.Global().Get("Promise").New(settle)
+	})
+}
+
+func answer(work func([]js.Value) (any, error), arguments []js.Value, resolve, reject js.Value) {
+	result, err := work(arguments)
+	if err == nil {
+		var text []byte
+		if text, err = json.Marshal(result); err == nil {
+			resolve.Invoke(js.Global().Get("JSON").Call("parse", string(text)))
+			return
+		}
+	}
+	reject.Invoke(js.Global().Get("Error").New(err.Error()))
+}

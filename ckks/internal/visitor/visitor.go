@@ -1,0 +1,66 @@
+// Package visitor is a client of scenario 1 that asks for one sample at a time, as a page in a browser does. Key and data
+// stay with it; what it sends are public evaluation keys and ciphertexts (docs/protocols/ckks.md).
+package visitor
+
+import (
+	"fmt"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/plan"
+	"privet/ckks/internal/session"
+)
+
+// Visitor has a session with a server.
+type Visitor struct {
+	client *session.Client
+}
+
+// Facts are what a person may want to know before anything is sent.
+type Facts struct {
+	Model string `json:"model"`
+	// Hash is the SHA-256 of the program's public half, Size the number of elements of a sample, Magnitude their bound.
+	Hash      string       `json:"program_hash"`
+	Size      int          `json:"size"`
+	Magnitude float64      `json:"magnitude"`
+	Plan      plan.Summary `json:"plan"`
+}
+
+// Open greets the server on a link, gets its program, which must have the hash unless that is empty, and plans it.
+//
+// A program of several inputs or outputs is refused.
+func Open(link *channel.Channel, hash string) (*Visitor, Facts, error) {
+	client, err := session.Open(link, "", hash)
+	if err != nil {
+		return nil, Facts{}, err
+	}
+	program := client.Program
+	if len(program.Inputs) != 1 || len(program.Outputs) != 1 {
+		return nil, Facts{}, fmt.Errorf("%s has %d inputs and %d outputs: only one of each is possible here",
+			program.Model, len(program.Inputs), len(program.Outputs))
+	}
+	return &Visitor{client}, Facts{
+		Model: program.Model, Hash: program.Hash, Size: client.Network.Nodes[0].Size,
+		Magnitude: program.Inputs[0].Magnitude, Plan: client.Plan.Summary(),
+	}, nil
+}
+
+// Prepare makes a key, keeps it, and sends the evaluation keys that belong to it: once for any number of predictions.
+func (v *Visitor) Prepare() (session.Cost, error) { return v.client.Prepare() }
+
+// Predict encrypts a sample, `Facts.Size` real numbers, and decrypts what the server computes of it. The other samples of a
+// program's batch are zero.
+func (v *Visitor) Predict(sample []float64) ([]float64, session.Cost, error) {
+	samples := make([][]float64, v.client.Program.Batch)
+	samples[0] = sample
+	for i := range samples[1:] {
+		samples[1+i] = make([]float64, len(sample))
+	}
+	outputs, cost, err := v.client.Infer([][][]float64{samples})
+	if err != nil {
+		return nil, cost, err
+	}
+	return outputs[0][0], cost, nil
+}
+
+// Close says goodbye.
+func (v *Visitor) Close() error { return v.client.Close() }

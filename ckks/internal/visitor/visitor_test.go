@@ -1,0 +1,149 @@
+package visitor_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/session"
+	"privet/ckks/internal/toy"
+	"privet/ckks/internal/visitor"
+)
+
+const patience = 20 * time.Second
+
+// fingerprint is what a relay says of a client's certificate.
+var fingerprint = bytes.Repeat([]byte{0xab}, 32)
+
+// serve starts a server at a socket, for a relay.
+func serve(t *testing.T, sample toy.Program) (path string, events chan session.Event) {
+	t.Helper()
+	served, err := session.Serve(sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "desk")
+	listener, err := channel.ListenLocal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events = make(chan session.Event, 64)
+	server := &session.Server{
+		Programs: []*session.Served{served}, Timeout: patience, Notify: func(e session.Event) { events <- e },
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Run(listener) }()
+	t.Cleanup(func() {
+		listener.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return path, events
+}
+
+// relayed is a connection that was introduced, for so many inferences in a minute.
+func relayed(t *testing.T, path string, perMinute uint32) *channel.Channel {
+	t.Helper()
+	raw, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { raw.Close() })
+	if _, err := raw.Write(binary.LittleEndian.AppendUint32(bytes.Clone(fingerprint), perMinute)); err != nil {
+		t.Fatal(err)
+	}
+	return channel.Over(raw, patience)
+}
+
+func sample() []float64 {
+	x := make([]float64, toy.Inputs)
+	for i := range x {
+		x[i] = math.Sin(float64(i))
+	}
+	return x
+}
+
+func TestOneSampleOfABatchIsPredicted(t *testing.T) {
+	model := toy.New(2, 1)
+	path, events := serve(t, model)
+	guest, facts, err := visitor.Open(relayed(t, path, 0), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if facts.Size != toy.Inputs || facts.Model != "toy" || facts.Plan.Parameters.LogN < 12 || facts.Magnitude != 4 {
+		t.Errorf("the facts are %+v", facts)
+	}
+	if _, err := guest.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	scores, cost, err := guest.Predict(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, expected := range model.Run(sample()) {
+		if math.Abs(scores[i]-expected) > 1e-3 {
+			t.Errorf("output %d is %v, not %v", i, scores[i], expected)
+		}
+	}
+	if len(scores) != toy.Outputs || cost.BytesSent == 0 {
+		t.Errorf("%d scores, %d bytes sent", len(scores), cost.BytesSent)
+	}
+	if event := <-events; event.Kind != "prepared" || event.Peer != strings.Repeat("ab", 32) {
+		t.Errorf("the server notified %q of %s", event.Kind, event.Peer)
+	}
+	if err := guest.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnotherProgramThanExpectedIsRefused(t *testing.T) {
+	path, _ := serve(t, toy.New(2, 1))
+	if _, _, err := visitor.Open(relayed(t, path, 0), strings.Repeat("0", 64)); err == nil {
+		t.Error("another program was taken")
+	}
+}
+
+// TestInferencesInAMinuteAreCountedOverSessions asks once in each of two sessions of a client that may ask once.
+func TestInferencesInAMinuteAreCountedOverSessions(t *testing.T) {
+	path, _ := serve(t, toy.New(1, 1))
+	for round := range 2 {
+		guest, _, err := visitor.Open(relayed(t, path, 1), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := guest.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = guest.Predict(sample())
+		var known *channel.Error
+		if refused := errors.As(err, &known) && known.Family == channel.FamilyBusy; refused != (round == 1) {
+			t.Errorf("inference %d: %v", round+1, err)
+		}
+	}
+}
+
+func TestAConnectionWithoutAnIntroductionEndsAlone(t *testing.T) {
+	path, events := serve(t, toy.New(1, 1))
+	raw, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.Write([]byte("PRIVET")); err != nil {
+		t.Fatal(err)
+	}
+	raw.Close()
+	if event := <-events; event.Kind != "failed" {
+		t.Errorf("the server notified %q", event.Kind)
+	}
+	if _, _, err := visitor.Open(relayed(t, path, 0), ""); err != nil {
+		t.Error(err)
+	}
+}

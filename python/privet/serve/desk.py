@@ -1,0 +1,212 @@
+"""Servers of suite `ckks`, one process for each version that is offered in it.
+
+A process listens at a Unix socket in a folder that only this user can enter. The control plane,
+which knows each client by its certificate, relays sessions to it. Sessions are no jobs: keys and
+ciphertexts of a client stay for as long as it does, and the process bounds its own memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from privet.errors import PeerBusy, PrivetError
+from privet.parties.memory import parse_size
+from privet.serve.executor.local import available_memory
+from privet.serve.repository import Version
+from privet.suites.ckks import program_path, raise_failure
+
+SESSIONS = 16
+"""Sessions of a version at once: as many as its process answers."""
+
+SESSIONS_PER_CLIENT = 2
+
+SILENCE_SECONDS = 120.0
+"""How long a process waits for the next message of a client."""
+
+STARTING_SECONDS = 600.0
+STOPPING_SECONDS = 5.0
+_LINE_BYTES = 2**24
+
+_log = logging.getLogger(__name__)
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Desks:
+    """A desk for each version in suite `ckks`."""
+
+    def __init__(self) -> None:
+        self._desks: dict[str, Desk] = {}
+
+    async def open(self, version: Version) -> None:
+        """Starts the version's process.
+
+        # Errors
+        Those of the process, if the version does not run or does not fit the memory.
+        """
+        if version.key not in self._desks:
+            desk = Desk(version)
+            await desk.start()
+            self._desks[version.key] = desk
+
+    async def shut(self, version: Version) -> None:
+        """Ends the version's process, with its sessions."""
+        desk = self._desks.pop(version.key, None)
+        if desk is not None:
+            await desk.close()
+
+    def find(self, version: Version) -> Desk | None:
+        """The version's desk."""
+        return self._desks.get(version.key)
+
+    async def close(self) -> None:
+        """Ends all processes."""
+        for key in list(self._desks):
+            await self._desks.pop(key).close()
+
+
+class Desk:
+    """A version's process (None while there is none), started again if it dies."""
+
+    def __init__(self, version: Version) -> None:
+        self._version = version
+        self._folder = Path(tempfile.mkdtemp(prefix="privet-"))
+        self.process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._sessions: Counter[str] = Counter()
+
+    async def start(self) -> None:
+        """Starts the process, unless it runs, and waits until it listens.
+
+        # Errors
+        As `Desks.open`.
+        """
+        async with self._starting:
+            if self.process is not None and self.process.returncode is None:
+                return
+            await self._stop()
+            try:
+                async with asyncio.timeout(STARTING_SECONDS):
+                    await self._launch()
+            except BaseException:
+                await self._stop()
+                shutil.rmtree(self._folder, ignore_errors=True)
+                raise
+
+    async def _launch(self) -> None:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._socket.unlink(missing_ok=True)
+        job = self._folder / "job.json"
+        job.write_text(json.dumps(self._job()))
+        process = await asyncio.create_subprocess_exec(
+            program_path(),
+            str(job),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_LINE_BYTES,
+            env={**os.environ, "GOMAXPROCS": str(self._version.config.cores)},
+        )
+        self.process = process
+        assert process.stdout is not None
+        line = await process.stdout.readline()
+        if not line:
+            raise PrivetError(f"the process of {self._version.name} ended before it listened")
+        raise_failure(json.loads(line))
+        self._reading = asyncio.create_task(self._follow(process.stdout))
+
+    def _job(self) -> dict[str, Any]:
+        limit = parse_size(self._version.config.limits.memory)
+        return {
+            "role": "server",
+            "socket": str(self._socket),
+            "program": str(self._version.folder),
+            "memory": limit or available_memory() // 2,
+            "timeout": SILENCE_SECONDS,
+        }
+
+    @property
+    def _socket(self) -> Path:
+        return self._folder / "desk"
+
+    async def _follow(self, lines: asyncio.StreamReader) -> None:
+        """Logs what the process tells of its clients."""
+        async for line in lines:
+            event = json.loads(line)
+            fields = {"model": self._version.name, "client": str(event.get("client", ""))[:16]}
+            if event["event"] == "failed":
+                _log.info("session failed", extra={**fields, "error": event["message"]})
+            else:
+                cost = event.get("cost", {})
+                fields["seconds"] = cost.get("seconds")
+                _log.info(f"session: {event['event']}", extra=fields)
+
+    @contextmanager
+    def place(self, client: str) -> Iterator[None]:
+        """A place for one session of a client.
+
+        # Errors
+        `PeerBusy` if the client has its sessions, or there are as many as can be.
+        """
+        if self._sessions[client] >= SESSIONS_PER_CLIENT:
+            raise PeerBusy(f"you have {SESSIONS_PER_CLIENT} sessions already")
+        if self._sessions.total() >= SESSIONS:
+            raise PeerBusy("there are as many sessions as can be: try again later")
+        self._sessions[client] += 1
+        try:
+            yield
+        finally:
+            self._sessions[client] -= 1
+            self._sessions += Counter()
+
+    async def connect(self, client: str, per_minute: int) -> Streams:
+        """A connection for a session of `client`, the SHA-256 of its certificate in hexadecimal,
+        which may have so many inferences in a minute over all its sessions.
+
+        # Errors
+        `OSError`; those of `start` if the process had died and does not come up.
+        """
+        await self.start()
+        reader, writer = await asyncio.open_unix_connection(self._socket)
+        writer.write(bytes.fromhex(client) + per_minute.to_bytes(4, "little"))
+        return reader, writer
+
+    async def close(self) -> None:
+        """Ends the process, with its sessions."""
+        async with self._starting:
+            await self._stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _stop(self) -> None:
+        process, self.process = self.process, None
+        reading, self._reading = self._reading, None
+        if process is not None:
+            await _end(process)
+        if reading is not None:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Closes a process's standard input, at which it stops; kills it if sessions keep it."""
+    if process.returncode is not None:
+        return
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), STOPPING_SECONDS)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
