@@ -85,8 +85,7 @@ def main() -> None:
         path = FOLDER / f"{activation}.onnx"
         graph = digits_smooth(activation)
         fixed = {w.name: w.law.elements for w in graph.weights if isinstance(w.law, Fixed)}
-        known = {**fixed, **weights}
-        write(graph, path, lambda weight, known=known: np.asarray(known[weight.name]))
+        write(graph, path, _elements({**fixed, **weights}))
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         logits = [session.run(None, {"input": sample[None]})[0] for sample in inputs[held]]
         predicted = np.argmax(np.concatenate(logits), axis=1)

@@ -25,6 +25,9 @@ pub enum Error {
     /// Keys could not be made, stored or read.
     #[error(transparent)]
     Keys(privet_fss::Error),
+    /// Paillier refused a key, a ciphertext or a number.
+    #[error(transparent)]
+    Encryption(privet_paillier::Error),
     /// The program or its weights are not usable.
     #[error(transparent)]
     Program(#[from] privet_program::Error),
@@ -92,6 +95,15 @@ impl From<privet_shark::Error> for Error {
     }
 }
 
+impl From<privet_paillier::Error> for Error {
+    fn from(error: privet_paillier::Error) -> Self {
+        match error {
+            privet_paillier::Error::Io(error) => Self::Randomness(error),
+            other => Self::Encryption(other),
+        }
+    }
+}
+
 /// What a peer did in a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeerMisbehaved {
@@ -141,6 +153,7 @@ impl Error {
                 | Self::Channel(privet_channel::Error::PeerMisbehaved(_))
                 | Self::Linear(privet_linear::Error::PeerMisbehaved(_))
                 | Self::Correlations(privet_ot::Error::PeerMisbehaved { .. })
+                | Self::Encryption(privet_paillier::Error::PeerMisbehaved(_))
                 | Self::Authenticated(PeerMisbehaved(_) | CheckCut(privet_channel::Error::PeerMisbehaved(_)))
         )
     }

@@ -107,3 +107,13 @@ pub(crate) fn needs_ring(program: &Program, value: usize) -> bool {
         ref operator => computes_in_ring(operator) || needs_ring(program, reader.output),
     })
 }
+
+/// The elements of `x` in groups that run along `axis`, in the order of the output without that axis.
+pub(crate) fn along<T: Copy>(x: &[T], shape: &[usize], axis: usize) -> Vec<Vec<T>> {
+    let inner: usize = shape[axis + 1..].iter().product();
+    let outer: usize = shape[..axis].iter().product();
+    let size = shape[axis];
+    (0..outer * inner)
+        .map(|group| (0..size).map(|i| x[(group / inner * size + i) * inner + group % inner]).collect())
+        .collect()
+}

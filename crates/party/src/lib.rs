@@ -2,7 +2,8 @@
 //!
 //! Every suite has two jobs, and a scheduler sees only these: [`sharing::prepare`] makes input-independent material, and
 //! [`sharing::infer`] uses one piece of it on one input. Between them lies the [`Store`], which hands each piece out once.
-//! [`session`] is what client and server say to each other around the jobs.
+//! [`session`] is what client and server say to each other around the jobs. Suite [`stream`] has no material to store, and
+//! sessions of its own.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod report;
 pub mod session;
 pub mod sharing;
 mod store;
+pub mod stream;
 mod turns;
 
 pub use error::{Error, PeerMisbehaved};

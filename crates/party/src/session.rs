@@ -10,7 +10,7 @@ mod client;
 mod dealer;
 mod gate;
 mod hidden;
-mod messages;
+pub(crate) mod messages;
 mod server;
 
 pub use budget::Budget;

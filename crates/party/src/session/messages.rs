@@ -14,7 +14,7 @@ const MAGIC: [u8; 6] = *b"PRIVET";
 const MAX_CONTROL: usize = 4096;
 
 /// Longest public half that a client accepts, in bytes.
-pub(super) const MAX_PROGRAM: usize = 64 << 20;
+pub(crate) const MAX_PROGRAM: usize = 64 << 20;
 
 /// What a client may ask for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub(super) struct Accepted {
 }
 
 /// Both sides send magic and version and check the other's.
-pub(super) fn greet(channel: &mut Channel) -> Result<(), Error> {
+pub(crate) fn greet(channel: &mut Channel) -> Result<(), Error> {
     let mut greeting = MAGIC.to_vec();
     greeting.extend_from_slice(&VERSION.to_le_bytes());
     let theirs = channel.exchange(&greeting)?;
@@ -75,13 +75,13 @@ pub(super) fn greet(channel: &mut Channel) -> Result<(), Error> {
     }
 }
 
-pub(super) fn send(channel: &mut Channel, message: &impl Serialize) -> Result<(), Error> {
+pub(crate) fn send(channel: &mut Channel, message: &impl Serialize) -> Result<(), Error> {
     let bytes = serde_json::to_vec(message).expect("control messages are plain data");
     channel.send(&bytes)?;
     Ok(channel.flush()?)
 }
 
-pub(super) fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, Error> {
+pub(crate) fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, Error> {
     let bytes = channel.recv_at_most(MAX_CONTROL)?;
     serde_json::from_slice(&bytes).map_err(|error| PeerMisbehaved::ControlMessage(error.to_string()).into())
 }

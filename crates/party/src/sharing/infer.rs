@@ -10,7 +10,7 @@ use privet_ring::tournament::Ties;
 
 use super::nonlinear::{Party, Supply, fss_role};
 use super::{ClientMaterial, Model, Plan, ServerMaterial, Step, evaluate, keys};
-use crate::layers::pooling_stages;
+use crate::layers::{along, pooling_stages};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report, check_inputs};
 
@@ -210,14 +210,4 @@ impl<'a> State<'a> {
             }
         }
     }
-}
-
-/// The elements of `x` in groups that run along `axis`, in the order of the output without that axis.
-fn along(x: &[u64], shape: &[usize], axis: usize) -> Vec<Vec<u64>> {
-    let inner: usize = shape[axis + 1..].iter().product();
-    let outer: usize = shape[..axis].iter().product();
-    let size = shape[axis];
-    (0..outer * inner)
-        .map(|group| (0..size).map(|i| x[(group / inner * size + i) * inner + group % inner]).collect())
-        .collect()
 }

@@ -15,4 +15,5 @@ mod results;
 mod room;
 mod sharing_a_store;
 mod spoiling;
+mod stream;
 mod tampering;

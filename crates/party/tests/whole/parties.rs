@@ -30,6 +30,11 @@ pub struct Case {
 }
 
 impl Case {
+    /// What the executor gives.
+    pub fn expected(&self) -> &[Vec<i64>] {
+        &self.outputs
+    }
+
     /// Panics unless `outputs` are right for these options.
     pub fn check(&self, outputs: &[Vec<i64>], options: Options) {
         self.check_with(outputs, options.truncation);

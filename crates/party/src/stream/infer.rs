@@ -1,0 +1,234 @@
+//! The two sides of one inference.
+
+use privet_channel::Channel;
+use privet_paillier::{Ciphertexts, Noise, NoiseTable, Plaintext, PrivateKey, PublicKey};
+use privet_prg::Prg;
+use privet_program::{Program, Weights};
+
+use super::arrangement::Arrangement;
+use super::exchange::{Exchange, Order};
+use super::plan::{Plan, Step};
+use super::{linear, transport};
+use crate::report::Recorder;
+use crate::{Error, Observer, Phase, Report, check_inputs};
+
+/// The client's side: the key, and noise for one inference.
+pub struct DataProvider {
+    key: PrivateKey,
+    noise: Option<Noise>,
+}
+
+impl DataProvider {
+    /// Makes a key of the plan's size.
+    ///
+    /// # Errors
+    /// [`Error::Randomness`].
+    pub fn new(plan: &Plan) -> Result<Self, Error> {
+        Ok(Self { key: PrivateKey::generate(plan.key_size())?, noise: None })
+    }
+
+    /// What the server gets of the key.
+    pub fn public_key(&self) -> &PublicKey {
+        self.key.public()
+    }
+
+    /// Makes the noise of one inference's encryptions ahead of it.
+    ///
+    /// # Errors
+    /// [`Error::Randomness`].
+    pub fn prepare(&mut self, plan: &Plan) -> Result<(), Error> {
+        self.noise = Some(self.key.noise(plan.forecast().encryptions)?);
+        Ok(())
+    }
+
+    /// Gives `inputs` (fixed-point integers, one vector for each of the program's) and learns its outputs.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if the inputs do not fit the program, nothing was prepared, or a value leaves the ring; others
+    /// if the link fails or the peer misbehaves.
+    pub fn infer(
+        &mut self,
+        channel: &mut Channel,
+        plan: &Plan,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<(Vec<Vec<i64>>, Report), Error> {
+        check_inputs(plan.program(), inputs)?;
+        let mut noise = self.noise.take().ok_or_else(|| Error::Misuse("prepare before each inference".into()))?;
+        let program = plan.program();
+        let mut recorder = Recorder::start(Phase::Online, channel);
+        for (input, values) in program.inputs().iter().zip(inputs) {
+            recorder.layer(&input.name, "encrypt", channel, |channel| send(channel, values, &mut noise))?;
+        }
+        let mut outputs = vec![Vec::new(); program.outputs().len()];
+        let total = plan.steps().len();
+        for (done, step) in plan.steps().iter().enumerate() {
+            observer.progress(Phase::Online, done, total, name(program, step));
+            let Step::Exchange(exchange) = step else { continue };
+            recorder.layer(exchange.name(program), &exchange.operators(program), channel, |channel| {
+                let values = self.receive(channel, program, exchange)?;
+                let values = exchange.compute(program, values);
+                match exchange.order {
+                    Order::Output(index) => outputs[index] = values,
+                    Order::Elements | Order::Windows(_) => send(channel, &values, &mut noise)?,
+                }
+                Ok::<_, Error>(())
+            })?;
+        }
+        observer.progress(Phase::Online, total, total, "");
+        Ok((outputs, recorder.finish(channel)))
+    }
+
+    /// Decrypts what the server sends.
+    fn receive(&self, channel: &mut Channel, program: &Program, exchange: &Exchange) -> Result<Vec<i64>, Error> {
+        let mut values = Vec::with_capacity(exchange.sent(program));
+        let room = 1_i64 << (program.ring_bits() - 1);
+        transport::receive(channel, self.key.public(), exchange.sent(program), |ciphertexts| {
+            for plaintext in self.key.decrypt(&ciphertexts)? {
+                let value = plaintext.to_i64().filter(|value| (-room..room).contains(value));
+                values.push(value.ok_or_else(|| overflow(program, exchange))?);
+            }
+            Ok(())
+        })?;
+        Ok(values)
+    }
+}
+
+fn overflow(program: &Program, exchange: &Exchange) -> Error {
+    let (name, bits) = (exchange.name(program), program.ring_bits());
+    Error::Misuse(format!("a value before layer {name} needs more than {bits} bits: the input is out of range"))
+}
+
+/// Encrypts values and sends them.
+fn send(channel: &mut Channel, values: &[i64], noise: &mut Noise) -> Result<(), Error> {
+    let plaintexts: Vec<Plaintext> = values.iter().map(|&value| value.into()).collect();
+    transport::send(channel, &Ciphertexts::encrypt(&plaintexts, noise.split_off(values.len())?)?)
+}
+
+fn name<'a>(program: &'a Program, step: &Step) -> &'a str {
+    match step {
+        Step::Linear(index) => &program.operations()[*index].name,
+        Step::Exchange(exchange) => exchange.name(program),
+    }
+}
+
+/// The server's side for one client: its public key, and noise for one inference.
+pub struct ModelProvider {
+    key: PublicKey,
+    table: NoiseTable,
+    noise: Option<Noise>,
+}
+
+impl ModelProvider {
+    /// For a client's key.
+    ///
+    /// # Errors
+    /// [`Error::Randomness`].
+    pub fn new(key: PublicKey) -> Result<Self, Error> {
+        let table = NoiseTable::new(&key)?;
+        Ok(Self { key, table, noise: None })
+    }
+
+    /// Makes the noise of what one inference sends ahead of it.
+    ///
+    /// # Errors
+    /// [`Error::Randomness`].
+    pub fn prepare(&mut self, plan: &Plan) -> Result<(), Error> {
+        self.noise = Some(self.table.draw(plan.forecast().decryptions)?);
+        Ok(())
+    }
+
+    /// Computes on what the client sends; learns nothing.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if nothing was prepared; others if the link fails or the peer misbehaves.
+    pub fn infer(
+        &mut self,
+        channel: &mut Channel,
+        plan: &Plan,
+        weights: &Weights,
+        observer: &mut dyn Observer,
+    ) -> Result<Report, Error> {
+        let mut noise = self.noise.take().ok_or_else(|| Error::Misuse("prepare before each inference".into()))?;
+        let program = plan.program();
+        let mut prg = Prg::from_os()?;
+        let mut recorder = Recorder::start(Phase::Online, channel);
+        let mut values: Vec<Option<Ciphertexts>> = vec![None; program.values().len()];
+        for input in program.inputs() {
+            let count = program.value(input.value).len();
+            values[input.value] =
+                recorder.layer(&input.name, "receive", channel, |channel| receive(channel, &self.key, count))?;
+        }
+        let (total, last_uses) = (plan.steps().len(), plan.last_uses());
+        for (done, step) in plan.steps().iter().enumerate() {
+            let name = name(program, step);
+            observer.progress(Phase::Online, done, total, name);
+            match step {
+                Step::Linear(index) => {
+                    let operation = &program.operations()[*index];
+                    let inputs = operation.inputs.iter().map(|&id| held(&values, id)).collect::<Result<Vec<_>, _>>()?;
+                    let result = recorder.layer(name, operation.operator.name(), channel, |_| {
+                        linear::compute(program, operation, &inputs, weights)
+                    })?;
+                    values[operation.output] = Some(result);
+                }
+                Step::Exchange(exchange) => {
+                    let fresh = noise.split_off(exchange.sent(program))?;
+                    let source = held(&values, exchange.source)?;
+                    let answer = recorder.layer(name, &exchange.operators(program), channel, |channel| {
+                        self.exchange(channel, program, exchange, source, fresh, &mut prg)
+                    })?;
+                    if answer.is_some() {
+                        values[exchange.target] = answer;
+                    }
+                }
+            }
+            last_uses[done].iter().for_each(|&value| values[value] = None);
+        }
+        observer.progress(Phase::Online, total, total, "");
+        Ok(recorder.finish(channel))
+    }
+
+    /// Sends a value re-randomised in a fresh order, and puts the answer in its own; no answer to an output.
+    fn exchange(
+        &self,
+        channel: &mut Channel,
+        program: &Program,
+        exchange: &Exchange,
+        source: &Ciphertexts,
+        fresh: Noise,
+        prg: &mut Prg,
+    ) -> Result<Option<Ciphertexts>, Error> {
+        let arrangement = match &exchange.order {
+            Order::Elements => Some(Arrangement::elements(source.len(), prg)),
+            Order::Windows(groups) => Some(Arrangement::groups(groups, prg)),
+            Order::Output(_) => None,
+        };
+        let mut sent = match &arrangement {
+            Some(arrangement) => source.select(&arrangement.sent)?,
+            None => source.clone(),
+        };
+        sent.randomize(fresh)?;
+        transport::send(channel, &sent)?;
+        let Some(arrangement) = arrangement else { return Ok(None) };
+        let answer = receive(channel, &self.key, exchange.returned(program))?;
+        Ok(answer.map(|answer| answer.select(&arrangement.returned)).transpose()?)
+    }
+}
+
+fn held(values: &[Option<Ciphertexts>], id: usize) -> Result<&Ciphertexts, Error> {
+    values[id].as_ref().ok_or_else(|| Error::Misuse(format!("value {id} is read before it is there")))
+}
+
+/// All ciphertexts of a value; none for no elements.
+fn receive(channel: &mut Channel, key: &PublicKey, count: usize) -> Result<Option<Ciphertexts>, Error> {
+    let mut all: Option<Ciphertexts> = None;
+    transport::receive(channel, key, count, |part| {
+        match &mut all {
+            Some(all) => all.append(part)?,
+            None => all = Some(part),
+        }
+        Ok(())
+    })?;
+    Ok(all)
+}

@@ -1,0 +1,181 @@
+//! Linear operations on encrypted tensors, as the server computes them.
+
+use privet_paillier::{Ciphertexts, Plaintext, Weights, Windows};
+use privet_program::{Operation, Operator, Program};
+use privet_ring::layout;
+
+use crate::Error;
+use crate::layers::window_groups;
+
+/// The result of a linear operation on encrypted values: a function of its inputs, to be re-randomised before it
+/// leaves.
+///
+/// # Errors
+/// If a weight does not have the program's width.
+pub(super) fn compute(
+    program: &Program,
+    operation: &Operation,
+    inputs: &[&Ciphertexts],
+    weights: &privet_program::Weights,
+) -> Result<Ciphertexts, Error> {
+    let x = inputs[0];
+    let shape = program.value(operation.inputs[0]).shape.as_slice();
+    let output = program.value(operation.output).shape.as_slice();
+    let width = program.weight_bits() as usize + 1;
+    let bias_of = |bias: &Option<String>| bias.as_ref().map(|name| weights.tensor(name));
+    match &operation.operator {
+        Operator::Conv2d { weight, bias, .. } => {
+            let product = convolve(program, operation, x, weights.tensor(weight))?;
+            match bias_of(bias) {
+                Some(bias) => add_constant(product, &layout::broadcast(bias, &[bias.len(), 1, 1], output)),
+                None => Ok(product),
+            }
+        }
+        Operator::Dense { weight, weight_shape: [inner, columns], bias } => {
+            let transposed = layout::transpose(weights.tensor(weight), &[*inner, *columns], &[1, 0]);
+            let matrix = Weights::new(*columns, *inner, width, narrow(&transposed)?)?;
+            let rows = Windows::new(*inner, (0..x.len()).map(Some).collect())?;
+            let product = transpose(x.dot(&matrix, &rows)?, &[*columns, shape[0]], &[1, 0])?;
+            match bias_of(bias) {
+                Some(bias) => add_constant(product, &layout::broadcast(bias, &[*columns], output)),
+                None => Ok(product),
+            }
+        }
+        Operator::Scale { weight, .. } => {
+            Ok(x.scale(&Weights::new(1, x.len(), width, narrow(weights.tensor(weight))?)?)?)
+        }
+        Operator::AddConstant { bias, bias_shape } => {
+            add_constant(x.clone(), &layout::broadcast(weights.tensor(bias), bias_shape, shape))
+        }
+        Operator::Add => sum(x, inputs[1]),
+        Operator::Sub => sum(&negate(inputs[1])?, x),
+        Operator::Negate => negate(x),
+        Operator::ShiftLeft { bits } => (0..*bits).try_fold(x.clone(), |x, _| sum(&x, &x)),
+        Operator::AvgPool2d { .. } => pool(program, operation, x),
+        _ => moved(program, operation, inputs),
+    }
+}
+
+/// A convolution without its bias: `[N, O, H', W']`.
+fn convolve(program: &Program, operation: &Operation, x: &Ciphertexts, weights: &[i64]) -> Result<Ciphertexts, Error> {
+    let Operator::Conv2d { weight_shape, stride, padding, dilation, groups, .. } = &operation.operator else {
+        unreachable!("only for convolutions");
+    };
+    let [batch, channels, height, width] = axes(&program.value(operation.inputs[0]).shape);
+    let [_, out, out_height, out_width] = axes(&program.value(operation.output).shape);
+    let [_, per_group, kernel_height, kernel_width] = *weight_shape;
+    let taps = per_group * kernel_height * kernel_width;
+    let rows = out / groups;
+    let along = |axis: usize, position: usize, tap: usize, size: usize| {
+        (position * stride[axis] + tap * dilation[axis]).checked_sub(padding[axis]).filter(|&at| at < size)
+    };
+    let mut result: Option<Ciphertexts> = None;
+    for group in 0..*groups {
+        let mut indices = Vec::with_capacity(batch * out_height * out_width * taps);
+        for (image, position) in (0..batch).flat_map(|n| (0..out_height * out_width).map(move |p| (n, p))) {
+            let (top, left) = (position / out_width, position % out_width);
+            indices.extend((0..taps).map(|tap| {
+                let channel = group * per_group + tap / (kernel_height * kernel_width);
+                let row = along(0, top, tap / kernel_width % kernel_height, height)?;
+                let column = along(1, left, tap % kernel_width, width)?;
+                Some(((image * channels + channel) * height + row) * width + column)
+            }));
+        }
+        let part = narrow(&weights[group * rows * taps..][..rows * taps])?;
+        let matrix = Weights::new(rows, taps, program.weight_bits() as usize + 1, part)?;
+        let product = x.dot(&matrix, &Windows::new(taps, indices)?)?;
+        match &mut result {
+            Some(result) => result.append(product)?,
+            None => result = Some(product),
+        }
+    }
+    let product = result.ok_or_else(|| Error::Misuse("a convolution without groups".into()))?;
+    transpose(product, &[out, batch, out_height * out_width], &[1, 0, 2])
+}
+
+/// Sums over the windows of an average pooling, times their public factors.
+fn pool(program: &Program, operation: &Operation, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+    let Operator::AvgPool2d { window, factors } = &operation.operator else { unreachable!("only for poolings") };
+    let groups = window_groups(program, operation, window);
+    let size = groups.sizes().max().unwrap_or(1);
+    let indices = groups.iter().flat_map(|group| group.map(Some).chain(std::iter::repeat(None)).take(size)).collect();
+    let windows = Windows::new(size, indices)?;
+    let each = if let [factor] = factors[..] { factor } else { 1 };
+    let sums = x.dot(&public(1, &vec![each; size])?, &windows)?;
+    if factors.len() == 1 {
+        return Ok(sums);
+    }
+    let by: Vec<i64> = factors.iter().copied().cycle().take(sums.len()).collect();
+    Ok(sums.scale(&public(1, &by)?)?)
+}
+
+/// The result of an operation that only moves elements.
+fn moved(program: &Program, operation: &Operation, inputs: &[&Ciphertexts]) -> Result<Ciphertexts, Error> {
+    let mut pool = inputs[0].clone();
+    let mut parts: Vec<(Vec<usize>, &[usize])> = Vec::new();
+    for (position, (&input, &id)) in inputs.iter().zip(&operation.inputs).enumerate() {
+        let start = if position == 0 { 0 } else { pool.len() };
+        if position > 0 {
+            pool.append(input.clone())?;
+        }
+        parts.push(((start..start + input.len()).collect(), &program.value(id).shape));
+    }
+    let (x, shape) = (&parts[0].0, parts[0].1);
+    let output = program.value(operation.output).shape.as_slice();
+    let order = match &operation.operator {
+        Operator::Reshape => return Ok(pool),
+        Operator::Broadcast => layout::broadcast(x, shape, output),
+        Operator::Transpose { perm } => layout::transpose(x, shape, perm),
+        Operator::Slice { starts, steps, .. } => layout::slice(x, shape, starts, steps, output),
+        Operator::Concat { axis } => {
+            let parts: Vec<_> = parts.iter().map(|(indices, shape)| (indices.as_slice(), *shape)).collect();
+            layout::concat(&parts, *axis)
+        }
+        Operator::Pad { before, constant, .. } => {
+            let zero = pool.slice(0..1).scale(&public(1, &[0])?)?;
+            let fill = pool.len();
+            pool.append(add_constant(zero, &[*constant])?)?;
+            layout::pad(x, shape, before, output, fill)
+        }
+        other => unreachable!("{} is the client's", other.name()),
+    };
+    Ok(pool.select(&order)?)
+}
+
+fn add_constant(mut x: Ciphertexts, constant: &[i64]) -> Result<Ciphertexts, Error> {
+    let plaintexts: Vec<Plaintext> = constant.iter().map(|&value| value.into()).collect();
+    x.add_plain(&plaintexts)?;
+    Ok(x)
+}
+
+fn sum(x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, Error> {
+    let mut sum = x.clone();
+    sum.add(y)?;
+    Ok(sum)
+}
+
+fn negate(x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+    Ok(x.scale(&public(1, &vec![-1; x.len()])?)?)
+}
+
+fn transpose(x: Ciphertexts, shape: &[usize], perm: &[usize]) -> Result<Ciphertexts, Error> {
+    let indices: Vec<usize> = (0..x.len()).collect();
+    let order = layout::transpose(&indices, shape, perm);
+    if order == indices { Ok(x) } else { Ok(x.select(&order)?) }
+}
+
+/// Weights that everybody knows, as wide as the largest.
+fn public(rows: usize, values: &[i64]) -> Result<Weights, Error> {
+    let largest = values.iter().map(|value| value.unsigned_abs()).max().unwrap_or(0);
+    let bits = (u64::BITS - largest.leading_zeros()) as usize + 1;
+    Ok(Weights::new(rows, values.len() / rows, bits.max(2), narrow(values)?)?)
+}
+
+fn narrow(values: &[i64]) -> Result<Vec<i32>, Error> {
+    let narrow = values.iter().map(|&value| i32::try_from(value)).collect::<Result<_, _>>();
+    narrow.map_err(|_| Error::Misuse("a weight has more than 31 bits".into()))
+}
+
+fn axes(shape: &[usize]) -> [usize; 4] {
+    shape.try_into().expect("an image has four axes in a checked program")
+}
