@@ -173,7 +173,7 @@ def test_a_client_shapes_its_link_and_uses_what_is_ready(
 
 def test_inspect_tells_the_material(tmp_path: Path) -> None:
     found = privet("inspect", DIGITS)
-    assert found["supported"] == {"gmw": True, "fss": True, "ckks": False}
+    assert found["supported"] == {"gmw": True, "fss": True, "ckks": False, "stream": True}
     assert found["forecast"]["correlations"]["triples"] > 0
     assert [node["operator"] for node in found["nodes"]].count("Conv") == 4
     result = privet("run", DIGITS, "--input", SEVEN)
@@ -185,7 +185,7 @@ def test_inspect_tells_the_material(tmp_path: Path) -> None:
 def test_inspect_lists_every_problem_at_once(tmp_path: Path) -> None:
     privet("zoo", "build", "bert-tiny", "-o", tmp_path)
     found = privet("inspect", tmp_path / "bert-tiny.onnx", code=3)
-    assert found["supported"] == {"gmw": False, "fss": False, "ckks": False}
+    assert found["supported"] == dict.fromkeys(("gmw", "fss", "ckks", "stream"), False)
     operators = {problem["operator"] for problem in found["problems"]}
     assert operators >= {"MatMul", "LayerNormalization"}
     assert all(

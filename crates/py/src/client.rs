@@ -34,7 +34,7 @@ impl Client {
     }
 }
 
-fn misuse(problem: &str) -> privet_party::Error {
+pub(crate) fn misuse(problem: &str) -> privet_party::Error {
     privet_party::Error::Misuse(problem.into())
 }
 
@@ -133,12 +133,12 @@ impl Client {
 }
 
 /// Each vector as little-endian int64.
-fn to_python<'py>(py: Python<'py>, outputs: &[Vec<i64>]) -> Vec<Bound<'py, PyBytes>> {
+pub(crate) fn to_python<'py>(py: Python<'py>, outputs: &[Vec<i64>]) -> Vec<Bound<'py, PyBytes>> {
     let bytes = |values: &Vec<i64>| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
     outputs.iter().map(|values| PyBytes::new(py, &bytes(values))).collect()
 }
 
-fn integers(bytes: &[u8]) -> Vec<i64> {
+pub(crate) fn integers(bytes: &[u8]) -> Vec<i64> {
     bytes.as_chunks::<8>().0.iter().map(|word| i64::from_le_bytes(*word)).collect()
 }
 

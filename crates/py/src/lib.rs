@@ -15,6 +15,7 @@ mod plan;
 mod progress;
 mod server;
 mod store;
+mod stream;
 
 use pyo3::prelude::*;
 
@@ -37,6 +38,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::Client>()?;
     module.add_class::<server::Server>()?;
     module.add_class::<store::Store>()?;
+    module.add_class::<stream::StreamPlan>()?;
+    module.add_class::<stream::StreamServer>()?;
+    module.add_class::<stream::StreamClient>()?;
     module.add_class::<connection::Stopper>()?;
     module.add_function(wrap_pyfunction!(resident_memory, module)?)?;
     module.add("PROTOCOL_VERSION", privet_party::session::VERSION)?;

@@ -30,6 +30,7 @@ def inspect(
     scenario: options.Scenario = "encrypted-data",
     flooding: options.Flooding = None,
     parties: options.Parties = 3,
+    key_bits: options.KeyBits = 2048,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
     correlations: options.Correlations = "parties",
@@ -56,6 +57,11 @@ def inspect(
             chosen = suites.flooding_of(suite, scenario, flooding)
             plan = suites.plan_ckks(compiled.program.to_public_bytes(), scenario, chosen, parties)
             _homomorphic(compiled, plan, nodes, as_json)
+            return
+        if suite == "stream":
+            suites.check_semi_honest(suite, security)
+            plan = suites.plan_stream(compiled.program.to_public_bytes(), key_bits)
+            _streamed(compiled, plan, nodes, as_json)
             return
         plans = suites.plans(
             compiled.program.to_public_bytes(),
@@ -102,6 +108,20 @@ def _homomorphic(
     console.print(f"[bold]{compiled.program.model}[/]; suites that run it: {_runners(compiled)}")
     show.homomorphic(console, plan, compiled.program.program_hash)
     show.packing(console, plan)
+
+
+def _streamed(
+    compiled: Compiled, plan: dict[str, Any], nodes: list[dict[str, str]], as_json: bool
+) -> None:
+    """Shows what an inference in suite `stream` takes."""
+    if as_json:
+        fields = {"suite": "stream", "trust": suites.STREAM_TRUST, "plan": plan}
+        typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
+        return
+    console = show.make_console()
+    console.print(f"[bold]{compiled.program.model}[/]; suites that run it: {_runners(compiled)}")
+    show.stream(console, plan, compiled.program.program_hash)
+    show.trust(console, suites.STREAM_TRUST)
 
 
 def _runners(compiled: Compiled) -> str:

@@ -15,7 +15,8 @@ Suite = Annotated[
     typer.Option(
         help="How the data is protected: `gmw` by the two parties alone, `fss` with keys from a "
         "dealer that must collude with neither, `ckks` by homomorphic encryption for models with "
-        "smooth activations."
+        "smooth activations, `stream` by encryption for linear layers alone: weaker, since values "
+        "are revealed up to order."
     ),
 ]
 Security = Annotated[
@@ -109,6 +110,9 @@ Flooding = Annotated[
         "it. By default statistical, but light in scenario encrypted-data; a deep model of a "
         "cohort may have no room for more than light.",
     ),
+]
+KeyBits = Annotated[
+    int, typer.Option(metavar="2048|3072", help="In suite stream: bits of the client's key.")
 ]
 Parties = Annotated[int, typer.Option(help="Members of a cohort, 2 to 20.")]
 MaxMaterial = Annotated[

@@ -26,6 +26,7 @@ def run(
     scenario: options.Scenario = "encrypted-data",
     parties: options.Parties = 3,
     flooding: options.Flooding = None,
+    key_bits: options.KeyBits = 2048,
     suite: options.Suite = "gmw",
     security: options.Security = "semi-honest",
     bits: options.Bits = None,
@@ -68,6 +69,7 @@ def run(
             scenario=scenario,
             parties=parties,
             flooding=flooding,
+            key_bits=key_bits,
             memory=memory,
             timeout=timeout,
             progress=progress,
@@ -86,7 +88,8 @@ def run(
     show.prediction(console, result.outputs, names, result.probabilities, result.batch)
     _verdict(console, result, chosen=rounds == "auto")
     show.costs(console, result.offline, result.online, result.batch)
-    show.memory(console, result.memory)
+    if result.suite != "stream":
+        show.memory(console, result.memory)
     if result.dealer is not None:
         show.dealer(console, result.dealer)
     if layers:
@@ -133,7 +136,7 @@ def _input_shapes(model: Path) -> list[tuple[int, ...]]:
 def _verdict(console: Console, result: Run, chosen: bool) -> None:
     verdict = "[green]agrees[/]" if result.argmax_agrees else "[bold red]disagrees[/]"
     difference = f"largest difference of an output {result.max_abs_error:.2g}"
-    if result.plan is not None:
+    if result.suite == "ckks" and result.plan is not None:
         console.print(f"The plaintext model (ONNX Runtime) {verdict}; {difference}.")
         show.homomorphic(console, result.plan, result.program_hash)
         if result.scenario == "encrypted-model":
@@ -146,6 +149,10 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
         f"The plaintext model (ONNX Runtime) {verdict}; {difference}, and "
         f"{result.max_fixed_point_error} units of the last place from the fixed-point reference."
     )
+    if result.suite == "stream" and result.plan is not None:
+        show.stream(console, result.plan, result.program_hash)
+        show.trust(console, result.trust)
+        return
     rounds = show.rounds(result.rounds, result.link, chosen)
     made = "material" if result.suite == "fss" else "correlations"
     console.print(

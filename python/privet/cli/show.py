@@ -191,6 +191,19 @@ def homomorphic(console: Console, plan: Mapping[str, Any], program_hash: str) ->
     )
 
 
+def stream(console: Console, plan: Mapping[str, Any], program_hash: str) -> None:
+    """What an inference in suite `stream` takes, on two lines."""
+    console.print(
+        f"Suite stream, Paillier with keys of {plan['key_bits']} bits, {plan['exchanges']} "
+        f"exchanges of permuted values; program {program_hash[:16]}."
+    )
+    sent = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
+    console.print(
+        f"The client encrypts {plan['encryptions']:,} values ({sent[0]}) and decrypts "
+        f"{plan['decryptions']:,} ({sent[1]})."
+    )
+
+
 def packing(console: Console, plan: Mapping[str, Any]) -> None:
     """How suite `ckks` packs and computes each layer, and what that takes."""
     table = Table(box=None, pad_edge=False)

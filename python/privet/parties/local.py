@@ -25,6 +25,7 @@ from privet.parties.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.parties.encrypted import run_encrypted
 from privet.parties.memory import parse_size
 from privet.parties.spawned import event, party
+from privet.parties.streamed import run_streamed
 
 Array = npt.NDArray[np.generic]
 
@@ -47,8 +48,9 @@ class Run:
     place of the largest element of the first output with ONNX Runtime's, for each sample.
     `probabilities` says that
     the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
-    (`privet.suites.plan_ckks`), `scenario` what was encrypted there and `parties` how many held
-    secrets; in that suite `truncation` and `correlations` are `none`.
+    (`privet.suites.plan_ckks`) or `stream` (`privet.suites.plan_stream`). `scenario` is what was
+    encrypted in suite `ckks` and `parties` how many held secrets; there `truncation` and
+    `correlations` are `none`, in suite `stream` the latter.
     """
 
     model: str
@@ -98,6 +100,7 @@ def run(
     scenario: str = suites.ENCRYPTED_DATA,
     parties: int = 3,
     flooding: str | None = None,
+    key_bits: int = suites.KEY_BITS[0],
     timeout: float = 600.0,
     progress: Progress | None = None,
 ) -> Run:
@@ -106,8 +109,8 @@ def run(
     `inputs` are real arrays by name or in order; without them, random ones. The fixed-point ranges
     are measured on `calibration`, or on random inputs, and on `inputs` as well, so that this call
     works on the model at hand; a real server has only its own calibration inputs. `suite` is `gmw`,
-    `fss` or `ckks` and `security` what a party may do, as `Client` says. `bits` and `scale` are
-    those of `privet.compile`; each suite has its own if they are None.
+    `fss`, `ckks` or `stream` and `security` what a party may do, as `Client` says. `bits` and
+    `scale` are those of `privet.compile`; each suite has its own if they are None.
 
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis.
@@ -116,6 +119,8 @@ def run(
     between the same, the model encrypted and the client evaluating it; or `collective`: data and
     model are encrypted under a key that a cohort of `parties` members shares. `flooding` is the
     noise on results: `light`, the default in the first scenario, or `statistical`, in the others.
+
+    In suite `stream`, `key_bits` is the length of the client's Paillier key: 2048 or 3072.
 
     `link` delays both directions and limits their bandwidth for real, as `Client` says; with
     `rounds="auto"` the depth of comparisons follows from it. With `suite="fss"` or
@@ -153,9 +158,13 @@ def run(
             secret_holders = parties if scenario == suites.COLLECTIVE else 2
             options |= {"scenario": scenario, "parties": secret_holders, "flooding": noise}
         limits = {"memory": parse_size(memory), "timeout": timeout}
-        start = run_encrypted if suite == "ckks" else _processes
+        if suite == "stream":
+            options["key_bits"] = key_bits
+        starts = {"ckks": run_encrypted, "stream": run_streamed}
+        start = starts.get(suite, _processes)
         integers, found = start(Path(folder), compiled, named, options, limits, progress)
-    options.pop("flooding", None)
+    for option in ("flooding", "key_bits"):
+        options.pop(option, None)
     return _compare(compiled, named, samples, integers, {**options, **found})
 
 

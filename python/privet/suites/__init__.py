@@ -17,6 +17,7 @@ from privet.suites.planning import (
     quickest,
 )
 from privet.suites.precision import Precision, precision
+from privet.suites.stream import KEY_BITS, STREAM_TRUST, check_semi_honest, plan_stream
 from privet.suites.support import (
     COLLECTIVE,
     ENCRYPTED_DATA,
@@ -35,9 +36,11 @@ __all__ = [
     "COLLECTIVE",
     "ENCRYPTED_DATA",
     "ENCRYPTED_MODEL",
+    "KEY_BITS",
     "LIGHT",
     "PREPARED",
     "STATISTICAL",
+    "STREAM_TRUST",
     "SUITES",
     "ExtensionForecast",
     "Forecast",
@@ -45,6 +48,7 @@ __all__ = [
     "Precision",
     "check_between_two",
     "check_scenario",
+    "check_semi_honest",
     "check_suite",
     "check_supported",
     "flooding_of",
@@ -54,6 +58,7 @@ __all__ = [
     "online_delay",
     "plan",
     "plan_ckks",
+    "plan_stream",
     "plans",
     "precision",
     "quickest",

@@ -4,6 +4,8 @@ Suite `gmw`: two parties, BFV for linear layers offline, Boolean sharing online 
 Suite `fss`: function secret sharing with keys from a dealer (Orca, SIGMA), or, against parties that
 deviate from the protocol, on authenticated values (SHARK).
 Suite `ckks`: homomorphic encryption of real numbers (slytHErin), planned by `privet.suites.ckks`.
+Suite `stream`: Paillier for linear layers, permuted values in the clear for the rest (PP-Stream),
+planned by `privet.suites.stream`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any, Literal, get_args
 from privet._native import Link, Plan
 from privet.errors import Misuse
 
-SUITES = ("gmw", "fss", "ckks")
+SUITES = ("gmw", "fss", "ckks", "stream")
 """Names of the suites."""
 
 PREPARED = ("gmw", "fss")
@@ -131,6 +133,8 @@ def plan(
             "suite ckks makes no material ahead of time: it runs by `privet run`, and by "
             "`privet server` and `privet client` with --suite ckks"
         )
+    if suite == "stream":
+        raise Misuse("suite stream makes no material ahead of time: it runs by `privet run`")
     if suite == "gmw":
         _check("rounds", rounds, (AUTO, *get_args(Rounds)))
     elif rounds is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privet.errors import Misuse, Problem, UnsupportedModel
 from privet.program.public import Program
+from privet.suites.stream import plan_stream
 
 ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE = "encrypted-data", "encrypted-model", "collective"
 """Scenarios of suite `ckks`: who encrypts what under whose key."""
@@ -25,11 +26,19 @@ COMPARING = {"relu", "max_pool2d", "argmax"}
 
 def supported(program: Program, suite: str) -> bool:
     """Whether a suite has protocols for every operation of a program."""
-    return not _problems(program, suite)
+    if _problems(program, suite):
+        return False
+    if suite == "stream":
+        try:
+            plan_stream(program.to_public_bytes())
+        except Misuse:
+            return False
+    return True
 
 
 def check_supported(program: Program, suite: str) -> None:
-    """Raises `UnsupportedModel` with every layer that a suite has no protocol for."""
+    """Raises `UnsupportedModel` with every layer that a suite has no protocol for; in suite
+    `stream` `plan_stream` refuses further ones."""
     if problems := _problems(program, suite):
         raise UnsupportedModel(problems)
 
@@ -64,6 +73,8 @@ def flooding_of(suite: str, scenario: str, flooding: str | None) -> str:
 
 def check_between_two(suite: str, scenario: str) -> None:
     """Raises `Misuse` unless a server and a client by themselves run the scenario."""
+    if suite == "stream":
+        raise Misuse("suite stream runs by `privet run` alone so far")
     check_scenario(suite, scenario, MEMBERS[0])
     if scenario == COLLECTIVE:
         raise Misuse("a cohort has more than a server and a client: `privet run` starts one")

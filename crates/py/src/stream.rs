@@ -1,0 +1,136 @@
+//! `StreamPlan`, `StreamServer` and `StreamClient`: suite `stream`.
+
+use std::sync::Mutex;
+
+use privet_party::Silent;
+use privet_party::stream::{Client, Event, KeySize, Plan, Server};
+use privet_program::Program;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::client::{integers, json, misuse, to_python};
+use crate::connection::Connection;
+use crate::errors::Failure;
+use crate::progress::Progress;
+
+/// A program planned for keys of a size.
+#[pyclass(frozen)]
+pub(crate) struct StreamPlan(Plan);
+
+#[pymethods]
+impl StreamPlan {
+    /// `public`: the public half's bytes; `key_bits`: 2048 or 3072.
+    #[new]
+    fn new(public: &[u8], key_bits: usize) -> Result<Self, Failure> {
+        let sizes = [KeySize::Bits2048, KeySize::Bits3072];
+        let size = sizes.into_iter().find(|size| size.bits() == key_bits);
+        let size = size.ok_or_else(|| misuse(&format!("keys have 2048 or 3072 bits, not {key_bits}")))?;
+        let program = Program::parse(public).map_err(privet_party::Error::from)?;
+        Ok(Self(Plan::new(program, size)?))
+    }
+
+    /// What one inference takes, as JSON.
+    fn forecast(&self) -> String {
+        serde_json::to_string(&self.0.forecast()).expect("a forecast is plain data")
+    }
+}
+
+/// A model provider.
+#[pyclass(frozen)]
+pub(crate) struct StreamServer(Server);
+
+#[pymethods]
+impl StreamServer {
+    /// Serves a program, given both halves.
+    #[new]
+    fn new(py: Python<'_>, public: Vec<u8>, weights: &[u8]) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| Server::new(public, weights))?))
+    }
+
+    /// Serves one client to the end of its session; calls `on_event(kind, report)` after each request, with the kind
+    /// `described`, `prepared` or `inferred`.
+    fn serve(&self, py: Python<'_>, connection: &Connection, on_event: Py<PyAny>) -> PyResult<()> {
+        let channel = connection.take()?;
+        let mut raised = None;
+        let mut hear = |event: Event| {
+            let arguments = match event {
+                Event::Described => ("described", None),
+                Event::Prepared(report) => ("prepared", Some(json(&report))),
+                Event::Inferred(report) => ("inferred", Some(json(&report))),
+            };
+            if let Err(error) = Python::attach(|py| on_event.call1(py, arguments).map(drop)) {
+                raised.get_or_insert(error);
+            }
+        };
+        py.detach(|| self.0.serve(channel, &mut Silent, &mut hear)).map_err(Failure::from)?;
+        raised.map_or(Ok(()), Err)
+    }
+}
+
+/// A data provider in a session.
+#[pyclass(frozen)]
+pub(crate) struct StreamClient(Mutex<Option<Client>>);
+
+impl StreamClient {
+    /// Runs `work` on the open session without the interpreter's lock.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Client) -> Result<T, privet_party::Error> + Send,
+    ) -> Result<T, Failure> {
+        py.detach(|| {
+            let mut session = self.0.lock().map_err(|_| misuse("the session broke earlier"))?;
+            work(session.as_mut().ok_or_else(|| misuse("the session is closed"))?)
+        })
+        .map_err(Failure::from)
+    }
+}
+
+#[pymethods]
+impl StreamClient {
+    /// Takes over `connection` and greets the server.
+    #[new]
+    fn new(py: Python<'_>, connection: &Connection) -> Result<Self, Failure> {
+        let channel = connection.take()?;
+        Ok(Self(Mutex::new(Some(py.detach(|| Client::new(channel))?))))
+    }
+
+    /// The public half of the program served.
+    fn describe<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+        Ok(PyBytes::new(py, &self.with(py, Client::describe)?))
+    }
+
+    /// Makes a key and the noise of one inference: the cost report as JSON.
+    #[pyo3(signature = (plan, progress=None))]
+    fn prepare(&self, py: Python<'_>, plan: &StreamPlan, progress: Option<Py<PyAny>>) -> PyResult<String> {
+        let mut observer = Progress::new(progress);
+        let report = self.with(py, |session| session.prepare(&plan.0, &mut observer))?;
+        observer.finish()?;
+        Ok(json(&report))
+    }
+
+    /// Gives `inputs` (little-endian int64 each): the outputs likewise, and the cost report.
+    #[pyo3(signature = (plan, inputs, progress=None))]
+    fn infer<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &StreamPlan,
+        inputs: Vec<Vec<u8>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
+        let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
+        let mut observer = Progress::new(progress);
+        let (outputs, report) = self.with(py, |session| session.infer(&plan.0, &inputs, &mut observer))?;
+        observer.finish()?;
+        Ok((to_python(py, &outputs), json(&report)))
+    }
+
+    /// Says goodbye; later calls fail.
+    fn close(&self, py: Python<'_>) -> Result<(), Failure> {
+        py.detach(|| {
+            let session = self.0.lock().ok().and_then(|mut session| session.take());
+            session.map_or(Ok(()), Client::close)
+        })
+        .map_err(Failure::from)
+    }
+}

@@ -1,0 +1,106 @@
+"""One party of suite `stream` as a process: `python -m privet.parties.provider JOB.json`.
+
+As `privet.parties.process`: the job names the party and its files, and the process says what
+happens as JSON, one object on each line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privet import _native
+from privet.compile import PRIVATE_FILE, PUBLIC_FILE
+from privet.errors import PeerMisbehaved, PrivetError
+from privet.executor import encode_input
+from privet.parties.acceptor import Acceptor, Service
+from privet.parties.costs import read_report
+from privet.parties.credentials import Credentials
+from privet.program import Program
+
+
+def _say(event: str, **fields: Any) -> None:
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+def _fail(error: PrivetError) -> None:
+    _say("failed", type=type(error).__name__, message=str(error))
+
+
+def provide_model(job: dict[str, Any]) -> None:
+    """Serves one program until standard input closes."""
+    folder = Path(job["program"])
+    public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
+    server = _native.StreamServer(public, private)
+
+    def on_event(kind: str, report: str | None) -> None:
+        if report is not None:
+            _say(kind, cost=asdict(read_report(report, by_server=True)[0]))
+
+    def session(connection: _native.Connection, _client: str) -> None:
+        server.serve(connection, on_event)
+
+    credentials = Credentials.from_directory(job["keys"], "server")
+    timeout = job["timeout"]
+    acceptor = Acceptor(
+        credentials, "127.0.0.1", 0, timeout, session, lambda _peer, error: _fail(error)
+    )
+    with Service(acceptor) as service:
+        service.start()
+        _say("listening", port=service.address[1])
+        sys.stdin.read()
+
+
+def provide_data(job: dict[str, Any]) -> None:
+    """Prepares and runs one inference; the result goes to `job["result"]`."""
+
+    def progress(phase: str, done: int, total: int, step: str) -> None:
+        _say("progress", phase=phase, done=done, total=total, next=step)
+
+    credentials = Credentials.from_directory(job["keys"], "client")
+    link = _native.Link(job["link"]) if job["link"] else None
+    connection = _native.Connection.connect(
+        "127.0.0.1", job["port"], credentials.native, "127.0.0.1", job["timeout"], link
+    )
+    connection.set_timeout(job["timeout"])
+    client = _native.StreamClient(connection)
+    program = Program.from_public_bytes(client.describe())
+    if program.program_hash != job["program_hash"]:
+        raise PeerMisbehaved("the server describes another program than the one pinned")
+    plan = _native.StreamPlan(program.to_public_bytes(), job["key_bits"])
+    with np.load(job["inputs"]) as inputs:
+        encoded = encode_input(program, list(inputs.values()))
+    offline, made = read_report(client.prepare(plan, progress))
+    payload = [array.astype("<i8").tobytes() for array in encoded]
+    revealed, report = client.infer(plan, payload, progress)
+    client.close()
+    online, steps = read_report(report)
+    shapes = [program.values[output.value].shape for output in program.outputs]
+    integers = [
+        np.frombuffer(each, dtype="<i8").reshape(shape)
+        for each, shape in zip(revealed, shapes, strict=True)
+    ]
+    np.savez(job["result"], *integers)
+    layers = [asdict(layer) for layer in (*made, *steps)]
+    _say("result", offline=asdict(offline), online=asdict(online), layers=layers)
+
+
+def main() -> int:
+    """Runs the job named on the command line."""
+    job = json.loads(Path(sys.argv[1]).read_text())
+    try:
+        {"server": provide_model, "client": provide_data}[job["role"]](job)
+    except PrivetError as error:
+        _fail(error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

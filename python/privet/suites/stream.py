@@ -1,0 +1,34 @@
+"""Plans of suite `stream`: linear layers on ciphertexts, the rest in the clear but permuted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from privet._native import StreamPlan
+from privet.errors import Misuse
+
+STREAM_TRUST = (
+    "values are revealed up to order: the client sees the numbers of every tensor before an "
+    "activation, in a random order, and may learn of the weights by them"
+)
+"""What a result of this suite rests on beyond the two parties' following the protocol."""
+
+KEY_BITS = (2048, 3072)
+"""Sizes of Paillier keys."""
+
+
+def plan_stream(public: bytes, key_bits: int = KEY_BITS[0]) -> dict[str, Any]:
+    """What one inference of a program takes: exchanges, ciphertexts and bytes.
+
+    # Errors
+    `Misuse` if a layer does not run in this suite, or there are no such keys.
+    """
+    plan: dict[str, Any] = json.loads(StreamPlan(public, key_bits).forecast())
+    return plan
+
+
+def check_semi_honest(suite: str, security: str) -> None:
+    """Raises `Misuse` if a suite is asked for more than it promises."""
+    if security != "semi-honest":
+        raise Misuse(f"suite {suite} is for parties that follow the protocol; fss can do malicious")

@@ -1,0 +1,113 @@
+"""Suite `stream` between two real processes: the fixed-point executor's integers, bit for bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner
+
+import privet
+from privet import suites, zoo
+from privet.cli import app
+from privet.errors import Misuse, UnsupportedModel
+
+
+def model(
+    nodes: list[onnx.NodeProto],
+    shape: list[int],
+    weights: dict[str, npt.NDArray[np.float32]],
+) -> onnx.ModelProto:
+    """A model from `x` of this shape to `y`."""
+    graph = helper.make_graph(
+        nodes,
+        "toy",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def pooling(kernel: int) -> onnx.ModelProto:
+    """A convolution, a ReLU, a max pooling with stride 2 and a dense layer."""
+    rng = np.random.default_rng(5)
+    weights = {
+        "k": rng.uniform(-0.5, 0.5, (3, 1, 3, 3)).astype(np.float32),
+        "w": rng.uniform(-0.5, 0.5, (27, 4)).astype(np.float32),
+    }
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "k"], ["c"], "conv"),
+        node("Relu", ["c"], ["r"], "relu"),
+        node("MaxPool", ["r"], ["m"], "pool", kernel_shape=[kernel] * 2, strides=[2, 2]),
+        node("Flatten", ["m"], ["f"], "flatten"),
+        node("MatMul", ["f", "w"], ["y"], "dense"),
+    ]
+    return model(nodes, [1, 1, 5 + kernel, 5 + kernel], weights)
+
+
+@pytest.mark.parametrize("name", ["breast", "mnist-1"])
+def test_models_of_the_paper_give_the_executors_integers(name: str, tmp_path: Path) -> None:
+    run = privet.run(zoo.build(name, tmp_path), suite="stream", input_range=(0, 1))
+    assert run.max_fixed_point_error == 0
+    assert run.max_abs_error < 0.01
+    assert run.trust == suites.STREAM_TRUST
+    assert run.plan is not None
+    # Ciphertexts, and headers and small messages around them.
+    for sent, planned in (
+        (run.online.bytes_client, run.plan["online_bytes_client"]),
+        (run.online.bytes_server, run.plan["online_bytes_server"]),
+    ):
+        assert planned < sent < planned + 500
+
+
+def test_windows_are_pooled_and_a_batch_is_wider() -> None:
+    run = privet.run(pooling(2), suite="stream", input_range=(-1, 1), batch=2)
+    assert run.max_fixed_point_error == 0
+    assert run.samples == 2
+
+
+def test_overlapping_windows_are_refused_by_name() -> None:
+    with pytest.raises(Misuse, match=r"\(max_pool2d\) does not run in suite stream: its windows"):
+        privet.run(pooling(3), suite="stream", input_range=(-1, 1))
+
+
+def test_smooth_activations_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedModel, match="runs only in suite ckks"):
+        privet.run(zoo.build("nn5", tmp_path), suite="stream", input_range=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("security", "malicious"),
+        ("correlations", "dealer"),
+        ("rounds", "log"),
+        ("memory", "2GB"),
+        ("key_bits", 1024),
+    ],
+)
+def test_options_of_other_suites_are_refused(option: str, value: str | int) -> None:
+    with pytest.raises(Misuse):
+        privet.run(pooling(2), suite="stream", input_range=(-1, 1), **{option: value})  # type: ignore[arg-type]
+
+
+def test_both_commands_say_that_the_suite_is_weaker(tmp_path: Path) -> None:
+    path = tmp_path / "pooling.onnx"
+    onnx.save(pooling(2), path)
+    told = CliRunner().invoke(app, ["inspect", str(path), "--suite", "stream", "--json"])
+    inspected = json.loads(told.stdout)
+    assert inspected["trust"] == suites.STREAM_TRUST
+    assert inspected["supported"]["stream"]
+    command = ["run", str(path), "--suite", "stream", "--key-bits", "3072"]
+    ran = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert ran["suite"] == "stream"
+    assert ran["plan"]["key_bits"] == 3072
+    shown = CliRunner().invoke(app, command).stdout
+    assert "Weaker trust: values are revealed up to order" in " ".join(shown.split())
