@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from export import MODELS
 from fit import Adam, Labels, Parameters, Reals, batches, cross_entropy, he_normal, minimise, split
 from sklearn.datasets import load_digits
 
-from privet.zoo.graph import Fixed
+from privet.zoo.graph import Fixed, Weight
 from privet.zoo.trained import SMOOTH, digits_smooth
 from privet.zoo.writer import write
 
@@ -55,6 +55,10 @@ def forward(parameters: Parameters, x: jax.Array, activation: str) -> jax.Array:
     x = jax.lax.conv_general_dilated(x, parameters["conv1.weight"], (2, 2), ((1, 1), (1, 1)))
     x = ACTIVATIONS[activation](x + parameters["conv1.bias"][:, None, None])
     return x.reshape(len(x), -1) @ parameters["dense1.weight"].T + parameters["dense1.bias"]
+
+
+def _elements(values: Mapping[str, Reals]) -> Callable[[Weight], Reals]:
+    return lambda weight: np.asarray(values[weight.name])
 
 
 def train(activation: str, inputs: Reals, labels: Labels) -> Parameters:
