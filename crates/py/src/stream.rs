@@ -37,14 +37,14 @@ impl StreamPlan {
 
 /// A model provider.
 #[pyclass(frozen)]
-pub(crate) struct StreamServer(Server);
+pub(crate) struct StreamServer(Box<Server>);
 
 #[pymethods]
 impl StreamServer {
     /// Serves a program, given both halves.
     #[new]
     fn new(py: Python<'_>, public: Vec<u8>, weights: &[u8]) -> Result<Self, Failure> {
-        Ok(Self(py.detach(|| Server::new(public, weights))?))
+        Ok(Self(Box::new(py.detach(|| Server::new(public, weights))?)))
     }
 
     /// Serves one client to the end of its session; calls `on_event(kind, report)` after each request, with the kind
@@ -69,7 +69,10 @@ impl StreamServer {
 
 /// A data provider in a session.
 #[pyclass(frozen)]
-pub(crate) struct StreamClient(Mutex<Option<Client>>);
+pub(crate) struct StreamClient(
+    // In a box of its own: keys hold vectors of 64 bytes, and Python's allocator aligns to 16.
+    Mutex<Option<Box<Client>>>,
+);
 
 impl StreamClient {
     /// Runs `work` on the open session without the interpreter's lock.
@@ -92,7 +95,7 @@ impl StreamClient {
     #[new]
     fn new(py: Python<'_>, connection: &Connection) -> Result<Self, Failure> {
         let channel = connection.take()?;
-        Ok(Self(Mutex::new(Some(py.detach(|| Client::new(channel))?))))
+        Ok(Self(Mutex::new(Some(Box::new(py.detach(|| Client::new(channel))?)))))
     }
 
     /// The public half of the program served.
@@ -129,7 +132,7 @@ impl StreamClient {
     fn close(&self, py: Python<'_>) -> Result<(), Failure> {
         py.detach(|| {
             let session = self.0.lock().ok().and_then(|mut session| session.take());
-            session.map_or(Ok(()), Client::close)
+            session.map_or(Ok(()), |session| session.close())
         })
         .map_err(Failure::from)
     }
