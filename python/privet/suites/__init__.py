@@ -8,6 +8,7 @@ from privet.suites.planning import (
     ExtensionForecast,
     Forecast,
     LinearForecast,
+    ReluForecast,
     check_suite,
     forecast,
     is_dealt,
@@ -15,6 +16,7 @@ from privet.suites.planning import (
     plan,
     plans,
     quickest,
+    truncation_of,
 )
 from privet.suites.precision import Precision, precision
 from privet.suites.support import (
@@ -44,6 +46,7 @@ __all__ = [
     "LinearForecast",
     "Precision",
     "check_between_two",
+    "ReluForecast",
     "check_scenario",
     "check_suite",
     "check_supported",
@@ -58,4 +61,5 @@ __all__ = [
     "precision",
     "quickest",
     "supported",
+    "truncation_of",
 ]
