@@ -65,6 +65,7 @@ impl Plan {
     /// parties; `truncation`: `one-bit` or `exact`; `link`: what material
     /// is made over, else a local network. For `gmw` alone, `rounds`: `linear`, `log` or `blocks`; `correlations`: from the
     /// `parties` themselves or a `dealer`; `relu_bits`: the most bits that a ReLU compares, else all.
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     #[new]
     #[pyo3(signature = (public, suite, security, rounds, truncation, correlations="parties", link=None, relu_bits=None))]
     fn new(

@@ -70,7 +70,7 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
                 [&forecast, &made].map(|of| [of.online_bytes_client, of.online_bytes_server, of.online_rounds]);
             match plan.options().truncation {
                 Truncation::OneBit => assert_eq!(dealt, made),
-                Truncation::Exact => assert!(dealt.iter().zip(made).all(|(&dealt, made)| dealt < made)),
+                Truncation::Exact => assert!(dealt[0] < made[0] && dealt[1] < made[1] && dealt[2] <= made[2]),
             }
         }
     }
