@@ -98,8 +98,10 @@ def test_options_that_contradict_each_other_are_refused(digits: Compiled) -> Non
     inputs = trial_samples(digits, (0, 1))[0]
     with pytest.raises(Misuse, match="full comparisons"):
         privet.run(digits, inputs, exact=True, relu_bits=16)
-    with pytest.raises(Misuse, match="suite gmw compares"):
+    with pytest.raises(Misuse, match="a choice of gmw"):
         privet.run(digits, inputs, suite="fss", relu_bits=16)
+    with pytest.raises(Misuse, match="real numbers"):
+        privet.run(digits, inputs, suite="ckks", exact=True)
     with pytest.raises(Misuse, match="suite gmw compares"):
         privet.run(digits, inputs, relu_bits=1)
     wide = compile(MODELS / "digits-cnn.onnx", input_range=(0, 1), bits=49)

@@ -67,7 +67,7 @@ def infer(
 
     if not input and not prepare:
         raise Misuse("give --input for a prediction, or --prepare N to announce later ones")
-    how = suites.truncation_of(exact, truncation, None)
+    how = suites.truncation_of(suite, exact, truncation, None)
     terms = Terms(suite, security, rounds, how, correlations, version, program_hash)
     names = read_labels(labels, None)
     console = show.make_console()

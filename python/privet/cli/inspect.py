@@ -45,7 +45,7 @@ def inspect(
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
     suites.check_scenario(suite, scenario, parties)
-    truncation = suites.truncation_of(exact, truncation, relu_bits)
+    truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
     shaped = Link(link) if link else None
     nodes = [
         {"name": node.name or node.output[0], "operator": node.op_type}

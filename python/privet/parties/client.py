@@ -95,9 +95,7 @@ class Client:
         timeout: float = 120.0,
     ) -> None:
         way = Way.of(suite, correlations, dealer, security)
-        truncation = suites.truncation_of(exact, truncation, relu_bits)
-        if relu_bits is not None and suite != "gmw":
-            raise Misuse(f"suite {suite} compares all bits: ReLUs of fewer are a choice of gmw")
+        truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
         other = dry.fallback(when_dry, way, dealer)
         limit = parse_size(memory)
         self.link = Link(link) if isinstance(link, str) else link

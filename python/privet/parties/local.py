@@ -137,7 +137,7 @@ def run(
     suites.check_suite(suite)
     suites.check_scenario(suite, scenario, parties)
     noise = suites.flooding_of(suite, scenario, flooding)
-    truncation = suites.truncation_of(exact, truncation, relu_bits)
+    truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
     link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
         widths = suites.precision(suite, bits, scale)

@@ -203,12 +203,16 @@ def quickest(plans: Mapping[str | None, Plan], link: Link | None) -> str | None:
     return min(delays, key=lambda depth: delays[depth])
 
 
-def truncation_of(exact: bool, truncation: str, relu_bits: int | None) -> str:
+def truncation_of(suite: str, exact: bool, truncation: str, relu_bits: int | None) -> str:
     """The truncation of a mode: exact results take exact truncations and full comparisons.
 
     # Errors
-    `Misuse` if ReLUs are to be exact and to compare fewer bits.
+    `Misuse` if a suite has no such mode, or ReLUs are to be exact and to compare fewer bits.
     """
+    if relu_bits is not None and suite != "gmw":
+        raise Misuse(f"suite {suite} compares all bits: ReLUs of fewer are a choice of gmw")
+    if exact and suite == "ckks":
+        raise Misuse("suite ckks computes with real numbers: exact results are for gmw and fss")
     if not exact:
         return truncation
     if relu_bits is not None:
