@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def session(key_folder: Path, tmp_path: Path) -> Iterator[Session]:
 
     with ExitStack() as stack:
 
-        def start(compiled: Compiled, rounds: str = "linear") -> Client:
+        def start(compiled: Compiled, rounds: str = "linear", **options: Any) -> Client:
             server = Server(
                 Credentials.from_directory(key_folder, "server"),
                 state=tmp_path,
@@ -48,7 +49,7 @@ def session(key_folder: Path, tmp_path: Path) -> Iterator[Session]:
             server.start()
             host, port = server.address
             credentials = Credentials.from_directory(key_folder, "client")
-            client = Client(host, port, credentials, state=tmp_path, rounds=rounds)
+            client = Client(host, port, credentials, state=tmp_path, rounds=rounds, **options)
             return stack.enter_context(client)
 
         yield start

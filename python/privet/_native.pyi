@@ -71,6 +71,7 @@ class Plan:
         truncation: str,
         correlations: str = "parties",
         link: Link | None = None,
+        relu_bits: int | None = None,
     ) -> Plan: ...
     @property
     def program_hash(self) -> str: ...

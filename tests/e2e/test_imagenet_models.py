@@ -53,6 +53,14 @@ def test_a_private_run_is_as_near_as_its_errors_allow(
         assert use.peak_mb <= use.forecast_mb
 
 
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ["resnet20", pytest.param("squeezenet", marks=pytest.mark.slow)])
+def test_exact_results_are_the_reference_to_the_last_bit(name: str, tmp_path: Path) -> None:
+    compiled = compile(zoo.build(name, tmp_path))
+    result = privet.run(compiled, exact=True, timeout=1200.0)
+    assert result.max_fixed_point_error == 0
+
+
 @pytest.fixture(scope="module")
 def resnet20(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compile(zoo.build("resnet20", tmp_path_factory.mktemp("zoo")), bits=37, scale=12)

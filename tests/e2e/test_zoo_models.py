@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,26 +34,35 @@ def test_private_outputs_match(name: str, rounds: str | None, tmp_path: Path) ->
         assert sum(layer.bytes_server for layer in layers) == phase.bytes_server
 
 
-@pytest.mark.parametrize("rounds", ["linear", "log"])
-def test_exact_truncation_leaves_the_error_of_linear_layers(rounds: str, tmp_path: Path) -> None:
-    """Of the shares that leave BFV, each may be off by one unit at scale 24."""
-    result = privet.run(zoo.build("m1", tmp_path), rounds=rounds, truncation="exact")
-    one_bit = privet.run(zoo.build("m1", tmp_path), rounds=rounds)
-    assert result.max_fixed_point_error <= 2**12
-    assert one_bit.max_fixed_point_error > 2**12
-    assert result.online.bytes_client > one_bit.online.bytes_client
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [("m1", "linear"), ("m1", "log"), ("m1", "blocks"), ("hinet", "linear"), ("m2", "log")],
+)
+def test_exact_results_are_the_reference_to_the_last_bit(
+    name: str, rounds: str, tmp_path: Path
+) -> None:
+    compiled = compile(zoo.build(name, tmp_path))
+    assert privet.run(compiled, rounds=rounds, exact=True).max_fixed_point_error == 0
+    assert privet.run(compiled, rounds=rounds).max_fixed_point_error > 0
 
 
-@pytest.mark.parametrize("rounds", ["linear", "log"])
-def test_traffic_is_what_the_formulas_say(rounds: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rounds", "mode"),
+    [("linear", {}), ("log", {}), ("log", {"truncation": "exact"}), ("linear", {"relu_bits": 20})],
+)
+def test_traffic_is_what_the_formulas_say(
+    rounds: str, mode: dict[str, Any], tmp_path: Path
+) -> None:
     compiled = compile(zoo.build("m1", tmp_path))
-    forecast = suites.forecast(suites.plan(compiled.program.to_public_bytes(), "gmw", rounds))
-    result = privet.run(compiled, rounds=rounds)
+    plan = suites.plan(compiled.program.to_public_bytes(), "gmw", rounds, **mode)
+    forecast = suites.forecast(plan)
+    result = privet.run(compiled, rounds=rounds, **mode)
     assert result.offline.bytes_client == forecast.offline_bytes_client
     assert result.offline.bytes_server == forecast.offline_bytes_server
     assert result.online.bytes_client == forecast.online_bytes_client
     assert result.online.bytes_server == forecast.online_bytes_server
-    assert result.online.rounds == forecast.online_rounds
+    # The forecast is that of the party that waits more often, the result that of the client.
+    assert 0 <= forecast.online_rounds - result.online.rounds <= 1
 
 
 @pytest.mark.parametrize("name", ["m1", "hinet"])

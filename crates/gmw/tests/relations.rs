@@ -119,6 +119,42 @@ proptest! {
     }
 
     #[test]
+    fn exact_truncation_takes_any_width((bits, drop) in (8u32..=64).prop_flat_map(|bits| (Just(bits), 1..bits)), rounds in rounds(), seed: u64) {
+        let (wide, narrow, prg) = (Modulus::new(bits), Modulus::new(bits - drop), &mut prg(seed));
+        let top = 1i64 << (bits - 2);
+        let mut x: Vec<i64> = vec![0, 1, -1, top - 1, 1 - top, (1 << (drop - 1)) - 1, -1 << (drop - 1)];
+        x.extend((0..9).map(|_| wide.signed(wide.reduce(prg.word())) / 4));
+        // Shares that wrap around and shares that do not, and low parts that carry and that do not.
+        let clients = [0, 1, wide.reduce(u64::MAX), 1 << (bits - 1), (1 << drop) - 1];
+        for client in clients.map(|client| wide.reduce(client)) {
+            let clients = vec![client; x.len()];
+            let servers: Vec<u64> = x.iter().map(|&x| wide.reduce((x as u64).wrapping_sub(client))).collect();
+            let demand = cost::truncate_exactly(x.len(), drop, bits, rounds).demand;
+            let shares = [clients, servers];
+            let out = run(&demand, rounds, prg, |party| privet_gmw::truncate_exactly(party, own(&shares, party), drop, wide));
+            prop_assert_eq!(join(&out, narrow), x.iter().map(|&x| narrow.signed(narrow.reduce((x >> drop) as u64))).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_relu_of_fewer_bits_loses_small_values_alone(
+        (bits, compared) in (4u32..=64).prop_flat_map(|bits| (Just(bits), 2..=bits)), rounds in rounds(), seed: u64
+    ) {
+        let (ring, prg) = (Modulus::new(bits), &mut prg(seed));
+        let unit = 1i64 << (bits - compared).min(62);
+        let top = 1i64 << (bits - 2);
+        let mut x: Vec<i64> = [0, 1, -1, unit - 1, unit, -unit].into_iter().filter(|x| x.abs() <= top).collect();
+        x.extend((0..40).map(|_| ring.signed(ring.reduce(prg.word())) / 4));
+        let xs = share(&x, ring, prg);
+        let out = run(&cost::relu_near(x.len(), bits, compared, rounds).demand, rounds, prg, |party| {
+            privet_gmw::relu_near(party, own(&xs, party), ring, compared)
+        });
+        for (got, &x) in join(&out, ring).into_iter().zip(&x) {
+            prop_assert!(got == x.max(0) || (got == 0 && x < unit), "{got} for {x}");
+        }
+    }
+
+    #[test]
     fn extension_holds_to_its_bounds(bits in 5u32..=40, seed: u64) {
         let (narrow, wide, prg) = (Modulus::new(bits), Modulus::new(50), &mut prg(seed));
         // Every share of both extremes for a small ring, random ones for a large.

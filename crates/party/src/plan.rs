@@ -17,7 +17,7 @@ pub enum Options {
 }
 
 impl Options {
-    /// Every choice.
+    /// Every choice, with full comparisons.
     pub fn all() -> impl Iterator<Item = Self> {
         let sharing = sharing::Options::made().chain(sharing::Options::dealt()).map(Self::Sharing);
         sharing.chain(authenticated::Options::all().map(Self::Authenticated))
@@ -33,7 +33,9 @@ impl Options {
 
     /// The options of which [`Options::name`] is `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|options| options.name() == name)
+        let authenticated =
+            authenticated::Options::all().map(Self::Authenticated).find(|options| options.name() == name);
+        sharing::Options::from_name(name).map(Self::Sharing).or(authenticated)
     }
 
     /// Whether a dealer makes the material.

@@ -23,7 +23,7 @@ mod prepare;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
-pub use forecast::{ExtensionForecast, Forecast, LinearForecast};
+pub use forecast::{ExtensionForecast, Forecast, LinearForecast, ReluForecast};
 pub use infer::{infer_client, infer_server};
 pub use keys::Keys;
 pub use material::{ClientMaterial, Correlated, ServerMaterial};
@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use privet_linear::{TransformedWeights, Workspace};
 use privet_program::Weights;
+use privet_ring::Modulus;
 
 use crate::Error;
 
@@ -46,7 +47,8 @@ use crate::Error;
 pub struct Model {
     weights: Weights,
     workspaces: Vec<Workspace>,
-    transformed: Mutex<Option<Arc<[TransformedWeights]>>>,
+    /// For the ring that the last preparation took.
+    transformed: Mutex<Option<(Modulus, Arc<[TransformedWeights]>)>>,
 }
 
 impl Model {
@@ -55,21 +57,28 @@ impl Model {
         Self { weights, workspaces, transformed: Mutex::default() }
     }
 
-    /// The weights of every linear layer as preparations take them; made once, by whoever asks first.
+    /// The weights of every linear layer as preparations take them; made once, by whoever asks first, and again for a plan
+    /// with guard bits after one without: memory holds one form.
     ///
     /// # Errors
     /// [`Error::Linear`] if a layer does not fit its plan.
     pub fn transformed(&self, plan: &Plan) -> Result<Arc<[TransformedWeights]>, Error> {
         let mut transformed = self.transformed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(transformed) = transformed.as_ref() {
-            return Ok(Arc::clone(transformed));
+        let ring = plan.product_ring();
+        match transformed.take() {
+            Some((made_for, made)) if made_for == ring => {
+                *transformed = Some((ring, Arc::clone(&made)));
+                return Ok(made);
+            }
+            _ => {}
         }
         let transform = |(layer, &workspace): (&plan::LinearLayer, &Workspace)| {
             TransformedWeights::new(&layer.plan, self.weights.tensor(&layer.weight), workspace)
         };
         let layers = plan.linear().iter().zip(&self.workspaces);
         let made: Arc<[_]> = layers.map(transform).collect::<Result<_, privet_linear::Error>>()?;
-        Ok(Arc::clone(transformed.insert(made)))
+        *transformed = Some((ring, Arc::clone(&made)));
+        Ok(made)
     }
 
     /// The weights as integers.

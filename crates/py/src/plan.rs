@@ -17,6 +17,7 @@ fn options(
     rounds: &str,
     truncation: &str,
     correlations: &str,
+    relu_bits: Option<u32>,
 ) -> Result<Options, Failure> {
     let truncation = match truncation {
         "one-bit" => sharing::Truncation::OneBit,
@@ -24,12 +25,17 @@ fn options(
         other => return Err(misuse(format!("truncation is \"one-bit\" or \"exact\", not {other:?}"))),
     };
     let suite = match (suite, security) {
-        ("gmw", "semi-honest") => sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations)? },
+        ("gmw", "semi-honest") => {
+            sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations)?, relu_bits: None }
+        }
         ("fss", "semi-honest") => sharing::Suite::Fss,
         ("fss", "malicious") => return Ok(Options::Authenticated(authenticated::Options { truncation })),
         (suite, security) => return Err(misuse(format!("there is no suite {suite:?} against {security} parties"))),
     };
-    Ok(Options::Sharing(sharing::Options { suite, truncation }))
+    let options = sharing::Options { suite, truncation };
+    let Some(bits) = relu_bits else { return Ok(Options::Sharing(options)) };
+    let options = options.with_relu_bits(bits);
+    Ok(Options::Sharing(options.ok_or_else(|| misuse("a ReLU of suite gmw compares 2 to 63 bits".into()))?))
 }
 
 fn depth(rounds: &str) -> Result<sharing::Rounds, Failure> {
@@ -58,9 +64,10 @@ impl Plan {
     /// `public`: the public half's bytes; `suite`: `gmw` or `fss`; `security`: against `semi-honest` or, in `fss`, `malicious`
     /// parties; `truncation`: `one-bit` or `exact`; `link`: what material
     /// is made over, else a local network. For `gmw` alone, `rounds`: `linear`, `log` or `blocks`; `correlations`: from the
-    /// `parties` themselves or a `dealer`.
+    /// `parties` themselves or a `dealer`; `relu_bits`: the most bits that a ReLU compares, else all.
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     #[new]
-    #[pyo3(signature = (public, suite, security, rounds, truncation, correlations="parties", link=None))]
+    #[pyo3(signature = (public, suite, security, rounds, truncation, correlations="parties", link=None, relu_bits=None))]
     fn new(
         public: &[u8],
         suite: &str,
@@ -69,8 +76,9 @@ impl Plan {
         truncation: &str,
         correlations: &str,
         link: Option<&Link>,
+        relu_bits: Option<u32>,
     ) -> Result<Self, Failure> {
-        let options = options(suite, security, rounds, truncation, correlations)?;
+        let options = options(suite, security, rounds, truncation, correlations, relu_bits)?;
         let plan = privet_party::Plan::new(Program::parse(public)?, options)?;
         Ok(Self(match link {
             Some(link) => plan.over(link.0),

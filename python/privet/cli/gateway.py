@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from privet import suites
 from privet.cli import options, show
 from privet.cli.infer import TOKEN
 from privet.errors import Misuse
@@ -47,6 +48,7 @@ def gateway(
     security: options.Security = "semi-honest",
     rounds: options.ModelRounds = None,
     truncation: options.Truncation = "one-bit",
+    exact: options.Exact = False,
     correlations: options.Correlations = "parties",
     dealer: options.Dealer = None,
     link: options.Link = None,
@@ -81,7 +83,8 @@ def gateway(
     for place in places.values():
         if place is not None:
             check_place(place[0], own)
-    terms = Terms(suite, security, rounds, truncation, correlations)
+    how = suites.truncation_of(suite, exact, truncation, None)
+    terms = Terms(suite, security, rounds, how, correlations)
     console = show.make_console()
 
     async def main() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from privet import suites
 from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.errors import Misuse
@@ -47,6 +48,7 @@ def infer(
     security: options.Security = "semi-honest",
     rounds: options.ModelRounds = None,
     truncation: options.Truncation = "one-bit",
+    exact: options.Exact = False,
     correlations: options.Correlations = "parties",
     dealer: options.Dealer = None,
     link: options.Link = None,
@@ -65,7 +67,8 @@ def infer(
 
     if not input and not prepare:
         raise Misuse("give --input for a prediction, or --prepare N to announce later ones")
-    terms = Terms(suite, security, rounds, truncation, correlations, version, program_hash)
+    how = suites.truncation_of(suite, exact, truncation, None)
+    terms = Terms(suite, security, rounds, how, correlations, version, program_hash)
     names = read_labels(labels, None)
     console = show.make_console()
 

@@ -17,6 +17,7 @@ from privet.compile import Compiled, compile
 from privet.errors import ModelError, UnsupportedModel
 from privet.graph import load_model
 from privet.parties import Link
+from privet.parties.labels import TRIED, check_labels, trial_samples
 from privet.suites import SUITES
 
 
@@ -33,6 +34,8 @@ def inspect(
     key_bits: options.KeyBits = 2048,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
+    exact: options.Exact = False,
+    relu_bits: options.ReluBits = None,
     correlations: options.Correlations = "parties",
     link: options.Link = None,
     input_range: options.InputRange = None,
@@ -43,6 +46,7 @@ def inspect(
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
     suites.check_scenario(suite, scenario, parties)
+    truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
     shaped = Link(link) if link else None
     nodes = [
         {"name": node.name or node.output[0], "operator": node.op_type}
@@ -71,7 +75,11 @@ def inspect(
             correlations,
             shaped,
             security,
+            relu_bits,
         )
+        if relu_bits is not None:
+            tried = trial_samples(compiled, input_range)
+            check_labels(compiled, tried, suite, truncation, relu_bits)
     except ModelError as error:
         _refused(nodes, error, compiled, as_json)
         raise typer.Exit(exit_code(error)) from error
@@ -91,9 +99,28 @@ def inspect(
         return
     console = show.make_console()
     _show(console, compiled, forecast, linear)
+    if relu_bits is not None:
+        _relus(console, compiled, forecast)
     console.print(f"Comparisons: {show.rounds(depth, shaped, rounds == 'auto')}.")
     if delay is not None:
         console.print(f"The link adds {delay:.3f} s online.")
+
+
+def _relus(console: Console, compiled: Compiled, forecast: suites.Forecast) -> None:
+    """How much each ReLU may lose."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("ReLU")
+    for title in ("bits", "compared", "too small by at most"):
+        table.add_column(title, justify="right")
+    program = compiled.program
+    for relu in forecast.relus:
+        scale = program.values[program.operations[relu.operation].output].scale
+        lost = f"{relu.error} units, {relu.error / 2**scale:.3g}"
+        table.add_row(relu.name, str(relu.bits), str(relu.compared_bits), lost)
+    console.print(table)
+    console.print(
+        f"The labels of {TRIED} random inputs stay; `privet run --calibration` tells of real ones."
+    )
 
 
 def _homomorphic(

@@ -69,6 +69,21 @@ Truncation = Annotated[
         "costs a comparison, and keeps a client that repeats an input from learning by the errors."
     ),
 ]
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        help="Results of the plaintext fixed-point executor, bit for bit: `--truncation exact`.",
+    ),
+]
+ReluBits = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="In suite gmw: a ReLU compares the top N bits of its input alone, and takes small "
+        "positive values for zero. `run` and `inspect` refuse it where it changes a label.",
+    ),
+]
 Correlations = Annotated[
     str,
     typer.Option(

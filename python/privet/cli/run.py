@@ -13,10 +13,13 @@ from rich.console import Console
 
 from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
+from privet.cli.modes import names_of, show_modes
+from privet.errors import Misuse
 from privet.graph import import_model, load_model
 from privet.parties import Run
 from privet.parties import run as run_locally
 from privet.parties.calibration import read_samples
+from privet.parties.modes import run_modes
 
 
 def run(
@@ -33,6 +36,8 @@ def run(
     scale: options.Scale = None,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
+    exact: options.Exact = False,
+    relu_bits: options.ReluBits = None,
     correlations: options.Correlations = "parties",
     link: options.Link = None,
     calibration: options.Calibration = None,
@@ -40,6 +45,14 @@ def run(
     labels: options.Labels = None,
     memory: options.Memory = None,
     timeout: options.Timeout = 600.0,
+    modes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="all|NAME,...",
+            help="Run suite gmw in each of these modes that the model allows, and compare them: "
+            "`default`, `exact`, `approximate`.",
+        ),
+    ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -51,6 +64,26 @@ def run(
     names = read_labels(labels, model)
     inputs = read_inputs(input, _input_shapes(model), batch) if input else None
     samples = read_samples(calibration) if calibration else None
+    if modes is not None:
+        picked = (suite, security, truncation, correlations, exact, relu_bits)
+        if picked != ("gmw", "semi-honest", "one-bit", "parties", False, None):
+            raise Misuse("--modes compares modes of suite gmw: leave out the options that pick one")
+        runs = run_modes(
+            model,
+            inputs,
+            names_of(modes),
+            bits=bits,
+            scale=scale,
+            calibration=samples,
+            input_range=input_range,
+            batch=batch,
+            rounds=rounds,
+            link=link,
+            memory=memory,
+            timeout=timeout,
+        )
+        show_modes(console, runs, as_json)
+        return
     with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
         result = run_locally(
             model,
@@ -61,6 +94,8 @@ def run(
             scale=scale,
             rounds=rounds,
             truncation=truncation,
+            exact=exact,
+            relu_bits=relu_bits,
             correlations=correlations,
             link=link,
             calibration=samples,
@@ -105,6 +140,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "security": result.security,
         "rounds": result.rounds,
         "truncation": result.truncation,
+        "relu_bits": result.relu_bits,
         "extension": result.extension,
         "correlations": result.correlations,
         "trust": result.trust,
@@ -154,6 +190,8 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
         show.trust(console, result.trust)
         return
     rounds = show.rounds(result.rounds, result.link, chosen)
+    if result.relu_bits is not None:
+        rounds += f", ReLUs of {result.relu_bits} bits"
     made = "material" if result.suite == "fss" else "correlations"
     console.print(
         f"Suite {result.suite} ({result.security}), {rounds}, {result.truncation} truncation, "

@@ -1,6 +1,6 @@
 """Runs a program on integers in the clear, bit for bit as the file format defines it.
 
-The two operations that a suite may compute with small errors go through `Arithmetic`, so that a
+The three operations that a suite may compute with small errors go through `Arithmetic`, so that a
 simulation of a private run shares everything else with the reference.
 """
 
@@ -51,6 +51,10 @@ class Arithmetic:
     def truncate(self, x: Array, bits: int) -> Array:
         """`x` without its low bits."""
         return x >> bits
+
+    def relu(self, x: Array, value: int) -> Array:
+        """`max(x, 0)`, which becomes the value with this id."""
+        return np.maximum(x, 0)
 
 
 def execute(
@@ -144,7 +148,7 @@ def _compute(node: Node, operands: Sequence[Array], graph: Graph, arithmetic: Ar
         case op.Truncate(bits=bits):
             return arithmetic.truncate(x, bits)
         case op.Relu():
-            return np.maximum(x, 0)
+            return arithmetic.relu(x, node.output)
         case op.MaxPool2d() as pool:
             return kernels.max_pool2d(x, pool)
         case op.AvgPool2d(factors=factors) as pool:

@@ -47,6 +47,11 @@ class Client:
     the choice, `extension` which OT extension suits the same link for making material,
     `forecast` what it will all take.
 
+    With `exact` (the same as `truncation="exact"`), results are those of the plaintext fixed-point
+    executor, bit for bit. With `relu_bits`, in `gmw`, a ReLU compares the top bits of its input
+    alone and takes small positive values for zero; `privet.run` and `privet inspect` refuse that
+    for a model whose label it changes.
+
     `correlations="dealer"` has the material of `gmw` made by the dealer at `dealer` (`HOST:PORT`),
     whom the server must use as well; it must collude with neither party. Suite `fss` needs it.
 
@@ -78,6 +83,8 @@ class Client:
         security: str = "semi-honest",
         rounds: str = suites.AUTO,
         truncation: str = "one-bit",
+        exact: bool = False,
+        relu_bits: int | None = None,
         correlations: str = "parties",
         dealer: str | None = None,
         when_dry: str = dry.MAKE,
@@ -88,6 +95,7 @@ class Client:
         timeout: float = 120.0,
     ) -> None:
         way = Way.of(suite, correlations, dealer, security)
+        truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
         other = dry.fallback(when_dry, way, dealer)
         limit = parse_size(memory)
         self.link = Link(link) if isinstance(link, str) else link
@@ -111,7 +119,9 @@ class Client:
 
             def route(way: Way, rounds: str) -> Route:
                 pinned = self.link is not None
-                return Route(way, public, rounds, truncation, network, pinned=pinned)
+                return Route(
+                    way, public, rounds, truncation, network, pinned=pinned, relu_bits=relu_bits
+                )
 
             self._asked = route(way, rounds)
             self._other = route(other, suites.AUTO) if other is not None else None

@@ -23,6 +23,7 @@ from privet.graph import ModelSource
 from privet.parties.client import Link, Progress
 from privet.parties.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.parties.encrypted import run_encrypted
+from privet.parties.labels import check_labels, trial_samples
 from privet.parties.memory import parse_size
 from privet.parties.spawned import event, party
 from privet.parties.streamed import run_streamed
@@ -46,7 +47,8 @@ class Run:
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
     place of the largest element of the first output with ONNX Runtime's, for each sample.
-    `probabilities` says that
+    `relu_bits` are the most bits that a
+    ReLU compared (None: all). `probabilities` says that
     the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
     (`privet.suites.plan_ckks`) or `stream` (`privet.suites.plan_stream`). `scenario` is what was
     encrypted in suite `ckks` and `parties` how many held secrets; there `truncation` and
@@ -79,6 +81,7 @@ class Run:
     plan: Mapping[str, Any] | None = None
     scenario: str | None = None
     parties: int = 2
+    relu_bits: int | None = None
 
 
 def run(
@@ -91,6 +94,8 @@ def run(
     scale: int | None = None,
     rounds: str = suites.AUTO,
     truncation: str = "one-bit",
+    exact: bool = False,
+    relu_bits: int | None = None,
     correlations: str = "parties",
     link: Link | str | None = None,
     memory: int | str | None = None,
@@ -112,6 +117,9 @@ def run(
     `fss`, `ckks` or `stream` and `security` what a party may do, as `Client` says. `bits` and
     `scale` are those of `privet.compile`; each suite has its own if they are None.
 
+    `exact` and `relu_bits` are as `Client` says. With `relu_bits` the labels of `calibration`, or
+    of `inputs` and a few random ones without it, must stay what they are.
+
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis.
 
@@ -129,15 +137,16 @@ def run(
 
     # Errors
     Those of `privet.compile`; `UnsupportedModel` if the suite has no protocol for a layer;
-    `InputError`; `PeerError` if a party fails.
+    `InputError`; `PeerError` if a party fails; `Misuse` if `relu_bits` changes a label.
     """
     suites.check_suite(suite)
     suites.check_scenario(suite, scenario, parties)
     noise = suites.flooding_of(suite, scenario, flooding)
+    truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
     link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
         widths = suites.precision(suite, bits, scale)
-        compiled = _compile(model, inputs, widths, calibration, input_range, batch)
+        compiled = compile_for(model, inputs, widths, calibration, input_range, batch)
     else:
         compiled = model
     suites.check_supported(compiled.program, suite)
@@ -145,6 +154,10 @@ def run(
         inputs = random_inputs(compiled.program, input_range)
     named, samples = fill(compiled.program, inputs)
     encode_input(compiled.program, named)
+    if relu_bits is not None:
+        random = trial_samples(compiled, input_range)
+        shown = calibration if calibration is not None else [named, *random]
+        check_labels(compiled, shown, suite, truncation, relu_bits)
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         options: dict[str, Any] = {
             "suite": suite,
@@ -153,6 +166,7 @@ def run(
             "truncation": truncation,
             "correlations": correlations,
             "link": link,
+            "relu_bits": relu_bits,
         }
         if suite == "ckks":
             secret_holders = parties if scenario == suites.COLLECTIVE else 2
@@ -168,7 +182,7 @@ def run(
     return _compare(compiled, named, samples, integers, {**options, **found})
 
 
-def _compile(
+def compile_for(
     model: ModelSource,
     inputs: Inputs | None,
     widths: suites.Precision,
@@ -176,6 +190,7 @@ def _compile(
     input_range: tuple[float, float] | None,
     batch: int,
 ) -> Compiled:
+    """Compiles a model that takes `inputs`: ranges are measured on them, too, if need be."""
     samples = list(calibration) if calibration is not None else None
     options: dict[str, Any] = {
         **vars(widths),

@@ -53,10 +53,13 @@ class Route:
         network: _native.Link | None,
         *,
         pinned: bool,
+        relu_bits: int | None = None,
     ) -> None:
         self.way = way
+        # Another suite, to fall back to, compares all bits.
+        compared = relu_bits if way.suite == "gmw" else None
         self._plans = suites.plans(
-            public, way.suite, rounds, truncation, way.correlations, network, way.security
+            public, way.suite, rounds, truncation, way.correlations, network, way.security, compared
         )
         self._network = network
         self._pinned = pinned

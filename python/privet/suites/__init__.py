@@ -8,6 +8,7 @@ from privet.suites.planning import (
     ExtensionForecast,
     Forecast,
     LinearForecast,
+    ReluForecast,
     check_suite,
     forecast,
     is_dealt,
@@ -15,6 +16,7 @@ from privet.suites.planning import (
     plan,
     plans,
     quickest,
+    truncation_of,
 )
 from privet.suites.precision import Precision, precision
 from privet.suites.stream import KEY_BITS, STREAM_TRUST, check_semi_honest, plan_stream
@@ -46,6 +48,7 @@ __all__ = [
     "Forecast",
     "LinearForecast",
     "Precision",
+    "ReluForecast",
     "check_between_two",
     "check_scenario",
     "check_semi_honest",
@@ -63,4 +66,5 @@ __all__ = [
     "precision",
     "quickest",
     "supported",
+    "truncation_of",
 ]

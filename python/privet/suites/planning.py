@@ -35,7 +35,8 @@ Security = Literal["semi-honest", "malicious"]
 """What the other party may do: study all it sees, or (in `fss`) deviate from the protocol."""
 
 Truncation = Literal["one-bit", "exact"]
-"""What becomes of the carry that a truncation drops: lost for free, or computed."""
+"""What becomes of the carry that a truncation drops: lost for free, or computed. With `exact`, all
+of a suite's results are those of the plaintext fixed-point executor, bit for bit."""
 
 Correlations = Literal["parties", "dealer"]
 """Who makes material in `gmw`: the two parties, or a dealer that must collude with neither."""
@@ -73,6 +74,21 @@ class ExtensionForecast:
 
 
 @dataclass(frozen=True)
+class ReluForecast:
+    """How near a ReLU comes to its definition.
+
+    `operation` is its index in the program; of the `bits` of its input, the top `compared_bits` are
+    compared, and a result is too small by at most `error` units of the last place.
+    """
+
+    name: str
+    operation: int
+    bits: int
+    compared_bits: int
+    error: int
+
+
+@dataclass(frozen=True)
 class Forecast:
     """What one inference takes, by formula: correlations to make, bytes each way, rounds.
 
@@ -83,6 +99,7 @@ class Forecast:
     """
 
     linear: tuple[LinearForecast, ...]
+    relus: tuple[ReluForecast, ...]
     extension: str | None
     extensions: tuple[ExtensionForecast, ...]
     correlations: dict[str, int]
@@ -118,10 +135,12 @@ def plan(
     correlations: str = "parties",
     link: Link | None = None,
     security: str = "semi-honest",
+    relu_bits: int | None = None,
 ) -> Plan:
     """Plans a program's public half, and how its material is made over `link`.
 
-    `rounds` and `correlations` are choices of suite `gmw`; in `fss`, `rounds` is None.
+    `rounds`, `correlations` and `relu_bits` (the most bits that a ReLU compares; all if None) are
+    choices of suite `gmw`; in `fss`, `rounds` and `relu_bits` are None.
 
     # Errors
     `Misuse` if an option is unknown or a layer does not fit BFV's secure parameters;
@@ -144,7 +163,9 @@ def plan(
         raise Misuse(f"suite {suite} is for parties that follow the protocol; fss can do malicious")
     _check("truncation", truncation, get_args(Truncation))
     _check("the source of correlations", correlations, get_args(Correlations))
-    return Plan(public, suite, security, rounds or "", truncation, correlations, link)
+    if relu_bits is not None and (suite != "gmw" or not 2 <= relu_bits <= 63):
+        raise Misuse(f"a ReLU of {relu_bits} bits: suite gmw compares 2 to 63, other suites all")
+    return Plan(public, suite, security, rounds or "", truncation, correlations, link, relu_bits)
 
 
 def _check(what: str, value: str | None, possible: tuple[str, ...]) -> None:
@@ -160,6 +181,7 @@ def plans(
     correlations: str = "parties",
     link: Link | None = None,
     security: str = "semi-honest",
+    relu_bits: int | None = None,
 ) -> dict[str | None, Plan]:
     """The plans that `rounds` leaves to choose from, by their depth: one, or with `auto` all.
 
@@ -172,7 +194,7 @@ def plans(
     if suite != "gmw" and rounds == AUTO:
         depths = (None,)
     return {
-        depth: plan(public, suite, depth, truncation, correlations, link, security)
+        depth: plan(public, suite, depth, truncation, correlations, link, security, relu_bits)
         for depth in depths
     }
 
@@ -185,6 +207,23 @@ def quickest(plans: Mapping[str | None, Plan], link: Link | None) -> str | None:
     return min(delays, key=lambda depth: delays[depth])
 
 
+def truncation_of(suite: str, exact: bool, truncation: str, relu_bits: int | None) -> str:
+    """The truncation of a mode: exact results take exact truncations and full comparisons.
+
+    # Errors
+    `Misuse` if a suite has no such mode, or ReLUs are to be exact and to compare fewer bits.
+    """
+    if relu_bits is not None and suite != "gmw":
+        raise Misuse(f"suite {suite} compares all bits: ReLUs of fewer are a choice of gmw")
+    if exact and suite == "ckks":
+        raise Misuse("suite ckks computes with real numbers: exact results are for gmw and fss")
+    if not exact:
+        return truncation
+    if relu_bits is not None:
+        raise Misuse("exact results need full comparisons: leave out the bits of ReLUs")
+    return "exact"
+
+
 def forecast(planned: Plan) -> Forecast:
     """What one inference of a plan will take."""
     fields: dict[str, Any] = json.loads(planned.forecast())
@@ -193,7 +232,8 @@ def forecast(planned: Plan) -> Forecast:
         for entry in fields.pop("linear")
     )
     extensions = tuple(ExtensionForecast(**entry) for entry in fields.pop("extensions"))
-    return Forecast(linear=linear, extensions=extensions, **fields)
+    relus = tuple(ReluForecast(**entry) for entry in fields.pop("relus"))
+    return Forecast(linear=linear, relus=relus, extensions=extensions, **fields)
 
 
 def online_delay(forecast: Forecast, link: Link) -> float:

@@ -49,8 +49,13 @@ impl Served {
     pub fn within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<Self, Error> {
         let (program, threads) = (Program::parse(&public)?, rayon::current_num_threads());
         let options = sharing::Options::made().chain(sharing::Options::dealt());
-        let plans =
-            options.map(|options| sharing::Plan::new(program.clone(), options)).collect::<Result<Vec<_>, _>>()?;
+        // Guard bits may leave no parameters for a wide ring: whoever asks for such a mode is told.
+        let (plans, refused): (Vec<_>, Vec<_>) =
+            options.map(|options| sharing::Plan::new(program.clone(), options)).partition(Result::is_ok);
+        let plans: Vec<_> = plans.into_iter().flatten().collect();
+        if let (true, Some(Err(error))) = (plans.is_empty(), refused.into_iter().next()) {
+            return Err(error);
+        }
         let job = |plan: &&sharing::Plan| plan.server_memory(&plan.standard_workspaces(), threads).job();
         let hungriest = plans.iter().max_by_key(job).ok_or_else(|| Error::Misuse("there are no options".into()))?;
         let workspaces = hungriest.workspaces_within(budget.left(), threads)?;

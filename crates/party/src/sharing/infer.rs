@@ -146,6 +146,10 @@ impl<'a> State<'a> {
                 };
                 self.opened[mask] = privet_gmw::open_to_server(party.channel, &self.shares[value], masks, wide)?;
             }
+            Step::Settle { value } => {
+                self.shares[value] = self.truncate(value, 0, party)?;
+                self.widths[value] = wide.bits();
+            }
             Step::Operation(index) => {
                 let operation = self.plan.operation(index);
                 self.shares[operation.output] = self.operation(index, operation, party, side)?;
@@ -166,7 +170,7 @@ impl<'a> State<'a> {
         let (x, ring) = (&self.shares[input], Modulus::new(self.widths[input]));
         let result = match &operation.operator {
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => self.linear(index, side),
-            Operator::Truncate { bits } => party.truncate(x, *bits, ring, self.plan.options().truncation)?,
+            Operator::Truncate { bits } => self.truncate(input, *bits, party)?,
             Operator::Relu => party.relu(x, ring, Modulus::new(self.plan.width(operation.output)))?,
             Operator::MaxPool2d { window } => {
                 let mut values = Cow::Borrowed(x);
@@ -181,7 +185,9 @@ impl<'a> State<'a> {
                 party.argmax(&groups, ties, [ring, Modulus::new(program.ring_bits())])?
             }
             _ => {
-                let inputs: Vec<&[u64]> = operation.inputs.iter().map(|&id| self.shares[id].as_slice()).collect();
+                let ring = Modulus::new(self.plan.width(operation.output).max(ring.bits()));
+                let inputs: Vec<Cow<'_, [u64]>> = operation.inputs.iter().map(|&id| self.raised(id, ring)).collect();
+                let inputs: Vec<&[u64]> = inputs.iter().map(AsRef::as_ref).collect();
                 let weights = match side {
                     Side::Server { model, .. } => Some(model.weights()),
                     Side::Client { .. } => None,
@@ -192,13 +198,30 @@ impl<'a> State<'a> {
         Ok(result)
     }
 
+    /// A value without its low bits and guard bits.
+    fn truncate(&self, value: usize, bits: u32, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
+        let (x, ring) = (&self.shares[value], Modulus::new(self.widths[value]));
+        match ring.bits().saturating_sub(self.plan.program().ring_bits()) {
+            0 => party.truncate(x, bits, ring, self.plan.options().truncation),
+            guard => party.settle(x, bits, guard, ring),
+        }
+    }
+
+    /// This party's share of a value in `ring`, which has guard bits if the value's ring has none: a multiple, so exact.
+    fn raised(&self, value: usize, ring: Modulus) -> Cow<'_, [u64]> {
+        match ring.bits() - self.widths[value] {
+            0 => Cow::Borrowed(&self.shares[value]),
+            guard => Cow::Owned(self.shares[value].iter().map(|x| x << guard).collect()),
+        }
+    }
+
     /// The offline share of `W r`, and at the server `W (x - r) + bias` on top.
     fn linear(&mut self, index: usize, side: &mut Side<'_>) -> Vec<u64> {
         let layer = &self.plan.linear()[self.next_linear];
         assert_eq!(layer.operation, index, "linear layers come in order");
         let position = self.next_linear;
         self.next_linear += 1;
-        let ring = Modulus::new(self.plan.program().ring_bits());
+        let (ring, guard) = (self.plan.product_ring(), self.plan.options().guard_bits());
         match side {
             Side::Client { shares, .. } => std::mem::take(&mut shares[position]),
             Side::Server { shares, model } => {
@@ -206,7 +229,7 @@ impl<'a> State<'a> {
                 let operation = self.plan.operation(index);
                 let product = evaluate::linear(self.plan.program(), operation, opened, model.weights());
                 let result = product.iter().zip(std::mem::take(&mut shares[position]));
-                result.map(|(product, share)| ring.reduce(product.wrapping_add(share))).collect()
+                result.map(|(product, share)| ring.reduce((product << guard).wrapping_add(share))).collect()
             }
         }
     }

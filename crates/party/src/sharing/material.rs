@@ -45,7 +45,10 @@ pub struct ServerMaterial {
 impl ClientMaterial {
     /// The head of the stored form.
     pub fn head(&self, plan: &Plan) -> Vec<u8> {
-        head(plan, self.masks.iter().chain(&self.shares), &self.correlated)
+        let mut bytes = packed(&self.masks, Modulus::new(plan.program().ring_bits()));
+        bytes.extend(packed(&self.shares, plan.product_ring()));
+        self.correlated.write(&mut bytes);
+        bytes
     }
 
     /// Reads the stored form: its head now, its keys as they are needed.
@@ -55,8 +58,8 @@ impl ClientMaterial {
     pub fn read(mut stored: File, plan: &Plan) -> Result<Self, Error> {
         let head = read_head(&mut stored, plan, Role::Client)?;
         let mut rest = head.as_slice();
-        let masks = unpack(plan, &mut rest, plan.masks().iter().copied())?;
-        let shares = unpack(plan, &mut rest, outputs(plan))?;
+        let masks = unpack(Modulus::new(plan.program().ring_bits()), &mut rest, plan.masks().iter().copied())?;
+        let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
         Ok(Self { masks, shares, correlated: correlated(plan, rest, stored)? })
     }
 }
@@ -64,7 +67,9 @@ impl ClientMaterial {
 impl ServerMaterial {
     /// The head of the stored form.
     pub fn head(&self, plan: &Plan) -> Vec<u8> {
-        head(plan, self.shares.iter(), &self.correlated)
+        let mut bytes = packed(&self.shares, plan.product_ring());
+        self.correlated.write(&mut bytes);
+        bytes
     }
 
     /// Reads the stored form: its head now, its keys as they are needed.
@@ -74,19 +79,23 @@ impl ServerMaterial {
     pub fn read(mut stored: File, plan: &Plan) -> Result<Self, Error> {
         let head = read_head(&mut stored, plan, Role::Server)?;
         let mut rest = head.as_slice();
-        let shares = unpack(plan, &mut rest, outputs(plan))?;
+        let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
         Ok(Self { shares, correlated: correlated(plan, rest, stored)? })
     }
 }
 
-fn head<'a>(plan: &Plan, vectors: impl Iterator<Item = &'a Vec<u64>>, correlated: &Correlated) -> Vec<u8> {
-    let ring = Modulus::new(plan.program().ring_bits());
-    let mut bytes: Vec<u8> = vectors.flat_map(|vector| ring.pack(vector)).collect();
-    match correlated {
-        Correlated::Stock(stock) => bytes.extend(stock.to_bytes()),
-        Correlated::Keys(keys) => bytes.extend(keys.seed().as_bytes()),
+impl Correlated {
+    /// Writes the end of a piece's head.
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Stock(stock) => bytes.extend(stock.to_bytes()),
+            Self::Keys(keys) => bytes.extend(keys.seed().as_bytes()),
+        }
     }
-    bytes
+}
+
+fn packed(vectors: &[Vec<u64>], ring: Modulus) -> Vec<u8> {
+    vectors.iter().flat_map(|vector| ring.pack(vector)).collect()
 }
 
 /// The head of a stored piece.
@@ -112,8 +121,7 @@ fn outputs(plan: &Plan) -> impl Iterator<Item = usize> {
     plan.linear().iter().map(|layer| layer.plan.output_len())
 }
 
-fn unpack(plan: &Plan, bytes: &mut &[u8], lengths: impl Iterator<Item = usize>) -> Result<Vec<Vec<u64>>, Error> {
-    let ring = Modulus::new(plan.program().ring_bits());
+fn unpack(ring: Modulus, bytes: &mut &[u8], lengths: impl Iterator<Item = usize>) -> Result<Vec<Vec<u64>>, Error> {
     lengths
         .map(|len| {
             let (vector, rest) = bytes.split_at_checked(ring.packed_bytes(len)).ok_or_else(damaged)?;

@@ -54,8 +54,10 @@ impl Plan {
             true => self.hidden_layer(),
             false => linear.map(|memory| memory.encrypting.max(memory.decrypting)).max().unwrap_or(0),
         };
+        // The mask that is encrypted, with guard bits.
+        let raised = 8 * self.masks().iter().max().copied().unwrap_or(0) as u64;
         let masks: u64 = self.masks().iter().map(|&len| 8 * len as u64).sum();
-        let (offline, online) = self.jobs(Role::Client, self.extension(), masks, most);
+        let (offline, online) = self.jobs(Role::Client, self.extension(), masks, most + raised);
         Memory { resting: 0, loading: 0, offline, online }
     }
 
@@ -128,7 +130,7 @@ impl Plan {
         let demand = self.online_cost().demand;
         let stock = stored_bytes(&demand, role);
         let shares: u64 = self.linear().iter().map(|layer| 8 * layer.plan.output_len() as u64).sum();
-        let packed = stock + (masks + shares) * u64::from(self.program().ring_bits()) / 64;
+        let packed = stock + (masks + shares) * u64::from(self.product_ring().bits()) / 64;
         let material = stock + masks + shares;
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
@@ -146,7 +148,7 @@ impl Plan {
         let mut most = live;
         for (index, step) in self.steps().iter().enumerate() {
             let (made, working) = match *step {
-                Step::Extend { value, .. } => (0, size(value) / 8 * PER_COMPARISON),
+                Step::Extend { value, .. } | Step::Settle { value } => (0, size(value) / 8 * PER_COMPARISON),
                 Step::Open { value, .. } => (size(value), 2 * size(value)),
                 Step::Operation(operation) => {
                     let operation = self.operation(operation);
@@ -187,7 +189,9 @@ impl Plan {
         let mut last: Vec<Option<usize>> = vec![None; program.values().len()];
         for (index, step) in self.steps().iter().enumerate() {
             match *step {
-                Step::Extend { value, .. } | Step::Open { value, .. } => last[value] = Some(index),
+                Step::Extend { value, .. } | Step::Settle { value } | Step::Open { value, .. } => {
+                    last[value] = Some(index)
+                }
                 Step::Operation(operation) => {
                     let operation = self.operation(operation);
                     operation.inputs.iter().chain([&operation.output]).for_each(|&value| last[value] = Some(index));

@@ -9,6 +9,7 @@ use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
 use privet_ring::window::Groups;
 
+use super::plan::compared_bits;
 use super::{Correlated, Options, Suite};
 use crate::Error;
 
@@ -22,7 +23,7 @@ pub(super) struct Party<'a> {
 /// What non-linear steps use up.
 pub(super) enum Supply {
     /// Suite `gmw`.
-    Stock { stock: Box<Stock>, rounds: Rounds },
+    Stock { stock: Box<Stock>, rounds: Rounds, relu_bits: Option<u32> },
     /// Suite `fss`: a generator of seeds, and the bodies of keys.
     Keys { seeds: Box<Prg>, body: Box<dyn Source> },
 }
@@ -32,7 +33,9 @@ impl Supply {
     /// [`Error::Misuse`] if the material is of another suite or its keys are in the store.
     pub(super) fn new(correlated: Correlated, options: Options) -> Result<Self, Error> {
         match (correlated, options.suite) {
-            (Correlated::Stock(stock), Suite::Gmw { rounds, .. }) => Ok(Self::Stock { stock, rounds }),
+            (Correlated::Stock(stock), Suite::Gmw { rounds, relu_bits, .. }) => {
+                Ok(Self::Stock { stock, rounds, relu_bits })
+            }
             (Correlated::Keys(keys), Suite::Fss) => {
                 let (seeds, body) = keys.open()?;
                 Ok(Self::Keys { seeds: Box::new(seeds), body: Box::new(body) })
@@ -43,10 +46,14 @@ impl Supply {
 }
 
 impl<'a> Party<'a> {
-    /// `max(x, 0)` of shares in `from`, in `to`.
+    /// `max(x, 0)` of shares in `from`, in `to`, or nearly that if fewer bits are compared.
     pub(super) fn relu(&mut self, x: &[u64], from: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
+        let compared = match self.supply {
+            Supply::Stock { relu_bits, .. } => compared_bits(from.bits(), *relu_bits),
+            Supply::Keys { .. } => from.bits(),
+        };
         match self.engine() {
-            Engine::Gmw(mut party) => Ok(privet_gmw::relu(&mut party, x, from)?),
+            Engine::Gmw(mut party) => Ok(privet_gmw::relu_near(&mut party, x, from, compared)?),
             Engine::Fss(mut party, seeds, body) => {
                 let relu = privet_fss::Relu::new(from.bits(), to.bits());
                 Ok(relu.evaluate(&mut party, &seeds.seed(), body, x)?)
@@ -91,6 +98,14 @@ impl<'a> Party<'a> {
         }
     }
 
+    /// `floor(x / 2^bits)` in the ring that is smaller by `bits` and `guard` bits, where `x` has `guard` bits below its last
+    /// place and is off there by less than half.
+    pub(super) fn settle(&mut self, x: &[u64], bits: u32, guard: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
+        let half = if self.role == Role::Server { 1 << (guard - 1) } else { 0 };
+        let raised: Vec<u64> = x.iter().map(|&x| ring.reduce(x.wrapping_add(half))).collect();
+        self.truncate(&raised, bits + guard, ring, Truncation::Exact)
+    }
+
     /// The same value in a wider ring, if it leaves a bit of its own unused.
     pub(super) fn extend(&mut self, x: &[u64], from: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
         match self.engine() {
@@ -105,7 +120,7 @@ impl<'a> Party<'a> {
     fn engine(&mut self) -> Engine<'_> {
         let Self { role, channel, .. } = self;
         match self.supply {
-            Supply::Stock { stock, rounds } => {
+            Supply::Stock { stock, rounds, .. } => {
                 Engine::Gmw(privet_gmw::Party { role: *role, channel, stock, rounds: *rounds })
             }
             Supply::Keys { seeds, body } => {

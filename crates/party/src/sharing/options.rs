@@ -21,6 +21,8 @@ pub enum Suite {
         rounds: Rounds,
         /// Where material comes from.
         correlations: Correlations,
+        /// Most bits of a value that a ReLU compares, from the top; all of them if there is none.
+        relu_bits: Option<u32>,
     },
     /// Function secret sharing, with keys from a dealer.
     Fss,
@@ -36,12 +38,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Every choice without a dealer.
+    /// Every choice without a dealer, with full comparisons.
     pub fn made() -> impl Iterator<Item = Self> {
         Self::gmw(Correlations::Made)
     }
 
-    /// Every choice with a dealer.
+    /// Every choice with a dealer, with full comparisons.
     pub fn dealt() -> impl Iterator<Item = Self> {
         let fss = TRUNCATIONS.map(|truncation| Self { suite: Suite::Fss, truncation });
         Self::gmw(Correlations::Dealt).chain(fss)
@@ -50,7 +52,7 @@ impl Options {
     fn gmw(correlations: Correlations) -> impl Iterator<Item = Self> {
         TRUNCATIONS.into_iter().flat_map(move |truncation| {
             let depths = [Rounds::Linear, Rounds::Log, Rounds::Blocks];
-            depths.map(|rounds| Self { suite: Suite::Gmw { rounds, correlations }, truncation })
+            depths.map(|rounds| Self { suite: Suite::Gmw { rounds, correlations, relu_bits: None }, truncation })
         })
     }
 
@@ -65,7 +67,7 @@ impl Options {
             Truncation::OneBit => "one-bit",
             Truncation::Exact => "exact",
         };
-        let Suite::Gmw { rounds, correlations } = self.suite else {
+        let Suite::Gmw { rounds, correlations, relu_bits } = self.suite else {
             return format!("fss {truncation}");
         };
         let rounds = match rounds {
@@ -77,20 +79,59 @@ impl Options {
             Correlations::Made => "",
             Correlations::Dealt => " dealt",
         };
-        format!("gmw {rounds} {truncation}{correlations}")
+        let relu = relu_bits.map_or(String::new(), |bits| format!(" {RELU}{bits}"));
+        format!("gmw {rounds} {truncation}{correlations}{relu}")
     }
 
     /// The options of which [`Options::name`] is `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::made().chain(Self::dealt()).find(|options| options.name() == name)
+        let every = || Self::made().chain(Self::dealt());
+        if let Some(options) = every().find(|options| options.name() == name) {
+            return Some(options);
+        }
+        let (rest, word) = name.rsplit_once(' ')?;
+        let bits = word.strip_prefix(RELU)?.parse().ok()?;
+        let options = every().find(|options| options.name() == rest)?.with_relu_bits(bits)?;
+        (options.name() == name).then_some(options)
+    }
+
+    /// The same with ReLUs that compare the top `bits` bits of a value; `None` but for suite `gmw` and 2 to 63 bits.
+    #[must_use]
+    pub fn with_relu_bits(self, bits: u32) -> Option<Self> {
+        let Suite::Gmw { rounds, correlations, .. } = self.suite else {
+            return None;
+        };
+        let suite = Suite::Gmw { rounds, correlations, relu_bits: Some(bits) };
+        RELU_BITS.contains(&bits).then_some(Self { suite, ..self })
+    }
+
+    /// Bits that results of linear layers carry below their last place, so that the unit that BFV may be off by is
+    /// rounded away: in the exact mode without a dealer.
+    pub fn guard_bits(self) -> u32 {
+        match (self.suite, self.truncation) {
+            (Suite::Gmw { correlations: Correlations::Made, .. }, Truncation::Exact) => GUARD_BITS,
+            _ => 0,
+        }
     }
 }
+
+/// Four times a result, off by one and raised by two, is off from a multiple of four by 1 to 3: its floor is exact.
+const GUARD_BITS: u32 = 2;
+
+/// Widths that a ReLU can compare: with fewer bits, a value that lost its carry has no sign.
+pub const RELU_BITS: std::ops::RangeInclusive<u32> = 2..=63;
+
+/// What the name of a width begins with.
+const RELU: &str = "relu";
 
 const TRUNCATIONS: [Truncation; 2] = [Truncation::OneBit, Truncation::Exact];
 
 impl From<Rounds> for Options {
     /// Suite `gmw` with comparisons of this depth, the free truncation, and no dealer.
     fn from(rounds: Rounds) -> Self {
-        Self { suite: Suite::Gmw { rounds, correlations: Correlations::Made }, truncation: Truncation::OneBit }
+        Self {
+            suite: Suite::Gmw { rounds, correlations: Correlations::Made, relu_bits: None },
+            truncation: Truncation::OneBit,
+        }
     }
 }

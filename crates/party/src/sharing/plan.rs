@@ -11,6 +11,7 @@ use privet_channel::Link;
 use privet_gmw::{Rounds, Truncation, cost};
 use privet_linear::Layer;
 use privet_program::{Operation, Operator, Program};
+use privet_ring::Modulus;
 
 use super::keys::{self, Batch};
 use super::{Options, Suite};
@@ -34,6 +35,11 @@ pub enum Step {
         value: usize,
         /// Which of the client's masks hides it.
         mask: usize,
+    },
+    /// Rounds off the guard bits of a linear layer's result where no truncation does.
+    Settle {
+        /// Value id.
+        value: usize,
     },
     /// Runs the operation with this index.
     Operation(usize),
@@ -77,11 +83,13 @@ impl Plan {
     pub fn new(program: Program, options: impl Into<Options>) -> Result<Self, Error> {
         check_supported(&program)?;
         let options = options.into();
+        check_ring(&program, options)?;
         let mut planner = Planner::new(&program, options);
         for index in 0..program.operations().len() {
             planner.operation(index);
         }
         for output in program.outputs() {
+            planner.settle(output.value);
             let (len, width) = (program.value(output.value).len(), planner.widths[output.value]);
             planner.cost = planner.cost + cost::open_to_client(len, width);
             planner.turns.server_sends();
@@ -92,7 +100,7 @@ impl Plan {
             true => Vec::new(),
             false => privet_linear::Plan::for_program(
                 &layers,
-                program.ring_bits(),
+                program.ring_bits() + options.guard_bits(),
                 program.weight_bits(),
                 privet_linear::Resharing::Approximate,
             )?,
@@ -148,6 +156,11 @@ impl Plan {
         self.written[id]
     }
 
+    /// The ring of the linear layers' results: the program's, and guard bits below the last place if resharing is exact.
+    pub fn product_ring(&self) -> Modulus {
+        Modulus::new(self.program.ring_bits() + self.options.guard_bits())
+    }
+
     /// Correlations that one inference consumes, and its online traffic; the rounds are those of the party that counts
     /// more.
     pub fn online_cost(&self) -> cost::Cost {
@@ -163,6 +176,7 @@ impl Plan {
         match *step {
             Step::Extend { value, .. } => (writer(value), "extend"),
             Step::Open { value, .. } => (writer(value), "open"),
+            Step::Settle { value } => (writer(value), "settle"),
             Step::Operation(index) => (&operations[index].name, operations[index].operator.name()),
         }
     }
@@ -215,7 +229,11 @@ impl<'a> Planner<'a> {
         let input = operation.inputs[0];
         let width = self.widths[input];
         let output_width = match &operation.operator {
-            Operator::Truncate { bits } => width - bits,
+            Operator::Truncate { bits } => width.min(self.program.ring_bits()) - bits,
+            Operator::Add | Operator::Sub => width.max(self.widths[operation.inputs[1]]),
+            Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => {
+                self.program.ring_bits() + self.options.guard_bits()
+            }
             Operator::Argmax { .. } => self.program.ring_bits(),
             // The key of a ReLU brings its value to the wide ring for a few bits more.
             Operator::Relu if self.options.suite == Suite::Fss && needs_ring(self.program, operation.output) => {
@@ -230,7 +248,9 @@ impl<'a> Planner<'a> {
         };
         let cost = match self.options.suite {
             Suite::Fss => keys::cost(&keys),
-            Suite::Gmw { rounds, .. } => boolean_cost(self.program, operation, width, rounds, exact),
+            Suite::Gmw { rounds, relu_bits, .. } => {
+                boolean_cost(self.program, operation, width, Comparisons { rounds, relu_bits, exact })
+            }
         };
         self.exchange(cost);
         if let Some((weight, layer)) = linear_layer(self.program, operation) {
@@ -248,8 +268,18 @@ impl<'a> Planner<'a> {
         self.keys.push(keys);
     }
 
-    /// Extends the inputs of `operation` where it needs the wide ring, or all of one width.
+    /// Brings the inputs of `operation` to widths that it can work on: the wide ring where it needs that, else all of one
+    /// width. A truncation takes guard bits, and a sum one input with them: two would be off by more than they can round.
     fn align(&mut self, operation: &Operation) {
+        let guarded = |&&id: &&usize| self.widths[id] > self.program.ring_bits();
+        let keeps = match operation.operator {
+            Operator::Truncate { .. } => true,
+            Operator::Add | Operator::Sub => operation.inputs.iter().filter(guarded).count() == 1,
+            _ => false,
+        };
+        if !keeps {
+            operation.inputs.iter().for_each(|&id| self.settle(id));
+        }
         let widths: Vec<u32> = operation.inputs.iter().map(|&id| self.widths[id]).collect();
         let needs_ring = computes_in_ring(&operation.operator) || widths.iter().any(|&width| width != widths[0]);
         if needs_ring {
@@ -276,6 +306,18 @@ impl<'a> Planner<'a> {
         }
     }
 
+    fn settle(&mut self, value: usize) {
+        let (from, to) = (self.widths[value], self.program.ring_bits());
+        if let Suite::Gmw { rounds, .. } = self.options.suite
+            && from > to
+        {
+            let len = self.program.value(value).len();
+            self.step(Step::Settle { value }, Vec::new());
+            self.exchange(cost::truncate_exactly(len, from - to, from, rounds));
+            self.widths[value] = to;
+        }
+    }
+
     /// Books a step all of whose rounds are exchanges.
     fn exchange(&mut self, cost: cost::Cost) {
         self.cost = self.cost + cost;
@@ -297,13 +339,46 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// Refuses a ring that leaves no room for guard bits.
+///
+/// # Errors
+/// [`Error::Misuse`] with the widest ring.
+fn check_ring(program: &Program, options: Options) -> Result<(), Error> {
+    let widest = LINEAR_RING_BITS - options.guard_bits();
+    if options.guard_bits() > 0 && program.ring_bits() > widest {
+        let bits = program.ring_bits();
+        return Err(Error::Misuse(format!(
+            "exact mode takes rings of up to {widest} bits, not {bits}: compile for fewer"
+        )));
+    }
+    Ok(())
+}
+
+/// The widest ring that linear layers under BFV work in.
+const LINEAR_RING_BITS: u32 = 50;
+
+/// How steps compare in suite `gmw`.
+#[derive(Clone, Copy)]
+struct Comparisons {
+    rounds: Rounds,
+    relu_bits: Option<u32>,
+    exact: bool,
+}
+
 /// What an operation on a value of `width` bits takes with Boolean sharing.
-fn boolean_cost(program: &Program, operation: &Operation, width: u32, rounds: Rounds, exact: bool) -> cost::Cost {
+fn boolean_cost(program: &Program, operation: &Operation, width: u32, comparisons: Comparisons) -> cost::Cost {
+    let Comparisons { rounds, relu_bits, exact } = comparisons;
     let len = program.value(operation.inputs[0]).len();
     let out = program.value(operation.output).len();
     match &operation.operator {
-        Operator::Truncate { bits } if exact && *bits > 0 => cost::truncate_exactly(len, *bits, width, rounds),
-        Operator::Relu => cost::relu(len, width, rounds),
+        Operator::Truncate { bits } => {
+            let dropped = bits + width.saturating_sub(program.ring_bits());
+            match exact && dropped > 0 {
+                true => cost::truncate_exactly(len, dropped, width, rounds),
+                false => cost::Cost::default(),
+            }
+        }
+        Operator::Relu => cost::relu_near(len, width, compared_bits(width, relu_bits), rounds),
         Operator::MaxPool2d { window } => {
             let stages = pooling_stages(program, operation, window);
             stages.iter().map(|groups| cost::max_pool(groups.sizes(), width, rounds)).sum()
@@ -311,4 +386,9 @@ fn boolean_cost(program: &Program, operation: &Operation, width: u32, rounds: Ro
         Operator::Argmax { .. } => cost::argmax(out, len / out, width, program.ring_bits(), rounds),
         _ => cost::Cost::default(),
     }
+}
+
+/// Bits of a value of `width` bits that a ReLU compares.
+pub(super) fn compared_bits(width: u32, relu_bits: Option<u32>) -> u32 {
+    relu_bits.map_or(width, |bits| bits.min(width))
 }

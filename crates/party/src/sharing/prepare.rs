@@ -47,7 +47,9 @@ pub fn prepare_client(
         observer.progress(Phase::Offline, done + 2, total, &operation.name);
         recorder.layer(&operation.name, "encrypt", channel, |channel| {
             let keys = keys.as_ref().expect("there are linear layers");
-            privet_linear::encrypt(channel, &layer.plan, keys, &masks[layer.mask], &mut prg)
+            let guard = plan.options().guard_bits();
+            let raised: Vec<u64> = masks[layer.mask].iter().map(|r| r << guard).collect();
+            privet_linear::encrypt(channel, &layer.plan, keys, &raised, &mut prg)
         })?;
     }
     let mut shares = Vec::with_capacity(plan.linear().len());

@@ -234,9 +234,10 @@ pub fn prepare(client: &mut Client, plan: &Plan) -> MaterialId {
 }
 
 /// Infers on the fixture's own inputs and checks what comes out.
-pub fn infer(client: &mut Client, fixture: &Fixture, plan: &Plan, id: &MaterialId) {
+pub fn infer(client: &mut Client, fixture: &Fixture, plan: &Plan, id: &MaterialId) -> Vec<Vec<i64>> {
     let (outputs, _) = client.infer(plan, id, &fixture.case.inputs, &mut Silent).expect("an inference");
     fixture.case.check(&outputs, plan.options());
+    outputs
 }
 
 /// Runs the two halves of a job, each on a thread of its own.

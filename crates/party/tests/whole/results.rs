@@ -1,7 +1,7 @@
 //! What the client learns equals the fixed-point executor's result within the bound, whenever the material was made.
 
 use privet_party::session::Event;
-use privet_party::sharing::{Options, Rounds};
+use privet_party::sharing::{Options, Rounds, Truncation};
 use privet_party::{Error, Silent};
 
 use crate::parties::{CHOICE, RESIDUAL, Shelf, infer, prepare, server, session, session_over};
@@ -17,6 +17,57 @@ fn private_results_are_those_of_the_executor() {
                 infer(client, fixture, &plan, &id);
             });
         }
+    }
+}
+
+#[test]
+fn exact_results_are_those_of_the_executor_to_the_last_bit() {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let server = server(&theirs);
+    let exact = || Options::made().filter(|options| options.truncation == Truncation::Exact);
+    for fixture in [&*RESIDUAL, &*CHOICE] {
+        for plan in exact().map(|options| fixture.plan(options)) {
+            assert_eq!(plan.product_ring().bits(), plan.program().ring_bits() + 2);
+            for _ in 0..4 {
+                session(&server, &ours, |client| {
+                    let id = prepare(client, &plan);
+                    let outputs = infer(client, fixture, &plan, &id);
+                    assert!(fixture.case.errors(&outputs, Truncation::Exact).iter().all(|(error, _)| *error == 0));
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn fewer_bits_compare_values_that_are_large_enough() {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let server = server(&theirs);
+    // Results of the fixture's ReLUs stand in 25 bits, so a sign of 24 of them loses one unit at most.
+    for options in Options::made().filter(|options| options.truncation == Truncation::OneBit) {
+        let plan = RESIDUAL.plan(options.with_relu_bits(24).expect("a width"));
+        session(&server, &ours, |client| {
+            let id = prepare(client, &plan);
+            infer(client, &RESIDUAL, &plan, &id);
+        });
+    }
+}
+
+#[test]
+fn material_of_one_mode_serves_no_other() {
+    let names: Vec<String> = Options::made()
+        .chain(Options::dealt())
+        .flat_map(|options| [Some(options), options.with_relu_bits(2), options.with_relu_bits(63)])
+        .flatten()
+        .map(|options| {
+            assert_eq!(Options::from_name(&options.name()), Some(options));
+            options.name()
+        })
+        .collect();
+    let distinct: std::collections::HashSet<&String> = names.iter().collect();
+    assert_eq!(distinct.len(), names.len());
+    for unknown in ["gmw log exact relu1", "gmw log exact relu64", "gmw log exact relu08", "fss exact relu8", "relu8"] {
+        assert_eq!(Options::from_name(unknown), None, "{unknown}");
     }
 }
 

@@ -1,0 +1,71 @@
+"""`privet run --modes`: one model in several modes of suite `gmw`, as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from privet.cli import show
+from privet.parties import Run
+from privet.parties.modes import NAMES, Mode
+
+MISSING = "The modes of a prime field and of linear layers online (one-shot) are not there yet."
+
+
+def names_of(words: str) -> tuple[str, ...]:
+    """The modes that `--modes` names."""
+    return NAMES if words == "all" else tuple(words.split(","))
+
+
+def show_modes(console: Console, runs: Sequence[tuple[Mode, Run]], as_json: bool) -> None:
+    """Prints what each mode promises and took."""
+    if as_json:
+        typer.echo(json.dumps([_as_object(mode, result) for mode, result in runs]))
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("mode", "guarantee"):
+        table.add_column(title)
+    for title in ("total", "online", "offline", "online", "rounds", "memory", "units off"):
+        table.add_column(title, justify="right")
+    for mode, result in runs:
+        total = result.offline + result.online
+        sent = [
+            phase.bytes_client + phase.bytes_server for phase in (result.offline, result.online)
+        ]
+        memory = max(use.peak_mb for use in result.memory.values())
+        table.add_row(
+            mode.name,
+            mode.guarantee,
+            f"{total.seconds:.3f} s",
+            f"{result.online.seconds:.3f} s",
+            *map(show.size, sent),
+            str(result.online.rounds),
+            f"{memory:.0f} MB",
+            str(result.max_fixed_point_error),
+        )
+    console.print(table)
+    left_out = [name for name in NAMES if name not in {mode.name for mode, _ in runs}]
+    if left_out:
+        console.print(f"Not run: {', '.join(left_out)}.")
+    console.print(MISSING)
+
+
+def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
+    return {
+        "mode": mode.name,
+        "guarantee": mode.guarantee,
+        "rounds": result.rounds,
+        "truncation": result.truncation,
+        "relu_bits": result.relu_bits,
+        "argmax_agrees": result.argmax_agrees,
+        "max_fixed_point_error": result.max_fixed_point_error,
+        "offline": asdict(result.offline),
+        "online": asdict(result.online),
+        "memory": {party: asdict(use) for party, use in result.memory.items()},
+    }

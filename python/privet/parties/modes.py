@@ -1,0 +1,94 @@
+"""Suite `gmw` in each of its modes on one model, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from privet import suites
+from privet.compile import Compiled
+from privet.errors import Misuse
+from privet.executor.codec import Inputs
+from privet.executor.ranges import Calibration
+from privet.executor.reference import random_inputs
+from privet.executor.samples import fill
+from privet.graph import ModelSource
+from privet.parties.labels import fewest_bits, trial_samples
+from privet.parties.local import Run, compile_for, run
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Options of suite `gmw` that belong together, and what they promise of the result."""
+
+    name: str
+    guarantee: str
+    options: Mapping[str, Any]
+
+
+DEFAULT = Mode("default", "each truncation within 1 unit of the last place", {})
+
+EXACT = Mode("exact", "the fixed-point executor's result, bit for bit", {"exact": True})
+
+NAMES = ("default", "exact", "approximate")
+"""What `modes` knows. SecONNds' prime field and one-shot modes are not there yet."""
+
+
+def approximate(bits: int) -> Mode:
+    """ReLUs that compare `bits` bits."""
+    return Mode(
+        "approximate",
+        f"ReLUs of {bits} bits; the labels of the calibration stay",
+        {"relu_bits": bits},
+    )
+
+
+def modes(compiled: Compiled, samples: Calibration, names: tuple[str, ...]) -> list[Mode]:
+    """The named modes that a model allows, in the order of `NAMES`.
+
+    The approximate mode takes the fewest bits that leave the labels of `samples` alone, and is left
+    out if only full comparisons do.
+
+    # Errors
+    `Misuse` if a name is unknown.
+    """
+    for name in names:
+        if name not in NAMES:
+            raise Misuse(f"mode {name} is unknown; possible are {', '.join(NAMES)}, or all")
+    found = [mode for mode in (DEFAULT, EXACT) if mode.name in names]
+    if "approximate" in names:
+        bits = fewest_bits(compiled, samples)
+        found += [approximate(bits)] if bits is not None else []
+    return found
+
+
+def run_modes(
+    model: ModelSource,
+    inputs: Inputs | None = None,
+    names: tuple[str, ...] = NAMES,
+    *,
+    bits: int | None = None,
+    scale: int | None = None,
+    calibration: Calibration | None = None,
+    input_range: tuple[float, float] | None = None,
+    batch: int = 1,
+    **options: Any,
+) -> list[tuple[Mode, Run]]:
+    """Compiles a model once and runs it in each of the named modes that it allows, on the same
+    inputs. Arguments are those of `privet.run`.
+
+    # Errors
+    As `modes` and `privet.run`.
+    """
+    widths = suites.precision("gmw", bits, scale)
+    compiled = compile_for(model, inputs, widths, calibration, input_range, batch)
+    if inputs is None:
+        inputs = random_inputs(compiled.program, input_range)
+    samples = calibration
+    if samples is None:
+        samples = [fill(compiled.program, inputs)[0], *trial_samples(compiled, input_range)]
+    return [
+        (mode, run(compiled, inputs, calibration=samples, **options, **mode.options))
+        for mode in modes(compiled, samples, names)
+    ]

@@ -1,0 +1,131 @@
+"""Suite `gmw` in its modes: what each promises, what is refused, and that none takes another's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from typer.testing import CliRunner
+
+import privet
+from privet import suites, zoo
+from privet.cli import app
+from privet.compile import Compiled, compile
+from privet.errors import Misuse
+from privet.executor import execute
+from privet.parties import Client
+from privet.parties.labels import changed_label, dropped_bits, fewest_bits, trial_samples
+
+Sample = npt.NDArray[np.float32]
+
+MODELS = Path(__file__).parents[2] / "zoo" / "models"
+
+
+@pytest.fixture(scope="module")
+def digits() -> Compiled:
+    return compile(MODELS / "digits-cnn.onnx", input_range=(0, 1))
+
+
+@pytest.fixture(scope="module")
+def held_out() -> list[Sample]:
+    with np.load(MODELS / "digits-cnn.npz") as data:
+        return [sample[None] for sample in data["inputs"][:120]]
+
+
+def _relus(compiled: Compiled, bits: int) -> tuple[suites.ReluForecast, ...]:
+    public = compiled.program.to_public_bytes()
+    return suites.forecast(suites.plan(public, "gmw", "log", relu_bits=bits)).relus
+
+
+def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
+    words = ["run", str(zoo.build("m1", tmp_path)), "--modes", "all", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    rows = {row["mode"]: row for row in json.loads(done.stdout)}
+    assert list(rows) == ["default", "exact", "approximate"]
+    assert rows["exact"]["max_fixed_point_error"] == 0 < rows["default"]["max_fixed_point_error"]
+    assert rows["default"]["argmax_agrees"]
+    assert rows["exact"]["argmax_agrees"]
+    sent = {mode: row["online"]["bytes_client"] for mode, row in rows.items()}
+    assert sent["approximate"] < sent["default"] < sent["exact"]
+    assert rows["approximate"]["relu_bits"] >= 2
+    table = CliRunner().invoke(app, words[:-1])
+    assert "bit for bit" in table.stdout
+    assert "not there yet" in table.stdout
+
+
+def test_fewer_bits_are_refused_where_they_change_a_label(
+    digits: Compiled, held_out: list[Sample]
+) -> None:
+    samples = held_out[:30]
+    least = fewest_bits(digits, samples)
+    assert least is not None
+    assert 4 < least < 20
+    with pytest.raises(Misuse, match=r"can change the label of sample \d+ of 30: \d+ bits keep"):
+        privet.run(digits, [samples[0]], relu_bits=4, calibration=samples)
+    for sample in samples[:3]:
+        result = privet.run(digits, [sample], relu_bits=least, calibration=samples, rounds="log")
+        (expected,) = execute(digits.program, digits.weights, [sample]).integers
+        assert result.relu_bits == least
+        logits = next(iter(result.outputs.values()))
+        assert int(np.argmax(logits)) == int(np.argmax(expected))
+
+
+def test_what_a_relu_may_lose_is_stated(digits: Compiled, held_out: list[Sample]) -> None:
+    for relu in _relus(digits, 16):
+        assert relu.compared_bits == 16
+        assert relu.error == 2 ** (relu.bits - 16) - 1
+    assert all(relu.error == 0 for relu in _relus(digits, 40))
+    nothing = dict.fromkeys(dropped_bits(digits, _relus(digits, 2)), 0)
+    assert changed_label(digits, held_out[:5], "one-bit", nothing) is None
+
+
+def test_inspect_states_the_bound_of_each_relu(tmp_path: Path) -> None:
+    model = str(zoo.build("m1", tmp_path))
+    done = CliRunner().invoke(app, ["inspect", model, "--relu-bits", "20"])
+    assert done.exit_code == 0, done.output
+    assert "31 units, 0.00757" in done.stdout
+    refused = CliRunner().invoke(app, ["inspect", model, "--relu-bits", "3"])
+    assert isinstance(refused.exception, Misuse)
+
+
+def test_options_that_contradict_each_other_are_refused(digits: Compiled) -> None:
+    inputs = trial_samples(digits, (0, 1))[0]
+    with pytest.raises(Misuse, match="full comparisons"):
+        privet.run(digits, inputs, exact=True, relu_bits=16)
+    with pytest.raises(Misuse, match="a choice of gmw"):
+        privet.run(digits, inputs, suite="fss", relu_bits=16)
+    with pytest.raises(Misuse, match="real numbers"):
+        privet.run(digits, inputs, suite="ckks", exact=True)
+    with pytest.raises(Misuse, match="suite gmw compares"):
+        privet.run(digits, inputs, relu_bits=1)
+    wide = compile(MODELS / "digits-cnn.onnx", input_range=(0, 1), bits=49)
+    with pytest.raises(Misuse, match="48 bits, not 49"):
+        suites.plan(wide.program.to_public_bytes(), "gmw", "log", "exact")
+
+
+def test_exact_predictions_are_the_reference_for_all_held_out_samples(
+    digits: Compiled, held_out: list[Sample], session: Callable[..., Client]
+) -> None:
+    client = session(digits, "log", exact=True)
+    assert client.label == "gmw log exact"
+    for sample in held_out:
+        (exact,) = execute(digits.program, digits.weights, [sample]).integers
+        assert np.array_equal(client.infer([sample]).integers[0], exact)
+
+
+def test_modes_do_not_share_material(digits: Compiled, session: Callable[..., Client]) -> None:
+    labels = set()
+    modes: list[dict[str, Any]] = [{}, {"exact": True}, {"relu_bits": 16}, {"relu_bits": 17}]
+    for mode in modes:
+        client = session(digits, "log", **mode)
+        assert client.ready() == []
+        client.prepare()
+        assert len(client.ready()) == 1
+        labels.add(client.label)
+    assert len(labels) == 4
