@@ -39,7 +39,7 @@ def pooling(kernel: int) -> onnx.ModelProto:
     rng = np.random.default_rng(5)
     weights = {
         "k": rng.uniform(-0.5, 0.5, (3, 1, 3, 3)).astype(np.float32),
-        "w": rng.uniform(-0.5, 0.5, (27, 4)).astype(np.float32),
+        "w": rng.uniform(-0.5, 0.5, (12, 4)).astype(np.float32),
     }
     node = helper.make_node
     nodes = [
