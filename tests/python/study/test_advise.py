@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,8 @@ NETWORK = parse_network("40ms,400mbps")
 PRICES = read_prices()
 
 
-def costs(*records: Record) -> dict[Setting, Record | str]:
-    return {it.setting: it for it in records}
+def costs(*records: Record) -> dict[tuple[Setting, int], Record | str]:
+    return {(it.setting, it.batch): it for it in records}
 
 
 @pytest.fixture
@@ -170,3 +171,18 @@ def test_the_quickest_of_those_that_cost_the_same(record: MakeRecord) -> None:
     assert found.recommended.setting == quick.setting
     assert any("gmw-linear would cost a little less" in reason for reason in found.reasons)
     assert "36 an hour" in found.reasons[0]
+
+
+def test_a_batch_is_chosen_too(record: MakeRecord) -> None:
+    one = record("gmw-log", online={"seconds": 0.2, "cpu_seconds": 2.0})
+    many = record("gmw-log", batch=8, online={"seconds": 0.4, "cpu_seconds": 2.0})
+    question = Question(NETWORK, 8.0, batches=(1, 8))
+    found = advise("a", question, costs(one, many), PRICES)
+    assert [it.batch for it in found.choices if it.online is not None] == [8, 1]
+    assert found.recommended is not None
+    assert found.recommended.batch == 8
+    assert "batch = 8" in found.config()
+    assert found.reasons[0].startswith("gmw-log in batches of 8 answers")
+    hasty = advise("a", replace(question, max_latency=1.2), costs(one, many), PRICES)
+    assert hasty.recommended is not None
+    assert hasty.recommended.batch == 1  # filling a batch of 8 takes 7/8 of a second
