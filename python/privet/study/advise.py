@@ -54,7 +54,7 @@ class Advice:
         """The recommendation as a model's `config.toml` for `privet serve`.
 
         # Errors
-        `Misuse` if nothing fits, or the service does not run the suite.
+        `Misuse` if nothing fits.
         """
         return service.config(self.recommended)
 

@@ -186,3 +186,21 @@ def test_a_batch_is_chosen_too(record: MakeRecord) -> None:
     hasty = advise("a", replace(question, max_latency=1.2), costs(one, many), PRICES)
     assert hasty.recommended is not None
     assert hasty.recommended.batch == 1  # filling a batch of 8 takes 7/8 of a second
+
+
+@pytest.mark.parametrize("setting", ["gmw-blocks", "gmw-dealer-log", "fss-malicious", "ckks"])
+def test_the_service_takes_the_answer(setting: str, record: MakeRecord, tmp_path: Path) -> None:
+    made = record(setting, batch=4)
+    found = advise("a", Question(NETWORK, 0.01, batches=(4,)), costs(made), PRICES)
+    (tmp_path / CONFIG_FILE).write_text(found.config())
+    config = read_config(tmp_path)
+    assert config.suites == (made.setting.suite,)
+    assert config.security == (made.setting.security,)
+    assert config.batch == 4
+    assert made.setting.rounds is None or config.rounds == (made.setting.rounds,)
+
+
+def test_there_is_no_configuration_of_nothing(record: MakeRecord) -> None:
+    found = advise("a", Question(NETWORK, 1.0, budget=1.0), costs(record("gmw-log")), PRICES)
+    with pytest.raises(Misuse, match="nothing fits"):
+        found.config()
