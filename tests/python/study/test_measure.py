@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from privet.cli import app
 from privet.errors import Misuse
+from privet.study import machine
 from privet.study.measure import Case, find_models, measure, plan_cases
 from privet.study.network import parse_network
 from privet.study.record import read_record, read_records
@@ -104,3 +105,12 @@ def test_a_study_is_resumed_and_says_what_cannot_run(tmp_path: Path) -> None:
     ]
     assert len(again["records"]) == 1
     assert path.read_bytes() == before
+
+
+def test_what_does_not_fit_into_memory_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "available_mb", lambda: 1.0)
+    records, skipped = measure(plan_cases([MODEL], settings(["fss"]), [1]), tmp_path)
+    assert records == []
+    assert "GB of memory, 0.0 GB are free" in skipped[0].reason
