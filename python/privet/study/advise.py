@@ -186,7 +186,8 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
             f"Keep {pieces} ready ({megabytes:,.1f} MB at the server); making one takes "
             f"{_time(it.offline)}."
         )
-    said.append(f"The server needs {it.cores} core{'s' if it.cores != 1 else ''}.")
+    cores = f"{it.cores} core{'s' if it.cores != 1 else ''}"
+    said.append(f"The server needs {cores} and {(it.memory_mb or 0) / 1000:.1f} GB of memory.")
     if it.setting.dealer:
         said.append("A dealer must be found that colludes with neither party.")
     others = [c for c in choices if c.fits and c is not it]
