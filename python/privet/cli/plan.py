@@ -30,7 +30,9 @@ def plan(
     rate: Annotated[
         str, typer.Option(metavar="N/s", help="Samples on average: 2/s, 30/min, 500/h.")
     ] = "1/s",
-    batch: options.Batch = 1,
+    batch: Annotated[
+        str, typer.Option(metavar="N,...", help="Samples at once; several to choose from.")
+    ] = "1",
     max_latency: Annotated[
         str | None, typer.Option(metavar="TIME", help="Most time for 99 of 100 answers.")
     ] = None,
@@ -81,7 +83,7 @@ def plan(
         rtt=rtt,
         bandwidth=bandwidth,
         rate=_rate(rate),
-        batch=batch,
+        batch=_batches(batch),
         max_latency=max_latency,
         budget=_budget(budget),
         dealer=not no_dealer,
@@ -99,6 +101,13 @@ def plan(
         _show(show.make_console(), advice)
     if advice.recommended is None:
         raise typer.Exit(NOTHING_FITS)
+
+
+def _batches(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError as error:
+        raise Misuse(f"{text!r} is no batch, such as 1 or 1,8,32") from error
 
 
 def _rate(text: str) -> float:
@@ -127,13 +136,12 @@ def _budget(text: str | None) -> float | None:
 def _show(console: Console, advice: Advice) -> None:
     asked = advice.question
     console.print(
-        f"[bold]{advice.model}[/] over {asked.network.name}, {asked.rate:.3g} samples a second in "
-        f"batches of {asked.batch}:"
+        f"[bold]{advice.model}[/] over {asked.network.name}, {asked.rate:.3g} samples a second:"
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     table.add_column("setting")
-    for title in ("online", "99 %", "offline", "pool", "cores", "sent/sample", "$/month"):
+    for title in ("batch", "online", "99 %", "offline", "pool", "cores", "sent/sample", "$/month"):
         table.add_column(title, justify="right")
     table.add_column("ruled out by", max_width=48)
     for choice in advice.choices:
@@ -147,8 +155,9 @@ def _show(console: Console, advice: Advice) -> None:
 
 def _figures(choice: Choice) -> list[str]:
     if choice.online is None:
-        return [""] * 7
+        return [""] * 8
     return [
+        str(choice.batch),
         _seconds(choice.online),
         _seconds(choice.latency),
         _seconds(choice.offline),

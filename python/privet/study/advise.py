@@ -6,7 +6,7 @@ Costs come from records of the model if there are any, else from its layers by u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ from privet.study.prices import Prices, read_prices
 from privet.study.question import Question
 from privet.study.record import Record, file_sha256, read_records
 from privet.study.setting import Setting
+
+Costs = Mapping[tuple[Setting, int], Record | str]
+"""Records of a model by setting and batch, or in words why there is none."""
 
 NEARLY = 1.25
 """Settings up to this many times the price of the cheapest are taken to cost the same."""
@@ -51,7 +54,7 @@ class Advice:
         """The recommendation as a model's `config.toml` for `privet serve`.
 
         # Errors
-        `Misuse` if nothing fits, or the service does not run the suite.
+        `Misuse` if nothing fits.
         """
         return service.config(self.recommended)
 
@@ -62,7 +65,7 @@ def plan(
     rtt: float | str = "40ms",
     bandwidth: float | str = "400mbps",
     rate: float = 1.0,
-    batch: int = 1,
+    batch: int | Sequence[int] = 1,
     max_latency: float | str | None = None,
     budget: float | None = None,
     dealer: bool = True,
@@ -75,7 +78,8 @@ def plan(
     """Which suite and settings for a model, and why.
 
     `rtt` and `max_latency` in seconds or such as `40ms`, `bandwidth` in bits a second or such as
-    `400mbps`, `rate` in samples a second, `budget` in dollars a month. `records` is a folder of
+    `400mbps`, `rate` in samples a second, `batch` one size or several to choose from,
+    `budget` in dollars a month. `records` is a folder of
     `privet study measure`. The first plan on a machine finds unit costs, which takes a minute.
 
     # Errors
@@ -89,7 +93,7 @@ def plan(
     question = Question(
         Network(name, seconds, bits),
         rate,
-        batch,
+        (batch,) if isinstance(batch, int) else tuple(batch),
         max_latency,
         budget,
         dealer,
@@ -98,13 +102,17 @@ def plan(
     )
     path = Path(model)
     known = read_records(Path(records)) if records is not None else []
-    measured = _of_model(known, file_sha256(path), batch)
-    wanted = [it for it in question.settings() if question.distrust(it) is None]
-    missing = [it for it in wanted if it not in measured]
-    costed: Mapping[Setting, Record | str] = {}
-    if missing and not measured:
-        costed = cost_settings(path, missing, batch, lambda: units.known(progress))
-    return advise(path.stem, question, {**costed, **measured}, prices or read_prices())
+    costs: Costs = _of_model(known, file_sha256(path), question.batches)
+    if not costs:
+        wanted = [it for it in question.settings() if question.distrust(it) is None]
+        costs = {
+            (setting, size): found
+            for size in question.batches
+            for setting, found in cost_settings(
+                path, wanted, size, lambda: units.known(progress)
+            ).items()
+        }
+    return advise(path.stem, question, costs, prices or read_prices())
 
 
 def _is_malicious(threat: str) -> bool:
@@ -113,34 +121,30 @@ def _is_malicious(threat: str) -> bool:
     return threat == "malicious"
 
 
-def _of_model(records: Iterable[Record], sha256: str, batch: int) -> dict[Setting, Record]:
+def _of_model(records: Iterable[Record], sha256: str, batches: Sequence[int]) -> Costs:
     return {
-        it.setting: it
+        (it.setting, it.batch): it
         for it in records
-        if it.model_sha256 == sha256 and it.batch == batch and it.link is None
+        if it.model_sha256 == sha256 and it.batch in batches and it.link is None
     }
 
 
-def advise(
-    model: str,
-    question: Question,
-    costs: Mapping[Setting, Record | str],
-    prices: Prices,
-) -> Advice:
-    """Weighs every setting: `costs` has its record, or why there is none."""
-    choices = []
+def advise(model: str, question: Question, costs: Costs, prices: Prices) -> Advice:
+    """Weighs every setting: `costs` has its record for a batch, or why there is none."""
+    choices: list[Choice] = []
     for setting in question.settings():
-        distrust, found = question.distrust(setting), costs.get(setting, "no record of it")
+        distrust = question.distrust(setting)
         if distrust is not None:
             choices.append(ruled_out(setting, distrust))
-        elif isinstance(found, str):
-            choices.append(ruled_out(setting, found))
-        else:
-            choices.append(weigh(found, question, prices))
+            continue
+        found = [costs.get((setting, size), "no record of it") for size in question.batches]
+        reasons = dict.fromkeys(it for it in found if isinstance(it, str))
+        known = [weigh(it, question, prices) for it in found if not isinstance(it, str)]
+        choices += known or [ruled_out(setting, reason) for reason in reasons]
     choices.sort(key=_rank)
     recommended = _recommend([it for it in choices if it.fits])
-    reasons = _reasons(question, choices, recommended)
-    return Advice(model, question, tuple(choices), recommended, tuple(reasons))
+    reasons_told = _reasons(question, choices, recommended)
+    return Advice(model, question, tuple(choices), recommended, tuple(reasons_told))
 
 
 def _rank(choice: Choice) -> tuple[bool, float, float]:
@@ -169,8 +173,9 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     if recommended is None:
         return _nothing_fits(question, choices)
     it = recommended
+    name = _name(it)
     said = [
-        f"{it.setting.name} answers 99 of 100 requests within {_time(it.latency)} "
+        f"{name} answers 99 of 100 requests within {_time(it.latency)} "
         f"(online {_time(it.online)}) at {_rate(question.rate)}, for about "
         f"${it.dollars_per_month:,.0f} a month."
     ]
@@ -181,7 +186,8 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
             f"Keep {pieces} ready ({megabytes:,.1f} MB at the server); making one takes "
             f"{_time(it.offline)}."
         )
-    said.append(f"The server needs {it.cores} core{'s' if it.cores != 1 else ''}.")
+    cores = f"{it.cores} core{'s' if it.cores != 1 else ''}"
+    said.append(f"The server needs {cores} and {(it.memory_mb or 0) / 1000:.1f} GB of memory.")
     if it.setting.dealer:
         said.append("A dealer must be found that colludes with neither party.")
     others = [c for c in choices if c.fits and c is not it]
@@ -191,7 +197,7 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
         trusts = other.setting.dealer and not it.setting.dealer
         but = "trusts a dealer" if trusts else f"answers within {_time(other.latency)} only"
         said.append(
-            f"{other.setting.name} would cost a little less (${other.dollars_per_month:,.0f}), but "
+            f"{_name(other)} would cost a little less (${other.dollars_per_month:,.0f}), but "
             f"it {but}."
         )
     quicker = [c for c in others if (c.latency or 0) < 0.7 * (it.latency or 0)]
@@ -199,7 +205,7 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
         best = min(quicker, key=lambda c: c.latency or 0)
         trusted = " with a dealer to trust" if best.setting.dealer else ""
         said.append(
-            f"{best.setting.name} would answer within {_time(best.latency)}, for "
+            f"{_name(best)} would answer within {_time(best.latency)}, for "
             f"${best.dollars_per_month:,.0f} a month{trusted}."
         )
     if not it.measured:
@@ -213,12 +219,17 @@ def _nothing_fits(question: Question, choices: list[Choice]) -> list[str]:
     if not costed:
         return [*said, *dict.fromkeys(reason for it in choices for reason in it.against)]
     nearest = min(costed, key=lambda it: it.excess)
-    said.append(f"{nearest.setting.name} comes nearest: {'; '.join(nearest.against)}.")
+    said.append(f"{_name(nearest)} comes nearest: {'; '.join(nearest.against)}.")
     if not question.dealer:
         said.append("A dealer that colludes with neither party would open more choices.")
-    if question.batch == 1 and question.network.rtt > 0.01:
+    if question.batches == (1,) and question.network.rtt > 0.01:
         said.append("Larger batches share their rounds: try --batch 8 if requests may wait.")
     return said
+
+
+def _name(choice: Choice) -> str:
+    name = choice.setting.name
+    return name if choice.batch == 1 else f"{name} in batches of {choice.batch}"
 
 
 def _rate(rate: float) -> str:

@@ -69,7 +69,7 @@ def weigh(record: Record, question: Question, price: Prices) -> Choice:
     """What a record's setting takes for a question, and what rules it out."""
     prediction = predict(record, question.network)
     against: list[str] = []
-    jobs = question.rate / question.batch
+    jobs = question.rate / record.batch
     use = _link_use(prediction, jobs)
     if use > USABLE:
         against.append(_link_words(question, use))
@@ -133,7 +133,7 @@ def _pool(
     Jobs queue for a core as long as they compute; on the network they are under way side by side.
     """
     online, offline = prediction.online, prediction.offline.seconds
-    apart = online.seconds - online.computing + (question.batch - 1) / question.rate
+    apart = online.seconds - online.computing + (prediction.batch - 1) / question.rate
     arrivals = key_pool.poisson(JOBS, 1 / jobs)
     if prediction.record.setting.makes_once:  # there is nothing to stock
         load = Load(online.computing, 0.0, cores)

@@ -22,6 +22,17 @@ def describe() -> dict[str, Any]:
     }
 
 
+def available_mb() -> float | None:
+    """Memory in MB that programs can still have; None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    fields = dict(line.split(":", 1) for line in lines)
+    found = fields.get("MemAvailable")
+    return None if found is None else float(found.split()[0]) * 1024 / 1e6
+
+
 def cpu_model() -> str:
     """The processor's name, as far as the system tells."""
     try:

@@ -154,6 +154,7 @@ def _measure(case: Case, compiler: _Compiler, repeats: int) -> Record:
     compiled = compiler.program(case)
     suites.check_supported(compiled.program, case.setting.suite)
     costing = None if case.setting.members else cost(compiled.program, case.setting)
+    _check_memory(costing)
     runs, joules = [], []
     for _ in range(repeats):
         counters = Counters()
@@ -182,6 +183,17 @@ def _measure(case: Case, compiler: _Compiler, repeats: int) -> Record:
         command=shlex.join(["privet", *sys.argv[1:]]),
         when=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _check_memory(costing: Costing | None) -> None:
+    """Refuses a run whose parties would not fit into this machine's memory together."""
+    needed = sum(costing.memory_mb.values()) if costing else 0.0
+    available = machine.available_mb()
+    if available is not None and needed > available:
+        raise Misuse(
+            f"both parties need {needed / 1000:.1f} GB of memory, "
+            f"{available / 1000:.1f} GB are free"
+        )
 
 
 def _dealer_mb(one: Run) -> dict[str, float]:

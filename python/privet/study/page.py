@@ -11,7 +11,7 @@ STYLE = """:root{color-scheme:light}
 body{font:16px/1.5 system-ui,sans-serif;max-width:1000px;margin:1em auto;padding:0 1em;
 color:#1c1c1c;background:#fff}
 h1{font-size:1.5em;line-height:1.2}h2{font-size:1.2em;margin-top:2em}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85em;white-space:nowrap}
+.wide{overflow:auto;max-height:75vh}table{border-collapse:collapse;font-size:.85em;white-space:nowrap}
 td,th{padding:.15em .6em;text-align:right}th{border-bottom:1px solid #888}
 td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}
 figure{margin:1em 0}figure svg{max-width:100%;height:auto}figcaption{color:#555;font-size:.9em}

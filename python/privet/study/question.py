@@ -11,7 +11,8 @@ from privet.study.setting import ALL, Setting
 
 @dataclass(frozen=True)
 class Question:
-    """Which suite for a model, over `network`, for `rate` samples a second in batches of `batch`?
+    """Which suite for a model, over `network`, for `rate` samples a second in batches of one of the
+    sizes `batches`?
 
     `max_latency` is the most seconds from an input to its output, for 99 of 100; `budget` the most
     dollars a month for the service's side. Without `dealer`, no third party is trusted;
@@ -20,7 +21,7 @@ class Question:
 
     network: Network
     rate: float = 1.0
-    batch: int = 1
+    batches: tuple[int, ...] = (1,)
     max_latency: float | None = None
     budget: float | None = None
     dealer: bool = True
@@ -28,8 +29,8 @@ class Question:
     cores: int | None = None
 
     def __post_init__(self) -> None:
-        if self.rate <= 0 or self.batch < 1:
-            raise Misuse("a plan needs a positive rate and a batch of at least 1")
+        if self.rate <= 0 or not self.batches or min(self.batches) < 1:
+            raise Misuse("a plan needs a positive rate and batches of at least 1")
 
     def settings(self) -> list[Setting]:
         """All settings that could be told about: cohorts are another use, and left out."""

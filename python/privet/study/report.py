@@ -125,7 +125,7 @@ def _introduce(page: Page, records: Sequence[Record], prices: Prices) -> None:
     page.text(f"Prices of {prices.date}: {prices.source}.")
     page.text(
         f"A model with {tables.TWIN} at the end of its name has smooth activations and stands in "
-        "for the one without it in suite ckks, which compares nothing. Its keys are made once and "
+        "for the one without it in suite ckks. Its keys are made once and "
         "serve again, so that predictions leave its offline phase out."
     )
 

@@ -6,20 +6,17 @@ import json
 
 from privet.errors import Misuse
 from privet.study.choice import Choice
-from privet.suites import PREPARED
 
 
 def config(choice: Choice | None) -> str:
     """A model's `config.toml`: suite, security, depth of comparisons, batch, cores.
 
     # Errors
-    `Misuse` if there is no choice, or the service does not run its suite.
+    `Misuse` if there is no choice.
     """
     if choice is None:
         raise Misuse("nothing fits, so that there is nothing to configure")
     setting = choice.setting
-    if setting.suite not in PREPARED:
-        raise Misuse(f"privet serve does not run suite {setting.suite} yet")
     fields: dict[str, object] = {
         "suites": [setting.suite],
         "security": [setting.security],

@@ -48,8 +48,12 @@ def measured(records: Iterable[Record]) -> list[Row]:
             "joules": it.joules,
             "paper_memory_gb": published.memory(it.model, it.setting),
         }
-        for it in records
+        for it in sorted(records, key=_order)
     ]
+
+
+def _order(record: Record) -> tuple[str, str, int, str]:
+    return record.model, record.setting.name, record.batch, record.link or ""
 
 
 def _total(*parts: float | None) -> float | None:
@@ -60,7 +64,7 @@ def predicted(records: Iterable[Record], prices: Prices) -> list[Row]:
     """One row for each record of the loopback and each of the paper's networks."""
     return [
         _predicted(predict(it, network), prices)
-        for it in plain(records)
+        for it in sorted(plain(records), key=_order)
         for network in PRESETS.values()
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,8 @@ NETWORK = parse_network("40ms,400mbps")
 PRICES = read_prices()
 
 
-def costs(*records: Record) -> dict[Setting, Record | str]:
-    return {it.setting: it for it in records}
+def costs(*records: Record) -> dict[tuple[Setting, int], Record | str]:
+    return {(it.setting, it.batch): it for it in records}
 
 
 @pytest.fixture
@@ -170,3 +171,36 @@ def test_the_quickest_of_those_that_cost_the_same(record: MakeRecord) -> None:
     assert found.recommended.setting == quick.setting
     assert any("gmw-linear would cost a little less" in reason for reason in found.reasons)
     assert "36 an hour" in found.reasons[0]
+
+
+def test_a_batch_is_chosen_too(record: MakeRecord) -> None:
+    one = record("gmw-log", online={"seconds": 0.2, "cpu_seconds": 2.0})
+    many = record("gmw-log", batch=8, online={"seconds": 0.4, "cpu_seconds": 2.0})
+    question = Question(NETWORK, 8.0, batches=(1, 8))
+    found = advise("a", question, costs(one, many), PRICES)
+    assert [it.batch for it in found.choices if it.online is not None] == [8, 1]
+    assert found.recommended is not None
+    assert found.recommended.batch == 8
+    assert "batch = 8" in found.config()
+    assert found.reasons[0].startswith("gmw-log in batches of 8 answers")
+    hasty = advise("a", replace(question, max_latency=1.2), costs(one, many), PRICES)
+    assert hasty.recommended is not None
+    assert hasty.recommended.batch == 1  # filling a batch of 8 takes 7/8 of a second
+
+
+@pytest.mark.parametrize("setting", ["gmw-blocks", "gmw-dealer-log", "fss-malicious", "ckks"])
+def test_the_service_takes_the_answer(setting: str, record: MakeRecord, tmp_path: Path) -> None:
+    made = record(setting, batch=4)
+    found = advise("a", Question(NETWORK, 0.01, batches=(4,)), costs(made), PRICES)
+    (tmp_path / CONFIG_FILE).write_text(found.config())
+    config = read_config(tmp_path)
+    assert config.suites == (made.setting.suite,)
+    assert config.security == (made.setting.security,)
+    assert config.batch == 4
+    assert made.setting.rounds is None or config.rounds == (made.setting.rounds,)
+
+
+def test_there_is_no_configuration_of_nothing(record: MakeRecord) -> None:
+    found = advise("a", Question(NETWORK, 1.0, budget=1.0), costs(record("gmw-log")), PRICES)
+    with pytest.raises(Misuse, match="nothing fits"):
+        found.config()

@@ -11,12 +11,15 @@ from typer.testing import CliRunner
 
 from privet.cli import app
 from privet.errors import Misuse
+from privet.study import machine
 from privet.study.measure import Case, find_models, measure, plan_cases
 from privet.study.network import parse_network
 from privet.study.record import read_record, read_records
 from privet.study.setting import ALL, settings
 
-MODEL = Path(__file__).resolve().parents[3] / "zoo" / "models" / "breast-mlp.onnx"
+MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
+MODEL = MODELS / "breast-mlp.onnx"
+POOLS = MODELS / "digits-cnn.onnx"  # suite ckks has no maxima
 
 
 def test_a_record_is_read_as_it_was_written(record: MakeRecord, tmp_path: Path) -> None:
@@ -84,7 +87,7 @@ def test_bytes_and_rounds_are_those_of_the_formulas(tmp_path: Path) -> None:
 
 def test_a_study_is_resumed_and_says_what_cannot_run(tmp_path: Path) -> None:
     def study(*words: str) -> dict[str, list[object]]:
-        command = ["study", "measure", "--models", str(MODEL), "-o", str(tmp_path), "--json"]
+        command = ["study", "measure", "--models", str(POOLS), "-o", str(tmp_path), "--json"]
         done = CliRunner().invoke(app, [*command, *words])
         assert done.exit_code == 0, done.output
         found: dict[str, list[object]] = json.loads(done.stdout)
@@ -97,8 +100,17 @@ def test_a_study_is_resumed_and_says_what_cannot_run(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*.json")
     before = path.read_bytes()
     again = study("--suites", "gmw-log,fss", "--resume")
-    assert [Case(MODEL, it).file_name for it in settings(["fss"])] == [
+    assert [Case(POOLS, it).file_name for it in settings(["fss"])] == [
         found.name for found in tmp_path.glob("*-fss-*.json")
     ]
     assert len(again["records"]) == 1
     assert path.read_bytes() == before
+
+
+def test_what_does_not_fit_into_memory_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "available_mb", lambda: 1.0)
+    records, skipped = measure(plan_cases([MODEL], settings(["fss"]), [1]), tmp_path)
+    assert records == []
+    assert "GB of memory, 0.0 GB are free" in skipped[0].reason
