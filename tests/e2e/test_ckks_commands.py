@@ -85,7 +85,7 @@ def test_a_batch_between_two_hosts(nn5: Path, key_folder: Path, tmp_path: Path) 
         ((), "offline_bytes_client"),
         (("--flooding", "statistical"), "offline_bytes_client"),
         (("--scenario", "encrypted-model"), "offline_bytes_server"),
-        (("--scenario", "collective", "--parties", "4"), "offline_bytes_client"),
+        (("--scenario", "collective", "--parties", "4"), "member_bytes"),
     ],
 )
 def test_plans_of_every_scenario(words: tuple[str, ...], sends: str, nn5: Path) -> None:

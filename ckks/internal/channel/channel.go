@@ -145,6 +145,9 @@ func (c *Channel) broken(err error) error {
 	return linkError("the link broke: %w", err)
 }
 
+// linger is how long a side that gives up takes in and forgets what the peer still sends.
+const linger = time.Second
+
 // Abort tells the peer why this party gives up; the text must hold nothing secret.
 func (c *Channel) Abort(reason Reason, text string) {
 	if len(text) > maxAbortText {
@@ -154,6 +157,9 @@ func (c *Channel) Abort(reason Reason, text string) {
 	_ = c.send(kindAbort, append([]byte{byte(reason)}, text...))
 	if half, ok := c.connection.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
+		// A peer that still sends finds the link broken, and the abort lost, if nobody takes what it sends.
+		_ = c.connection.SetReadDeadline(time.Now().Add(linger))
+		_, _ = io.Copy(io.Discard, c.connection)
 	}
 }
 
