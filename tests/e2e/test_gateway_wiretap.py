@@ -41,7 +41,7 @@ WORDS: dict[str, set[object]] = {
     "correlations": {"parties"},
     "samples": {1},
 }
-"""What bodies may say, besides the program's hash, and ids and versions that the service made."""
+"""What bodies may say, besides the program's hash, a random key, and ids and versions that the service made."""
 
 
 def packed(values: Iterable[int]) -> bytes:
@@ -109,6 +109,7 @@ def test_calls_say_what_is_allowed_and_nothing_else(heard: Tap) -> None:
     assert len(bodies) >= 3
     for body in bodies:
         assert re.fullmatch("[0-9a-f]{64}", body.pop("program"))
+        assert re.fullmatch("[0-9a-f]{32}", body.pop("key"))
         assert re.fullmatch("[0-9a-f]{16}", body.pop("notice", "0" * 16))
         assert body.pop("version", 1) == 1
         assert all(value in WORDS[name] for name, value in body.items()), body
