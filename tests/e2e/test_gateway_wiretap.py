@@ -41,7 +41,8 @@ WORDS: dict[str, set[object]] = {
     "correlations": {"parties"},
     "samples": {1},
 }
-"""What bodies may say, besides the program's hash, a random key, and ids and versions that the service made."""
+"""What bodies may say, besides the program's hash, a random key, and ids and versions of the
+service's making."""
 
 
 def packed(values: Iterable[int]) -> bytes:
