@@ -12,7 +12,7 @@ class Start:
     """Run `job` now, on `machine`, bound to `cores`, with at most `memory` bytes.
 
     `request` is the submission that the job serves (of a T_pre that a notice asked for: the
-    notice); made ahead of any submission, it is an id that the scheduler chose and `client` has
+    notice); made `ahead` of any submission, it is an id that the scheduler chose and `client` has
     not asked for it. `batch` samples go through the program at once. `material` is the piece that
     a T_on uses up, none for a T_pre. After `limit_seconds` the job is to be killed, and `failed`
     called.
@@ -30,6 +30,7 @@ class Start:
     memory: int
     limit_seconds: float
     material: str | None = None
+    ahead: bool = False
 
 
 @dataclass(frozen=True)

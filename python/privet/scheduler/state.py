@@ -190,7 +190,16 @@ class State:
         if phase is Phase.ON:
             self.counts["material", "used"] += 1
         start = Start(
-            job, entry.id, phase, *what, machine, cores, demand.memory, limit, pair.material
+            job,
+            entry.id,
+            phase,
+            *what,
+            machine,
+            cores,
+            demand.memory,
+            limit,
+            pair.material,
+            entry.ahead,
         )
         self.outbox.append(start)
 

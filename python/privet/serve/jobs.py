@@ -145,9 +145,10 @@ class Jobs:
         return [job for job in self._live.values() if client in (None, job.client)]
 
     def open(self, client: str | None = None) -> list[Job]:
-        """As `live`, without notices whose material lies ready: jobs with work to do."""
-        live = self.live(client)
-        return [job for job in live if job.kind != "notice" or job.state != "prepared"]
+        """As `live`, but only jobs with work to do that a client asked for: no notices whose
+        material lies ready, and nothing that the service makes ahead."""
+        asked = [job for job in self.live(client) if job.kind != "ahead"]
+        return [job for job in asked if job.kind != "notice" or job.state != "prepared"]
 
     def changed(self, job: Job) -> None:
         """Tells the job's client that it changed."""

@@ -234,6 +234,10 @@ class Service:
         """A client's own pieces for a version, by the label of the suite."""
         return self.driver.shelf.of(client, version.key)
 
+    def asked(self, client: str, version: Version) -> int:
+        """How many of them the client asked for; the service made the others ahead."""
+        return self.driver.shelf.asked(client, version.key)
+
     def submit(self, client: str, version: Version, body: Ask) -> Job:
         """Admits a notice or a request.
 

@@ -11,12 +11,14 @@ from privet.scheduler import Stream
 @dataclass(frozen=True)
 class Lying:
     """A piece that is ready on `machine`, for requests of `stream`. `job` is the notice, request or
-    "ahead" job that it was made for; None if an earlier process made it."""
+    "ahead" job that it was made for; None if an earlier process made it. `ahead`: the client has
+    not asked for it."""
 
     material: str
     stream: Stream
     machine: str
     job: str | None
+    ahead: bool = False
 
 
 class Shelf:
@@ -64,6 +66,12 @@ class Shelf:
         """A client's pieces for a model, by the label of the suite."""
         counts: Counter[tuple[str, str]] = self._counts.get(client, Counter())
         return {suite: n for (name, suite), n in sorted(counts.items()) if name == model and n}
+
+    def asked(self, client: str, model: str) -> int:
+        """A client's pieces for a model but those that it did not ask for."""
+        pieces = self._pieces.values()
+        whose = [it.stream for it in pieces if not it.ahead]
+        return sum((it.client, it.model) == (client, model) for it in whose)
 
     def by_model(self) -> Counter[tuple[str, str]]:
         """The pieces of all clients, by model and suite."""

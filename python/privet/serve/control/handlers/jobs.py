@@ -25,11 +25,11 @@ async def notice(call: Call[NoticeBody]) -> Answer:
     version = _wanted(call)
     waiting = [it for it in _mine(call, version) if it.kind == "notice"]
     most = version.config.limits.notices_per_client
-    stock = sum(call.service.stock(call.caller.client, version).values())
+    stock = call.service.asked(call.caller.client, version)
     if len(waiting) + stock + 1 > most:
         raise too_many(
-            f"you have {len(waiting)} notices that wait and {stock} pieces for {version.name}, and "
-            f"{most} is the most: use them first",
+            f"you have {len(waiting)} notices that wait and {stock} pieces that you asked for, of "
+            f"{version.name}, and {most} is the most: use them first",
             call.service.retry_seconds(),
             "notices",
         )
