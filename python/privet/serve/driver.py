@@ -311,9 +311,7 @@ class Driver:
             here = start.machine in self._nodes
             if start.phase is Phase.PRE and outcome.material is not None and here:
                 stream = Stream(start.client, start.model, start.suite, start.batch)
-                piece = Lying(
-                    outcome.material, stream, start.machine, start.request, start.ahead
-                )
+                piece = Lying(outcome.material, stream, start.machine, start.request, start.ahead)
                 self.shelf.put(piece)
             self.scheduler.finished(now, start.job, usage, outcome.material)
         else:
