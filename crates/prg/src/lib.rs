@@ -12,6 +12,7 @@
 
 mod arch;
 mod counter;
+mod dispatch;
 mod generator;
 pub mod ggm;
 pub mod hash;
@@ -23,6 +24,7 @@ pub mod tags;
 pub mod transpose;
 
 pub use counter::KeyStream;
+pub use dispatch::{choose, is_portable_forced};
 pub use generator::Prg;
 pub use seed::Seed;
 pub use sums::subset_sums;

@@ -34,10 +34,8 @@ impl Lazy {
 /// `sum[i] = (sum[i] + sum over at most `TERMS` terms of a[i] b[i]) mod p`, everything reduced before and after.
 pub(crate) type MultiplyAdd = fn(&Lazy, &mut [u64], &[(&[u64], &[u64])]);
 
-static MULTIPLY_ADD: LazyLock<Option<MultiplyAdd>> = LazyLock::new(|| {
-    let forced = std::env::var_os("PRIVET_PORTABLE").is_some_and(|value| value == "1");
-    accelerated().filter(|_| !forced)
-});
+static MULTIPLY_ADD: LazyLock<Option<MultiplyAdd>> =
+    LazyLock::new(|| accelerated().filter(|_| !privet_prg::is_portable_forced()));
 
 /// The accelerated sum of products, unless the machine has none or `PRIVET_PORTABLE=1` forbids it.
 pub(crate) fn multiply_add() -> Option<MultiplyAdd> {

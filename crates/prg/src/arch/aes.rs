@@ -26,7 +26,7 @@ impl Aes128 {
     /// Schedules a key for the fastest code of this machine, or for the `aes` crate under `PRIVET_PORTABLE=1`.
     pub(crate) fn new(key: &[u8; 16]) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if !super::portable_forced()
+        if !crate::is_portable_forced()
             && let Some(vaes) = Vaes128::detect(key)
         {
             return Self::Vaes(vaes);

@@ -33,11 +33,8 @@ pub(crate) struct Kernels {
     pub(crate) add_sparse: fn(out: &mut [Block], terms: &[Block], words: &[Block]),
 }
 
-static KERNELS: LazyLock<Kernels> = LazyLock::new(|| {
-    let every = every_kernels();
-    let chosen = if portable_forced() { every.first() } else { every.last() };
-    *chosen.unwrap_or(&portable::KERNELS)
-});
+static KERNELS: LazyLock<Kernels> =
+    LazyLock::new(|| crate::dispatch::choose(every_kernels()).unwrap_or(portable::KERNELS));
 
 /// The fastest kernels of this machine, or the portable ones under `PRIVET_PORTABLE=1`.
 pub(crate) fn kernels() -> &'static Kernels {
@@ -50,11 +47,4 @@ pub(crate) fn every_kernels() -> Vec<Kernels> {
     #[cfg(target_arch = "x86_64")]
     every.extend(x86::kernels());
     every
-}
-
-/// Whether the environment forces portable code; read once.
-fn portable_forced() -> bool {
-    static FORCED: LazyLock<bool> =
-        LazyLock::new(|| std::env::var_os("PRIVET_PORTABLE").is_some_and(|value| value == "1"));
-    *FORCED
 }

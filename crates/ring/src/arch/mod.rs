@@ -60,11 +60,7 @@ pub(crate) struct Kernels {
     pub(crate) unpack: fn(out: &mut [u64], bytes: &[u8], bits: u32),
 }
 
-static KERNELS: LazyLock<Kernels> = LazyLock::new(|| {
-    let every = every_kernels();
-    let forced = std::env::var_os("PRIVET_PORTABLE").is_some_and(|value| value == "1");
-    *(if forced { every.first() } else { every.last() }).unwrap_or(&portable::KERNELS)
-});
+static KERNELS: LazyLock<Kernels> = LazyLock::new(|| privet_prg::choose(every_kernels()).unwrap_or(portable::KERNELS));
 
 /// The fastest kernels of this machine, or the portable ones under `PRIVET_PORTABLE=1`.
 pub(crate) fn kernels() -> &'static Kernels {
