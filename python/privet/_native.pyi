@@ -72,6 +72,7 @@ class Plan:
         correlations: str = "parties",
         link: Link | None = None,
         relu_bits: int | None = None,
+        linear: str = "offline",
     ) -> Plan: ...
     @property
     def program_hash(self) -> str: ...
@@ -107,6 +108,12 @@ class Client:
         inputs: list[bytes],
         progress: Callable[[str, int, int, str], None] | None = None,
     ) -> tuple[str, list[bytes], str] | None: ...
+    def infer_unprepared(
+        self,
+        plan: Plan,
+        inputs: list[bytes],
+        progress: Callable[[str, int, int, str], None] | None = None,
+    ) -> tuple[list[bytes], str]: ...
     def close(self) -> None: ...
 
 class Server:
@@ -117,7 +124,9 @@ class Server:
         memory: int | None = None,
         material: int | None = None,
     ) -> Server: ...
-    def add(self, public: bytes, weights: bytes, warm: bool | None = None) -> None: ...
+    def add(
+        self, public: bytes, weights: bytes, warm: bool | None = None, keep: str | None = None
+    ) -> None: ...
     def remove(self, program: str) -> bool: ...
     def serve(
         self,

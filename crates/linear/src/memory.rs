@@ -19,6 +19,8 @@ const STANDARD_INPUTS: u64 = 32 << 20;
 pub enum Keep {
     /// As transformed polynomials: fastest.
     Transformed,
+    /// As 32-bit integers, transformed all at once at each evaluation and dropped after it.
+    OnTheFly,
     /// As 32-bit integers, transformed again for every 8 sections at each evaluation.
     Plain,
 }
@@ -87,7 +89,7 @@ impl Plan {
     pub fn kept_bytes(&self, keep: Keep) -> u64 {
         match keep {
             Keep::Transformed => self.weight_polynomials() as u64 * self.parameters().weights_memory(),
-            Keep::Plain => 4 * self.weights_len() as u64,
+            Keep::OnTheFly | Keep::Plain => 4 * self.weights_len() as u64,
         }
     }
 
@@ -100,7 +102,11 @@ impl Plan {
         let spread = 4 * degree;
         let making = match workspace.keep {
             Keep::Transformed => weights + self.kept_bytes(Keep::Plain) + threads * spread,
-            Keep::Plain => weights,
+            Keep::OnTheFly | Keep::Plain => weights,
+        };
+        let transformed = match workspace.keep {
+            Keep::OnTheFly => self.kept_bytes(Keep::Transformed) + threads * spread,
+            Keep::Transformed | Keep::Plain => 0,
         };
 
         let sections = workspace.sections.clamp(1, self.sections());
@@ -110,7 +116,7 @@ impl Plan {
         let run = TILES_PER_TASK.min(sections.div_ceil(packing.counts.groups)) as u64;
         let outputs = OUTPUTS_PER_TASK.min(packing.counts.outputs) as u64;
         let in_flight = match workspace.keep {
-            Keep::Transformed => 0,
+            Keep::Transformed | Keep::OnTheFly => 0,
             Keep::Plain => CHANNELS_AT_ONCE.min(packing.counts.channels) as u64 * parameters.weights_memory() + spread,
         };
         let task = run * outputs * parameters.sum_memory() + in_flight.max(parameters.reply_memory());
@@ -121,7 +127,8 @@ impl Plan {
             _ => (sections * packing.counts.outputs) as u64,
         };
         let outbox = PER_MESSAGE.min(self.output_ciphertexts()) as u64 * largest;
-        let evaluating = inputs * parameters.ciphertext_memory()
+        let evaluating = transformed
+            + inputs * parameters.ciphertext_memory()
             + receiving.max(threads * task + replies * (largest + 16 * self.most_results() as u64 + 128) + outbox)
             + 8 * self.output_len() as u64;
         ServerMemory { weights, making, evaluating }

@@ -18,6 +18,7 @@ pub struct TransformedWeights {
 
 enum Form {
     Transformed(Vec<Weights>),
+    OnTheFly(Vec<i32>),
     Plain(Vec<i32>),
 }
 
@@ -39,10 +40,8 @@ impl TransformedWeights {
         // At most 31 bits and a sign, as just checked.
         let weights: Vec<i32> = weights.iter().map(|&w| w as i32).collect();
         let form = match workspace.keep {
-            Keep::Transformed => {
-                let all = (0..plan.weight_polynomials()).into_par_iter();
-                Form::Transformed(all.map(|index| transform(plan, index, &weights)).collect::<Result<_, _>>()?)
-            }
+            Keep::Transformed => Form::Transformed(transform_all(plan, &weights)?),
+            Keep::OnTheFly => Form::OnTheFly(weights),
             Keep::Plain => Form::Plain(weights),
         };
         Ok(Self { plan: plan.clone(), sections: workspace.sections.clamp(1, plan.sections()), form })
@@ -58,13 +57,24 @@ impl TransformedWeights {
         self.sections
     }
 
+    /// What an evaluation works with, if that is to be made for it.
+    pub(crate) fn for_evaluation(&self) -> Result<Option<Self>, Error> {
+        let Form::OnTheFly(weights) = &self.form else { return Ok(None) };
+        let form = Form::Transformed(transform_all(&self.plan, weights)?);
+        Ok(Some(Self { plan: self.plan.clone(), sections: self.sections, form }))
+    }
+
     /// The weight polynomial with this index.
     pub(crate) fn polynomial(&self, index: usize) -> Result<Cow<'_, Weights>, Error> {
         match &self.form {
             Form::Transformed(polynomials) => Ok(Cow::Borrowed(&polynomials[index])),
-            Form::Plain(weights) => Ok(Cow::Owned(transform(&self.plan, index, weights)?)),
+            Form::OnTheFly(weights) | Form::Plain(weights) => Ok(Cow::Owned(transform(&self.plan, index, weights)?)),
         }
     }
+}
+
+fn transform_all(plan: &Plan, weights: &[i32]) -> Result<Vec<Weights>, Error> {
+    (0..plan.weight_polynomials()).into_par_iter().map(|index| transform(plan, index, weights)).collect()
 }
 
 fn transform(plan: &Plan, index: usize, weights: &[i32]) -> Result<Weights, Error> {

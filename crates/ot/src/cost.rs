@@ -26,10 +26,19 @@ pub fn setup() -> Cost {
 /// for every 32 messages that have counterparts in the other direction; parties wait for each other no more often than
 /// that. Silent OT: one message of SoftSpokenOT, then 16 bytes for every iteration and `16 * (depth - 1)` for every tree.
 pub fn generate(demand: &Demand, extension: impl Into<Extension>, role: Role) -> Cost {
-    let (outgoing, incoming) = (runs(demand, role.peer()), runs(demand, role));
-    match extension.into() {
-        Extension::SoftSpoken(field) => soft_spoken(&outgoing, &incoming, field),
-        Extension::Silent(size) => silent(&outgoing, &incoming, size),
+    generate_in_chunks(std::slice::from_ref(demand), extension, role)
+}
+
+/// [`crate::Stock::generate`] for one demand after the other with the same [`crate::OtParty`], if the last act of `role`
+/// before each was a receive. What silent OT has left over from a chunk serves the next.
+pub fn generate_in_chunks(demands: &[Demand], extension: impl Into<Extension>, role: Role) -> Cost {
+    let extension = extension.into();
+    let chunks = demands.iter().map(|demand| (runs(demand, role.peer()), runs(demand, role)));
+    match extension {
+        Extension::SoftSpoken(field) => {
+            chunks.fold(Cost::default(), |sum, (outgoing, incoming)| sum + soft_spoken(&outgoing, &incoming, field))
+        }
+        Extension::Silent(size) => silent(chunks, size),
     }
 }
 
@@ -48,20 +57,23 @@ fn soft_spoken_bytes(count: usize, field: FieldBits) -> u64 {
     (count.div_ceil(128) * 16 * field.sent_blocks()) as u64
 }
 
-fn silent(outgoing: &[Run], incoming: &[Run], size: Size) -> Cost {
+fn silent(chunks: impl Iterator<Item = (Vec<Run>, Vec<Run>)>, size: Size) -> Cost {
     let first = size.ladder()[0];
     let begin = soft_spoken_bytes(first.base(), silent::BASE_FIELD);
     let mut tally = Tally::default();
-    if !outgoing.is_empty() {
-        tally.send(begin);
-    }
     let (mut as_sender, mut as_receiver) = (Direction::new(size), Direction::new(size));
-    for (outgoing, incoming) in batches(outgoing, incoming) {
-        if as_sender.is_new() && !incoming.is_empty() {
-            tally.receive(begin);
+    for (outgoing, incoming) in chunks {
+        tally.received_last();
+        if as_receiver.is_new() && !outgoing.is_empty() {
+            tally.send(begin);
         }
-        as_sender.advance(incoming, |bytes| tally.send(bytes));
-        as_receiver.advance(outgoing, |bytes| tally.receive(bytes));
+        for (outgoing, incoming) in batches(&outgoing, &incoming) {
+            if as_sender.is_new() && !incoming.is_empty() {
+                tally.receive(begin);
+            }
+            as_sender.advance(incoming, |bytes| tally.send(bytes));
+            as_receiver.advance(outgoing, |bytes| tally.receive(bytes));
+        }
     }
     tally.0
 }
@@ -107,6 +119,11 @@ impl Direction {
 struct Tally(Cost, bool);
 
 impl Tally {
+    /// Begins anew after a receive.
+    fn received_last(&mut self) {
+        self.1 = false;
+    }
+
     fn send(&mut self, bytes: u64) {
         self.0.bytes_sent += HEADER_BYTES + bytes;
         self.0.messages_sent += 1;

@@ -54,7 +54,7 @@ impl Demand {
         Self { private_ands: 0, triples: 0, paired_triples: 0, products_sent_by_server: 0, products_sent_by_client: 0 };
 
     /// All random OTs in which `sender` is the sender.
-    pub(crate) fn ots(&self, sender: Role) -> usize {
+    pub fn ots(&self, sender: Role) -> usize {
         self.bit_ots(sender) + self.paired_triples + self.word_ots(sender)
     }
 

@@ -59,6 +59,11 @@ impl Ots {
 }
 
 impl Stock {
+    /// Nothing, for `role`.
+    pub fn empty(role: Role) -> Self {
+        Self::assemble(role, &Demand::NONE, Ots::default())
+    }
+
     /// Makes `demand` with the peer, who must ask for the same. Cost: [`crate::cost::generate`].
     ///
     /// # Errors

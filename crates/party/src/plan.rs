@@ -19,8 +19,8 @@ pub enum Options {
 impl Options {
     /// Every choice, with full comparisons.
     pub fn all() -> impl Iterator<Item = Self> {
-        let sharing = sharing::Options::made().chain(sharing::Options::dealt()).map(Self::Sharing);
-        sharing.chain(authenticated::Options::all().map(Self::Authenticated))
+        let sharing = sharing::Options::made().chain(sharing::Options::dealt()).chain(sharing::Options::one_shot());
+        sharing.map(Self::Sharing).chain(authenticated::Options::all().map(Self::Authenticated))
     }
 
     /// The suite with its options, as control messages and stores name it.

@@ -17,22 +17,27 @@ mod keys;
 mod material;
 mod memory;
 mod nonlinear;
+mod oneshot;
 mod options;
 mod plan;
 mod prepare;
+mod refill;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
 pub use forecast::{ExtensionForecast, Forecast, LinearForecast, ReluForecast};
-pub use infer::{infer_client, infer_server};
+pub use infer::{Stocked, infer_client, infer_client_online, infer_server, infer_server_online};
 pub use keys::Keys;
 pub use material::{ClientMaterial, Correlated, ServerMaterial};
 pub use memory::Memory;
 pub(crate) use memory::too_little;
+pub use oneshot::{SessionKeys, SessionPublicKey};
 pub use options::{Correlations, Options, Suite};
 pub use plan::{Plan, Step};
 pub use prepare::{prepare_client, prepare_server};
 pub use privet_gmw::{Rounds, Truncation};
+pub use privet_linear::Keep;
+pub use refill::{Filling, RefillForecast};
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -48,6 +48,11 @@ impl Turns {
         self.client.receives();
     }
 
+    /// Rounds of the client.
+    pub(crate) fn client_rounds(&self) -> u64 {
+        self.client.rounds
+    }
+
     /// Rounds of the party that counts more.
     pub(crate) fn rounds(&self) -> u64 {
         self.client.rounds.max(self.server.rounds)

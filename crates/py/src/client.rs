@@ -122,6 +122,25 @@ impl Client {
         Ok(found.map(|(id, (outputs, report))| (id.into(), to_python(py, &outputs), json(&report))))
     }
 
+    /// Infers without material: correlations are made as it goes. The plan has linear layers online.
+    #[pyo3(signature = (plan, inputs, progress=None))]
+    fn infer_unprepared<'py>(
+        &self,
+        py: Python<'py>,
+        plan: &Plan,
+        inputs: Vec<Vec<u8>>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
+        let privet_party::Plan::Sharing(plan) = &plan.0 else {
+            return Err(Failure::from(misuse("only suite gmw runs without material")).into());
+        };
+        let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
+        let mut observer = Progress::new(progress);
+        let (outputs, report) = self.with(py, |session| session.infer_unprepared(plan, &inputs, &mut observer))?;
+        observer.finish()?;
+        Ok((to_python(py, &outputs), json(&report)))
+    }
+
     /// Says goodbye; later calls fail.
     fn close(&self, py: Python<'_>) -> Result<(), Failure> {
         py.detach(|| {

@@ -18,6 +18,7 @@ fn options(
     truncation: &str,
     correlations: &str,
     relu_bits: Option<u32>,
+    linear: &str,
 ) -> Result<Options, Failure> {
     let truncation = match truncation {
         "one-bit" => sharing::Truncation::OneBit,
@@ -26,7 +27,7 @@ fn options(
     };
     let suite = match (suite, security) {
         ("gmw", "semi-honest") => {
-            sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations)?, relu_bits: None }
+            sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations, linear)?, relu_bits: None }
         }
         ("fss", "semi-honest") => sharing::Suite::Fss,
         ("fss", "malicious") => return Ok(Options::Authenticated(authenticated::Options { truncation })),
@@ -47,11 +48,17 @@ fn depth(rounds: &str) -> Result<sharing::Rounds, Failure> {
     })
 }
 
-fn source(correlations: &str) -> Result<sharing::Correlations, Failure> {
-    Ok(match correlations {
-        "parties" => sharing::Correlations::Made,
-        "dealer" => sharing::Correlations::Dealt,
-        other => return Err(misuse(format!("correlations come from \"parties\" or \"dealer\", not {other:?}"))),
+fn source(correlations: &str, linear: &str) -> Result<sharing::Correlations, Failure> {
+    Ok(match (correlations, linear) {
+        ("parties", "offline") => sharing::Correlations::Made,
+        ("parties", "online") => sharing::Correlations::OneShot,
+        ("dealer", "offline") => sharing::Correlations::Dealt,
+        ("parties" | "dealer", _) => {
+            return Err(misuse(format!(
+                "linear layers run \"offline\" or, by the parties themselves, \"online\", not {linear:?} by {correlations}"
+            )));
+        }
+        (other, _) => return Err(misuse(format!("correlations come from \"parties\" or \"dealer\", not {other:?}"))),
     })
 }
 
@@ -64,10 +71,11 @@ impl Plan {
     /// `public`: the public half's bytes; `suite`: `gmw` or `fss`; `security`: against `semi-honest` or, in `fss`, `malicious`
     /// parties; `truncation`: `one-bit` or `exact`; `link`: what material
     /// is made over, else a local network. For `gmw` alone, `rounds`: `linear`, `log` or `blocks`; `correlations`: from the
-    /// `parties` themselves or a `dealer`; `relu_bits`: the most bits that a ReLU compares, else all.
+    /// `parties` themselves or a `dealer`; `relu_bits`: the most bits that a ReLU compares, else all; `linear`: layers `offline`
+    /// or `online`.
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     #[new]
-    #[pyo3(signature = (public, suite, security, rounds, truncation, correlations="parties", link=None, relu_bits=None))]
+    #[pyo3(signature = (public, suite, security, rounds, truncation, correlations="parties", link=None, relu_bits=None, linear="offline"))]
     fn new(
         public: &[u8],
         suite: &str,
@@ -77,8 +85,9 @@ impl Plan {
         correlations: &str,
         link: Option<&Link>,
         relu_bits: Option<u32>,
+        linear: &str,
     ) -> Result<Self, Failure> {
-        let options = options(suite, security, rounds, truncation, correlations, relu_bits)?;
+        let options = options(suite, security, rounds, truncation, correlations, relu_bits, linear)?;
         let plan = privet_party::Plan::new(Program::parse(public)?, options)?;
         Ok(Self(match link {
             Some(link) => plan.over(link.0),

@@ -3,10 +3,11 @@
 use std::sync::{Arc, RwLock};
 
 use privet_party::session::{self, Budget, Catalog, Connect, Event, Gate, Intent, Served};
-use privet_party::{Silent, Store};
+use privet_party::sharing::Keep;
+use privet_party::{MaterialId, Silent, Store};
 use pyo3::prelude::*;
 
-use crate::client::json;
+use crate::client::{json, misuse};
 use crate::connection::Connection;
 use crate::dealer::Dialer;
 use crate::errors::Failure;
@@ -37,13 +38,26 @@ impl Server {
     }
 
     /// Offers a program, given both halves. With `warm`, the first preparation without a dealer finds the weights
-    /// transformed; `None` means to do that if there is no dealer.
-    #[pyo3(signature = (public, weights, warm=None))]
-    fn add(&self, py: Python<'_>, public: Vec<u8>, weights: &[u8], warm: Option<bool>) -> Result<(), Failure> {
+    /// transformed; `None` means to do that if there is no dealer. `keep`: the form of the weights of linear layers,
+    /// `prepared`, `on-the-fly` or `none`; `None` for what suits them and the memory limit.
+    #[pyo3(signature = (public, weights, warm=None, keep=None))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        public: Vec<u8>,
+        weights: &[u8],
+        warm: Option<bool>,
+        keep: Option<&str>,
+    ) -> Result<(), Failure> {
+        let keep = keep.map(form).transpose()?;
         let served = py.detach(|| {
-            let served = match &self.budget {
-                Some(budget) => Served::within(public, weights, budget),
-                None => Served::new(public, weights),
+            let served = match (&self.budget, keep) {
+                (Some(_), Some(_)) => {
+                    Err(misuse("a memory limit chooses the form of the weights: give one of the two"))
+                }
+                (Some(budget), None) => Served::within(public, weights, budget),
+                (None, Some(keep)) => Served::keeping(public, weights, keep),
+                (None, None) => Served::new(public, weights),
             }?;
             // With a dealer it may be that nobody ever asks for them.
             if warm.unwrap_or(self.dealer.is_none()) {
@@ -93,7 +107,7 @@ impl Server {
             let (kind, model, material, report) = match event {
                 Event::Described { model } => ("described", model, None, None),
                 Event::Prepared { model, material, report } => ("prepared", model, Some(material), Some(json(&report))),
-                Event::Inferred { model, material, report } => ("inferred", model, Some(material), Some(json(&report))),
+                Event::Inferred { model, material, report } => ("inferred", model, material, Some(json(&report))),
             };
             let Some(on_event) = &on_event else { return };
             let arguments = (kind, model, material.map(String::from), report);
@@ -106,6 +120,19 @@ impl Server {
     }
 }
 
+/// The form of weights with this name.
+fn form(name: &str) -> Result<Keep, Failure> {
+    Ok(match name {
+        "prepared" => Keep::Transformed,
+        "on-the-fly" => Keep::OnTheFly,
+        "none" => Keep::Plain,
+        other => {
+            let problem = format!("weights are \"prepared\", \"on-the-fly\" or \"none\", not {other:?}");
+            return Err(misuse(&problem).into());
+        }
+    })
+}
+
 /// A gate that asks a Python callable. If that raises, nothing is admitted.
 fn ask(gate: Py<PyAny>) -> Gate {
     Arc::new(move |_peer, intent| {
@@ -113,7 +140,9 @@ fn ask(gate: Py<PyAny>) -> Gate {
             Intent::Describe { model } => ("describe", model, None, None),
             Intent::HiddenWeights { program } => ("hidden_weights", Some(program), None, None),
             Intent::Prepare { program, suite } => ("prepare", Some(program), Some(suite), None),
-            Intent::Infer { program, suite, material } => ("infer", Some(program), suite, Some(material.as_str())),
+            Intent::Infer { program, suite, material } => {
+                ("infer", Some(program), suite, material.map(MaterialId::as_str))
+            }
         };
         let answer = Python::attach(|py| gate.call1(py, arguments)?.extract::<Option<String>>(py));
         match answer {

@@ -36,11 +36,13 @@ def inspect(
     truncation: options.Truncation = "one-bit",
     exact: options.Exact = False,
     relu_bits: options.ReluBits = None,
+    linear: options.Linear = "offline",
     correlations: options.Correlations = "parties",
     link: options.Link = None,
     input_range: options.InputRange = None,
-    linear: Annotated[
-        bool, typer.Option("--linear", help="Also print the ciphertexts of every linear layer.")
+    ciphertexts: Annotated[
+        bool,
+        typer.Option("--ciphertexts", help="Also print the ciphertexts of every linear layer."),
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -76,6 +78,7 @@ def inspect(
             shaped,
             security,
             relu_bits,
+            linear,
         )
         if relu_bits is not None:
             tried = trial_samples(compiled, input_range)
@@ -98,7 +101,7 @@ def inspect(
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
         return
     console = show.make_console()
-    _show(console, compiled, forecast, linear)
+    _show(console, compiled, forecast, ciphertexts)
     if relu_bits is not None:
         _relus(console, compiled, forecast)
     console.print(f"Comparisons: {show.rounds(depth, shaped, rounds == 'auto')}.")
@@ -214,7 +217,7 @@ def _refused(
     console.print(f"[bold red]{error}[/]", soft_wrap=True)
 
 
-def _show(console: Console, compiled: Compiled, forecast: suites.Forecast, linear: bool) -> None:
+def _show(console: Console, compiled: Compiled, forecast: suites.Forecast, listed: bool) -> None:
     program = compiled.program
     console.print(
         f"[bold]{program.model}[/]: ring of {program.ring_bits} bits, scale {program.scale_bits}, "
@@ -228,7 +231,7 @@ def _show(console: Console, compiled: Compiled, forecast: suites.Forecast, linea
         shape = "x".join(map(str, operation["shape"]))
         table.add_row(operation["name"], operation["operator"], shape, str(operation["scale"]))
     console.print(table)
-    if linear:
+    if listed:
         for layer in forecast.linear:
             console.print(f"{layer.name} ({layer.operator}): {layer.layout}")
     samples = program.batch
@@ -254,5 +257,12 @@ def _show(console: Console, compiled: Compiled, forecast: suites.Forecast, linea
         each = [count // samples for count in counts if shared]
         traffic.add_row(title, *map(show.size, counts + each))
     console.print(traffic)
+    if forecast.refill is not None:
+        more = forecast.refill
+        console.print(
+            f"Unprepared, it takes {show.size(more.bytes_client)} and "
+            f"{show.size(more.bytes_server)} more online, in {more.rounds} rounds, for "
+            f"correlations in {more.chunks} chunks."
+        )
     made = f"by OT ({forecast.extension})" if forecast.extension else "by a dealer"
     console.print(f"{forecast.online_rounds} online rounds; correlations are made {made}.")

@@ -15,7 +15,7 @@ from privet.cli import show
 from privet.parties import Run
 from privet.parties.modes import NAMES, Mode
 
-MISSING = "The modes of a prime field and of linear layers online (one-shot) are not there yet."
+MISSING = "The mode of a prime field is not there yet."
 
 
 def names_of(words: str) -> tuple[str, ...]:
@@ -63,6 +63,7 @@ def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
         "rounds": result.rounds,
         "truncation": result.truncation,
         "relu_bits": result.relu_bits,
+        "linear": result.linear,
         "argmax_agrees": result.argmax_agrees,
         "max_fixed_point_error": result.max_fixed_point_error,
         "offline": asdict(result.offline),

@@ -84,6 +84,22 @@ ReluBits = Annotated[
         "positive values for zero. `run` and `inspect` refuse it where it changes a label.",
     ),
 ]
+Linear = Annotated[
+    str,
+    typer.Option(
+        metavar="offline|online",
+        help="In suite gmw: linear layers are prepared ahead of time, or run under encryption "
+        "`online`; then a client need not prepare, and correlations are made as the network runs.",
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="prepared|on-the-fly|none",
+        help="Weights under encryption: transformed once and kept (by default up to 64 MiB a "
+        "layer), transformed in each job, or for each use.",
+    ),
+]
 Correlations = Annotated[
     str,
     typer.Option(

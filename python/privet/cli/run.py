@@ -38,6 +38,12 @@ def run(
     truncation: options.Truncation = "one-bit",
     exact: options.Exact = False,
     relu_bits: options.ReluBits = None,
+    linear: options.Linear = "offline",
+    unprepared: Annotated[
+        bool,
+        typer.Option("--unprepared", help="Prepare nothing; linear layers must run online."),
+    ] = False,
+    weights: options.Weights = None,
     correlations: options.Correlations = "parties",
     link: options.Link = None,
     calibration: options.Calibration = None,
@@ -50,7 +56,7 @@ def run(
         typer.Option(
             metavar="all|NAME,...",
             help="Run suite gmw in each of these modes that the model allows, and compare them: "
-            "`default`, `exact`, `approximate`.",
+            "`default`, `exact`, `one-shot`, `approximate`.",
         ),
     ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
@@ -65,8 +71,8 @@ def run(
     inputs = read_inputs(input, _input_shapes(model), batch) if input else None
     samples = read_samples(calibration) if calibration else None
     if modes is not None:
-        picked = (suite, security, truncation, correlations, exact, relu_bits)
-        if picked != ("gmw", "semi-honest", "one-bit", "parties", False, None):
+        picked = (suite, security, truncation, correlations, exact, relu_bits, linear, unprepared)
+        if picked != ("gmw", "semi-honest", "one-bit", "parties", False, None, "offline", False):
             raise Misuse("--modes compares modes of suite gmw: leave out the options that pick one")
         runs = run_modes(
             model,
@@ -80,6 +86,7 @@ def run(
             rounds=rounds,
             link=link,
             memory=memory,
+            weights=weights,
             timeout=timeout,
         )
         show_modes(console, runs, as_json)
@@ -96,6 +103,9 @@ def run(
             truncation=truncation,
             exact=exact,
             relu_bits=relu_bits,
+            linear=linear,
+            prepared=not unprepared,
+            weights=weights,
             correlations=correlations,
             link=link,
             calibration=samples,
@@ -141,6 +151,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "rounds": result.rounds,
         "truncation": result.truncation,
         "relu_bits": result.relu_bits,
+        "linear": result.linear,
         "extension": result.extension,
         "correlations": result.correlations,
         "trust": result.trust,
@@ -192,6 +203,8 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
     rounds = show.rounds(result.rounds, result.link, chosen)
     if result.relu_bits is not None:
         rounds += f", ReLUs of {result.relu_bits} bits"
+    if result.linear == "online":
+        rounds += ", linear layers online"
     made = "material" if result.suite == "fss" else "correlations"
     console.print(
         f"Suite {result.suite} ({result.security}), {rounds}, {result.truncation} truncation, "

@@ -43,6 +43,7 @@ def server(
         str | None, typer.Option(help="Name that clients ask for; the model's own otherwise.")
     ] = None,
     memory: options.Memory = None,
+    weights: options.Weights = None,
     max_material: options.MaxMaterial = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
@@ -82,6 +83,7 @@ def server(
         host=host,
         port=port,
         memory=memory,
+        weights=weights,
         max_material=max_material,
         timeout=timeout,
         on_finished=on_finished,

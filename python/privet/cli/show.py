@@ -262,6 +262,7 @@ def dry(console: Console, why: Dry | None) -> None:
         "made": f"a piece was made in {why.seconds:.3f} s",
         "waited": f"one came after {why.seconds:.1f} s",
         "fell back": f"fell back from {why.asked}",
+        "refilled": "correlations were made while the network ran",
     }
     console.print(f"No material was ready: {did[why.action]}.")
     if why.reason is not None:

@@ -52,6 +52,10 @@ class Client:
     alone and takes small positive values for zero; `privet.run` and `privet inspect` refuse that
     for a model whose label it changes.
 
+    With `linear="online"`, in `gmw`, material holds correlations alone: linear layers run under
+    encryption when the input is there. Nothing need be prepared then: correlations that are not in
+    store are made while the network runs, and `when_dry="make"` means just that.
+
     `correlations="dealer"` has the material of `gmw` made by the dealer at `dealer` (`HOST:PORT`),
     whom the server must use as well; it must collude with neither party. Suite `fss` needs it.
 
@@ -85,6 +89,7 @@ class Client:
         truncation: str = "one-bit",
         exact: bool = False,
         relu_bits: int | None = None,
+        linear: str = "offline",
         correlations: str = "parties",
         dealer: str | None = None,
         when_dry: str = dry.MAKE,
@@ -96,7 +101,9 @@ class Client:
     ) -> None:
         way = Way.of(suite, correlations, dealer, security)
         truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
+        suites.check_linear(suite, way.correlations, linear)
         other = dry.fallback(when_dry, way, dealer)
+        self._linear = linear
         limit = parse_size(memory)
         self.link = Link(link) if isinstance(link, str) else link
         self._when_dry, self._timeout = when_dry, timeout
@@ -117,13 +124,20 @@ class Client:
             self.program = Program.from_public_bytes(public)
             network = self.link or network_of(self._session.rtt)
 
-            def route(way: Way, rounds: str) -> Route:
+            def route(way: Way, rounds: str, linear: str = "offline") -> Route:
                 pinned = self.link is not None
                 return Route(
-                    way, public, rounds, truncation, network, pinned=pinned, relu_bits=relu_bits
+                    way,
+                    public,
+                    rounds,
+                    truncation,
+                    network,
+                    pinned=pinned,
+                    relu_bits=relu_bits,
+                    linear=linear,
                 )
 
-            self._asked = route(way, rounds)
+            self._asked = route(way, rounds, linear)
             self._other = route(other, suites.AUTO) if other is not None else None
             self._asked.settle(self._session.native)
             if limit is not None:
@@ -242,6 +256,9 @@ class Client:
             route.settle(self._session.native)
             return self._session.native.infer_next(route.plan, payload, progress)
 
+        def unprepared(route: Route) -> Spent:
+            return "", *self._session.native.infer_unprepared(route.plan, payload, progress)
+
         supply = Supply(
             self._session,
             self._asked,
@@ -250,6 +267,7 @@ class Client:
             self._timeout,
             take,
             lambda route: self._make(route, progress),
+            unprepared if self._linear == "online" else None,
         )
         return self._result(*supply.spend(), samples)
 

@@ -22,7 +22,8 @@ REFUSE = "refuse"
 class Dry:
     """That no material was ready, and what was done.
 
-    `action` is `made`, `waited` or `fell back`; `seconds` is how long it took until there was
+    `action` is `made`, `waited`, `fell back`, or `refilled` if correlations were made while the
+    network ran; `seconds` is how long it took until there was
     material. If the client fell back, `asked` is the suite that it had asked for with its options,
     and `reason` why no material could be made for that one (None if nobody tried, because material
     was ready for the other).

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from privet import keys, suites
 from privet.compile import Compiled, compile
+from privet.errors import Misuse
 from privet.executor import decode_output, execute
 from privet.executor.codec import Inputs, encode_input
 from privet.executor.ranges import Calibration
@@ -29,6 +30,9 @@ from privet.parties.spawned import event, party
 from privet.parties.streamed import run_streamed
 
 Array = npt.NDArray[np.generic]
+
+NOTHING = PhaseCost(0.0, 0, 0, 0, 0.0, cpu_seconds=0.0)
+"""The cost of not preparing."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Run:
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
     place of the largest element of the first output with ONNX Runtime's, for each sample.
     `relu_bits` are the most bits that a
-    ReLU compared (None: all). `probabilities` says that
+    ReLU compared (None: all), `linear` tells when linear layers ran. `probabilities` says that
     the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
     (`privet.suites.plan_ckks`) or `stream` (`privet.suites.plan_stream`). `scenario` is what was
     encrypted in suite `ckks` and `parties` how many held secrets; there `truncation` and
@@ -82,6 +86,7 @@ class Run:
     scenario: str | None = None
     parties: int = 2
     relu_bits: int | None = None
+    linear: str = "offline"
 
 
 def run(
@@ -96,6 +101,9 @@ def run(
     truncation: str = "one-bit",
     exact: bool = False,
     relu_bits: int | None = None,
+    linear: str = "offline",
+    prepared: bool = True,
+    weights: str | None = None,
     correlations: str = "parties",
     link: Link | str | None = None,
     memory: int | str | None = None,
@@ -120,6 +128,9 @@ def run(
     `exact` and `relu_bits` are as `Client` says. With `relu_bits` the labels of `calibration`, or
     of `inputs` and a few random ones without it, must stay what they are.
 
+    With `linear="online"` linear layers run online, as `Client` says, and unless `prepared` nothing
+    is made before; `offline` then is zero. `weights` is their form at the server, as `Server` says.
+
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis.
 
@@ -143,6 +154,9 @@ def run(
     suites.check_scenario(suite, scenario, parties)
     noise = suites.flooding_of(suite, scenario, flooding)
     truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
+    suites.check_linear(suite, correlations, linear)
+    if not prepared and linear == "offline":
+        raise Misuse("without preparation linear layers must run online")
     link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
         widths = suites.precision(suite, bits, scale)
@@ -167,11 +181,14 @@ def run(
             "correlations": correlations,
             "link": link,
             "relu_bits": relu_bits,
+            "linear": linear,
         }
         if suite == "ckks":
             secret_holders = parties if scenario == suites.COLLECTIVE else 2
             options |= {"scenario": scenario, "parties": secret_holders, "flooding": noise}
         limits = {"memory": parse_size(memory), "timeout": timeout}
+        if suite in suites.PREPARED:
+            limits |= {"weights": weights, "prepared": prepared}
         if suite == "stream":
             options["key_bits"] = key_bits
         starts = {"ckks": run_encrypted, "stream": run_streamed}
@@ -296,18 +313,20 @@ def _processes(
         }
         client = running.enter_context(party(folder, job))
         result = event(client, "result", progress)
-        theirs = [event(server, kind)["cost"] for kind in ("prepared", "inferred")]
+        kinds = ("prepared", "inferred") if limits["prepared"] else ("inferred",)
+        theirs = [event(server, kind)["cost"] for kind in kinds]
         dealt = DealerCost(**event(dealer, "dealt")["cost"]) if dealer else None
     with np.load(folder / "result.npz") as revealed:
         integers = [revealed[name] for name in revealed.files]
-    phases = [
-        _merge(result[phase], cost)
-        for phase, cost in zip(("offline", "online"), theirs, strict=True)
+    nothing = [] if limits["prepared"] else [NOTHING]
+    measured = ("offline", "online")[len(nothing) :]
+    phases = nothing + [
+        _merge(result[phase], cost) for phase, cost in zip(measured, theirs, strict=True)
     ]
     layers = tuple(LayerCost(**layer) for layer in result["layers"])
     starts = {"client": result["memory"], "server": listening["memory"]}
     peaks = {
-        "client": [result[phase]["peak_rss_mb"] for phase in ("offline", "online")],
+        "client": [result[phase]["peak_rss_mb"] for phase in measured],
         "server": [cost["peak_rss_mb"] for cost in theirs],
     }
     limited = {"server"} if limits["memory"] else set()

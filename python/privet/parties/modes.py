@@ -31,8 +31,10 @@ DEFAULT = Mode("default", "each truncation within 1 unit of the last place", {})
 
 EXACT = Mode("exact", "the fixed-point executor's result, bit for bit", {"exact": True})
 
-NAMES = ("default", "exact", "approximate")
-"""What `modes` knows. SecONNds' prime field and one-shot modes are not there yet."""
+ONE_SHOT = Mode("one-shot", "as default; linear layers encrypted online", {"linear": "online"})
+
+NAMES = ("default", "exact", "one-shot", "approximate")
+"""What `modes` knows. SecONNds' prime field is not there yet."""
 
 
 def approximate(bits: int) -> Mode:
@@ -56,7 +58,7 @@ def modes(compiled: Compiled, samples: Calibration, names: tuple[str, ...]) -> l
     for name in names:
         if name not in NAMES:
             raise Misuse(f"mode {name} is unknown; possible are {', '.join(NAMES)}, or all")
-    found = [mode for mode in (DEFAULT, EXACT) if mode.name in names]
+    found = [mode for mode in (DEFAULT, EXACT, ONE_SHOT) if mode.name in names]
     if "approximate" in names:
         bits = fewest_bits(compiled, samples)
         found += [approximate(bits)] if bits is not None else []

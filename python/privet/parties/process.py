@@ -59,6 +59,7 @@ def serve(job: dict[str, Any]) -> None:
         state=job["state"],
         dealer=job.get("dealer"),
         memory=job["memory"],
+        weights=job["weights"],
         timeout=job["timeout"],
         on_finished=on_finished,
     ) as server:
@@ -70,7 +71,7 @@ def serve(job: dict[str, Any]) -> None:
 
 
 def query(job: dict[str, Any]) -> None:
-    """Prepares and runs one inference; the result goes to `job["result"]`."""
+    """Prepares, unless it is not to, and runs one inference; the result goes to `job["result"]`."""
 
     def progress(phase: str, done: int, total: int, step: str) -> None:
         _say("progress", phase=phase, done=done, total=total, next=step)
@@ -88,6 +89,7 @@ def query(job: dict[str, Any]) -> None:
             rounds=job["rounds"],
             truncation=job["truncation"],
             relu_bits=job["relu_bits"],
+            linear=job["linear"],
             correlations=job["correlations"],
             dealer=job.get("dealer"),
             memory=job["memory"],
@@ -96,7 +98,7 @@ def query(job: dict[str, Any]) -> None:
         ) as client,
     ):
         processor = _Processor()
-        (material,) = client.prepare(progress=progress)
+        material = client.prepare(progress=progress)[0] if job["prepared"] else None
         offline_seconds = processor.lap()
         result = client.infer(list(inputs.values()), material=material, progress=progress)
         online = replace(result.online, cpu_seconds=processor.lap())

@@ -30,8 +30,8 @@ class Result:
 
     `outputs` are reals by name, `integers` the fixed-point numbers they come from, in the
     program's order; of a batch, both hold an entry along the first axis for each of the `samples`
-    given. `offline` is the cost of the material that was spent, wherever it was made; None if
-    another client object made it.
+    given. `material` is empty if nothing was prepared. `offline` is the cost of the material that
+    was spent, wherever it was made; None if another client object made it or nobody did.
 
     `suite`, `security`, `rounds` and `correlations` are those of that material, `trust` what the
     result rests on beyond the two parties (None if on nobody). `dry` tells what was done if no

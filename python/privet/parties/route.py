@@ -54,12 +54,21 @@ class Route:
         *,
         pinned: bool,
         relu_bits: int | None = None,
+        linear: str = "offline",
     ) -> None:
         self.way = way
-        # Another suite, to fall back to, compares all bits.
+        # Another way, to fall back to, compares all bits and prepares its linear layers.
         compared = relu_bits if way.suite == "gmw" else None
         self._plans = suites.plans(
-            public, way.suite, rounds, truncation, way.correlations, network, way.security, compared
+            public,
+            way.suite,
+            rounds,
+            truncation,
+            way.correlations,
+            network,
+            way.security,
+            compared,
+            linear,
         )
         self._network = network
         self._pinned = pinned

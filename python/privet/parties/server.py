@@ -50,6 +50,10 @@ class Server(Service):
     one another; a program that does not fit is refused. `max_material` limits the material on disk:
     a preparation that would go beyond it is refused, and the client gets `PeerBusy`.
 
+    `weights` is the form in which weights of linear layers are kept for encrypted products:
+    `prepared`, transformed once; `on-the-fly`, transformed in each job; `none`, for each use. By
+    default layers of up to 64 MiB are prepared, within `memory`, which cannot be given as well.
+
     `on_finished` hears, from the session's thread, of every request served and of every session
     that failed. Neither a failed session nor an `on_finished` that raises (which is logged) ever
     stops the server or another session.
@@ -62,6 +66,7 @@ class Server(Service):
         state: str | os.PathLike[str],
         dealer: str | None = None,
         memory: int | str | None = None,
+        weights: str | None = None,
         max_material: int | str | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -72,7 +77,7 @@ class Server(Service):
         limit = parse_size(memory)
         room = parse_size(max_material, "disk space")
         self._native = _native.Server(str(Path(state) / "server"), way, limit, room)
-        self._on_finished = on_finished
+        self._on_finished, self._keep = on_finished, weights
         super().__init__(Acceptor(credentials, host, port, timeout, self._session, self._failed))
 
     def add(self, program: Program, weights: Weights) -> str:
@@ -82,7 +87,7 @@ class Server(Service):
         `InvalidProgram` if the halves do not belong together; `Misuse` if a layer does not fit
         secure BFV parameters or the program the memory.
         """
-        self._native.add(program.to_public_bytes(), weights.to_private_bytes())
+        self._native.add(program.to_public_bytes(), weights.to_private_bytes(), None, self._keep)
         return program.program_hash
 
     def add_saved(self, folder: str | os.PathLike[str], *, warm: bool | None = None) -> Program:
@@ -97,7 +102,7 @@ class Server(Service):
         public, private = (Path(folder) / name for name in (PUBLIC_FILE, PRIVATE_FILE))
         try:
             program = Program.from_public_bytes(public.read_bytes())
-            self._native.add(public.read_bytes(), private.read_bytes(), warm)
+            self._native.add(public.read_bytes(), private.read_bytes(), warm, self._keep)
         except OSError as error:
             raise InvalidProgram(f"{error.filename} cannot be read: {error.strerror}") from error
         return program

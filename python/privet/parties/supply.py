@@ -23,12 +23,16 @@ Take = Callable[[Route], Spent | None]
 Make = Callable[[Route], str]
 """Makes a piece for a route."""
 
+Unprepared = Callable[[Route], Spent]
+"""Infers without material, which is made as it goes."""
+
 
 class Supply:
     """Finds material for one inference after the other.
 
     `asked` is the route to take, `other` the one to fall back to, `policy` what to do if no
-    material is ready (`make` for `other`), `patience` how many seconds to wait for some.
+    material is ready (`make` for `other`), `patience` how many seconds to wait for some. To make
+    some is not needed where a route runs `unprepared`.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class Supply:
         patience: float,
         take: Take,
         make: Make,
+        unprepared: Unprepared | None = None,
     ) -> None:
         self._session = session
         self._asked = asked
@@ -48,6 +53,7 @@ class Supply:
         self._patience = patience
         self._take = take
         self._make = make
+        self._unprepared = unprepared
 
     def spend(self) -> tuple[Route, Dry | None, Spent]:
         """Infers on the next piece: on which route, why on that one, and what came of it.
@@ -62,6 +68,8 @@ class Supply:
             raise self._refusal("")
         if self._policy == WAIT:
             return self._wait()
+        if self._policy == MAKE and self._unprepared is not None:
+            return self._asked, Dry("refilled", 0.0), self._unprepared(self._asked)
         if self._policy == MAKE or self._other is None:
             return self._made(self._asked, time.monotonic())
         return self._fall_back(self._other)

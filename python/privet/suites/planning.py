@@ -41,6 +41,10 @@ of a suite's results are those of the plaintext fixed-point executor, bit for bi
 Correlations = Literal["parties", "dealer"]
 """Who makes material in `gmw`: the two parties, or a dealer that must collude with neither."""
 
+Linear = Literal["offline", "online"]
+"""When linear layers of `gmw` run under encryption: ahead of time on random masks, or (one-shot) on
+the client's share of their input when that is there."""
+
 
 @dataclass(frozen=True)
 class LinearForecast:
@@ -89,6 +93,17 @@ class ReluForecast:
 
 
 @dataclass(frozen=True)
+class RefillForecast:
+    """What an inference without material takes more online, with linear layers online: how often
+    correlations are made, bytes each way, the client's rounds."""
+
+    chunks: int
+    bytes_client: int
+    bytes_server: int
+    rounds: int
+
+
+@dataclass(frozen=True)
 class Forecast:
     """What one inference takes, by formula: correlations to make, bytes each way, rounds.
 
@@ -96,6 +111,9 @@ class Forecast:
     `extensions`;
     `correlations` counts each kind; `online_rounds` are those of the party that waits more
     often, `offline_rounds` the client's.
+
+    With linear layers online, online figures are those of a session's first inference, which begins
+    with a key, and of the client's rounds; `refill` is what it takes more if nothing was prepared.
     """
 
     linear: tuple[LinearForecast, ...]
@@ -108,6 +126,7 @@ class Forecast:
     dealer_bytes_client: int
     dealer_bytes_server: int
     offline_rounds: int
+    refill: RefillForecast | None
     online_bytes_client: int
     online_bytes_server: int
     online_rounds: int
@@ -136,11 +155,12 @@ def plan(
     link: Link | None = None,
     security: str = "semi-honest",
     relu_bits: int | None = None,
+    linear: str = "offline",
 ) -> Plan:
     """Plans a program's public half, and how its material is made over `link`.
 
-    `rounds`, `correlations` and `relu_bits` (the most bits that a ReLU compares; all if None) are
-    choices of suite `gmw`; in `fss`, `rounds` and `relu_bits` are None.
+    `rounds`, `correlations`, `relu_bits` (the most bits that a ReLU compares; all if None) and
+    `linear` are choices of suite `gmw`; in `fss`, `rounds` and `relu_bits` are None.
 
     # Errors
     `Misuse` if an option is unknown or a layer does not fit BFV's secure parameters;
@@ -165,7 +185,17 @@ def plan(
     _check("the source of correlations", correlations, get_args(Correlations))
     if relu_bits is not None and (suite != "gmw" or not 2 <= relu_bits <= 63):
         raise Misuse(f"a ReLU of {relu_bits} bits: suite gmw compares 2 to 63, other suites all")
-    return Plan(public, suite, security, rounds or "", truncation, correlations, link, relu_bits)
+    check_linear(suite, correlations, linear)
+    return Plan(
+        public, suite, security, rounds or "", truncation, correlations, link, relu_bits, linear
+    )
+
+
+def check_linear(suite: str, correlations: str, linear: str) -> None:
+    """Raises `Misuse` unless linear layers of a suite may run then."""
+    _check("when linear layers run", linear, get_args(Linear))
+    if linear == "online" and (suite != "gmw" or correlations != "parties"):
+        raise Misuse("linear layers run online in suite gmw, between the parties without a dealer")
 
 
 def _check(what: str, value: str | None, possible: tuple[str, ...]) -> None:
@@ -182,6 +212,7 @@ def plans(
     link: Link | None = None,
     security: str = "semi-honest",
     relu_bits: int | None = None,
+    linear: str = "offline",
 ) -> dict[str | None, Plan]:
     """The plans that `rounds` leaves to choose from, by their depth: one, or with `auto` all.
 
@@ -194,7 +225,9 @@ def plans(
     if suite != "gmw" and rounds == AUTO:
         depths = (None,)
     return {
-        depth: plan(public, suite, depth, truncation, correlations, link, security, relu_bits)
+        depth: plan(
+            public, suite, depth, truncation, correlations, link, security, relu_bits, linear
+        )
         for depth in depths
     }
 
@@ -233,7 +266,9 @@ def forecast(planned: Plan) -> Forecast:
     )
     extensions = tuple(ExtensionForecast(**entry) for entry in fields.pop("extensions"))
     relus = tuple(ReluForecast(**entry) for entry in fields.pop("relus"))
-    return Forecast(linear=linear, relus=relus, extensions=extensions, **fields)
+    more = fields.pop("refill")
+    refill = RefillForecast(**more) if more else None
+    return Forecast(linear=linear, relus=relus, extensions=extensions, refill=refill, **fields)
 
 
 def online_delay(forecast: Forecast, link: Link) -> float:

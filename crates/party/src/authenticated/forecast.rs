@@ -51,6 +51,7 @@ impl Plan {
             dealer_bytes_client: dealer_client,
             dealer_bytes_server: dealer_server,
             offline_rounds: 1,
+            refill: None,
             online_bytes_client: online.client_bytes,
             online_bytes_server: online.server_bytes,
             online_rounds: online.rounds,

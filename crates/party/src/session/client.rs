@@ -13,7 +13,7 @@ use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
 use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
 use crate::authenticated::{self, Material};
-use crate::sharing::{self, ClientMaterial};
+use crate::sharing::{self, ClientMaterial, Filling, SessionKeys, Stocked};
 use crate::store::{Draft, SetupEntry};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, PlanRef, Report, Store, StoreError, check_inputs};
 
@@ -25,6 +25,7 @@ pub struct Client {
     channel: Channel,
     store: Store,
     dealer: Option<Connect>,
+    keys: SessionKeys,
 }
 
 impl Client {
@@ -33,7 +34,7 @@ impl Client {
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the peer is no Privet or of another version; [`Error::Channel`].
     pub fn new(channel: Channel, store: Store) -> Result<Self, Error> {
-        let mut client = Self { channel, store, dealer: None };
+        let mut client = Self { channel, store, dealer: None, keys: SessionKeys::default() };
         client.guarded(|client| messages::greet(&mut client.channel))?;
         Ok(client)
     }
@@ -230,6 +231,34 @@ impl Client {
         Ok(Some((id, prediction)))
     }
 
+    /// Runs one inference that nothing was prepared for: the parties make correlations in chunks while the network runs, and
+    /// none outlives it.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] unless the plan has linear layers online and the inputs fit: the session goes on then. If the
+    /// server refuses or the link fails.
+    pub fn infer_unprepared<'p>(
+        &mut self,
+        plan: impl Into<PlanRef<'p>>,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Prediction, Error> {
+        let plan = match plan.into() {
+            PlanRef::Sharing(plan) if plan.options().is_one_shot() => plan,
+            _ => return Err(Error::Misuse("only a plan with linear layers online runs without material".into())),
+        };
+        check_inputs(plan.program(), inputs)?;
+        self.guarded(|client| {
+            let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
+            let Filling { extension, buffer } = plan.filling();
+            let extension = extension.name().to_owned();
+            messages::send(&mut client.channel, &Request::InferUnprepared { program, suite, extension, buffer })?;
+            let Granted {} = messages::receive(&mut client.channel)?;
+            let stocked = Stocked::Unprepared(plan.filling());
+            sharing::infer_client_online(&mut client.channel, plan, &mut client.keys, stocked, inputs, observer)
+        })
+    }
+
     fn claim(&self, plan: PlanRef<'_>, id: &MaterialId) -> Result<File, Error> {
         if !self.fits(&self.store.metadata(id)?, plan) {
             return Err(StoreError::Unfit { id: id.clone() }.into());
@@ -269,7 +298,12 @@ impl Client {
                 let material = ClientMaterial::read(claimed, plan)?;
                 self.guarded(|client| {
                     client.ask_to_infer(plan.program().hash().to_string(), id)?;
-                    sharing::infer_client(&mut client.channel, plan, material, inputs, observer)
+                    let channel = &mut client.channel;
+                    if !plan.options().is_one_shot() {
+                        return sharing::infer_client(channel, plan, material, inputs, observer);
+                    }
+                    let stocked = Stocked::Prepared(material.correlated);
+                    sharing::infer_client_online(channel, plan, &mut client.keys, stocked, inputs, observer)
                 })
             }
             PlanRef::Authenticated(plan) => self.spend_authenticated(plan, id, claimed, inputs, observer),

@@ -30,8 +30,8 @@ pub enum Intent<'a> {
         program: &'a str,
         /// The suite that made the piece; `None` if there is no such piece here, which is then found out after the gate.
         suite: Option<&'a str>,
-        /// The piece.
-        material: &'a MaterialId,
+        /// The piece; `None` for an inference without material.
+        material: Option<&'a MaterialId>,
     },
 }
 

@@ -28,6 +28,8 @@ pub(super) enum Request {
     HiddenWeights { program: String, known: Option<String> },
     /// To use up material.
     Infer { program: String, material: MaterialId },
+    /// An inference without material: correlations are made by `extension` as it goes, in chunks of `buffer` OTs.
+    InferUnprepared { program: String, suite: String, extension: String, buffer: usize },
     /// To end the session.
     Bye,
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use privet_channel::{AbortReason, Channel};
 use privet_fss::Role;
-use privet_linear::Workspace;
+use privet_linear::{Keep, Workspace};
 use privet_ot::Extension;
 use privet_prg::Prg;
 use privet_program::{Program, Weights};
@@ -18,7 +18,7 @@ use super::gate::{Gate, Intent};
 use super::hidden;
 use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
 use crate::authenticated::{self, Material};
-use crate::sharing::{self, Memory, Model, Rounds, ServerMaterial, WeightMask};
+use crate::sharing::{self, Filling, Memory, Model, Rounds, ServerMaterial, SessionPublicKey, Stocked, WeightMask};
 use crate::store::SetupEntry;
 use crate::{Draft, Error, MaterialId, Metadata, Observer, Options, PeerMisbehaved, Plan, Report, Store, StoreError};
 
@@ -42,13 +42,22 @@ impl Served {
         Self::planned(public, weights, sharing::Plan::standard_workspaces)
     }
 
+    /// As [`Served::new`], with the weights of all linear layers in this form.
+    ///
+    /// # Errors
+    /// As [`Served::new`].
+    pub fn keeping(public: Vec<u8>, weights: &[u8], keep: Keep) -> Result<Self, Error> {
+        let kept = |workspace| Workspace { keep, ..workspace };
+        Self::planned(public, weights, |plan| plan.standard_workspaces().into_iter().map(kept).collect())
+    }
+
     /// As [`Served::new`], within what is left of `budget`, of which the weights take their part for good.
     ///
     /// # Errors
     /// As [`Served::new`]; [`Error::Misuse`] with the least that would do if too little is left.
     pub fn within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<Self, Error> {
         let (program, threads) = (Program::parse(&public)?, rayon::current_num_threads());
-        let options = sharing::Options::made().chain(sharing::Options::dealt());
+        let options = sharing::Options::made().chain(sharing::Options::dealt()).chain(sharing::Options::one_shot());
         // Guard bits may leave no parameters for a wide ring: whoever asks for such a mode is told.
         let (plans, refused): (Vec<_>, Vec<_>) =
             options.map(|options| sharing::Plan::new(program.clone(), options)).partition(Result::is_ok);
@@ -171,8 +180,8 @@ pub enum Event {
     Inferred {
         /// The model's name.
         model: String,
-        /// The piece that is spent.
-        material: MaterialId,
+        /// The piece that is spent; `None` if nothing was prepared.
+        material: Option<MaterialId>,
         /// What it cost.
         report: Report,
     },
@@ -222,7 +231,7 @@ impl Server {
         observer: &mut dyn Observer,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
-        let mut session = Session { server: self, channel: &mut channel };
+        let mut session = Session { server: self, channel: &mut channel, key: SessionPublicKey::default() };
         let result = session.run(observer, on_event);
         result.map_err(|refusal| {
             if !refusal.error.is_abort() {
@@ -257,6 +266,7 @@ impl Refusal {
 struct Session<'a> {
     server: &'a Server,
     channel: &'a mut Channel,
+    key: SessionPublicKey,
 }
 
 impl Session<'_> {
@@ -270,6 +280,10 @@ impl Session<'_> {
                 }
                 Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
                 Request::Infer { program, material } => on_event(self.infer(&program, material, observer)?),
+                Request::InferUnprepared { program, suite, extension, buffer } => {
+                    let filling = Filling { extension: self.extension(&extension)?, buffer };
+                    on_event(self.infer_unprepared(&program, &suite, filling, observer)?);
+                }
                 Request::Bye => return Ok(()),
             }
         }
@@ -302,12 +316,8 @@ impl Session<'_> {
     ) -> Result<Event, Refusal> {
         self.admit(Intent::Prepare { program, suite })?;
         let served = self.served(program)?;
-        let plan = served.plan(suite)?.ok_or_else(|| {
-            Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"))
-        })?;
-        let extension = Extension::from_name(extension).ok_or_else(|| {
-            Refusal::new(AbortReason::BadRequest, format!("this server has no OT extension {extension:?}"))
-        })?;
+        let plan = self.plan(&served, suite)?;
+        let extension = self.extension(extension)?;
         let dealer = if plan.by_ref().options().is_dealt() { Some(self.dealer()?) } else { None };
         let mut draft = self.draft(&plan)?;
         let _memory = self.memory(served.memory(&plan, extension).offline)?;
@@ -459,7 +469,7 @@ impl Session<'_> {
     fn infer(&mut self, program: &str, id: MaterialId, observer: &mut dyn Observer) -> Result<Event, Refusal> {
         let metadata = self.server.store.metadata(&id);
         let suite = metadata.as_ref().ok().map(|metadata| metadata.suite.as_str());
-        self.admit(Intent::Infer { program, suite, material: &id })?;
+        self.admit(Intent::Infer { program, suite, material: Some(&id) })?;
         let (served, metadata) = (self.served(program)?, metadata?);
         if metadata.program != program || metadata.peer != self.peer() || metadata.role != "server" {
             let text = format!("material {id} was made for another program or client");
@@ -478,11 +488,62 @@ impl Session<'_> {
             Plan::Sharing(plan) => {
                 let material = ServerMaterial::read(self.server.store.claim(&id)?, plan)?;
                 messages::send(self.channel, &Granted {})?;
-                sharing::infer_server(self.channel, plan, &served.model, material, observer)?
+                match plan.options().is_one_shot() {
+                    false => sharing::infer_server(self.channel, plan, &served.model, material, observer)?,
+                    true => self.infer_online(plan, &served, Stocked::Prepared(material.correlated), observer)?,
+                }
             }
             Plan::Authenticated(plan) => self.infer_authenticated(&served, plan, &id, observer)?,
         };
-        Ok(Event::Inferred { model: served.program().model().to_owned(), material: id, report })
+        Ok(Event::Inferred { model: served.program().model().to_owned(), material: Some(id), report })
+    }
+
+    fn infer_online(
+        &mut self,
+        plan: &sharing::Plan,
+        served: &Served,
+        stocked: Stocked,
+        observer: &mut dyn Observer,
+    ) -> Result<Report, Error> {
+        sharing::infer_server_online(self.channel, plan, &served.model, &mut self.key, stocked, observer)
+    }
+
+    /// An inference without material, which only plans with linear layers online have.
+    fn infer_unprepared(
+        &mut self,
+        program: &str,
+        suite: &str,
+        filling: Filling,
+        observer: &mut dyn Observer,
+    ) -> Result<Event, Refusal> {
+        self.admit(Intent::Infer { program, suite: Some(suite), material: None })?;
+        let served = self.served(program)?;
+        let plan = self.plan(&served, suite)?;
+        let sharing = match &*plan {
+            Plan::Sharing(sharing) if sharing.options().is_one_shot() => sharing,
+            _ => {
+                let text = format!("suite {suite:?} does not run without material: prepare first");
+                return Err(Refusal::new(AbortReason::BadRequest, text));
+            }
+        };
+        if filling.buffer > sharing.buffer() {
+            let text = format!("buffers of this server take {} OTs at most, not {}", sharing.buffer(), filling.buffer);
+            return Err(Refusal::new(AbortReason::BadRequest, text));
+        }
+        let _memory = self.memory(served.memory(&plan, filling.extension).online)?;
+        messages::send(self.channel, &Granted {})?;
+        let report = self.infer_online(sharing, &served, Stocked::Unprepared(filling), observer)?;
+        Ok(Event::Inferred { model: served.program().model().to_owned(), material: None, report })
+    }
+
+    fn plan(&self, served: &Served, suite: &str) -> Result<Arc<Plan>, Refusal> {
+        let refusal = || Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"));
+        served.plan(suite)?.ok_or_else(refusal)
+    }
+
+    fn extension(&self, name: &str) -> Result<Extension, Refusal> {
+        let refusal = || Refusal::new(AbortReason::BadRequest, format!("this server has no OT extension {name:?}"));
+        Extension::from_name(name).ok_or_else(refusal)
     }
 
     fn served(&self, hash: &str) -> Result<Arc<Served>, Refusal> {

@@ -125,7 +125,7 @@ pub fn prepare_client(
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, index + 1, total, &operation.name);
         recorder.layer(&operation.name, "multiply", dealer, |_| {
-            let product = multiply(plan, layer, &masks[layer.mask], weights.layer(index)?);
+            let product = multiply(plan, layer, layer.mask_in(&masks), weights.layer(index)?);
             add(&mut shares[index], &product, ring(plan));
             Ok::<_, Error>(())
         })?;
@@ -219,7 +219,7 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
         server.send(&dealer::corrections(&demand, &correlations, &server_seed, ring))?;
     }
     for ((layer, weights), share) in plan.linear().iter().zip(mask.layers(plan)).zip(&shares) {
-        let product = multiply(plan, layer, &masks[layer.mask], weights);
+        let product = multiply(plan, layer, layer.mask_in(&masks), weights);
         server.send(&ring.pack(&ring.sub(&product, share)))?;
     }
     let mut generators = [correlations, server_seed].each_ref().map(Prg::from_seed);

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::nonlinear::fss_role;
 use super::plan::compared_bits;
-use super::{Plan, Suite, dealt, keys};
+use super::{Plan, RefillForecast, Suite, dealt, keys};
 
 /// The offline half of one linear layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -83,7 +83,10 @@ pub struct Forecast {
     pub dealer_bytes_server: u64,
     /// Offline rounds of the client, with the other party or the dealer.
     pub offline_rounds: u64,
-    /// Bytes that the client sends while inferring.
+    /// What an inference without material takes more, online: in the one-shot mode.
+    pub refill: Option<RefillForecast>,
+    /// Bytes that the client sends while inferring; in the one-shot mode, in the first inference of a session, which
+    /// begins with a key.
     pub online_bytes_client: u64,
     /// Bytes that the server sends while inferring.
     pub online_bytes_server: u64,
@@ -136,15 +139,16 @@ impl Plan {
             .collect();
         let online = self.online_cost();
         let demand = online.demand;
-        let linear_client: u64 = linear.iter().map(|layer| layer.bytes_client).sum();
-        let linear_server: u64 = linear.iter().map(|layer| layer.bytes_server).sum();
+        let prepared = &linear[..self.prepared_linear().len()];
+        let linear_client: u64 = prepared.iter().map(|layer| layer.bytes_client).sum();
+        let linear_server: u64 = prepared.iter().map(|layer| layer.bytes_server).sum();
         let (offline_rounds, [offline_client, offline_server]) = if self.is_dealt() {
             (1, [0, dealt::SERVER_BYTES])
         } else {
             let ot = ot_cost::setup() + ot_cost::generate(&demand, self.extension(), Role::Client);
-            let key = self.linear().first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
+            let key = self.prepared_linear().first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
             let bytes = [key + ot.bytes_sent + linear_client, ot.bytes_received + linear_server];
-            (ot.rounds + u64::from(!linear.is_empty()), bytes)
+            (ot.rounds + u64::from(!prepared.is_empty()), bytes)
         };
         let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
 
@@ -154,7 +158,7 @@ impl Plan {
             lengths.map(|len| ring.packed_bytes(len) as u64).sum()
         };
         let masks = packed(&mut self.masks().iter().copied());
-        let outputs = self.linear().iter().map(|layer| layer.plan.output_len());
+        let outputs = self.prepared_linear().iter().map(|layer| layer.plan.output_len());
         let shares: u64 = outputs.map(|len| self.product_ring().packed_bytes(len) as u64).sum();
         Forecast {
             memory_bytes_client: self.client_memory(threads).peak(),
@@ -166,6 +170,7 @@ impl Plan {
             dealer_bytes_client: dealer_client,
             dealer_bytes_server: dealer_server,
             offline_rounds,
+            refill: self.options().is_one_shot().then(|| self.refill_forecast()),
             online_bytes_client: online.client_bytes,
             online_bytes_server: online.server_bytes,
             online_rounds: online.rounds,

@@ -3,21 +3,47 @@
 use std::borrow::Cow;
 
 use privet_channel::Channel;
-use privet_ot::Role;
-use privet_program::{Operation, Operator};
+use privet_ot::{Role, Stock};
+use privet_prg::Prg;
+use privet_program::{Operation, Operator, Weights};
 use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
 
 use super::nonlinear::{Party, Supply, fss_role};
-use super::{ClientMaterial, Model, Plan, ServerMaterial, Step, evaluate, keys};
+use super::oneshot::{ClientSide, ServerSide};
+use super::refill::{Filling, Refills};
+use super::{
+    ClientMaterial, Correlated, Model, Plan, ServerMaterial, SessionKeys, SessionPublicKey, Step, evaluate, keys,
+};
 use crate::layers::{along, pooling_stages};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report, check_inputs};
 
-/// Where a party's shares of `W r` and its knowledge differ.
+/// Where a party's shares of linear layers come from: its material, or BFV online.
 enum Side<'a> {
     Client { masks: Vec<Vec<u64>>, shares: Vec<Vec<u64>> },
     Server { shares: Vec<Vec<u64>>, model: &'a Model },
+    ClientOnline(ClientSide<'a>),
+    ServerOnline(ServerSide<'a>),
+}
+
+impl Side<'_> {
+    /// The weights, at the server.
+    fn weights(&self) -> Option<&Weights> {
+        match self {
+            Self::Server { model, .. } | Self::ServerOnline(ServerSide { model, .. }) => Some(model.weights()),
+            Self::Client { .. } | Self::ClientOnline(_) => None,
+        }
+    }
+}
+
+/// One party with all it needs for an inference.
+struct Half<'a> {
+    role: Role,
+    side: Side<'a>,
+    supply: Supply,
+    /// Fills the supply while the network runs, if nothing was prepared.
+    refills: Option<Refills>,
 }
 
 /// The client's side: gives `inputs` (fixed-point integers, one vector for each input of the program) and learns the
@@ -33,14 +59,12 @@ pub fn infer_client(
     observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
     check_inputs(plan.program(), inputs)?;
-    let ring = Modulus::new(plan.program().ring_bits());
-    let shares = inputs.iter().map(|x| x.iter().map(|&x| ring.reduce(x as u64)).collect()).collect();
-    let ClientMaterial { masks, shares: products, correlated } = material;
-    let mut supply = Supply::new(correlated, plan.options())?;
-    let side = Side::Client { masks, shares: products };
-    let (outputs, report) = run(channel, plan, Role::Client, side, &mut supply, shares, observer)?;
-    let signed = |(ring, values): (Modulus, Vec<u64>)| values.into_iter().map(|value| ring.signed(value)).collect();
-    Ok((outputs.into_iter().map(signed).collect(), report))
+    let ClientMaterial { masks, shares, correlated } = material;
+    let side = Side::Client { masks, shares };
+    let half = Half { role: Role::Client, side, supply: Supply::new(correlated, plan.options())?, refills: None };
+    let recorder = Recorder::start(Phase::Online, channel);
+    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), observer)?;
+    Ok((signed(outputs), report))
 }
 
 /// The server's side: learns nothing. The material is consumed.
@@ -54,53 +78,145 @@ pub fn infer_server(
     material: ServerMaterial,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
-    let inputs = plan.program().inputs().iter().map(|input| vec![0; plan.program().value(input.value).len()]).collect();
     let ServerMaterial { shares, correlated } = material;
-    let mut supply = Supply::new(correlated, plan.options())?;
     let side = Side::Server { shares, model };
-    Ok(run(channel, plan, Role::Server, side, &mut supply, inputs, observer)?.1)
+    let half = Half { role: Role::Server, side, supply: Supply::new(correlated, plan.options())?, refills: None };
+    let recorder = Recorder::start(Phase::Online, channel);
+    Ok(half.run(channel, plan, recorder, zeros(plan), observer)?.1)
+}
+
+/// Correlations for an inference with linear layers online: made earlier, or as it goes.
+pub enum Stocked {
+    /// Material in store, which is consumed.
+    Prepared(Correlated),
+    /// None: the buffer is filled in chunks.
+    Unprepared(Filling),
+}
+
+/// As [`infer_client`] with linear layers under BFV online; `keys` are those of the session.
+///
+/// # Errors
+/// As [`infer_client`].
+pub fn infer_client_online(
+    channel: &mut Channel,
+    plan: &Plan,
+    keys: &mut SessionKeys,
+    stocked: Stocked,
+    inputs: &[Vec<i64>],
+    observer: &mut dyn Observer,
+) -> Result<(Vec<Vec<i64>>, Report), Error> {
+    check_inputs(plan.program(), inputs)?;
+    let mut recorder = Recorder::start(Phase::Online, channel);
+    let mut prg = Prg::from_os()?;
+    if keys.are_due(plan) {
+        recorder.layer("keys", "bfv", channel, |channel| keys.send(channel, plan, &mut prg))?;
+    }
+    let (supply, refills) = stock_up(channel, plan, Role::Client, stocked, &mut recorder)?;
+    let half = Half { role: Role::Client, side: Side::ClientOnline(ClientSide { keys, prg }), supply, refills };
+    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), observer)?;
+    Ok((signed(outputs), report))
+}
+
+/// As [`infer_server`] with linear layers under BFV online; `key` is that of the session.
+///
+/// # Errors
+/// As [`infer_server`].
+pub fn infer_server_online(
+    channel: &mut Channel,
+    plan: &Plan,
+    model: &Model,
+    key: &mut SessionPublicKey,
+    stocked: Stocked,
+    observer: &mut dyn Observer,
+) -> Result<Report, Error> {
+    let mut recorder = Recorder::start(Phase::Online, channel);
+    let transformed = model.transformed(plan)?;
+    if key.is_due(plan) {
+        recorder.layer("keys", "bfv", channel, |channel| key.receive(channel, plan))?;
+    }
+    let (supply, refills) = stock_up(channel, plan, Role::Server, stocked, &mut recorder)?;
+    let side = ServerSide { key, model, transformed, prg: Prg::from_os()? };
+    let half = Half { role: Role::Server, side: Side::ServerOnline(side), supply, refills };
+    Ok(half.run(channel, plan, recorder, zeros(plan), observer)?.1)
+}
+
+fn stock_up(
+    channel: &mut Channel,
+    plan: &Plan,
+    role: Role,
+    stocked: Stocked,
+    recorder: &mut Recorder,
+) -> Result<(Supply, Option<Refills>), Error> {
+    match stocked {
+        Stocked::Prepared(correlated) => Ok((Supply::new(correlated, plan.options())?, None)),
+        Stocked::Unprepared(filling) => {
+            let begin = |channel: &mut Channel| Refills::start(channel, role, plan, filling);
+            let refills = recorder.layer("correlations", "ot", channel, begin)?;
+            let empty = Correlated::Stock(Box::new(Stock::empty(role)));
+            Ok((Supply::new(empty, plan.options())?, Some(refills)))
+        }
+    }
+}
+
+/// The client's shares of the inputs: the server's are zero.
+fn as_shares(plan: &Plan, inputs: &[Vec<i64>]) -> Vec<Vec<u64>> {
+    let ring = Modulus::new(plan.program().ring_bits());
+    inputs.iter().map(|x| x.iter().map(|&x| ring.reduce(x as u64)).collect()).collect()
+}
+
+fn zeros(plan: &Plan) -> Vec<Vec<u64>> {
+    plan.program().inputs().iter().map(|input| vec![0; plan.program().value(input.value).len()]).collect()
 }
 
 /// What the client learned, each vector in the ring that it was shared in.
 type Outputs = Vec<(Modulus, Vec<u64>)>;
 
-fn run(
-    channel: &mut Channel,
-    plan: &Plan,
-    role: Role,
-    mut side: Side<'_>,
-    supply: &mut Supply,
-    inputs: Vec<Vec<u64>>,
-    observer: &mut dyn Observer,
-) -> Result<(Outputs, Report), Error> {
-    let mut recorder = Recorder::start(Phase::Online, channel);
-    let program = plan.program();
-    let mut state = State::new(plan, inputs);
-    let total = plan.steps().len() + 1;
-    let last_uses = plan.last_uses();
-    for (done, step) in plan.steps().iter().enumerate() {
-        let (name, operator) = plan.describe(step);
-        observer.progress(Phase::Online, done, total, name);
-        recorder.layer(name, operator, channel, |channel| {
-            let mut party = Party { role, channel, supply: &mut *supply };
-            state.step(step, &mut party, &mut side)
-        })?;
-        recorder.used_keys(keys::body_bytes(&plan.keys()[done], fss_role(role)));
-        last_uses[done].iter().for_each(|&value| state.forget(value));
+fn signed(outputs: Outputs) -> Vec<Vec<i64>> {
+    let signed = |(ring, values): (Modulus, Vec<u64>)| values.into_iter().map(|value| ring.signed(value)).collect();
+    outputs.into_iter().map(signed).collect()
+}
+
+impl Half<'_> {
+    fn run(
+        mut self,
+        channel: &mut Channel,
+        plan: &Plan,
+        mut recorder: Recorder,
+        inputs: Vec<Vec<u64>>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Outputs, Report), Error> {
+        let (program, role) = (plan.program(), self.role);
+        let mut state = State::new(plan, inputs);
+        let total = plan.steps().len() + 1;
+        let last_uses = plan.last_uses();
+        for (done, step) in plan.steps().iter().enumerate() {
+            let (name, operator) = plan.describe(step);
+            observer.progress(Phase::Online, done, total, name);
+            if let Some(refills) = self.refills.as_mut().filter(|refills| refills.is_due(done)) {
+                let stock = recorder.layer(name, "refill", channel, |channel| refills.make(channel))?;
+                self.supply.refill(stock);
+            }
+            recorder.layer(name, operator, channel, |channel| {
+                let mut party = Party { role, channel, supply: &mut self.supply };
+                state.step(step, &mut party, &mut self.side)
+            })?;
+            recorder.used_keys(keys::body_bytes(&plan.keys()[done], fss_role(role)));
+            last_uses[done].iter().for_each(|&value| state.forget(value));
+        }
+        let mut outputs = Vec::new();
+        observer.progress(Phase::Online, total - 1, total, "output");
+        for output in program.outputs() {
+            recorder.layer(&output.name, "reveal", channel, |channel| {
+                let ring = Modulus::new(state.widths[output.value]);
+                let opened = privet_gmw::open_to_client(channel, role, &state.shares[output.value], ring)?;
+                outputs.extend(opened.map(|values| (ring, values)));
+                Ok::<_, Error>(())
+            })?;
+        }
+        channel.flush()?;
+        observer.progress(Phase::Online, total, total, "");
+        Ok((outputs, recorder.finish(channel)))
     }
-    let mut outputs = Vec::new();
-    observer.progress(Phase::Online, total - 1, total, "output");
-    for output in program.outputs() {
-        recorder.layer(&output.name, "reveal", channel, |channel| {
-            let ring = Modulus::new(state.widths[output.value]);
-            let opened = privet_gmw::open_to_client(channel, role, &state.shares[output.value], ring)?;
-            outputs.extend(opened.map(|values| (ring, values)));
-            Ok::<_, Error>(())
-        })?;
-    }
-    channel.flush()?;
-    observer.progress(Phase::Online, total, total, "");
-    Ok((outputs, recorder.finish(channel)))
 }
 
 /// A party's shares of all values so far.
@@ -142,7 +258,7 @@ impl<'a> State<'a> {
             Step::Open { value, mask } => {
                 let masks = match side {
                     Side::Client { masks, .. } => Some(masks[mask].as_slice()),
-                    Side::Server { .. } => None,
+                    _ => None,
                 };
                 self.opened[mask] = privet_gmw::open_to_server(party.channel, &self.shares[value], masks, wide)?;
             }
@@ -169,7 +285,9 @@ impl<'a> State<'a> {
         let input = operation.inputs[0];
         let (x, ring) = (&self.shares[input], Modulus::new(self.widths[input]));
         let result = match &operation.operator {
-            Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => self.linear(index, side),
+            Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => {
+                self.linear(index, party, side)?
+            }
             Operator::Truncate { bits } => self.truncate(input, *bits, party)?,
             Operator::Relu => party.relu(x, ring, Modulus::new(self.plan.width(operation.output)))?,
             Operator::MaxPool2d { window } => {
@@ -188,11 +306,7 @@ impl<'a> State<'a> {
                 let ring = Modulus::new(self.plan.width(operation.output).max(ring.bits()));
                 let inputs: Vec<Cow<'_, [u64]>> = operation.inputs.iter().map(|&id| self.raised(id, ring)).collect();
                 let inputs: Vec<&[u64]> = inputs.iter().map(AsRef::as_ref).collect();
-                let weights = match side {
-                    Side::Server { model, .. } => Some(model.weights()),
-                    Side::Client { .. } => None,
-                };
-                evaluate::local(program, operation, &inputs, weights, ring)
+                evaluate::local(program, operation, &inputs, side.weights(), ring)
             }
         };
         Ok(result)
@@ -215,22 +329,25 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The offline share of `W r`, and at the server `W (x - r) + bias` on top.
-    fn linear(&mut self, index: usize, side: &mut Side<'_>) -> Vec<u64> {
-        let layer = &self.plan.linear()[self.next_linear];
-        assert_eq!(layer.operation, index, "linear layers come in order");
+    /// A party's share of `W x` and the bias: the offline share of `W r`, and at the server `W (x - r) + bias` on top; or by
+    /// BFV on the client's share.
+    fn linear(&mut self, index: usize, party: &mut Party<'_>, side: &mut Side<'_>) -> Result<Vec<u64>, Error> {
         let position = self.next_linear;
         self.next_linear += 1;
+        let (layer, operation) = (&self.plan.linear()[position], self.plan.operation(index));
+        assert_eq!(layer.operation, index, "linear layers come in order");
         let (ring, guard) = (self.plan.product_ring(), self.plan.options().guard_bits());
+        let share = &self.shares[operation.inputs[0]];
         match side {
-            Side::Client { shares, .. } => std::mem::take(&mut shares[position]),
+            Side::Client { shares, .. } => Ok(std::mem::take(&mut shares[position])),
             Side::Server { shares, model } => {
-                let opened = self.opened[layer.mask].as_ref().expect("opened before");
-                let operation = self.plan.operation(index);
+                let opened = layer.mask.and_then(|mask| self.opened[mask].as_ref()).expect("opened before");
                 let product = evaluate::linear(self.plan.program(), operation, opened, model.weights());
                 let result = product.iter().zip(std::mem::take(&mut shares[position]));
-                result.map(|(product, share)| ring.reduce((product << guard).wrapping_add(share))).collect()
+                Ok(result.map(|(product, share)| ring.reduce((product << guard).wrapping_add(share))).collect())
             }
+            Side::ClientOnline(client) => client.product(party.channel, self.plan, layer, share),
+            Side::ServerOnline(server) => server.product(party.channel, self.plan, position, share),
         }
     }
 }

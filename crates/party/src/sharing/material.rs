@@ -118,7 +118,7 @@ fn correlated(plan: &Plan, rest: &[u8], stored: File) -> Result<Correlated, Erro
 }
 
 fn outputs(plan: &Plan) -> impl Iterator<Item = usize> {
-    plan.linear().iter().map(|layer| layer.plan.output_len())
+    plan.prepared_linear().iter().map(|layer| layer.plan.output_len())
 }
 
 fn unpack(ring: Modulus, bytes: &mut &[u8], lengths: impl Iterator<Item = usize>) -> Result<Vec<Vec<u64>>, Error> {

@@ -54,8 +54,9 @@ impl Plan {
             true => self.hidden_layer(),
             false => linear.map(|memory| memory.encrypting.max(memory.decrypting)).max().unwrap_or(0),
         };
-        // The mask that is encrypted, with guard bits.
-        let raised = 8 * self.masks().iter().max().copied().unwrap_or(0) as u64;
+        // What is encrypted, with guard bits.
+        let inputs = self.linear().iter().map(|layer| layer.plan.input_len());
+        let raised = 8 * inputs.max().unwrap_or(0) as u64;
         let masks: u64 = self.masks().iter().map(|&len| 8 * len as u64).sum();
         let (offline, online) = self.jobs(Role::Client, self.extension(), masks, most + raised);
         Memory { resting: 0, loading: 0, offline, online }
@@ -129,14 +130,25 @@ impl Plan {
     fn jobs(&self, role: Role, extension: Extension, masks: u64, most: u64) -> (u64, u64) {
         let demand = self.online_cost().demand;
         let stock = stored_bytes(&demand, role);
-        let shares: u64 = self.linear().iter().map(|layer| 8 * layer.plan.output_len() as u64).sum();
+        let shares: u64 = self.prepared_linear().iter().map(|layer| 8 * layer.plan.output_len() as u64).sum();
         let packed = stock + (masks + shares) * u64::from(self.product_ring().bits()) / 64;
         let material = stock + masks + shares;
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
-        let offline = (stock + extending).max(material + most.max(packed)) + bodies::BUFFERS;
-        let online = (material + packed).max(material + self.computing());
+        let (prepared, computed) = if self.options().is_one_shot() { (0, most) } else { (most, 0) };
+        let offline = (stock + extending).max(material + prepared.max(packed)) + bodies::BUFFERS;
+        let online = (material + packed).max(material.max(self.filled(role, extension)) + self.computing() + computed);
         (slack(offline), slack(online))
+    }
+
+    /// The fullest buffer of an inference without material, and what fills it.
+    fn filled(&self, role: Role, extension: Extension) -> u64 {
+        if !self.options().is_one_shot() {
+            return 0;
+        }
+        let fullest =
+            self.chunks(self.buffer()).iter().map(|chunk| stored_bytes(&chunk.demand, role)).max().unwrap_or(0);
+        2 * fullest + 2 * extension.memory()
     }
 
     /// The most that values, what was opened, and the step at hand take during an inference.

@@ -43,6 +43,13 @@ impl Supply {
             _ => Err(Error::Misuse("the material was made for another suite".into())),
         }
     }
+
+    /// Fills an empty buffer of suite `gmw`; what it may still hold is gone.
+    pub(super) fn refill(&mut self, with: Stock) {
+        if let Self::Stock { stock, .. } = self {
+            **stock = with;
+        }
+    }
 }
 
 impl<'a> Party<'a> {

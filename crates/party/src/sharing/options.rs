@@ -10,6 +10,9 @@ pub enum Correlations {
     Made,
     /// A dealer deals them, which must collude with neither party.
     Dealt,
+    /// The two parties make correlations by OT; linear layers run under BFV online, on the client's share of their input
+    /// (one-shot).
+    OneShot,
 }
 
 /// What non-linear steps run on.
@@ -43,6 +46,11 @@ impl Options {
         Self::gmw(Correlations::Made)
     }
 
+    /// Every choice with linear layers online, with full comparisons.
+    pub fn one_shot() -> impl Iterator<Item = Self> {
+        Self::gmw(Correlations::OneShot)
+    }
+
     /// Every choice with a dealer, with full comparisons.
     pub fn dealt() -> impl Iterator<Item = Self> {
         let fss = TRUNCATIONS.map(|truncation| Self { suite: Suite::Fss, truncation });
@@ -59,6 +67,11 @@ impl Options {
     /// Whether a dealer makes the material.
     pub fn is_dealt(self) -> bool {
         matches!(self.suite, Suite::Fss | Suite::Gmw { correlations: Correlations::Dealt, .. })
+    }
+
+    /// Whether linear layers run under BFV online.
+    pub fn is_one_shot(self) -> bool {
+        matches!(self.suite, Suite::Gmw { correlations: Correlations::OneShot, .. })
     }
 
     /// The suite with its options, as control messages and stores name it.
@@ -78,6 +91,7 @@ impl Options {
         let correlations = match correlations {
             Correlations::Made => "",
             Correlations::Dealt => " dealt",
+            Correlations::OneShot => " one-shot",
         };
         let relu = relu_bits.map_or(String::new(), |bits| format!(" {RELU}{bits}"));
         format!("gmw {rounds} {truncation}{correlations}{relu}")
@@ -85,7 +99,7 @@ impl Options {
 
     /// The options of which [`Options::name`] is `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        let every = || Self::made().chain(Self::dealt());
+        let every = || Self::made().chain(Self::dealt()).chain(Self::one_shot());
         if let Some(options) = every().find(|options| options.name() == name) {
             return Some(options);
         }
@@ -109,7 +123,9 @@ impl Options {
     /// rounded away: in the exact mode without a dealer.
     pub fn guard_bits(self) -> u32 {
         match (self.suite, self.truncation) {
-            (Suite::Gmw { correlations: Correlations::Made, .. }, Truncation::Exact) => GUARD_BITS,
+            (Suite::Gmw { correlations: Correlations::Made | Correlations::OneShot, .. }, Truncation::Exact) => {
+                GUARD_BITS
+            }
             _ => 0,
         }
     }

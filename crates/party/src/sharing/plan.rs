@@ -10,11 +10,13 @@ use std::collections::HashMap;
 use privet_channel::Link;
 use privet_gmw::{Rounds, Truncation, cost};
 use privet_linear::Layer;
+use privet_ot::Demand;
 use privet_program::{Operation, Operator, Program};
 use privet_ring::Modulus;
 
 use super::keys::{self, Batch};
-use super::{Options, Suite};
+use super::refill::BUFFER;
+use super::{Options, Suite, oneshot};
 use crate::Error;
 use crate::layers::{check_supported, computes_in_ring, linear_layer, needs_ring, pooling_stages};
 use crate::turns::Turns;
@@ -50,12 +52,19 @@ pub enum Step {
 pub struct LinearLayer {
     /// Index of the operation.
     pub operation: usize,
-    /// Which of the client's masks hides the layer's input.
-    pub mask: usize,
+    /// Which of the client's masks hides the layer's input; none if the layer runs online.
+    pub mask: Option<usize>,
     /// Name of the weights.
     pub weight: String,
     /// How its weights and the mask meet under BFV.
     pub plan: privet_linear::Plan,
+}
+
+impl LinearLayer {
+    /// The layer's mask among all of the client's.
+    pub(super) fn mask_in<'a>(&self, masks: &'a [Vec<u64>]) -> &'a [u64] {
+        &masks[self.mask.expect("the layer is prepared behind a mask")]
+    }
 }
 
 /// The steps of a program and what they need.
@@ -63,9 +72,12 @@ pub struct Plan {
     program: Program,
     options: Options,
     link: Link,
+    buffer: usize,
     steps: Vec<Step>,
     /// The keys that each step uses up, in suite `fss`.
     keys: Vec<Vec<Batch>>,
+    /// The correlations that each step uses up, in suite `gmw`.
+    demands: Vec<Demand>,
     /// Ring width of each value when it is written, in bits; operations that need the wide ring extend it first.
     written: Vec<u32>,
     /// Number of elements that each of the client's masks hides.
@@ -94,8 +106,7 @@ impl Plan {
             planner.cost = planner.cost + cost::open_to_client(len, width);
             planner.turns.server_sends();
         }
-        let Planner { steps, keys, written, masks, linear, layers, cost, turns, .. } = planner;
-        let cost = cost::Cost { rounds: turns.rounds(), ..cost };
+        let Planner { steps, keys, demands, written, masks, linear, layers, mut cost, turns, .. } = planner;
         let plans = match layers.is_empty() {
             true => Vec::new(),
             false => privet_linear::Plan::for_program(
@@ -106,8 +117,26 @@ impl Plan {
             )?,
         };
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
-        let linear = linear.into_iter().zip(plans).map(place).collect();
-        Ok(Self { options, link: Link::LAN, steps, keys, written, masks, linear, cost, program })
+        let linear: Vec<LinearLayer> = linear.into_iter().zip(plans).map(place).collect();
+        cost.rounds = turns.rounds();
+        if options.is_one_shot() {
+            // A server answers a layer in parts as its memory allows, so its turns are its own affair.
+            cost = cost + oneshot::cost(&linear);
+            cost.rounds = turns.client_rounds();
+        }
+        Ok(Self {
+            options,
+            link: Link::LAN,
+            buffer: BUFFER,
+            steps,
+            keys,
+            demands,
+            written,
+            masks,
+            linear,
+            cost,
+            program,
+        })
     }
 
     /// The same plan for material that is made over `link` instead of a local network. The steps do not change.
@@ -119,6 +148,17 @@ impl Plan {
     /// The link that material is made over.
     pub fn link(&self) -> Link {
         self.link
+    }
+
+    /// The same plan with a buffer of so many OTs in either direction, for inferences without material.
+    #[must_use]
+    pub fn buffering(self, ots: usize) -> Self {
+        Self { buffer: ots, ..self }
+    }
+
+    /// OTs in either direction that the buffer of an inference without material takes at once.
+    pub fn buffer(&self) -> usize {
+        self.buffer
     }
 
     /// The program.
@@ -141,6 +181,11 @@ impl Plan {
         &self.keys
     }
 
+    /// The correlations that each step uses up.
+    pub(super) fn demands(&self) -> &[Demand] {
+        &self.demands
+    }
+
     /// Sizes of the client's masks.
     pub fn masks(&self) -> &[usize] {
         &self.masks
@@ -149,6 +194,11 @@ impl Plan {
     /// Linear layers in order.
     pub fn linear(&self) -> &[LinearLayer] {
         &self.linear
+    }
+
+    /// Linear layers that are paid offline, in order: all, or none in the one-shot mode.
+    pub fn prepared_linear(&self) -> &[LinearLayer] {
+        if self.options.is_one_shot() { &[] } else { &self.linear }
     }
 
     /// Width of the ring in which value `id` is when its operation has run, in bits.
@@ -192,13 +242,14 @@ struct Planner<'a> {
     options: Options,
     steps: Vec<Step>,
     keys: Vec<Vec<Batch>>,
+    demands: Vec<Demand>,
     /// Current width of each value.
     widths: Vec<u32>,
     written: Vec<u32>,
     masks: Vec<usize>,
     opened: HashMap<usize, usize>,
     /// Operation, mask and weights of each linear layer.
-    linear: Vec<(usize, usize, String)>,
+    linear: Vec<(usize, Option<usize>, String)>,
     layers: Vec<Layer>,
     cost: cost::Cost,
     turns: Turns,
@@ -212,6 +263,7 @@ impl<'a> Planner<'a> {
             options,
             steps: Vec::new(),
             keys: Vec::new(),
+            demands: Vec::new(),
             written: widths.clone(),
             widths,
             masks: Vec::new(),
@@ -254,18 +306,19 @@ impl<'a> Planner<'a> {
         };
         self.exchange(cost);
         if let Some((weight, layer)) = linear_layer(self.program, operation) {
-            let mask = self.open(input);
+            let mask = self.reach(input);
             self.linear.push((index, mask, weight.to_owned()));
             self.layers.push(layer);
         }
-        self.step(Step::Operation(index), keys);
+        self.step(Step::Operation(index), keys, cost.demand);
         self.widths[operation.output] = output_width;
         self.written[operation.output] = output_width;
     }
 
-    fn step(&mut self, step: Step, keys: Vec<Batch>) {
+    fn step(&mut self, step: Step, keys: Vec<Batch>, demand: Demand) {
         self.steps.push(step);
         self.keys.push(keys);
+        self.demands.push(demand);
     }
 
     /// Brings the inputs of `operation` to widths that it can work on: the wide ring where it needs that, else all of one
@@ -300,7 +353,7 @@ impl<'a> Planner<'a> {
                     (keys::cost(&keys), keys)
                 }
             };
-            self.step(Step::Extend { value, from }, keys);
+            self.step(Step::Extend { value, from }, keys, cost.demand);
             self.exchange(cost);
             self.widths[value] = to;
         }
@@ -312,8 +365,9 @@ impl<'a> Planner<'a> {
             && from > to
         {
             let len = self.program.value(value).len();
-            self.step(Step::Settle { value }, Vec::new());
-            self.exchange(cost::truncate_exactly(len, from - to, from, rounds));
+            let cost = cost::truncate_exactly(len, from - to, from, rounds);
+            self.step(Step::Settle { value }, Vec::new(), cost.demand);
+            self.exchange(cost);
             self.widths[value] = to;
         }
     }
@@ -324,6 +378,16 @@ impl<'a> Planner<'a> {
         self.turns.exchange(cost.rounds);
     }
 
+    /// How a linear layer gets at its input `value`: behind a mask, or encrypted if it runs online.
+    fn reach(&mut self, value: usize) -> Option<usize> {
+        if !self.options.is_one_shot() {
+            return Some(self.open(value));
+        }
+        self.turns.client_sends();
+        self.turns.server_sends();
+        None
+    }
+
     /// The mask behind which the server learns `value`.
     fn open(&mut self, value: usize) -> usize {
         if let Some(&mask) = self.opened.get(&value) {
@@ -332,7 +396,7 @@ impl<'a> Planner<'a> {
         let (mask, len) = (self.masks.len(), self.program.value(value).len());
         self.masks.push(len);
         self.opened.insert(value, mask);
-        self.step(Step::Open { value, mask }, Vec::new());
+        self.step(Step::Open { value, mask }, Vec::new(), Demand::NONE);
         self.cost = self.cost + cost::open_to_server(len, self.program.ring_bits());
         self.turns.client_sends();
         mask

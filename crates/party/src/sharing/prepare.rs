@@ -1,7 +1,8 @@
 //! The offline job: linear layers on random masks under BFV, and correlations from OT.
 //!
 //! The parties make correlations; the client then sends its public key and the encrypted masks of all layers before it
-//! reads the first reply. So the whole job takes a handful of rounds, whatever the depth of the model.
+//! reads the first reply. So the whole job takes a handful of rounds, whatever the depth of the model. In the one-shot mode
+//! it is the correlations alone.
 
 use privet_channel::Channel;
 use privet_linear::ClientKeys;
@@ -23,7 +24,7 @@ pub fn prepare_client(
     observer: &mut dyn Observer,
 ) -> Result<(ClientMaterial, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
-    let total = 2 * plan.linear().len() + 2;
+    let total = 2 * plan.prepared_linear().len() + 2;
     let mut prg = Prg::from_os()?;
     let ring = Modulus::new(plan.program().ring_bits());
     let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| uniform(&mut prg, len, ring)).collect();
@@ -31,7 +32,7 @@ pub fn prepare_client(
     observer.progress(Phase::Offline, 0, total, "correlations");
     let stock = recorder
         .layer("correlations", "ot", channel, |channel| correlations(channel, Role::Client, plan, plan.extension()))?;
-    let keys = match plan.linear() {
+    let keys = match plan.prepared_linear() {
         [] => None,
         [first, ..] => {
             observer.progress(Phase::Offline, 1, total, "keys");
@@ -42,20 +43,20 @@ pub fn prepare_client(
             })?)
         }
     };
-    for (done, layer) in plan.linear().iter().enumerate() {
+    for (done, layer) in plan.prepared_linear().iter().enumerate() {
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, done + 2, total, &operation.name);
         recorder.layer(&operation.name, "encrypt", channel, |channel| {
             let keys = keys.as_ref().expect("there are linear layers");
             let guard = plan.options().guard_bits();
-            let raised: Vec<u64> = masks[layer.mask].iter().map(|r| r << guard).collect();
+            let raised: Vec<u64> = layer.mask_in(&masks).iter().map(|r| r << guard).collect();
             privet_linear::encrypt(channel, &layer.plan, keys, &raised, &mut prg)
         })?;
     }
-    let mut shares = Vec::with_capacity(plan.linear().len());
-    for (done, layer) in plan.linear().iter().enumerate() {
+    let mut shares = Vec::with_capacity(plan.prepared_linear().len());
+    for (done, layer) in plan.prepared_linear().iter().enumerate() {
         let operation = plan.operation(layer.operation);
-        observer.progress(Phase::Offline, plan.linear().len() + 2 + done, total, &operation.name);
+        observer.progress(Phase::Offline, plan.prepared_linear().len() + 2 + done, total, &operation.name);
         shares.push(recorder.layer(&operation.name, "decrypt", channel, |channel| {
             let keys = keys.as_ref().expect("there are linear layers");
             privet_linear::decrypt(channel, &layer.plan, keys)
@@ -77,21 +78,23 @@ pub fn prepare_server(
     observer: &mut dyn Observer,
 ) -> Result<(ServerMaterial, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
-    let total = plan.linear().len() + 1;
+    let total = plan.prepared_linear().len() + 1;
     let mut prg = Prg::from_os()?;
 
     observer.progress(Phase::Offline, 0, total, "correlations");
     let stock = recorder
         .layer("correlations", "ot", channel, |channel| correlations(channel, Role::Server, plan, extension))?;
-    let key = match plan.linear() {
+    let key = match plan.prepared_linear() {
         [] => None,
         [first, ..] => Some(recorder.layer("keys", "bfv", channel, |channel| {
             privet_linear::receive_public_key(channel, first.plan.parameters())
         })?),
     };
-    let mut shares = Vec::with_capacity(plan.linear().len());
-    let transformed = model.transformed(plan)?;
-    for (done, (layer, weights)) in plan.linear().iter().zip(transformed.iter()).enumerate() {
+    let mut shares = Vec::with_capacity(plan.prepared_linear().len());
+    let transformed = if plan.prepared_linear().is_empty() { None } else { Some(model.transformed(plan)?) };
+    for (done, (layer, weights)) in
+        plan.prepared_linear().iter().zip(transformed.iter().flat_map(|all| all.iter())).enumerate()
+    {
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, done + 1, total, &operation.name);
         shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {

@@ -36,7 +36,7 @@ fn a_gate_hears_of_every_request() {
     let expected = [
         Intent::Describe { model: Some(program.model()) },
         Intent::Prepare { program: &program_hash, suite: &suite },
-        Intent::Infer { program: &program_hash, suite: Some(&suite), material: &id },
+        Intent::Infer { program: &program_hash, suite: Some(&suite), material: Some(&id) },
     ];
     assert_eq!(*asked.lock().unwrap(), expected.map(|intent| format!("{intent:?}")));
 }

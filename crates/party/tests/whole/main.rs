@@ -8,6 +8,7 @@ mod gates;
 mod hostile_programs;
 mod lying;
 mod material;
+mod oneshot;
 mod parties;
 mod privacy;
 mod requests;

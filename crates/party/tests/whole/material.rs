@@ -21,7 +21,7 @@ fn refused(server: &Server, ours: &Shelf, plan: &Plan, id: &MaterialId) -> (Erro
 }
 
 /// The reason and the text of an abort by the peer.
-fn aborted(error: &Error) -> (AbortReason, &str) {
+pub fn aborted(error: &Error) -> (AbortReason, &str) {
     match error {
         Error::Channel(privet_channel::Error::PeerMisbehaved(PeerMisbehaved::Aborted { reason, text })) => {
             (*reason, text)
