@@ -30,15 +30,18 @@ class Way:
     suite: str = "gmw"
     correlations: str = "parties"
     security: str = "semi-honest"
+    linear: str = "offline"
 
     def __str__(self) -> str:
         against = "-malicious" if self.security == "malicious" else ""
-        return f"{self.suite}-{self.correlations}{against}"
+        online = "-online" if self.linear == "online" else ""
+        return f"{self.suite}-{self.correlations}{online}{against}"
 
 
 WAYS = (
     Way(),
     Way(correlations="dealer"),
+    Way(linear="online"),
     Way("fss", "dealer"),
     Way("fss", "dealer", "malicious"),
 )

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use privet_channel::Channel;
 use privet_ot::{Role, Stock};
-use privet_prg::Prg;
 use privet_program::{Operation, Operator, Weights};
 use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
@@ -31,7 +30,8 @@ impl Side<'_> {
     /// The weights, at the server.
     fn weights(&self) -> Option<&Weights> {
         match self {
-            Self::Server { model, .. } | Self::ServerOnline(ServerSide { model, .. }) => Some(model.weights()),
+            Self::Server { model, .. } => Some(model.weights()),
+            Self::ServerOnline(server) => Some(server.weights()),
             Self::Client { .. } | Self::ClientOnline(_) => None,
         }
     }
@@ -107,12 +107,11 @@ pub fn infer_client_online(
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
     check_inputs(plan.program(), inputs)?;
     let mut recorder = Recorder::start(Phase::Online, channel);
-    let mut prg = Prg::from_os()?;
     if keys.are_due(plan) {
-        recorder.layer("keys", "bfv", channel, |channel| keys.send(channel, plan, &mut prg))?;
+        recorder.layer("keys", "bfv", channel, |channel| keys.send(channel, plan))?;
     }
     let (supply, refills) = stock_up(channel, plan, Role::Client, stocked, &mut recorder)?;
-    let half = Half { role: Role::Client, side: Side::ClientOnline(ClientSide { keys, prg }), supply, refills };
+    let half = Half { role: Role::Client, side: Side::ClientOnline(ClientSide::new(keys)?), supply, refills };
     let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), observer)?;
     Ok((signed(outputs), report))
 }
@@ -135,7 +134,7 @@ pub fn infer_server_online(
         recorder.layer("keys", "bfv", channel, |channel| key.receive(channel, plan))?;
     }
     let (supply, refills) = stock_up(channel, plan, Role::Server, stocked, &mut recorder)?;
-    let side = ServerSide { key, model, transformed, prg: Prg::from_os()? };
+    let side = ServerSide::new(key, model, transformed)?;
     let half = Half { role: Role::Server, side: Side::ServerOnline(side), supply, refills };
     Ok(half.run(channel, plan, recorder, zeros(plan), observer)?.1)
 }

@@ -14,6 +14,7 @@ use privet_channel::Channel;
 use privet_gmw::cost::Cost;
 use privet_linear::{ClientKeys, PublicKey, TransformedWeights};
 use privet_prg::Prg;
+use privet_program::Weights;
 
 use super::plan::LinearLayer;
 use super::{Model, Plan, evaluate};
@@ -47,10 +48,11 @@ impl SessionKeys {
     }
 
     /// Makes them and sends the public one.
-    pub(super) fn send(&mut self, channel: &mut Channel, plan: &Plan, prg: &mut Prg) -> Result<(), Error> {
+    pub(super) fn send(&mut self, channel: &mut Channel, plan: &Plan) -> Result<(), Error> {
         if let Some(layer) = plan.linear().first() {
-            let keys = self.0.insert(ClientKeys::generate(layer.plan.parameters(), prg));
-            keys.send_public_key(channel, prg)?;
+            let mut prg = Prg::from_os()?;
+            let keys = self.0.insert(ClientKeys::generate(layer.plan.parameters(), &mut prg));
+            keys.send_public_key(channel, &mut prg)?;
         }
         Ok(())
     }
@@ -74,11 +76,17 @@ impl SessionPublicKey {
 
 /// The client's side of linear layers.
 pub(super) struct ClientSide<'a> {
-    pub keys: &'a SessionKeys,
-    pub prg: Prg,
+    keys: &'a SessionKeys,
+    prg: Prg,
 }
 
-impl ClientSide<'_> {
+impl<'a> ClientSide<'a> {
+    /// A side with randomness of its own, for one inference.
+    pub(super) fn new(keys: &'a SessionKeys) -> Result<Self, Error> {
+        let prg = Prg::from_os()?;
+        Ok(Self { keys, prg })
+    }
+
     /// The client's share of `W x`, given its `share` of x.
     pub(super) fn product(
         &mut self,
@@ -96,13 +104,27 @@ impl ClientSide<'_> {
 
 /// The server's side of linear layers.
 pub(super) struct ServerSide<'a> {
-    pub key: &'a SessionPublicKey,
-    pub model: &'a Model,
-    pub transformed: Arc<[TransformedWeights]>,
-    pub prg: Prg,
+    key: &'a SessionPublicKey,
+    model: &'a Model,
+    transformed: Arc<[TransformedWeights]>,
+    prg: Prg,
 }
 
-impl ServerSide<'_> {
+impl<'a> ServerSide<'a> {
+    /// A side with randomness of its own, for one inference.
+    pub(super) fn new(
+        key: &'a SessionPublicKey,
+        model: &'a Model,
+        transformed: Arc<[TransformedWeights]>,
+    ) -> Result<Self, Error> {
+        Ok(Self { key, model, transformed, prg: Prg::from_os()? })
+    }
+
+    /// The weights in the clear.
+    pub(super) fn weights(&self) -> &Weights {
+        self.model.weights()
+    }
+
     /// The server's share of `W x` and the bias, given its `share` of x; `position`: the layer's place among all.
     pub(super) fn product(
         &mut self,
@@ -119,5 +141,81 @@ impl ServerSide<'_> {
         channel.flush()?;
         let (ring, guard) = (plan.product_ring(), plan.options().guard_bits());
         Ok(own.iter().zip(theirs).map(|(own, share)| ring.reduce((own << guard).wrapping_add(share))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::thread;
+
+    use privet_channel::pair;
+    use privet_program::Program;
+
+    use super::*;
+    use crate::sharing::{Options, Truncation};
+
+    const FIXTURE: &str = "tests/fixtures/choice";
+
+    fn read(name: &str) -> Vec<u8> {
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(FIXTURE).join(name)).expect("a fixture")
+    }
+
+    fn plan_of_choice() -> Plan {
+        let program = Program::parse(&read("program.json")).expect("a program");
+        let options = Options::one_shot().find(|options| options.truncation == Truncation::OneBit).expect("options");
+        Plan::new(program, options).expect("a plan")
+    }
+
+    /// The shares of the first layer's product in the program `choice`, of the client's share 0 and the server's 0.
+    fn products(session: &mut (SessionKeys, SessionPublicKey)) -> [Vec<u64>; 2] {
+        let plan = plan_of_choice();
+        let weights = Weights::parse(&read("weights.safetensors"), plan.program()).expect("its weights");
+        let model = Model::new(weights, plan.standard_workspaces());
+        let zeros = vec![0; plan.linear()[0].plan.input_len()];
+        let ((mut near, mut far), (keys, key)) = (pair(), session);
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| {
+                if key.is_due(&plan) {
+                    key.receive(&mut far, &plan).expect("a key");
+                }
+                let transformed = model.transformed(&plan).expect("weights");
+                let mut server = ServerSide::new(key, &model, transformed).expect("entropy");
+                server.product(&mut far, &plan, 0, &zeros).expect("a product")
+            });
+            if keys.are_due(&plan) {
+                keys.send(&mut near, &plan).expect("a key");
+            }
+            let mut client = ClientSide::new(keys).expect("entropy");
+            let ours = client.product(&mut near, &plan, &plan.linear()[0], &zeros).expect("a product");
+            [ours, serving.join().expect("the server")]
+        })
+    }
+
+    #[test]
+    fn no_share_of_a_product_comes_twice() {
+        let mut session = Default::default();
+        let [one, other] = [(); 2].map(|()| products(&mut session));
+        for (one, other) in one.iter().zip(&other) {
+            assert!(one.iter().zip(other).all(|(one, other)| one != other), "{one:?} and {other:?}");
+        }
+    }
+
+    #[test]
+    fn every_session_has_keys_of_its_own_and_keeps_them() {
+        let mut sessions = [(); 2].map(|()| <(SessionKeys, SessionPublicKey)>::default());
+        let publics: Vec<Vec<u8>> = sessions
+            .iter_mut()
+            .map(|session| {
+                let (mut near, mut far) = pair();
+                let plan = plan_of_choice();
+                assert!(session.0.are_due(&plan) && session.1.is_due(&plan));
+                session.0.send(&mut near, &plan).expect("a key");
+                near.flush().expect("a link");
+                assert!(!session.0.are_due(&plan));
+                far.recv(plan.linear()[0].plan.parameters().public_key_bytes()).expect("a key")
+            })
+            .collect();
+        assert!(publics[0].as_chunks::<16>().0.iter().zip(publics[1].as_chunks().0).all(|(one, other)| one != other));
     }
 }

@@ -87,6 +87,79 @@ fn run(plan: &Plan, inputs: &[Vec<i64>]) -> Run {
     Run { online: now().since(&prepared), offline: prepared.since(&greeted), rounds, outputs }
 }
 
+/// What an inference without material put on the wire, requests aside.
+fn unprepared(plan: &Plan, inputs: &[Vec<i64>]) -> Phase {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (near, far, transcript) = record::pair();
+    let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
+    let (greeted, side) = over((near, far), &server(&theirs), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+        let greeted = now();
+        client.infer_unprepared(plan, inputs, &mut Silent).expect("an inference");
+        greeted
+    });
+    assert_eq!(side.events.len(), 1);
+    now().since(&greeted)
+}
+
+/// Linear layers online, with comparisons of logarithmic depth.
+fn one_shot() -> Options {
+    Options::one_shot().find(|options| options.name() == "gmw log one-bit one-shot").expect("such an option")
+}
+
+#[test]
+fn two_unprepared_runs_on_the_same_input_share_no_message_but_the_request() {
+    for fixture in [&*RESIDUAL, &*CHOICE] {
+        let plan = fixture.plan(one_shot()).buffering(2000);
+        let data = |mut phase: Phase| {
+            phase.0[0].remove(0);
+            phase
+        };
+        let [one, other] = [(); 2].map(|()| data(unprepared(&plan, &fixture.case.inputs)));
+        assert!(!repeats(&one, &other));
+    }
+}
+
+#[test]
+fn ciphertexts_of_one_session_are_fresh_in_every_inference() {
+    let plan = CHOICE.plan(one_shot());
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let (near, far, transcript) = record::pair();
+    let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
+    let (phases, _) = over((near, far), &server(&theirs), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+        [(); 2].map(|()| {
+            let before = now();
+            client.infer_unprepared(&plan, &CHOICE.case.inputs, &mut Silent).expect("an inference");
+            now().since(&before)
+        })
+    });
+    // Of as many bytes as a ciphertext has; the first inference begins with the key, too.
+    let layer = &plan.linear()[0].plan;
+    let length = layer.input_ciphertexts() * layer.parameters().ciphertext_bytes();
+    let ciphertexts = phases.each_ref().map(|phase| {
+        let sent = phase.0[0].iter().filter(|message| message.len() == length);
+        sent.cloned().collect::<Vec<_>>()
+    });
+    assert_eq!(ciphertexts.each_ref().map(Vec::len), [2, 1], "a key and a layer, then a layer");
+    let blocks: HashSet<[u8; 16]> = ciphertexts[0].concat().as_chunks().0.iter().copied().collect();
+    assert!(ciphertexts[1][0].as_chunks().0.iter().all(|block| !blocks.contains(block)));
+}
+
+#[test]
+fn the_form_of_an_unprepared_run_does_not_depend_on_the_input_and_long_messages_are_balanced() {
+    let plan = RESIDUAL.plan(one_shot()).buffering(2000);
+    let forms: HashSet<_> = inputs(&RESIDUAL)
+        .iter()
+        .map(|inputs| {
+            let phase = unprepared(&plan, inputs);
+            assert_eq!(unbalanced(&phase), Vec::<usize>::new());
+            phase.lengths()
+        })
+        .collect();
+    assert_eq!(forms.len(), 1);
+}
+
 /// Whether the two phases share a message of 16 bytes or more, or, requests aside, 31 bytes in a row anywhere. The question
 /// for hidden weights is always the same and does not count.
 fn repeats(one: &Phase, other: &Phase) -> bool {
@@ -132,7 +205,7 @@ fn inputs(fixture: &Fixture) -> Vec<Vec<Vec<i64>>> {
 #[test]
 fn two_runs_on_the_same_input_share_no_message() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
-        for plan in [Options::from(Rounds::Log), FSS].map(|options| fixture.plan(options)) {
+        for plan in [Options::from(Rounds::Log), one_shot(), FSS].map(|options| fixture.plan(options)) {
             let [one, other] = [(); 2].map(|()| run(&plan, &fixture.case.inputs));
             fixture.case.check(&one.outputs, plan.options());
             assert!(!repeats(&one.offline, &other.offline), "the offline phase repeats itself");
@@ -145,7 +218,7 @@ fn two_runs_on_the_same_input_share_no_message() {
 #[test]
 fn lengths_directions_and_rounds_do_not_depend_on_the_input() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
-        for options in Options::made().chain(Options::dealt()) {
+        for options in Options::made().chain(Options::dealt()).chain(Options::one_shot()) {
             let plan = fixture.plan(options);
             let forms: HashSet<_> = inputs(fixture)
                 .iter()
@@ -166,7 +239,7 @@ fn data_lengths(offline: &Phase) -> [Vec<usize>; 2] {
 #[test]
 fn online_messages_are_balanced() {
     let mut long = 0;
-    for options in Options::made().chain(Options::dealt()) {
+    for options in Options::made().chain(Options::dealt()).chain(Options::one_shot()) {
         let plan = RESIDUAL.plan(options);
         for inputs in inputs(&RESIDUAL) {
             let run = run(&plan, &inputs);

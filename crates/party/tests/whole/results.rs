@@ -57,6 +57,7 @@ fn fewer_bits_compare_values_that_are_large_enough() {
 fn material_of_one_mode_serves_no_other() {
     let names: Vec<String> = Options::made()
         .chain(Options::dealt())
+        .chain(Options::one_shot())
         .flat_map(|options| [Some(options), options.with_relu_bits(2), options.with_relu_bits(63)])
         .flatten()
         .map(|options| {
