@@ -16,7 +16,7 @@ import privet
 from privet import suites, zoo
 from privet.cli import app
 from privet.compile import Compiled, compile
-from privet.errors import Misuse
+from privet.errors import MaterialError, Misuse
 from privet.executor import execute
 from privet.parties import Client
 from privet.parties.labels import changed_label, dropped_bits, fewest_bits, trial_samples
@@ -47,12 +47,14 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     rows = {row["mode"]: row for row in json.loads(done.stdout)}
-    assert list(rows) == ["default", "exact", "approximate"]
+    assert list(rows) == ["default", "exact", "one-shot", "approximate"]
     assert rows["exact"]["max_fixed_point_error"] == 0 < rows["default"]["max_fixed_point_error"]
     assert rows["default"]["argmax_agrees"]
     assert rows["exact"]["argmax_agrees"]
     sent = {mode: row["online"]["bytes_client"] for mode, row in rows.items()}
-    assert sent["approximate"] < sent["default"] < sent["exact"]
+    assert sent["approximate"] < sent["default"] < sent["exact"] < sent["one-shot"]
+    prepared = {mode: row["offline"]["bytes_server"] for mode, row in rows.items()}
+    assert prepared["one-shot"] < prepared["default"]
     assert rows["approximate"]["relu_bits"] >= 2
     table = CliRunner().invoke(app, words[:-1])
     assert "bit for bit" in table.stdout
@@ -121,11 +123,92 @@ def test_exact_predictions_are_the_reference_for_all_held_out_samples(
 
 def test_modes_do_not_share_material(digits: Compiled, session: Callable[..., Client]) -> None:
     labels = set()
-    modes: list[dict[str, Any]] = [{}, {"exact": True}, {"relu_bits": 16}, {"relu_bits": 17}]
+    modes: list[dict[str, Any]] = [
+        {},
+        {"exact": True},
+        {"relu_bits": 16},
+        {"relu_bits": 17},
+        {"linear": "online"},
+        {"linear": "online", "exact": True},
+    ]
     for mode in modes:
         client = session(digits, "log", **mode)
         assert client.ready() == []
         client.prepare()
         assert len(client.ready()) == 1
         labels.add(client.label)
-    assert len(labels) == 4
+    assert len(labels) == len(modes)
+
+
+def test_linear_layers_online_run_with_material_and_without(
+    digits: Compiled, held_out: list[Sample], session: Callable[..., Client]
+) -> None:
+    client = session(digits, "log", linear="online")
+    assert client.label == "gmw log one-bit one-shot"
+    forecast, sample = client.forecast, held_out[0]
+    assert forecast.refill is not None
+    (expected,) = execute(digits.program, digits.weights, [sample]).integers
+    result = client.infer([sample])
+    assert (result.material, result.offline) == ("", None)
+    assert result.dry is not None
+    assert result.dry.action == "refilled"
+    assert int(np.argmax(result.integers[0])) == int(np.argmax(expected))
+    online, refill = result.online, forecast.refill
+    assert online.bytes_client == forecast.online_bytes_client + refill.bytes_client
+    assert online.bytes_server == forecast.online_bytes_server + refill.bytes_server
+    assert online.rounds == forecast.online_rounds + refill.rounds
+    operators = [layer.operator for layer in result.layers]
+    assert operators.count("refill") == refill.chunks
+    client.prepare()
+    prepared = client.infer([sample])
+    assert prepared.dry is None
+    assert prepared.material
+    # The key went before, once for the session.
+    assert prepared.online.bytes_client < forecast.online_bytes_client
+    assert prepared.online.bytes_server == forecast.online_bytes_server
+    assert np.abs(prepared.integers[0] - expected).max() < 2 ** (digits.program.scale_bits + 4)
+
+
+def test_exact_predictions_online_are_the_reference(
+    digits: Compiled, held_out: list[Sample], session: Callable[..., Client]
+) -> None:
+    client = session(digits, "log", linear="online", exact=True)
+    for sample in held_out[:20]:
+        (exact,) = execute(digits.program, digits.weights, [sample]).integers
+        assert np.array_equal(client.infer([sample]).integers[0], exact)
+
+
+@pytest.mark.parametrize("weights", ["prepared", "on-the-fly", "none"])
+def test_a_run_without_preparation_in_every_form_of_the_weights(
+    digits: Compiled, held_out: list[Sample], weights: str
+) -> None:
+    result = privet.run(
+        digits, [held_out[0]], linear="online", prepared=False, weights=weights, exact=True
+    )
+    assert result.max_fixed_point_error == 0
+    assert (result.offline.bytes_client, result.offline.rounds) == (0, 0)
+    assert result.linear == "online"
+
+
+def test_inspect_tells_what_an_unprepared_inference_takes_more(tmp_path: Path) -> None:
+    words = ["inspect", str(zoo.build("m1", tmp_path)), "--linear", "online"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "more online" in done.stdout
+    assert "chunks" in done.stdout
+
+
+def test_linear_layers_online_are_refused_where_they_cannot_be(
+    digits: Compiled, session: Callable[..., Client]
+) -> None:
+    inputs = trial_samples(digits, (0, 1))[0]
+    with pytest.raises(Misuse, match="without a dealer"):
+        privet.run(digits, inputs, linear="online", suite="fss")
+    with pytest.raises(Misuse, match="without a dealer"):
+        privet.run(digits, inputs, linear="online", correlations="dealer")
+    with pytest.raises(Misuse, match="possible are offline, online"):
+        privet.run(digits, inputs, linear="later")
+    with pytest.raises(Misuse, match="must run online"):
+        privet.run(digits, inputs, prepared=False)
+    with pytest.raises(MaterialError, match="one-shot"):
+        session(digits, "log", linear="online", when_dry="refuse").infer(inputs)

@@ -43,8 +43,10 @@ class Ledger:
             request, use = frame.request, self._current.get(frame.session)
             if request:
                 use = None
-                if request["request"] == "infer":
-                    use = Use(request["material"], frame.session)
+                if request["request"] in ("infer", "infer_unprepared"):
+                    # What is made as it goes has no name, so every inference has its own.
+                    name = request.get("material", f"what was made for use {len(self.uses)}")
+                    use = Use(name, frame.session)
                     self.uses.append(use)
                 self._current[frame.session] = use
             elif use is None or frame.kind != DATA:

@@ -176,8 +176,8 @@ class Stage:
         return mortal
 
 
-def infer(material: str) -> dict[str, Any]:
-    """The order to use up a piece, always on the same input."""
+def infer(material: str | None) -> dict[str, Any]:
+    """The order to use up a piece, always on the same input; without one, on what is there."""
     return {"do": "infer", "material": material, "input": INPUT.tolist()}
 
 

@@ -47,9 +47,12 @@ def test_the_ledger_sees_that_both_sides_were_set_back(stage: Stage) -> None:
     """The limit that the documentation states, and the control of everything here."""
     assert use_and_set_back(stage, "client", "server") == "inferred"
     wrong = stage.audit().reused()
+    # With linear layers online a phase opens with a ciphertext, and all shares after it are fresh.
+    alike = 0 if stage.way.linear == "online" else 1
     for party in ("client", "server"):
         assert sum(line.startswith(f"the {party} used") for line in wrong) == 1, wrong
-        assert sum(line.startswith(f"the {party} said the same") for line in wrong) == 1, wrong
+        same = sum(line.startswith(f"the {party} said the same") for line in wrong)
+        assert same == alike, wrong
 
 
 def test_of_two_copies_of_a_client_one_is_served(stage: Stage) -> None:

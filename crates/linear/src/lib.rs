@@ -9,6 +9,8 @@
 //! 3. Per layer the client sends its encrypted `r` ([`encrypt`]), the server replies ([`evaluate`]), the client opens
 //!    ([`decrypt`]). If the client encrypts all layers before it decrypts the first, all layers take one round.
 //!
+//! Nothing depends on `r` being random: with linear layers online it is the client's share of an input.
+//!
 //! `client_share + server_share = W r mod 2^l`, off by [`Plan::error_bound`] units of the last place at most: 1, or 0 with
 //! [`Resharing::Exact`].
 //!

@@ -186,7 +186,7 @@ def run(
         if suite == "ckks":
             secret_holders = parties if scenario == suites.COLLECTIVE else 2
             options |= {"scenario": scenario, "parties": secret_holders, "flooding": noise}
-        limits = {"memory": parse_size(memory), "timeout": timeout}
+        limits: dict[str, Any] = {"memory": parse_size(memory), "timeout": timeout}
         if suite in suites.PREPARED:
             limits |= {"weights": weights, "prepared": prepared}
         if suite == "stream":
