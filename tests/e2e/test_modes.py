@@ -19,6 +19,7 @@ from privet.compile import Compiled, compile
 from privet.errors import MaterialError, Misuse
 from privet.executor import execute
 from privet.parties import Client
+from privet.parties.costs import NOTHING
 from privet.parties.labels import changed_label, dropped_bits, fewest_bits, trial_samples
 
 Sample = npt.NDArray[np.float32]
@@ -149,7 +150,7 @@ def test_linear_layers_online_run_with_material_and_without(
     assert forecast.refill is not None
     (expected,) = execute(digits.program, digits.weights, [sample]).integers
     result = client.infer([sample])
-    assert (result.material, result.offline) == ("", None)
+    assert (result.material, result.offline) == ("", NOTHING)
     assert result.dry is not None
     assert result.dry.action == "refilled"
     assert int(np.argmax(result.integers[0])) == int(np.argmax(expected))

@@ -12,7 +12,7 @@ from privet.executor import encode_input
 from privet.executor.codec import Inputs
 from privet.executor.samples import fill
 from privet.parties import dry
-from privet.parties.costs import LayerCost, PhaseCost, read_report
+from privet.parties.costs import NOTHING, LayerCost, PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.parties.dry import Dry
 from privet.parties.memory import parse_size
@@ -272,7 +272,8 @@ class Client:
         return self._result(*supply.spend(), samples)
 
     def _result(self, route: Route, why: Dry | None, spent: Spent, samples: int) -> Result:
-        made = self._costs.pop(spent[0], (None, ()))
+        # Without a name nothing was prepared.
+        made = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
         return read_result(
             self.program, route.way, route.rounds, spent, samples, made=made, dry=why
         )

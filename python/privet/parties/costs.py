@@ -40,6 +40,10 @@ class PhaseCost:
         )
 
 
+NOTHING = PhaseCost(0.0, 0, 0, 0, 0.0, cpu_seconds=0.0)
+"""The cost of a preparation that there was none of."""
+
+
 @dataclass(frozen=True)
 class DealerCost:
     """Cost of one deal as the dealer saw it; bytes are what it sent to each party."""

@@ -22,7 +22,7 @@ from privet.executor.reference import random_inputs, run_plaintext
 from privet.executor.samples import fill, split, trim
 from privet.graph import ModelSource
 from privet.parties.client import Link, Progress
-from privet.parties.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
+from privet.parties.costs import NOTHING, DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.parties.encrypted import run_encrypted
 from privet.parties.labels import check_labels, trial_samples
 from privet.parties.memory import parse_size
@@ -30,9 +30,6 @@ from privet.parties.spawned import event, party
 from privet.parties.streamed import run_streamed
 
 Array = npt.NDArray[np.generic]
-
-NOTHING = PhaseCost(0.0, 0, 0, 0, 0.0, cpu_seconds=0.0)
-"""The cost of not preparing."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Result:
     `outputs` are reals by name, `integers` the fixed-point numbers they come from, in the
     program's order; of a batch, both hold an entry along the first axis for each of the `samples`
     given. `material` is empty if nothing was prepared. `offline` is the cost of the material that
-    was spent, wherever it was made; None if another client object made it or nobody did.
+    was spent, wherever it was made; zero if there was none, None if another client object made it.
 
     `suite`, `security`, `rounds` and `correlations` are those of that material, `trust` what the
     result rests on beyond the two parties (None if on nobody). `dry` tells what was done if no
