@@ -4,6 +4,8 @@
 //! reads the first reply. So the whole job takes a handful of rounds, whatever the depth of the model. In the one-shot mode
 //! it is the correlations alone.
 
+use std::sync::Arc;
+
 use privet_channel::Channel;
 use privet_linear::ClientKeys;
 use privet_ot::{Extension, OtParty, Role, Stock};
@@ -91,10 +93,11 @@ pub fn prepare_server(
         })?),
     };
     let mut shares = Vec::with_capacity(plan.prepared_linear().len());
-    let transformed = if plan.prepared_linear().is_empty() { None } else { Some(model.transformed(plan)?) };
-    for (done, (layer, weights)) in
-        plan.prepared_linear().iter().zip(transformed.iter().flat_map(|all| all.iter())).enumerate()
-    {
+    let transformed = match plan.prepared_linear() {
+        [] => Arc::default(),
+        _ => model.transformed(plan)?,
+    };
+    for (done, (layer, weights)) in plan.prepared_linear().iter().zip(transformed.iter()).enumerate() {
         let operation = plan.operation(layer.operation);
         observer.progress(Phase::Offline, done + 1, total, &operation.name);
         shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {
