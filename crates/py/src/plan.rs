@@ -1,5 +1,6 @@
 //! `Plan`: a program's public half, planned for a suite.
 
+use privet_party::sharing::Keep;
 use privet_party::{Options, authenticated, sharing};
 use privet_program::Program;
 use pyo3::prelude::*;
@@ -62,6 +63,16 @@ fn source(correlations: &str, linear: &str) -> Result<sharing::Correlations, Fai
     })
 }
 
+/// The form of weights with this name.
+pub(crate) fn form(name: &str) -> Result<Keep, Failure> {
+    Ok(match name {
+        "prepared" => Keep::Transformed,
+        "on-the-fly" => Keep::OnTheFly,
+        "none" => Keep::Plain,
+        other => return Err(misuse(format!("weights are \"prepared\", \"on-the-fly\" or \"none\", not {other:?}"))),
+    })
+}
+
 fn misuse(problem: String) -> Failure {
     privet_party::Error::Misuse(problem).into()
 }
@@ -99,6 +110,15 @@ impl Plan {
     fn check_client_memory(&self, limit: u64) -> Result<(), Failure> {
         let left = limit.saturating_sub(privet_party::resident_memory());
         Ok(self.0.check_client_memory(left, rayon::current_num_threads())?)
+    }
+
+    /// Most bytes of memory that a server needs beside its process with weights of linear layers in the form `keep`.
+    fn server_memory(&self, keep: &str) -> Result<u64, Failure> {
+        let keep = form(keep)?;
+        let privet_party::Plan::Sharing(plan) = &self.0 else {
+            return Ok(self.0.forecast().memory_bytes_server);
+        };
+        Ok(plan.server_memory(&plan.workspaces_keeping(keep), rayon::current_num_threads()).peak())
     }
 
     /// The program's name: SHA-256 of the public half, in hexadecimal.

@@ -3,7 +3,6 @@
 use std::sync::{Arc, RwLock};
 
 use privet_party::session::{self, Budget, Catalog, Connect, Event, Gate, Intent, Served};
-use privet_party::sharing::Keep;
 use privet_party::{MaterialId, Silent, Store};
 use pyo3::prelude::*;
 
@@ -11,6 +10,7 @@ use crate::client::{json, misuse};
 use crate::connection::Connection;
 use crate::dealer::Dialer;
 use crate::errors::Failure;
+use crate::plan::form;
 
 /// A catalog of programs and a material store.
 #[pyclass(frozen)]
@@ -118,19 +118,6 @@ impl Server {
         py.detach(|| on_threads(threads, || server.serve(channel, &mut Silent, &mut hear)))?;
         raised.map_or(Ok(()), Err)
     }
-}
-
-/// The form of weights with this name.
-fn form(name: &str) -> Result<Keep, Failure> {
-    Ok(match name {
-        "prepared" => Keep::Transformed,
-        "on-the-fly" => Keep::OnTheFly,
-        "none" => Keep::Plain,
-        other => {
-            let problem = format!("weights are \"prepared\", \"on-the-fly\" or \"none\", not {other:?}");
-            return Err(misuse(&problem).into());
-        }
-    })
 }
 
 /// A gate that asks a Python callable. If that raises, nothing is admitted.

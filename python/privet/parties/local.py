@@ -327,6 +327,18 @@ def _processes(
         "server": [cost["peak_rss_mb"] for cost in theirs],
     }
     limited = {"server"} if limits["memory"] else set()
+    if limits["weights"] is not None:
+        chosen = {key: options[key] for key in ("truncation", "relu_bits", "linear")}
+        public = compiled.program.to_public_bytes()
+        planned = suites.plan(
+            public,
+            options["suite"],
+            result["rounds"],
+            correlations=result["correlations"],
+            security=options["security"],
+            **chosen,
+        )
+        result["needs"][1] = planned.server_memory(limits["weights"])
     memory = {
         party: MemoryUse(
             None if party in limited else (starts[party] + needs) / 1e6, max(peaks[party])

@@ -47,8 +47,7 @@ impl Served {
     /// # Errors
     /// As [`Served::new`].
     pub fn keeping(public: Vec<u8>, weights: &[u8], keep: Keep) -> Result<Self, Error> {
-        let kept = |workspace| Workspace { keep, ..workspace };
-        Self::planned(public, weights, |plan| plan.standard_workspaces().into_iter().map(kept).collect())
+        Self::planned(public, weights, |plan| plan.workspaces_keeping(keep))
     }
 
     /// As [`Served::new`], within what is left of `budget`, of which the weights take their part for good.

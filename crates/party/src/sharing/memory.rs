@@ -98,6 +98,11 @@ impl Plan {
         self.linear().iter().map(|layer| Workspace::standard(&layer.plan)).collect()
     }
 
+    /// The same with the weights of all layers in this form.
+    pub fn workspaces_keeping(&self, keep: Keep) -> Vec<Workspace> {
+        self.standard_workspaces().into_iter().map(|workspace| Workspace { keep, ..workspace }).collect()
+    }
+
     /// How the server stays within `limit` bytes, of which the largest layers give way first: what is transformed becomes
     /// plain, then as few sections are worked on as it takes.
     ///
