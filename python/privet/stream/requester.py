@@ -165,6 +165,8 @@ class DataProvider:
         """As `infer`, the outputs as the program's integers."""
         encoded = encode_input(self.stages.program, inputs)
         async with self._slots:
+            if self.link.failure is not None:
+                raise self.link.failure
             try:
                 async with asyncio.timeout(self._seconds):
                     tensors = await asyncio.gather(*map(self._encrypt, encoded))

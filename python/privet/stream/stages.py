@@ -30,6 +30,7 @@ class Round:
     targets of earlier rounds. The model provider sends `sent` ciphertexts; `unit` of them belong
     together, such as the window of a pooling. `returned` come back as the value `target`; for an
     `output`, which is sent in its own order, none do and `target` counts the program's outputs.
+    What is sent is the value `source`, of this `shape`.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Round:
     returned: int
     target: int
     output: bool
+    source: int
     shape: tuple[int, ...]
 
 

@@ -47,7 +47,9 @@ pub struct Round {
     pub target: usize,
     /// Whether elements go in their own order, and nothing comes back.
     pub output: bool,
-    /// The shape of the value sent.
+    /// The value sent.
+    pub source: usize,
+    /// Its shape.
     pub shape: Vec<usize>,
 }
 
@@ -113,6 +115,7 @@ impl Stages {
             returned: exchange.returned(program),
             target,
             output,
+            source: exchange.source,
             shape: program.value(exchange.source).shape.clone(),
         }
     }

@@ -55,7 +55,9 @@ class LocalCrew:
 
     async def call(self, stage: int, part: int, method: str, *arguments: Any) -> Any:
         """Has a worker do something."""
-        worker = self._workers[stage, part]
+        worker = self._workers.get((stage, part))
+        if worker is None:
+            raise Misuse(f"there is no worker for part {part} of stage {stage}")
         try:
             job = asyncio.wrap_future(worker.submit(_do, method, arguments))
             async with asyncio.timeout(self._seconds):

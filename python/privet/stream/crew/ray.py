@@ -1,8 +1,8 @@
 """Workers as Ray actors on the servers of one organisation.
 
 Each organisation has a cluster of its own; nothing of Ray passes between two. A server is a node
-whose resources name it, as `ray start --resources '{"privet:alpha": 8}'` does: 8 is how many
-workers may be there. Ray carries weights, slices and, at the data provider, the private key: let
+whose resources name it, as `ray start --resources '{"privet:alpha": 1}'` does. If it is lost, its
+workers come up on another that is so named. Ray carries weights, slices and, at the data provider, the private key: let
 it use TLS, as its documentation says, where the network is not your own.
 """
 
@@ -66,7 +66,9 @@ class RayCrew:
 
     async def call(self, stage: int, part: int, method: str, *arguments: Any) -> Any:
         """Has a worker do something."""
-        worker = self._workers[stage, part]
+        worker = self._workers.get((stage, part))
+        if worker is None:
+            raise Misuse(f"there is no worker for part {part} of stage {stage}")
         try:
             async with asyncio.timeout(self._seconds):
                 return await getattr(worker, method).remote(*arguments)
@@ -90,10 +92,11 @@ class RayCrew:
         await asyncio.to_thread(self._ray.shutdown)
 
     def _hire(self, place: tuple[int, int]) -> Any:
-        recipe, server = self._recipe, self._servers[place]
+        recipe, server = self._recipe, self._alive(place)
         if recipe is None:
             raise Misuse("start the crew first")
-        resources = {NAME + server: 1} if server else {}
+        # How many workers a server takes is the allocation's choice, not Ray's.
+        resources = {NAME + server: 0.001} if server else {}
         actor = self._ray.remote(recipe.kind).options(
             num_cpus=0, resources=resources, max_restarts=0, max_task_retries=0
         )
@@ -102,6 +105,17 @@ class RayCrew:
             method, secret = recipe.secret
             getattr(worker, method).remote(secret)
         return worker
+
+    def _alive(self, place: tuple[int, int]) -> str | None:
+        """The server of a part, or another if it is not there."""
+        wanted = self._servers[place]
+        if wanted is None:
+            return None
+        alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        names = sorted({key.removeprefix(NAME) for it in alive for key in it if NAME in key})
+        if wanted in names or not names:
+            return wanted
+        return names[sum(place) % len(names)]
 
     def _replace(self, place: tuple[int, int], lost: Any) -> None:
         """Puts a new worker in a place, once for each that was lost."""
