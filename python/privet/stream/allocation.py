@@ -113,7 +113,7 @@ def even(
         counts = {side: sum(it.side == side for it in stages) for side in mine}
         needy = max(mine, key=lambda side: counts[side] / (len(mine[side]) or 1e-9))
         mine[needy].append(index)
-    turns = {side: 0 for side in mine}
+    turns = dict.fromkeys(mine, 0)
     places = []
     for it in stages:
         if not mine[it.side]:
@@ -173,12 +173,10 @@ class _Program:
     """The integer program: binary `x[i][j]` (stage on server), `z[i][t]` (stage with threads),
     and `load[i][j]`, the threads of a stage on a server."""
 
-    def __init__(
-        self, stages: Sequence[Stage], servers: Sequence[Server], per_core: int
-    ) -> None:
+    def __init__(self, stages: Sequence[Stage], servers: Sequence[Server], per_core: int) -> None:
         import highspy
 
-        self._highs = highspy.Highs()
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self._highs.silent()
         self._stages, self._servers = stages, servers
         self._capacity = [server.cores * per_core for server in servers]
@@ -253,19 +251,20 @@ class _Program:
         highs.setOptionValue("time_limit", seconds)
         highs.setOptionValue("mip_rel_gap", 1e-6)
         highs.setOptionValue("threads", 1)
+        highs.setObjective(self._objective)
         if start is not None:
             highs.setSolution(*self._known(*start))
-        highs.minimize(self._objective)
-        solution = highs.getSolution()
-        if not solution.value_valid:
-            raise Misuse("the servers have too few cores for these stages")
+        highs.solve()
+        if not highs.getSolution().value_valid:
+            if start is None:
+                raise Misuse("the servers have too few cores for these stages")
+            return *start, 1.0
         pick = [[highs.val(it) for it in row] for row in self._x]
         count = [[highs.val(it) for it in row] for row in self._z]
         gap = highs.getInfo().mip_gap
         best = [max(range(len(row)), key=row.__getitem__) for row in pick]
         threads = [1 + max(range(len(row)), key=row.__getitem__) for row in count]
-        return best, threads, gap if gap > 1e-6 else 0.0
-
+        return best, threads, min(1.0, gap) if gap > 1e-6 else 0.0
 
     def _known(self, places: list[int], threads: list[int]) -> tuple[int, Any, Any]:
         """The binary variables of an allocation, as HiGHS takes them."""

@@ -142,7 +142,8 @@ class Tensor:
         """Reads one."""
         if len(data) < _TENSOR.size:
             raise PeerMisbehaved("a tensor has no head")
-        return cls(*_TENSOR.unpack_from(data), data[_TENSOR.size :])
+        request, place = _TENSOR.unpack_from(data)
+        return cls(request, place, data[_TENSOR.size :])
 
     @staticmethod
     def head() -> int:

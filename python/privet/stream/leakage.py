@@ -88,9 +88,7 @@ def recovered(inputs: Array, received: Array, weights: Array, align: str) -> flo
     return float((_likeness(found, weights) - floor) / (1 - floor))
 
 
-def queries(
-    base: Array, count: int, step: float, rng: np.random.Generator
-) -> Array:
+def queries(base: Array, count: int, step: float, rng: np.random.Generator) -> Array:
     """Repeated queries: the same input again and again, each time with a small random change."""
     changes = rng.standard_normal((count, base.size)) * step
     changes[0] = 0

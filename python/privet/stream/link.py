@@ -131,7 +131,9 @@ class Link:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, theirs: int
     ) -> None:
         await self._acknowledge(theirs)
-        tasks = {asyncio.create_task(it) for it in (self._read(reader), self._write(writer, theirs))}
+        tasks = {
+            asyncio.create_task(it) for it in (self._read(reader), self._write(writer, theirs))
+        }
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -65,7 +65,7 @@ async def pair(
             await through(port) if through else port,
             Credentials.from_directory(keys, "client").tls(),
             ours,
-            parts=data_parts,
+            allocate=None if data_parts is None else lambda _: places(data_parts),
             key_bits=key_bits,
             window=window,
             patience=patience,

@@ -1,4 +1,4 @@
-"""How long each stage takes on its threads (PP-Stream, Section IV-C): measured before requests come.
+"""How long each stage takes on its threads (PP-Stream, Section IV-C), measured ahead of requests.
 
 Each organisation can measure its own stages: numbers under a key made for the purpose stand for
 requests. A stage with `t` threads is done when the slowest of its `t` slices is, so that one slice

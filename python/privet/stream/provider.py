@@ -31,8 +31,8 @@ from privet.stream.frames import (
     Tensor,
     Welcome,
 )
-from privet.stream.link import Link, Patience, broken, first, write
 from privet.stream.ledger import Ledger
+from privet.stream.link import Link, Patience, broken, first, write
 from privet.stream.stages import Indices, Round, Stages
 
 ATTEMPTS = 5
@@ -156,8 +156,8 @@ class ModelProvider:
     """Serves a program's linear stages with a crew that has a worker for each part of each.
 
     `parts[i]` is how many parts round `i` is computed in; `window` how many requests a data
-    provider may have open. With `whole_inputs` workers get all of a tensor, not just what their part
-    reads: what tensor partitioning saves.
+    provider may have open. With `whole_inputs` workers get all of a tensor, not just what their
+    part reads: what tensor partitioning saves.
     """
 
     def __init__(
@@ -260,9 +260,7 @@ class ModelProvider:
         """All of every base, as without tensor partitioning."""
         return [np.arange(len(bases[value]), dtype="<u4") for value in it.bases]
 
-    async def _connected(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._welcome(reader, writer)
         except (OSError, EOFError, TimeoutError, PrivetError) as error:

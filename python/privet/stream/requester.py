@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -58,7 +58,8 @@ class Open:
 class DataProvider:
     """Asks the model provider at `host` and `port`, with a crew of its own.
 
-    `parts` says in how many parts each stage is computed: encryption, and after it each round.
+    `allocate` gives, for the public half of the program served, a place for each worker: stage 0
+    encrypts, the others are what is done in each round. Without it each stage has one worker.
     `request_seconds` bounds a request; `window` how many are open, within what the peer allows.
     `program_hash` pins the program. Use it as an asynchronous context manager.
     """
@@ -70,17 +71,17 @@ class DataProvider:
         tls: ssl.SSLContext,
         crew: Crew,
         *,
-        parts: Sequence[int] | None = None,
+        allocate: Callable[[bytes], Sequence[Part]] | None = None,
         key_bits: int = 2048,
         window: int = 8,
         server_name: str | None = None,
         program_hash: str | None = None,
         request_seconds: float = 600.0,
-        servers: Sequence[str | None] = (None,),
         patience: Patience | None = None,
     ) -> None:
         self._host, self._port, self._tls = host, port, tls
-        self._crew, self._parts, self._servers = crew, parts, servers
+        self._crew, self._allocate = crew, allocate
+        self._parts: tuple[int, ...] = ()
         self._key_bits, self._window = key_bits, window
         self._name = server_name or host
         self._hash = program_hash
@@ -140,17 +141,24 @@ class DataProvider:
         try:
             program = Program.from_public_bytes(public)
         except PrivetError as error:
-            raise PeerMisbehaved(f"what the model provider serves is no program: {error}") from error
+            raise PeerMisbehaved(
+                f"what the model provider serves is no program: {error}"
+            ) from error
         if self._hash not in (None, program.program_hash):
             raise PeerMisbehaved("the model provider serves another program than the one pinned")
         self._stages = Stages(public, self._key_bits)
         self.link.limit = self._stages.largest() + Tensor.head()
-        self._parts = tuple(self._parts or [1] * (1 + len(self._stages.rounds)))
-        if len(self._parts) != 1 + len(self._stages.rounds):
-            raise Misuse(f"{len(self._parts)} stages are planned, the program has another number")
+        count = 1 + len(self._stages.rounds)
+        if self._allocate is None:
+            parts: Sequence[Part] = places([1] * count)
+        else:
+            parts = await asyncio.to_thread(self._allocate, public)
+        self._parts = tuple(sum(it.stage == stage for it in parts) for stage in range(count))
+        if min(self._parts) < 1 or sum(self._parts) != len(parts):
+            raise Misuse(f"the program has {count} stages here, and each needs a worker")
         key = await asyncio.to_thread(_native.StreamKey.generate, self._key_bits)
         recipe = Recipe(NonlinearWorker, (public, self._key_bits), ("open", key.secret()))
-        await self._crew.start(recipe, list(places(self._parts, self._servers)))
+        await self._crew.start(recipe, parts)
         await self.link.send(Kind.KEY, key.public())
 
     async def infer(self, inputs: Inputs) -> dict[str, Array]:
@@ -200,7 +208,7 @@ class DataProvider:
 
     async def _encrypt(self, values: Array) -> bytes:
         flat = values.astype("<i8").ravel()
-        pieces = [flat[each].tobytes() for each in cut(len(flat), 1, self._count(0))]
+        pieces = [flat[each].tobytes() for each in cut(len(flat), 1, self._parts[0])]
         return await self._spread(0, "encrypt", pieces)
 
     def _hear(self, kind: Kind, payload: bytes) -> None:
@@ -233,7 +241,7 @@ class DataProvider:
         index, each = tensor.place, self.stages.rounds[tensor.place]
         size = self.stages.ciphertext_bytes
         try:
-            ranges = cut(each.sent, each.unit, self._count(1 + index))
+            ranges = cut(each.sent, each.unit, self._parts[1 + index])
             pieces = [tensor.ciphertexts[at.start * size : at.stop * size] for at in ranges]
             method = "values" if each.output else "answer"
             made = await self._spread(1 + index, method, pieces, index)
@@ -253,17 +261,13 @@ class DataProvider:
         if len(it.outputs) == len(outputs) and not it.done.done():
             it.done.set_result([it.outputs[index] for index in range(len(outputs))])
 
-    async def _spread(
-        self, stage: int, method: str, pieces: Sequence[bytes], *index: int
-    ) -> bytes:
+    async def _spread(self, stage: int, method: str, pieces: Sequence[bytes], *index: int) -> bytes:
         """Has the workers of a stage do a piece each; again, if some are lost."""
 
         async def do(part: int) -> bytes:
             for attempt in range(ATTEMPTS):
                 try:
-                    made, seconds = await self._crew.call(
-                        stage, part, method, *index, pieces[part]
-                    )
+                    made, seconds = await self._crew.call(stage, part, method, *index, pieces[part])
                 except WorkerLost as error:
                     _log.warning("a part of stage %d is redone: %s", stage, error)
                     self.ledger.redone += 1
@@ -277,9 +281,6 @@ class DataProvider:
         results = await asyncio.gather(*map(do, range(len(pieces))), return_exceptions=True)
         raise_first(results)
         return b"".join(it for it in results if isinstance(it, bytes))
-
-    def _count(self, stage: int) -> int:
-        return self._parts[stage] if self._parts else 1
 
     async def _keep(self) -> None:
         """Connects, and again whenever the connection breaks, until the session is over."""
@@ -352,12 +353,6 @@ class DataProvider:
         await self._crew.close()
 
 
-def places(
-    parts: Sequence[int], servers: Sequence[str | None] = (None,)
-) -> list[Part]:
-    """A worker for each part of each stage; stages on the servers named, over and over."""
-    return [
-        Part(stage, part, servers[stage % len(servers)])
-        for stage, count in enumerate(parts)
-        for part in range(count)
-    ]
+def places(parts: Sequence[int]) -> list[Part]:
+    """A worker for each part of each stage, on no server in particular."""
+    return [Part(stage, part) for stage, count in enumerate(parts) for part in range(count)]

@@ -92,7 +92,8 @@ def rounded(model: onnx.ModelProto, decimals: int) -> onnx.ModelProto:
 def predict(model: onnx.ModelProto, samples: Sequence[Mapping[str, Array]]) -> Array:
     """The label of each sample: the largest of the first output."""
     output = model.graph.output[0].name
-    return np.argmax(run_plaintext(model, samples, [output])[output], axis=-1).ravel()
+    told = run_plaintext(model, samples, [output])[output]
+    return np.asarray(np.argmax(told, axis=-1)).ravel()
 
 
 def accuracy(labels: Array, truth: Array) -> float:

@@ -1,4 +1,4 @@
-"""A program as alternating stages: linear ones at the model provider, the rest at the data provider.
+"""A program as alternating stages: linear ones at the model provider, others at the data provider.
 
 Adjacent operations of the same side are one stage (PP-Stream, Section IV-B), so that a request
 crosses between the two organisations as rarely as can be. A *round* is a linear stage and the
@@ -7,10 +7,12 @@ non-linear one that follows it; before the first round the data provider encrypt
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,10 +74,13 @@ class Stages:
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
         """All rounds in the order in which a request goes through them."""
-        return tuple(
-            Round(**{name: tuple(it) if isinstance(it, list) else it for name, it in each.items()})
-            for each in json.loads(self.native.rounds())
-        )
+
+        def read(fields: dict[str, Any]) -> Round:
+            return Round(
+                **{k: tuple(it) if isinstance(it, list) else it for k, it in fields.items()}
+            )
+
+        return tuple(map(read, json.loads(self.native.rounds())))
 
     @cached_property
     def inputs(self) -> dict[int, int]:
@@ -132,7 +137,7 @@ def cut(count: int, unit: int, parts: int) -> list[slice]:
     units = count // unit
     parts = max(1, min(parts, units))
     bounds = [at * units // parts * unit for at in range(parts + 1)]
-    return [slice(start, end) for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [slice(start, end) for start, end in itertools.pairwise(bounds)]
 
 
 def names(rounds: Sequence[Round]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`privet study leakage`: the tensors of a model that the data provider sees, and what they tell."""
+"""`privet study leakage`: what the tensors of a model that the data provider sees tell it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Row:
     paper: float | None
 
 
-def correlations(compiled: Compiled, samples: Sequence[Array | None]) -> list[Row]:
+def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> list[Row]:
     """Distance correlations of every tensor that is permuted, for each sample (None: a random
     one), with orders as the protocol draws them."""
     stages = Stages(compiled.program.to_public_bytes(), 2048)
@@ -70,7 +70,7 @@ def correlations(compiled: Compiled, samples: Sequence[Array | None]) -> list[Ro
             )
 
     for seed, sample in enumerate(samples):
-        inputs = random_inputs(compiled.program, None, seed) if sample is None else [sample]
+        inputs = random_inputs(compiled.program, None, seed) if sample is None else sample
         execute(compiled.program, compiled.weights, inputs, observe=see)
     return [
         Row(key, len(it), float(np.mean(it)), PAPER.get(key)) for key, it in sorted(found.items())
@@ -123,7 +123,5 @@ def _program(count: int) -> bytes:
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
     )
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
-    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     return compile(model, input_range=(-1, 1)).program.to_public_bytes()

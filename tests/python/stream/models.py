@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -40,8 +42,9 @@ def perceptron() -> Compiled:
     """Three dense layers of 6, 9, 5 and 3 numbers."""
     rng = np.random.default_rng(3)
     sizes = (6, 9, 5, 3)
-    weights, nodes, last = {}, [], "x"
-    for index, (before, after) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    weights: dict[str, npt.NDArray[np.float32]] = {}
+    nodes, last = [], "x"
+    for index, (before, after) in enumerate(itertools.pairwise(sizes)):
         weights |= {f"w{index}": draw(rng, before, after), f"b{index}": draw(rng, after)}
         out = "y" if index == 2 else f"h{index}"
         nodes.append(node("Gemm", [last, f"w{index}", f"b{index}"], [out], f"dense{index}"))

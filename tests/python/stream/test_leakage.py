@@ -16,7 +16,7 @@ def defined(x: np.ndarray, y: np.ndarray) -> float:
     def centred(values: np.ndarray) -> np.ndarray:
         distances = np.abs(values[:, None] - values)
         rows = distances.mean(axis=0)
-        return distances - rows - rows[:, None] + distances.mean()
+        return np.asarray(distances - rows - rows[:, None] + distances.mean())
 
     a, b = centred(x), centred(y)
     return float(np.sqrt((a * b).mean() / np.sqrt((a * a).mean() * (b * b).mean())))

@@ -53,8 +53,8 @@ def walk(
                 message[places] = model.rows(made, len(places))
         pieces = [message[each].tobytes() for each in cut(it.sent, it.unit, parts)]
         if it.output:
-            values = b"".join(data.native.values(index, key, piece) for piece in pieces)
-            outputs[it.target] = np.frombuffer(values, "<i8")
+            shown = b"".join(data.native.values(index, key, piece) for piece in pieces)
+            outputs[it.target] = np.frombuffer(shown, "<i8")
         else:
             answer = b"".join(data.native.answer(index, key, piece) for piece in pieces)
             bases[it.target] = model.rows(answer, it.returned)[returned]

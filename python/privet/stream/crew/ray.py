@@ -2,13 +2,14 @@
 
 Each organisation has a cluster of its own; nothing of Ray passes between two. A server is a node
 whose resources name it, as `ray start --resources '{"privet:alpha": 1}'` does. If it is lost, its
-workers come up on another that is so named. Ray carries weights, slices and, at the data provider, the private key: let
-it use TLS, as its documentation says, where the network is not your own.
+workers come up on another that is so named. Ray carries weights, slices and, at the data provider,
+the private key: let it use TLS, as its documentation says, where the network is not your own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +32,7 @@ class RayCrew:
             import ray
         except ImportError as error:
             raise Misuse("a cluster needs Ray: pip install 'privet[ray]'") from error
-        self._ray = ray
+        self._ray: Any = ray
         self._address = address
         self._seconds = seconds
         self._recipe: Recipe | None = None
@@ -44,7 +45,10 @@ class RayCrew:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             await asyncio.to_thread(
-                self._ray.init, address=self._address, log_to_driver=False, logging_level="error"
+                self._ray.init,
+                address=self._address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
             )
         except (ConnectionError, RuntimeError) as error:
             raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
@@ -112,7 +116,9 @@ class RayCrew:
         if wanted is None:
             return None
         alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        names = sorted({key.removeprefix(NAME) for it in alive for key in it if NAME in key})
+        names: list[str] = sorted(
+            {key.removeprefix(NAME) for it in alive for key in it if NAME in key}
+        )
         if wanted in names or not names:
             return wanted
         return names[sum(place) % len(names)]
