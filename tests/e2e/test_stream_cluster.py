@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 class Spread(RayCrew):
     """Stages on the servers alpha and beta in turn."""
 
-    async def start(self, recipe: Recipe, parts: list[Part]) -> None:  # type: ignore[override]
+    async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         """Starts them there."""
         servers = ("alpha", "beta")
         await super().start(

@@ -168,6 +168,28 @@ def test_a_worker_that_hangs_is_replaced(program: tuple[Compiled, Path], key_fol
     asyncio.run(run())
 
 
+@pytest.mark.slow
+def test_side_by_side_is_half_as_quick_again_as_one_by_one(
+    program: tuple[Compiled, Path], key_folder: Path, figures: list[str]
+) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        async with pair(folder, key_folder) as it:
+            await ask(it, compiled, 0)
+            began = time.monotonic()
+            for seed in range(32):
+                await ask(it, compiled, seed)
+            alone = time.monotonic() - began
+            began = time.monotonic()
+            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(32)))
+            together = time.monotonic() - began
+            figures.append(f"stream: 32 requests in {together:.2f} s, one by one {alone:.2f} s")
+            assert alone > 1.5 * together
+
+    asyncio.run(run())
+
+
 Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 

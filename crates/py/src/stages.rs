@@ -1,13 +1,12 @@
 //! `StreamStages`, `StreamNoise` and `StreamKey`: suite `stream` as stages of a pipeline.
 
-use privet_party::stream::{Plan, PrivateKey, Randomizer, Slice, Stages};
+use privet_party::stream::{KeySize, PrivateKey, Randomizer, Slice, Stages};
 use privet_program::{Program, Weights};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::client::{integers, misuse, to_python};
 use crate::errors::Failure;
-use crate::stream::key_size;
 
 /// Elements of a base, as indices (little-endian uint32), and their ciphertexts.
 type Given = (Vec<u8>, Vec<u8>);
@@ -64,7 +63,7 @@ impl StreamStages {
         let stages = py.detach(|| {
             let program = Program::parse(public)?;
             let weights = weights.map(|weights| Weights::parse(weights, &program)).transpose()?;
-            Ok::<_, privet_party::Error>(Stages::new(Plan::new(program, size)?, weights))
+            Stages::new(program, size, weights)
         });
         Ok(Self(Box::new(stages?)))
     }
@@ -102,7 +101,7 @@ impl StreamStages {
 
     /// Noise under a data provider's public key.
     fn noise(&self, py: Python<'_>, key: &[u8]) -> Result<StreamNoise, Failure> {
-        Ok(StreamNoise(Box::new(py.detach(|| Randomizer::new(self.0.plan(), key))?)))
+        Ok(StreamNoise(Box::new(py.detach(|| Randomizer::new(self.0.key_size(), key))?)))
     }
 
     /// Elements of a round's value, re-randomised, as ciphertexts; `given` has for each base what is there of it.
@@ -150,9 +149,16 @@ impl StreamStages {
 
     /// Bytes of a ciphertext, and of a public key.
     fn sizes(&self) -> (usize, usize) {
-        let size = self.0.plan().key_size();
+        let size = self.0.key_size();
         (size.ciphertext_bytes(), size.public_key_bytes())
     }
+}
+
+/// The size of that many bits.
+fn key_size(bits: usize) -> Result<KeySize, privet_party::Error> {
+    let sizes = [KeySize::Bits2048, KeySize::Bits3072];
+    let size = sizes.into_iter().find(|size| size.bits() == bits);
+    size.ok_or_else(|| misuse(&format!("keys have 2048 or 3072 bits, not {bits}")))
 }
 
 fn indices<'py>(py: Python<'py>, indices: &[usize]) -> Bound<'py, PyBytes> {

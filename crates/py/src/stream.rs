@@ -13,13 +13,6 @@ use crate::connection::Connection;
 use crate::errors::Failure;
 use crate::progress::Progress;
 
-/// The size of that many bits.
-pub(crate) fn key_size(bits: usize) -> Result<KeySize, privet_party::Error> {
-    let sizes = [KeySize::Bits2048, KeySize::Bits3072];
-    let size = sizes.into_iter().find(|size| size.bits() == bits);
-    size.ok_or_else(|| misuse(&format!("keys have 2048 or 3072 bits, not {bits}")))
-}
-
 /// A program planned for keys of a size.
 #[pyclass(frozen)]
 pub(crate) struct StreamPlan(Plan);
@@ -29,7 +22,9 @@ impl StreamPlan {
     /// `public`: the public half's bytes; `key_bits`: 2048 or 3072.
     #[new]
     fn new(public: &[u8], key_bits: usize) -> Result<Self, Failure> {
-        let size = key_size(key_bits)?;
+        let sizes = [KeySize::Bits2048, KeySize::Bits3072];
+        let size = sizes.into_iter().find(|size| size.bits() == key_bits);
+        let size = size.ok_or_else(|| misuse(&format!("keys have 2048 or 3072 bits, not {key_bits}")))?;
         let program = Program::parse(public).map_err(privet_party::Error::from)?;
         Ok(Self(Plan::new(program, size)?))
     }

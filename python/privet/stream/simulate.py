@@ -43,7 +43,8 @@ def flow(
     done: list[float] = []
     latencies = []
     for number in range(requests):
-        began = now = max(free[0], done[number - window] if number >= window else 0.0)
+        now = done[number - window] if number >= window else 0.0
+        began = max(now, free[0] - waits[0])
         for stage, (seconds, wait) in enumerate(zip(times, waits, strict=True)):
             now = free[stage] = max(now + wait, free[stage]) + seconds
         done.append(now)

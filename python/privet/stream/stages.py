@@ -76,9 +76,8 @@ class Stages:
         """All rounds in the order in which a request goes through them."""
 
         def read(fields: dict[str, Any]) -> Round:
-            return Round(
-                **{k: tuple(it) if isinstance(it, list) else it for k, it in fields.items()}
-            )
+            values: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+            return Round(**values)
 
         return tuple(map(read, json.loads(self.native.rounds())))
 

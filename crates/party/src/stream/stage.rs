@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use privet_paillier::{Ciphertexts, NoiseTable, Plaintext, PrivateKey, PublicKey};
+use privet_paillier::{Ciphertexts, KeySize, NoiseTable, Plaintext, PrivateKey, PublicKey};
 use privet_prg::Prg;
 use privet_program::{Program, Weights};
 use serde::Serialize;
@@ -23,6 +23,7 @@ use crate::Error;
 /// A plan, and at the model provider the weights, as stages.
 pub struct Stages {
     plan: Plan,
+    key_size: KeySize,
     weights: Option<Weights>,
 }
 
@@ -73,22 +74,25 @@ impl Randomizer {
     ///
     /// # Errors
     /// [`Error::Encryption`] if it cannot be one; [`Error::Randomness`].
-    pub fn new(plan: &Plan, key: &[u8]) -> Result<Self, Error> {
-        let key = PublicKey::from_bytes(plan.key_size(), key)?;
+    pub fn new(size: KeySize, key: &[u8]) -> Result<Self, Error> {
+        let key = PublicKey::from_bytes(size, key)?;
         let table = NoiseTable::new(&key)?;
         Ok(Self { key, table })
     }
 }
 
 impl Stages {
-    /// Stages of a plan; `weights` at the model provider.
-    pub fn new(plan: Plan, weights: Option<Weights>) -> Self {
-        Self { plan, weights }
+    /// Stages of a program for keys of a size; `weights` at the model provider.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn new(program: Program, key_size: KeySize, weights: Option<Weights>) -> Result<Self, Error> {
+        Ok(Self { plan: Plan::new(program, key_size)?, key_size, weights })
     }
 
-    /// The plan.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    /// Bits of the key, as an enumeration.
+    pub fn key_size(&self) -> KeySize {
+        self.key_size
     }
 
     /// All rounds, in the order of the program.
@@ -221,7 +225,7 @@ impl Stages {
     /// [`Error::Misuse`] if a value leaves the ring or units are cut; [`Error::Encryption`] if a ciphertext is none.
     pub fn values(&self, round: usize, key: &PrivateKey, bytes: &[u8]) -> Result<Vec<i64>, Error> {
         let exchange = self.exchange(round)?;
-        let count = bytes.len() / self.plan.key_size().ciphertext_bytes();
+        let count = bytes.len() / self.key_size.ciphertext_bytes();
         let program = self.plan.program();
         if count == 0 || !count.is_multiple_of(unit(program, exchange)) {
             return Err(misuse("a stage got no elements, or a window in pieces"));
