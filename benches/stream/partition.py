@@ -30,7 +30,8 @@ def report(models: Sequence[Prepared]) -> str:
         rows.append([model.name, *cells, *(_simulated(model, cores) for cores in CORES)])
     head = ["model", "whole tensors", "slices", *(f"{it} cores, whole and slices" for it in CORES)]
     return (
-        f"## 4. Tensor partitioning\n\n{REQUESTS} requests with each linear stage in {PARTS} parts: "
+        f"## 4. Tensor partitioning\n\n{REQUESTS} requests with each linear stage in {PARTS} "
+        "parts: "
         "seconds, and bytes that went to the model provider's workers (measured); latency on "
         f"larger clusters (simulated).\n\n{table(head, rows)}"
     )

@@ -50,7 +50,8 @@ def report(models: Sequence[Prepared]) -> str:
         *(f"simulated, {cores} cores" for cores in CORES),
     ]
     return (
-        "## 2. Pipelines\n\nSeconds for a request: in the clear; encrypted on one core (CPU seconds "
+        "## 2. Pipelines\n\nSeconds for a request: in the clear; encrypted on one core (CPU "
+        "seconds "
         "of all stages, the paper's CipherBase); in a pipeline of both organisations on this "
         f"machine, one request after the other and {REQUESTS} side by side (measured, a worker a "
         "stage); and the latency of a pipeline with cores spread evenly over stages "

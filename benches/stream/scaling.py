@@ -35,7 +35,8 @@ def report(models: Sequence[Prepared]) -> str:
         costs.append([model.name, *cells])
     cost = table(["model", *(f"10^{it}" for it in WEIGHT_BITS)], costs)
     return (
-        "## 1. Scaling factors\n\nAccuracy in % (real data that training did not see; measured); the "
+        "## 1. Scaling factors\n\nAccuracy in % (real data that training did not see; "
+        "measured); the "
         f"last is the factor chosen.\n\n{accuracy}\nCPU seconds of all linear stages by factor "
         f"(measured).\n\n{cost}"
     )

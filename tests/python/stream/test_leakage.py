@@ -50,8 +50,8 @@ def test_repeated_queries_match_only_where_the_order_is_not_fresh(outputs: int) 
     assert found["cyclic shift"]["by place"] < 0.3
     assert abs(found["fresh permutation"]["by place"]) < 0.2
     assert abs(found["fresh permutation"]["by shift"]) < 0.2
-    # What no order hides: values that stay far enough apart can be followed.
-    assert found["fresh permutation"]["by value"] > 0.2
+    # What no order hides: values that keep their rank can be followed.
+    assert found["fresh permutation"]["by value"] > 0.5
 
 
 def test_tensors_of_a_model_are_measured() -> None:
