@@ -89,3 +89,36 @@ def residual() -> Compiled:
         node("MatMul", ["f", "w"], ["y"], "dense"),
     ]
     return build(nodes, [1, 2, 4, 4], [1, 2], weights)
+
+
+def movement() -> Compiled:
+    """Scalings, paddings, slices, transpositions, differences and a strided convolution."""
+    rng = np.random.default_rng(6)
+    weights = {
+        "s": draw(rng, 2, 1, 1),
+        "k": draw(rng, 2, 4, 2, 2),
+        "c": draw(rng, 4, 1, 1),
+    }
+    numbers = {
+        "pads": [0, 0, 1, 0, 0, 0, 0, 1],
+        "starts": [1],
+        "ends": [5],
+        "axes": [2],
+    }
+    constants = [
+        node("Constant", [], [name], name, value_ints=values) for name, values in numbers.items()
+    ]
+    nodes = [
+        *constants,
+        node("Mul", ["x", "s"], ["scaled"], "scale"),
+        node("Pad", ["scaled", "pads"], ["padded"], "pad"),
+        node("Transpose", ["padded"], ["turned"], "turn", perm=[0, 1, 3, 2]),
+        node("Slice", ["turned", "starts", "ends", "axes"], ["cut"], "slice"),
+        node("Relu", ["cut"], ["r"], "relu"),
+        node("Neg", ["r"], ["n"], "negate"),
+        node("Concat", ["r", "n"], ["j"], "join", axis=1),
+        node("Sub", ["j", "c"], ["d"], "difference"),
+        node("Conv", ["d", "k"], ["e"], "conv", strides=[2, 2], pads=[1, 0, 0, 1]),
+        node("Relu", ["e"], ["y"], "relu2"),
+    ]
+    return build(nodes, [1, 2, 4, 4], [1, 2, 2, 3], weights)

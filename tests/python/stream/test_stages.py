@@ -64,7 +64,9 @@ def walk(
     return [outputs[index] for index in range(len(outputs))]
 
 
-@pytest.mark.parametrize("model", [models.perceptron, models.windows, models.residual])
+@pytest.mark.parametrize(
+    "model", [models.perceptron, models.windows, models.residual, models.movement]
+)
 @pytest.mark.parametrize("parts", [1, 3])
 def test_parts_give_the_whole(
     model: Callable[[], Compiled], parts: int, key: _native.StreamKey, tmp_path: Path
