@@ -30,6 +30,10 @@ SECONDS = 20.0
 """How long HiGHS may search; what it found by then is told with its gap."""
 
 
+TOLERANCE = 1e-4
+"""A gap so small is HiGHS's arithmetic."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """A stage by name: whose it is, and `seconds` on one thread."""
@@ -181,6 +185,8 @@ class _Program:
         self._stages, self._servers = stages, servers
         self._capacity = [server.cores * per_core for server in servers]
         most = max(self._capacity)
+        # In units of the longest, so that HiGHS's tolerances mean the same for any model.
+        longest = max(it.seconds for it in stages)
         add, rows = self._highs.addBinary, self._highs.addConstr
         self._x = [[add() for _ in servers] for _ in stages]
         self._z = [[add() for _ in range(most)] for _ in stages]
@@ -197,7 +203,8 @@ class _Program:
             rows(total(load) == total((t + 1) * z[t] for t in range(most)))
             self._loads.append(load)
             seconds = self._highs.addVariable(lb=0)
-            rows(seconds == total(it.seconds / (t + 1) * z[t] for t in range(most)))
+            share = it.seconds / longest
+            rows(seconds == total(share / (t + 1) * z[t] for t in range(most)))
             self._times.append(seconds)
         for j, size in enumerate(self._capacity):
             rows(total(load[j] for load in self._loads) <= size)
@@ -264,7 +271,7 @@ class _Program:
         gap = highs.getInfo().mip_gap
         best = [max(range(len(row)), key=row.__getitem__) for row in pick]
         threads = [1 + max(range(len(row)), key=row.__getitem__) for row in count]
-        return best, threads, min(1.0, gap) if gap > 1e-6 else 0.0
+        return best, threads, min(1.0, gap) if gap > TOLERANCE else 0.0
 
     def _known(self, places: list[int], threads: list[int]) -> tuple[int, Any, Any]:
         """The binary variables of an allocation, as HiGHS takes them."""
