@@ -7,6 +7,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -41,6 +42,7 @@ class LocalCrew:
         self._seconds = seconds
         self._recipe: Recipe | None = None
         self._workers: dict[tuple[int, int], ProcessPoolExecutor] = {}
+        self._turns: defaultdict[tuple[int, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         """Starts a process for each part."""
@@ -55,6 +57,11 @@ class LocalCrew:
 
     async def call(self, stage: int, part: int, method: str, *arguments: Any) -> Any:
         """Has a worker do something."""
+        # Its turn first, so that the deadline counts what the worker does and not others' calls.
+        async with self._turns[stage, part]:
+            return await self._call(stage, part, method, arguments)
+
+    async def _call(self, stage: int, part: int, method: str, arguments: tuple[Any, ...]) -> Any:
         worker = self._workers.get((stage, part))
         if worker is None:
             raise Misuse(f"there is no worker for part {part} of stage {stage}")

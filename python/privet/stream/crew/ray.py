@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,6 +40,7 @@ class RayCrew:
         self._arguments: list[Any] = []
         self._servers: dict[tuple[int, int], str | None] = {}
         self._workers: dict[tuple[int, int], Any] = {}
+        self._turns: defaultdict[tuple[int, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         """Connects to the cluster and starts an actor for each part."""
@@ -70,6 +72,11 @@ class RayCrew:
 
     async def call(self, stage: int, part: int, method: str, *arguments: Any) -> Any:
         """Has a worker do something."""
+        # Its turn first, so that the deadline counts what the worker does and not others' calls.
+        async with self._turns[stage, part]:
+            return await self._call(stage, part, method, arguments)
+
+    async def _call(self, stage: int, part: int, method: str, arguments: tuple[Any, ...]) -> Any:
         worker = self._workers.get((stage, part))
         if worker is None:
             raise Misuse(f"there is no worker for part {part} of stage {stage}")
