@@ -37,16 +37,18 @@ def flow(
     times: Sequence[float], requests: int, window: int, transfers: Sequence[float] | None = None
 ) -> Flow:
     """Runs `requests` that are all there at the start through stages that take `times`, at most
-    `window` of them at once; `transfers[i]` passes before stage `i`."""
+    `window` of them at once. The way to stage `i` takes `transfers[i]`, one request after the
+    other."""
     waits = transfers or [0.0] * len(times)
-    free = [0.0] * len(times)
+    wires, free = [0.0] * len(times), [0.0] * len(times)
     done: list[float] = []
     latencies = []
     for number in range(requests):
         now = done[number - window] if number >= window else 0.0
-        began = max(now, free[0] - waits[0])
+        began = max(now, wires[0], free[0] - waits[0])
         for stage, (seconds, wait) in enumerate(zip(times, waits, strict=True)):
-            now = free[stage] = max(now + wait, free[stage]) + seconds
+            now = wires[stage] = max(now, wires[stage]) + wait
+            now = free[stage] = max(now, free[stage]) + seconds
         done.append(now)
         latencies.append(now - began)
     return Flow(max(done), tuple(latencies))
