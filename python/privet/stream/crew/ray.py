@@ -16,10 +16,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from privet.errors import Misuse, PrivetError
+from privet.parties.address import split_address
 from privet.stream.crew.crew import Part, Recipe, WorkerLost
 
 NAME = "privet:"
 """Begins the name of the resource that names a server."""
+
+KNOCK_SECONDS = 10.0
+"""How long the cluster's head may take to accept a connection."""
 
 START_SECONDS = 120.0
 """How long the cluster may take to bring up all workers."""
@@ -44,6 +48,7 @@ class RayCrew:
 
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         """Connects to the cluster and starts an actor for each part."""
+        await self._knock()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             await asyncio.to_thread(
@@ -101,6 +106,17 @@ class RayCrew:
         for worker in workers.values():
             self._ray.kill(worker)
         await asyncio.to_thread(self._ray.shutdown)
+
+    async def _knock(self) -> None:
+        """Fails if nobody is at the cluster's address: Ray itself would try for minutes."""
+        if self._address == "auto":
+            return
+        try:
+            async with asyncio.timeout(KNOCK_SECONDS):
+                _, writer = await asyncio.open_connection(*split_address(self._address))
+        except (OSError, TimeoutError) as error:
+            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
+        writer.close()
 
     def _hire(self, place: tuple[int, int]) -> Any:
         recipe, server = self._recipe, self._alive(place)
