@@ -11,6 +11,9 @@ use crate::errors::Failure;
 /// Elements of a base, as indices (little-endian uint32), and their ciphertexts.
 type Given = (Vec<u8>, Vec<u8>);
 
+/// The elements of a part, and those that it reads of each base.
+type Cut<'py> = (Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>);
+
 /// A data provider's private key.
 #[pyclass(frozen)]
 pub(crate) struct StreamKey(
@@ -75,12 +78,7 @@ impl StreamStages {
 
     /// A round's value in at most `count` parts: for each its elements, and those of each base that it reads, as
     /// indices (little-endian uint32).
-    fn slices<'py>(
-        &self,
-        py: Python<'py>,
-        round: usize,
-        count: usize,
-    ) -> Result<Vec<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)>, Failure> {
+    fn slices<'py>(&self, py: Python<'py>, round: usize, count: usize) -> Result<Vec<Cut<'py>>, Failure> {
         let slices = py.detach(|| self.0.slices(round, count))?;
         let each = |slice: &Slice| {
             (indices(py, &slice.elements), slice.needs.iter().map(|needs| indices(py, needs)).collect())
