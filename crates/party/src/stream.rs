@@ -16,11 +16,15 @@ mod arrangement;
 mod exchange;
 mod infer;
 mod linear;
+mod partition;
 mod plan;
 mod session;
+mod stage;
 mod transport;
 
 pub use infer::{DataProvider, ModelProvider};
+pub use partition::Part;
 pub use plan::{Forecast, Plan};
-pub use privet_paillier::KeySize;
+pub use privet_paillier::{KeySize, PrivateKey};
 pub use session::{Client, Event, Server};
+pub use stage::{Randomizer, Round, Slice, Stages};

@@ -14,6 +14,7 @@ mod listener;
 mod plan;
 mod progress;
 mod server;
+mod stages;
 mod store;
 mod stream;
 
@@ -41,6 +42,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::StreamPlan>()?;
     module.add_class::<stream::StreamServer>()?;
     module.add_class::<stream::StreamClient>()?;
+    module.add_class::<stages::StreamKey>()?;
+    module.add_class::<stages::StreamNoise>()?;
+    module.add_class::<stages::StreamStages>()?;
     module.add_class::<connection::Stopper>()?;
     module.add_function(wrap_pyfunction!(resident_memory, module)?)?;
     module.add("PROTOCOL_VERSION", privet_party::session::VERSION)?;

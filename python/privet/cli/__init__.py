@@ -28,6 +28,7 @@ from privet.cli import (
     serve,
     server,
     simulate,
+    stream,
     study,
     top,
     zoo,
@@ -82,6 +83,7 @@ for command in (
     simulate.simulate,
 ):
     app.command()(command)
+app.add_typer(stream.app, name="stream")
 app.add_typer(study.app, name="study")
 app.add_typer(zoo.app, name="zoo")
 

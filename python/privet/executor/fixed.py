@@ -6,7 +6,7 @@ simulation of a private run shares everything else with the reference.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,9 @@ from privet.passes.check_ranges import GUARD_BITS
 from privet.program.build import integer_graph
 from privet.program.public import Program
 from privet.program.weights import Weights
+
+Observe = Callable[[int, Array], None]
+"""Hears of a value, by number, and its integers."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,13 @@ class Arithmetic:
 
 
 def execute(
-    program: Program, weights: Weights, inputs: Inputs, arithmetic: Arithmetic | None = None
+    program: Program,
+    weights: Weights,
+    inputs: Inputs,
+    arithmetic: Arithmetic | None = None,
+    observe: Observe | None = None,
 ) -> Execution:
-    """Runs a program on real inputs, given by name or in order.
+    """Runs a program on real inputs, given by name or in order; `observe` sees every value.
 
     # Errors
     `InputError` on wrong inputs, `InvalidProgram` if the halves do not match, `OverflowRisk` if a
@@ -70,7 +77,7 @@ def execute(
     magnitudes = [0] * len(program.values)
     encoded = encode_input(program, inputs)
     arithmetic = arithmetic or Arithmetic()
-    integers = _run(graph, encoded, program.ring_bits, magnitudes, arithmetic)
+    integers = _run(graph, encoded, program.ring_bits, magnitudes, arithmetic, observe)
     return Execution(
         integers=tuple(integers),
         outputs=decode_output(program, integers),
@@ -84,6 +91,7 @@ def _run(
     ring_bits: int,
     magnitudes: list[int],
     arithmetic: Arithmetic,
+    observe: Observe | None,
 ) -> list[Array]:
     left = graph.uses()
     held: dict[int, Array] = {}
@@ -98,6 +106,8 @@ def _run(
             raise _overflow(node.name, str(error), ring_bits, 63) from error
         held[node.output] = result
         magnitudes[node.output] = _check(result, ring_bits, node.name)
+        if observe is not None:
+            observe(node.output, result)
         for id in node.inputs:
             left[id] -= 1
             if not left[id]:

@@ -82,16 +82,19 @@ impl DataProvider {
     /// Decrypts what the server sends.
     fn receive(&self, channel: &mut Channel, program: &Program, exchange: &Exchange) -> Result<Vec<i64>, Error> {
         let mut values = Vec::with_capacity(exchange.sent(program));
-        let room = 1_i64 << (program.ring_bits() - 1);
         transport::receive(channel, self.key.public(), exchange.sent(program), |ciphertexts| {
-            for plaintext in self.key.decrypt(&ciphertexts)? {
-                let value = plaintext.to_i64().filter(|value| (-room..room).contains(value));
-                values.push(value.ok_or_else(|| overflow(program, exchange))?);
-            }
+            values.extend(checked(program, exchange, &self.key.decrypt(&ciphertexts)?)?);
             Ok(())
         })?;
         Ok(values)
     }
+}
+
+/// Decrypted values, each of which must fit the ring.
+pub(super) fn checked(program: &Program, exchange: &Exchange, plaintexts: &[Plaintext]) -> Result<Vec<i64>, Error> {
+    let room = 1_i64 << (program.ring_bits() - 1);
+    let value = |plaintext: &Plaintext| plaintext.to_i64().filter(|value| (-room..room).contains(value));
+    plaintexts.iter().map(|plaintext| value(plaintext).ok_or_else(|| overflow(program, exchange))).collect()
 }
 
 fn overflow(program: &Program, exchange: &Exchange) -> Error {

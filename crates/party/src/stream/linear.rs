@@ -58,39 +58,50 @@ pub(super) fn compute(
 
 /// A convolution without its bias: `[N, O, H', W']`.
 fn convolve(program: &Program, operation: &Operation, x: &Ciphertexts, weights: &[i64]) -> Result<Ciphertexts, Error> {
-    let Operator::Conv2d { weight_shape, stride, padding, dilation, groups, .. } = &operation.operator else {
+    let Operator::Conv2d { weight_shape, groups, .. } = &operation.operator else {
         unreachable!("only for convolutions");
     };
-    let [batch, channels, height, width] = axes(&program.value(operation.inputs[0]).shape);
-    let [_, out, out_height, out_width] = axes(&program.value(operation.output).shape);
-    let [_, per_group, kernel_height, kernel_width] = *weight_shape;
-    let taps = per_group * kernel_height * kernel_width;
+    let [batch, out, height, width] = axes(&program.value(operation.output).shape);
+    let taps: usize = weight_shape[1..].iter().product();
     let rows = out / groups;
-    let along = |axis: usize, position: usize, tap: usize, size: usize| {
-        (position * stride[axis] + tap * dilation[axis]).checked_sub(padding[axis]).filter(|&at| at < size)
-    };
     let mut result: Option<Ciphertexts> = None;
     for group in 0..*groups {
-        let mut indices = Vec::with_capacity(batch * out_height * out_width * taps);
-        for (image, position) in (0..batch).flat_map(|n| (0..out_height * out_width).map(move |p| (n, p))) {
-            let (top, left) = (position / out_width, position % out_width);
-            indices.extend((0..taps).map(|tap| {
-                let channel = group * per_group + tap / (kernel_height * kernel_width);
-                let row = along(0, top, tap / kernel_width % kernel_height, height)?;
-                let column = along(1, left, tap % kernel_width, width)?;
-                Some(((image * channels + channel) * height + row) * width + column)
-            }));
-        }
         let part = narrow(&weights[group * rows * taps..][..rows * taps])?;
         let matrix = Weights::new(rows, taps, program.weight_bits() as usize + 1, part)?;
-        let product = x.dot(&matrix, &Windows::new(taps, indices)?)?;
+        let product = x.dot(&matrix, &Windows::new(taps, patches(program, operation, group))?)?;
         match &mut result {
             Some(result) => result.append(product)?,
             None => result = Some(product),
         }
     }
     let product = result.ok_or_else(|| Error::Misuse("a convolution without groups".into()))?;
-    transpose(product, &[out, batch, out_height * out_width], &[1, 0, 2])
+    transpose(product, &[out, batch, height * width], &[1, 0, 2])
+}
+
+/// The elements that each position of a convolution reads, image by image, of one group of channels:
+/// `[N, H', W', taps]`, none where padding is read.
+pub(super) fn patches(program: &Program, operation: &Operation, group: usize) -> Vec<Option<usize>> {
+    let Operator::Conv2d { weight_shape, stride, padding, dilation, .. } = &operation.operator else {
+        unreachable!("only for convolutions");
+    };
+    let [batch, channels, height, width] = axes(&program.value(operation.inputs[0]).shape);
+    let [_, _, out_height, out_width] = axes(&program.value(operation.output).shape);
+    let [_, per_group, kernel_height, kernel_width] = *weight_shape;
+    let taps = per_group * kernel_height * kernel_width;
+    let along = |axis: usize, position: usize, tap: usize, size: usize| {
+        (position * stride[axis] + tap * dilation[axis]).checked_sub(padding[axis]).filter(|&at| at < size)
+    };
+    let mut indices = Vec::with_capacity(batch * out_height * out_width * taps);
+    for (image, position) in (0..batch).flat_map(|n| (0..out_height * out_width).map(move |p| (n, p))) {
+        let (top, left) = (position / out_width, position % out_width);
+        indices.extend((0..taps).map(|tap| {
+            let channel = group * per_group + tap / (kernel_height * kernel_width);
+            let row = along(0, top, tap / kernel_width % kernel_height, height)?;
+            let column = along(1, left, tap % kernel_width, width)?;
+            Some(((image * channels + channel) * height + row) * width + column)
+        }));
+    }
+    indices
 }
 
 /// Sums over the windows of an average pooling, times their public factors.
@@ -112,18 +123,28 @@ fn pool(program: &Program, operation: &Operation, x: &Ciphertexts) -> Result<Cip
 /// The result of an operation that only moves elements.
 fn moved(program: &Program, operation: &Operation, inputs: &[&Ciphertexts]) -> Result<Ciphertexts, Error> {
     let mut pool = inputs[0].clone();
+    inputs[1..].iter().try_for_each(|&input| pool.append(input.clone()))?;
+    if let Operator::Pad { constant, .. } = &operation.operator {
+        let zero = pool.slice(0..1).scale(&public(1, &[0])?)?;
+        pool.append(add_constant(zero, &[*constant])?)?;
+    }
+    Ok(pool.select(&movement(program, operation))?)
+}
+
+/// Where an operation that only moves elements takes each of its output from: indices into its inputs, one behind the
+/// other; behind them all a padding's constant.
+pub(super) fn movement(program: &Program, operation: &Operation) -> Vec<usize> {
+    let mut end = 0;
     let mut parts: Vec<(Vec<usize>, &[usize])> = Vec::new();
-    for (position, (&input, &id)) in inputs.iter().zip(&operation.inputs).enumerate() {
-        let start = if position == 0 { 0 } else { pool.len() };
-        if position > 0 {
-            pool.append(input.clone())?;
-        }
-        parts.push(((start..start + input.len()).collect(), &program.value(id).shape));
+    for &id in &operation.inputs {
+        let start = end;
+        end += program.value(id).len();
+        parts.push(((start..end).collect(), &program.value(id).shape));
     }
     let (x, shape) = (&parts[0].0, parts[0].1);
     let output = program.value(operation.output).shape.as_slice();
-    let order = match &operation.operator {
-        Operator::Reshape => return Ok(pool),
+    match &operation.operator {
+        Operator::Reshape => parts.swap_remove(0).0,
         Operator::Broadcast => layout::broadcast(x, shape, output),
         Operator::Transpose { perm } => layout::transpose(x, shape, perm),
         Operator::Slice { starts, steps, .. } => layout::slice(x, shape, starts, steps, output),
@@ -131,30 +152,24 @@ fn moved(program: &Program, operation: &Operation, inputs: &[&Ciphertexts]) -> R
             let parts: Vec<_> = parts.iter().map(|(indices, shape)| (indices.as_slice(), *shape)).collect();
             layout::concat(&parts, *axis)
         }
-        Operator::Pad { before, constant, .. } => {
-            let zero = pool.slice(0..1).scale(&public(1, &[0])?)?;
-            let fill = pool.len();
-            pool.append(add_constant(zero, &[*constant])?)?;
-            layout::pad(x, shape, before, output, fill)
-        }
+        Operator::Pad { before, .. } => layout::pad(x, shape, before, output, end),
         other => unreachable!("{} is the client's", other.name()),
-    };
-    Ok(pool.select(&order)?)
+    }
 }
 
-fn add_constant(mut x: Ciphertexts, constant: &[i64]) -> Result<Ciphertexts, Error> {
+pub(super) fn add_constant(mut x: Ciphertexts, constant: &[i64]) -> Result<Ciphertexts, Error> {
     let plaintexts: Vec<Plaintext> = constant.iter().map(|&value| value.into()).collect();
     x.add_plain(&plaintexts)?;
     Ok(x)
 }
 
-fn sum(x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, Error> {
+pub(super) fn sum(x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, Error> {
     let mut sum = x.clone();
     sum.add(y)?;
     Ok(sum)
 }
 
-fn negate(x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+pub(super) fn negate(x: &Ciphertexts) -> Result<Ciphertexts, Error> {
     Ok(x.scale(&public(1, &vec![-1; x.len()])?)?)
 }
 
@@ -165,13 +180,13 @@ fn transpose(x: Ciphertexts, shape: &[usize], perm: &[usize]) -> Result<Cipherte
 }
 
 /// Weights that everybody knows, as wide as the largest.
-fn public(rows: usize, values: &[i64]) -> Result<Weights, Error> {
+pub(super) fn public(rows: usize, values: &[i64]) -> Result<Weights, Error> {
     let largest = values.iter().map(|value| value.unsigned_abs()).max().unwrap_or(0);
     let bits = (u64::BITS - largest.leading_zeros()) as usize + 1;
     Ok(Weights::new(rows, values.len() / rows, bits.max(2), narrow(values)?)?)
 }
 
-fn narrow(values: &[i64]) -> Result<Vec<i32>, Error> {
+pub(super) fn narrow(values: &[i64]) -> Result<Vec<i32>, Error> {
     let narrow = values.iter().map(|&value| i32::try_from(value)).collect::<Result<_, _>>();
     narrow.map_err(|_| Error::Misuse("a weight has more than 31 bits".into()))
 }

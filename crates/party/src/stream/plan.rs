@@ -86,7 +86,7 @@ impl Plan {
         &self.steps
     }
 
-    fn exchanges(&self) -> impl Iterator<Item = &Exchange> {
+    pub(super) fn exchanges(&self) -> impl Iterator<Item = &Exchange> {
         self.steps.iter().filter_map(|step| match step {
             Step::Exchange(exchange) => Some(exchange),
             Step::Linear(_) => None,

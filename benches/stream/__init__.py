@@ -1,0 +1,1 @@
+"""PP-Stream's experiments, a module each."""

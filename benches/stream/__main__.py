@@ -1,0 +1,58 @@
+"""PP-Stream's experiments as Markdown tables.
+
+    .venv/bin/python -m benches.stream                       all of them (minutes)
+    .venv/bin/python -m benches.stream pipeline leakage      some
+    .venv/bin/python -m benches.stream --models mnist-1      on these models of the zoo
+
+What says "measured" ran on this machine, both organisations on its cores. What says "simulated" is
+the pipeline under a simulated clock (`privet.stream.simulate`), with stages measured here one slice
+after the other: this machine's core stands for each core of a larger cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benches.machine import describe
+from benches.stream import allocation, leakage, partition, pipeline, scaling
+from benches.stream.models import MODELS, Prepared, prepare
+
+EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
+    "scaling": scaling.report,
+    "pipeline": pipeline.report,
+    "allocation": allocation.report,
+    "partition": partition.report,
+    "leakage": leakage.report,
+}
+"""Experiments by name, in the paper's order."""
+
+
+def main() -> None:
+    """Runs the experiments named on the command line."""
+    parser = argparse.ArgumentParser(prog="benches.stream")
+    parser.add_argument("names", nargs="*", help=", ".join(EXPERIMENTS))
+    parser.add_argument("--models", default=",".join(MODELS), help="names of the zoo's models")
+    chosen = parser.parse_args()
+    unknown = set(chosen.names) - set(EXPERIMENTS)
+    if unknown:
+        parser.error(f"no experiments {', '.join(sorted(unknown))}")
+    machine = describe()
+    say(f"Measured on {machine['cpu']}, {machine['usable_cores']} cores.\n")
+    with tempfile.TemporaryDirectory() as folder:
+        models = [prepare(name, Path(folder)) for name in chosen.models.split(",")]
+        for name in chosen.names or EXPERIMENTS:
+            say(EXPERIMENTS[name](models))
+
+
+def say(text: str) -> None:
+    """Prints at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""The models of the experiments, compiled, and their stages, measured once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from privet import zoo
+from privet.compile import Compiled, compile
+from privet.stream.profile import StageTimes, profile
+
+MODELS = ("breast", "heart", "cardio", "mnist-1", "mnist-2", "mnist-3")
+THREADS = (1, 2, 4, 8, 16)
+"""Counts that stages are profiled with."""
+
+KEY_BITS = 2048
+
+
+@dataclass
+class Prepared:
+    """A model of the zoo by name: its file, and the folder of its program."""
+
+    name: str
+    path: Path
+    folder: Path
+    compiled: Compiled = field(repr=False)
+
+    @cached_property
+    def stages(self) -> list[StageTimes]:
+        """Its stages with every count of threads."""
+        public = self.compiled.program.to_public_bytes()
+        return profile(public, KEY_BITS, self.compiled.weights.to_private_bytes(), threads=THREADS)
+
+
+def prepare(name: str, folder: Path) -> Prepared:
+    """Builds and compiles a model with seeded weights."""
+    path = zoo.build(name, folder)
+    compiled = compile(path, input_range=(0, 1))
+    compiled.save(folder / name)
+    return Prepared(name, path, folder / name, compiled)
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; all columns but the first are aligned right."""
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,268 @@
+//! Parts of linear operations: some elements of a result from only the elements that they read (PP-Stream,
+//! Section IV-D).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use privet_paillier::{Ciphertexts, Weights, Windows};
+use privet_program::{Operation, Operator, Program};
+use privet_ring::layout;
+
+use super::linear::{add_constant, movement, narrow, negate, patches, public, sum};
+use crate::Error;
+use crate::layers::window_groups;
+
+/// Some elements of a tensor: their indices in it, ascending, and their ciphertexts.
+pub struct Part {
+    /// Indices into the whole tensor.
+    pub indices: Vec<usize>,
+    /// As many ciphertexts.
+    pub ciphertexts: Ciphertexts,
+}
+
+impl Part {
+    /// The places of some elements among these.
+    fn places(&self, wanted: impl Iterator<Item = usize>) -> Result<Vec<usize>, Error> {
+        let place = |index: usize| self.indices.binary_search(&index).map_err(|_| missing(index));
+        wanted.map(place).collect()
+    }
+
+    /// Some of the elements, in the order of `wanted`.
+    pub(super) fn select(&self, wanted: &[usize]) -> Result<Ciphertexts, Error> {
+        Ok(self.ciphertexts.select(&self.places(wanted.iter().copied())?)?)
+    }
+
+    /// The windows of a linear map by places among these.
+    fn windows<'a>(&self, inputs: usize, chunks: impl Iterator<Item = &'a [Option<usize>]>) -> Result<Windows, Error> {
+        let place = |index: &Option<usize>| {
+            index.map(|index| self.indices.binary_search(&index).map_err(|_| missing(index))).transpose()
+        };
+        Ok(Windows::new(inputs, chunks.flatten().map(place).collect::<Result<_, _>>()?)?)
+    }
+}
+
+fn missing(index: usize) -> Error {
+    Error::Misuse(format!("element {index} is needed for this part of a stage and was not given"))
+}
+
+/// Which elements of each of its inputs an operation reads for `wanted` of its output, input by input.
+pub(super) fn needs(program: &Program, operation: &Operation, wanted: &[usize]) -> Vec<Vec<usize>> {
+    let shape = program.value(operation.output).shape.as_slice();
+    match &operation.operator {
+        Operator::Conv2d { weight_shape, groups, .. } => {
+            let taps: usize = weight_shape[1..].iter().product();
+            let mut read = BTreeSet::new();
+            for group in 0..*groups {
+                let (_, positions) = rectangle(wanted, shape, *groups, group);
+                let patches = patches(program, operation, group);
+                read.extend(positions.iter().flat_map(|at| patches[at * taps..][..taps].iter().flatten().copied()));
+            }
+            vec![read.into_iter().collect()]
+        }
+        Operator::Dense { weight_shape: [inner, columns], .. } => {
+            let rows: BTreeSet<usize> = wanted.iter().map(|index| index / columns).collect();
+            vec![rows.into_iter().flat_map(|row| row * inner..(row + 1) * inner).collect()]
+        }
+        Operator::AvgPool2d { window, .. } => {
+            let groups: Vec<Vec<usize>> =
+                window_groups(program, operation, window).iter().map(Iterator::collect).collect();
+            let read: BTreeSet<usize> = wanted.iter().flat_map(|&index| groups[index].iter().copied()).collect();
+            vec![read.into_iter().collect()]
+        }
+        Operator::Scale { .. }
+        | Operator::AddConstant { .. }
+        | Operator::Add
+        | Operator::Sub
+        | Operator::Negate
+        | Operator::ShiftLeft { .. } => vec![wanted.to_vec(); operation.inputs.len()],
+        _ => {
+            let from = movement(program, operation);
+            let mut read: BTreeSet<usize> = wanted.iter().map(|&index| from[index]).collect();
+            if matches!(operation.operator, Operator::Pad { .. }) {
+                // The constant is made from a ciphertext, whichever.
+                read.insert(0);
+            }
+            let mut start = 0;
+            let lengths = operation.inputs.iter().map(|&id| program.value(id).len());
+            lengths
+                .map(|length| {
+                    let part = read.range(start..start + length).map(|index| index - start).collect();
+                    start += length;
+                    part
+                })
+                .collect()
+        }
+    }
+}
+
+/// The elements `wanted` (ascending) of an operation's output, as [`super::linear::compute`] gives all.
+///
+/// # Errors
+/// [`Error::Misuse`] if `inputs` lack an element that [`needs`] names.
+pub(super) fn compute(
+    program: &Program,
+    operation: &Operation,
+    inputs: &[&Part],
+    weights: &privet_program::Weights,
+    wanted: &[usize],
+) -> Result<Ciphertexts, Error> {
+    let x = inputs[0];
+    let shape = program.value(operation.output).shape.as_slice();
+    let width = program.weight_bits() as usize + 1;
+    let pick = |values: &[i64]| wanted.iter().map(|&index| values[index]).collect::<Vec<_>>();
+    let biased = |product: Ciphertexts, bias: &Option<String>, bias_shape: &dyn Fn(usize) -> Vec<usize>| match bias {
+        Some(name) => {
+            let bias = weights.tensor(name);
+            add_constant(product, &pick(&layout::broadcast(bias, &bias_shape(bias.len()), shape)))
+        }
+        None => Ok(product),
+    };
+    match &operation.operator {
+        Operator::Conv2d { weight, bias, .. } => {
+            let product = convolve(program, operation, x, weights.tensor(weight), wanted)?;
+            biased(product, bias, &|channels| vec![channels, 1, 1])
+        }
+        Operator::Dense { weight, weight_shape: [inner, columns], bias } => {
+            let product = dense(x, weights.tensor(weight), [*inner, *columns], width, wanted)?;
+            biased(product, bias, &|columns| vec![columns])
+        }
+        Operator::Scale { weight, .. } => {
+            let factors = narrow(&pick(weights.tensor(weight)))?;
+            Ok(x.select(wanted)?.scale(&Weights::new(1, wanted.len(), width, factors)?)?)
+        }
+        Operator::AddConstant { bias, bias_shape } => {
+            add_constant(x.select(wanted)?, &pick(&layout::broadcast(weights.tensor(bias), bias_shape, shape)))
+        }
+        Operator::Add => sum(&x.select(wanted)?, &inputs[1].select(wanted)?),
+        Operator::Sub => sum(&negate(&inputs[1].select(wanted)?)?, &x.select(wanted)?),
+        Operator::Negate => negate(&x.select(wanted)?),
+        Operator::ShiftLeft { bits } => (0..*bits).try_fold(x.select(wanted)?, |x, _| sum(&x, &x)),
+        Operator::AvgPool2d { .. } => pool(program, operation, x, wanted),
+        _ => moved(program, operation, inputs, wanted),
+    }
+}
+
+/// The channels and the positions (of all images) that cover what is wanted of a group of a convolution's output
+/// `[N, O, H, W]`.
+fn rectangle(wanted: &[usize], shape: &[usize], groups: usize, group: usize) -> (Vec<usize>, Vec<usize>) {
+    let (channels, area) = (shape[1], shape[2] * shape[3]);
+    let rows = channels / groups;
+    let (mut outputs, mut positions) = (BTreeSet::new(), BTreeSet::new());
+    for &index in wanted {
+        let channel = index / area % channels;
+        if channel / rows == group {
+            outputs.insert(channel);
+            positions.insert(index / (area * channels) * area + index % area);
+        }
+    }
+    (outputs.into_iter().collect(), positions.into_iter().collect())
+}
+
+fn convolve(
+    program: &Program,
+    operation: &Operation,
+    x: &Part,
+    weights: &[i64],
+    wanted: &[usize],
+) -> Result<Ciphertexts, Error> {
+    let Operator::Conv2d { weight_shape, groups, .. } = &operation.operator else {
+        unreachable!("only for convolutions");
+    };
+    let shape = program.value(operation.output).shape.as_slice();
+    let taps: usize = weight_shape[1..].iter().product();
+    let width = program.weight_bits() as usize + 1;
+    let mut products: Option<Ciphertexts> = None;
+    let mut places = BTreeMap::new();
+    for group in 0..*groups {
+        let (outputs, positions) = rectangle(wanted, shape, *groups, group);
+        if outputs.is_empty() {
+            continue;
+        }
+        let rows: Vec<i64> = outputs.iter().flat_map(|&output| &weights[output * taps..][..taps]).copied().collect();
+        let matrix = Weights::new(outputs.len(), taps, width, narrow(&rows)?)?;
+        let patches = patches(program, operation, group);
+        let windows = x.windows(taps, positions.iter().map(|&at| &patches[at * taps..][..taps]))?;
+        let start = products.as_ref().map_or(0, Ciphertexts::len);
+        for (row, &output) in outputs.iter().enumerate() {
+            let row_start = start + row * positions.len();
+            places.extend(positions.iter().enumerate().map(|(column, &at)| ((output, at), row_start + column)));
+        }
+        let product = x.ciphertexts.dot(&matrix, &windows)?;
+        match &mut products {
+            Some(products) => products.append(product)?,
+            None => products = Some(product),
+        }
+    }
+    let products = products.ok_or_else(|| Error::Misuse("a part of a convolution without elements".into()))?;
+    let (channels, area) = (shape[1], shape[2] * shape[3]);
+    let place = |&index: &usize| {
+        let at = index / (area * channels) * area + index % area;
+        places[&(index / area % channels, at)]
+    };
+    Ok(products.select(&wanted.iter().map(place).collect::<Vec<_>>())?)
+}
+
+/// A part of `[rows, columns]`: a window for each row wanted, a row of the transposed matrix for each column.
+fn dense(
+    x: &Part,
+    weights: &[i64],
+    [inner, columns]: [usize; 2],
+    width: usize,
+    wanted: &[usize],
+) -> Result<Ciphertexts, Error> {
+    let rows: Vec<usize> = wanted.iter().map(|index| index / columns).collect::<BTreeSet<_>>().into_iter().collect();
+    let outputs: Vec<usize> = wanted.iter().map(|index| index % columns).collect::<BTreeSet<_>>().into_iter().collect();
+    let column = |&output: &usize| (0..inner).map(move |row| weights[row * columns + output]);
+    let matrix = narrow(&outputs.iter().flat_map(column).collect::<Vec<_>>())?;
+    let matrix = Weights::new(outputs.len(), inner, width, matrix)?;
+    let read: Vec<Option<usize>> = rows.iter().flat_map(|row| row * inner..(row + 1) * inner).map(Some).collect();
+    let product = x.ciphertexts.dot(&matrix, &x.windows(inner, read.chunks(inner))?)?;
+    let place = |index: &usize| {
+        let output = outputs.partition_point(|&output| output < index % columns);
+        output * rows.len() + rows.partition_point(|&row| row < index / columns)
+    };
+    Ok(product.select(&wanted.iter().map(place).collect::<Vec<_>>())?)
+}
+
+/// Some sums of an average pooling, times their public factors.
+fn pool(program: &Program, operation: &Operation, x: &Part, wanted: &[usize]) -> Result<Ciphertexts, Error> {
+    let Operator::AvgPool2d { window, factors } = &operation.operator else { unreachable!("only for poolings") };
+    let groups: Vec<Vec<Option<usize>>> =
+        window_groups(program, operation, window).iter().map(|group| group.map(Some).collect()).collect();
+    let size = groups.iter().map(Vec::len).max().unwrap_or(1);
+    let read: Vec<Vec<Option<usize>>> = wanted
+        .iter()
+        .map(|&index| groups[index].iter().copied().chain(std::iter::repeat(None)).take(size).collect())
+        .collect();
+    let windows = x.windows(size, read.iter().map(Vec::as_slice))?;
+    let each = if let [factor] = factors[..] { factor } else { 1 };
+    let sums = x.ciphertexts.dot(&public(1, &vec![each; size])?, &windows)?;
+    if factors.len() == 1 {
+        return Ok(sums);
+    }
+    let by: Vec<i64> = wanted.iter().map(|index| factors[index % factors.len()]).collect();
+    Ok(sums.scale(&public(1, &by)?)?)
+}
+
+fn moved(program: &Program, operation: &Operation, inputs: &[&Part], wanted: &[usize]) -> Result<Ciphertexts, Error> {
+    let from = movement(program, operation);
+    let mut pool: Option<Ciphertexts> = None;
+    let mut places = BTreeMap::new();
+    let (mut start, mut end) = (0, 0);
+    for (part, &id) in inputs.iter().zip(&operation.inputs) {
+        places.extend(part.indices.iter().enumerate().map(|(place, index)| (start + index, end + place)));
+        start += program.value(id).len();
+        end += part.indices.len();
+        match &mut pool {
+            Some(pool) => pool.append(part.ciphertexts.clone())?,
+            None => pool = Some(part.ciphertexts.clone()),
+        }
+    }
+    let mut pool = pool.ok_or_else(|| Error::Misuse("an operation without inputs".into()))?;
+    if let Operator::Pad { constant, .. } = &operation.operator {
+        let zero = pool.slice(0..1).scale(&public(1, &[0])?)?;
+        pool.append(add_constant(zero, &[*constant])?)?;
+        places.insert(start, end);
+    }
+    let place = |&index: &usize| places.get(&from[index]).copied().ok_or_else(|| missing(from[index]));
+    Ok(pool.select(&wanted.iter().map(place).collect::<Result<Vec<_>, _>>()?)?)
+}

@@ -1,0 +1,268 @@
+"""`privet stream`: suite `stream` as a pipeline of two organisations, each on its own servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from privet.cli import options, show
+from privet.cli.inputs import read_input, read_labels
+from privet.parties import Credentials
+from privet.parties.address import split_address
+from privet.parties.calibration import read_samples
+from privet.suites import STREAM_TRUST
+
+app = typer.Typer(
+    help="Suite `stream` as a pipeline over the servers of two organisations.",
+    no_args_is_help=True,
+)
+
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT|auto",
+        help="This organisation's Ray cluster; processes of this machine by default.",
+    ),
+]
+Servers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--server",
+        metavar="NAME:CORES",
+        help="A server of this organisation, `privet:NAME` among its Ray resources; once for each. "
+        "By default this machine.",
+    ),
+]
+Objective = Annotated[
+    str,
+    typer.Option(
+        metavar="slowest|paper",
+        help="What the allocation of threads makes small: the slowest stage's time, or the "
+        "differences between all stages.",
+    ),
+]
+Window = Annotated[int, typer.Option(min=1, help="Requests of a data provider open at once.")]
+PerCore = Annotated[int, typer.Option(min=1, help="Threads for each core.")]
+
+
+@app.command("provider")
+def provider_command(
+    model: options.Model,
+    keys: options.Keys,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
+    ] = "127.0.0.1:7420",
+    cluster: Cluster = None,
+    server: Servers = None,
+    objective: Objective = "slowest",
+    per_core: PerCore = 2,
+    window: Window = 16,
+    key_bits: options.KeyBits = 2048,
+    bits: options.Bits = None,
+    scale: options.Scale = None,
+    calibration: options.Calibration = None,
+    input_range: options.InputRange = None,
+    timeout: options.Timeout = 300.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Serve a model's linear stages to data providers."""
+    from privet.compile import compile
+    from privet.stream.service import Plan, serve
+
+    compiled = compile(
+        model,
+        bits=bits or 37,
+        scale=scale or 12,
+        calibration=read_samples(calibration) if calibration else None,
+        input_range=input_range,
+    )
+    plan = Plan(cluster, tuple(server or ()), objective, per_core, timeout)
+    console = show.make_console()
+
+    def listening(address: str, threads: tuple[int, ...]) -> None:
+        told = {
+            "event": "listening",
+            "address": address,
+            "program_hash": compiled.program.program_hash,
+            "threads": threads,
+        }
+        if as_json:
+            typer.echo(json.dumps(told))
+        else:
+            console.print(f"Serving [bold]{compiled.program.model}[/] at {address}, threads of the")
+            console.print(f"stages {list(threads)}; stop with Ctrl-C. {STREAM_TRUST.capitalize()}.")
+            console.print(f"Program {compiled.program.program_hash}")
+
+    asyncio.run(
+        _until_stopped(
+            serve(
+                compiled,
+                Credentials.from_directory(keys, "server"),
+                split_address(listen),
+                plan,
+                key_bits=key_bits,
+                window=window,
+                listening=listening,
+            )
+        )
+    )
+
+
+@app.command("data")
+def data_command(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The model provider.")],
+    keys: options.Keys,
+    input: Annotated[
+        list[Path], typer.Option(help="A .npy, .npz or image file; once for each request.")
+    ],
+    repeat: Annotated[int, typer.Option(min=1, help="Ask each so many times.")] = 1,
+    cluster: Cluster = None,
+    server: Servers = None,
+    objective: Objective = "slowest",
+    per_core: PerCore = 2,
+    window: Window = 8,
+    key_bits: options.KeyBits = 2048,
+    program_hash: Annotated[
+        str | None, typer.Option(help="The program to insist on, as the other side tells it.")
+    ] = None,
+    server_name: options.ServerName = None,
+    labels: options.Labels = None,
+    timeout: options.Timeout = 600.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Send inputs through the pipeline; they leave this organisation encrypted."""
+    from privet.stream.service import Plan, ask
+
+    host, port = split_address(address)
+    plan = Plan(cluster, tuple(server or ()), objective, per_core, timeout)
+    classes = read_labels(labels, None)
+
+    async def main() -> tuple[list[dict[str, Any]], float, dict[str, Any]]:
+        async with ask(
+            host,
+            port,
+            Credentials.from_directory(keys, "client"),
+            plan,
+            key_bits=key_bits,
+            window=window,
+            program_hash=program_hash,
+            server_name=server_name,
+        ) as provider:
+            program = provider.stages.program
+            shapes = [program.values[it.value].shape for it in program.inputs]
+            samples = [read_input(path, shapes) for path in input for _ in range(repeat)]
+            began = time.monotonic()
+            found = await asyncio.gather(*(provider.infer(sample) for sample in samples))
+            seconds = time.monotonic() - began
+            return found, seconds, {"redone": provider.ledger.redone}
+
+    found, seconds, told = asyncio.run(main())
+    if as_json:
+        outputs = [{name: array.tolist() for name, array in it.items()} for it in found]
+        fields = {"outputs": outputs, "seconds": seconds, "trust": STREAM_TRUST}
+        typer.echo(json.dumps({**fields, **told}))
+        return
+    console = show.make_console()
+    for number, each in enumerate(found):
+        for name, array in each.items():
+            best = int(np.argmax(array))
+            label = classes[best] if best < len(classes) else str(best)
+            console.print(f"Request {number}: {name}, largest {label} ({float(array.max()):.4f})")
+    rate = len(found) / seconds
+    console.print(f"{len(found)} requests in {seconds:.2f} s, {rate:.2f} a second.")
+    show.trust(console, STREAM_TRUST)
+
+
+@app.command("stages")
+def stages_command(
+    model: options.Model,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME:CORES:model|data",
+            help="A server and whose it is; once for each. By default one of two cores each.",
+        ),
+    ] = None,
+    per_core: PerCore = 2,
+    key_bits: options.KeyBits = 2048,
+    calibration: options.Calibration = None,
+    input_range: options.InputRange = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Measure a model's stages and allocate servers and threads to them, in both ways."""
+    from privet.stream.service import survey
+
+    samples = read_samples(calibration) if calibration else None
+    words = server or ["model-0:2:model", "data-0:2:data"]
+    stages, found = survey(model, words, per_core, key_bits, samples, input_range)
+    if as_json:
+        told = [{**asdict(it), "seconds": it.seconds[1]} for it in stages]
+        plans = {name: asdict(it) for name, it in found.items()}
+        typer.echo(json.dumps({"stages": told, "allocations": plans, "trust": STREAM_TRUST}))
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("stage", "provider"):
+        table.add_column(title)
+    for title in ("CPU s", "reads", "sends", *(f"{name}: threads" for name in found)):
+        table.add_column(title, justify="right")
+    for index, it in enumerate(stages):
+        threads = [str(plan.threads[index]) for plan in found.values()]
+        numbers = (f"{it.seconds[1]:.3f}", str(it.whole), str(it.sent))
+        table.add_row(it.name, it.side, *numbers, *threads)
+    console = show.make_console()
+    console.print(table)
+    for name, plan in found.items():
+        slowest = max(plan.times([it.stage for it in stages]))
+        proved = "proved best" if plan.gap == 0 else f"within {plan.gap:.0%} of the best"
+        console.print(f"{name}: slowest stage {slowest:.3f} s, in {plan.solved:.2f} s, {proved}.")
+    show.trust(console, STREAM_TRUST)
+
+
+@app.command("scale")
+def scale_command(
+    model: options.Model,
+    calibration: Annotated[
+        Path,
+        typer.Option(help="Samples: .npy, or .npz with `inputs` and `labels`.", dir_okay=False),
+    ],
+    as_json: options.AsJson = False,
+) -> None:
+    """Pick the scaling factor of a model's parameters from calibration data."""
+    from privet.stream.service import scaling_of
+
+    it = scaling_of(model, calibration)
+    told = {"factor": it.factor, "bits": it.bits, "original": it.original}
+    if as_json:
+        typer.echo(json.dumps({**told, "accuracies": it.accuracies}))
+        return
+    table = Table(box=None, pad_edge=False)
+    for decimals in range(len(it.accuracies)):
+        table.add_column(f"10^{decimals}", justify="right")
+    table.add_column("original", justify="right")
+    shown = [f"{100 * accuracy:.2f}" for accuracy in it.accuracies]
+    shown[-1] = f"[bold]{shown[-1]}[/]"
+    table.add_row(*shown, f"{100 * it.original:.2f}")
+    console = show.make_console()
+    console.print(table)
+    console.print(f"Accuracy in %; factor 10^{it.decimals}, held by weights of {it.bits} bits.")
+
+
+async def _until_stopped(work: Any) -> None:
+    """Runs until a signal."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return

@@ -1,0 +1,172 @@
+"""What passes between the two organisations: typed, numbered frames, and nothing pickled.
+
+A frame is a header of 24 bytes (kind, length, its number, the number of the last frame received),
+big-endian, and its payload. Frames of a session are numbered from 1 in each direction; greetings
+and signs of life have the number 0 and are never sent again.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+from privet.errors import PeerMisbehaved
+
+MAGIC = b"PVTSTRM"
+VERSION = 1
+NO_SESSION = bytes(16)
+
+LARGEST_PROGRAM = 64 << 20
+LARGEST_TEXT = 1000
+
+_HEADER = struct.Struct("!BxxxIQQ")
+_HELLO = struct.Struct("!7sBH16sQ")
+_WELCOME = struct.Struct("!16sQI")
+_TENSOR = struct.Struct("!QI")
+_REQUEST = struct.Struct("!Q")
+
+
+class Kind(IntEnum):
+    """What a frame is."""
+
+    HELLO = 1
+    WELCOME = 2
+    REFUSED = 3
+    ALIVE = 4
+    PROGRAM = 5
+    KEY = 6
+    TENSOR = 7
+    FAILED = 8
+    BYE = 9
+
+
+UNNUMBERED = frozenset({Kind.HELLO, Kind.WELCOME, Kind.REFUSED, Kind.ALIVE})
+HEADER_BYTES = _HEADER.size
+
+
+@dataclass(frozen=True)
+class Header:
+    """The head of a frame; `number` is 0 for what is not numbered."""
+
+    kind: Kind
+    length: int
+    number: int
+    received: int
+
+    def to_bytes(self) -> bytes:
+        """As on the wire."""
+        return _HEADER.pack(self.kind, self.length, self.number, self.received)
+
+    @classmethod
+    def parse(cls, data: bytes, limit: int) -> Header:
+        """Reads a header; payloads have at most `limit` bytes.
+
+        # Errors
+        `PeerMisbehaved` on what no frame of ours begins with.
+        """
+        kind, length, number, received = _HEADER.unpack(data)
+        try:
+            known = Kind(kind)
+        except ValueError as error:
+            raise PeerMisbehaved(f"there are no frames of kind {kind}") from error
+        if length > limit:
+            raise PeerMisbehaved(f"a frame of {length} bytes is too long; at most {limit} are due")
+        if (number == 0) != (known in UNNUMBERED):
+            raise PeerMisbehaved(f"a frame of kind {known.name} has the number {number}")
+        return cls(known, length, number, received)
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The data provider's greeting: a new session, or one to go on with after `received`."""
+
+    key_bits: int
+    session: bytes
+    received: int
+
+    def to_bytes(self) -> bytes:
+        """As on the wire."""
+        return _HELLO.pack(MAGIC, VERSION, self.key_bits, self.session, self.received)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Hello:
+        """Reads one; `PeerMisbehaved` if it is another program's, or another version's."""
+        if len(data) != _HELLO.size:
+            raise PeerMisbehaved("the greeting has the wrong length")
+        magic, version, key_bits, session, received = _HELLO.unpack(data)
+        if magic != MAGIC:
+            raise PeerMisbehaved("the peer does not speak the protocol of streams")
+        if version != VERSION:
+            raise PeerMisbehaved(f"the peer speaks version {version} of it, this side {VERSION}")
+        return cls(key_bits, session, received)
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """The answer: the session, and how many requests may be open in it."""
+
+    session: bytes
+    received: int
+    window: int
+
+    def to_bytes(self) -> bytes:
+        """As on the wire."""
+        return _WELCOME.pack(self.session, self.received, self.window)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Welcome:
+        """Reads one."""
+        if len(data) != _WELCOME.size:
+            raise PeerMisbehaved("the welcome has the wrong length")
+        return cls(*_WELCOME.unpack(data))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A request's ciphertexts: a value for the model provider, or a round's for the data provider.
+
+    `place` is the value's number or the round's.
+    """
+
+    request: int
+    place: int
+    ciphertexts: bytes
+
+    def to_bytes(self) -> bytes:
+        """As on the wire."""
+        return _TENSOR.pack(self.request, self.place) + self.ciphertexts
+
+    @classmethod
+    def parse(cls, data: bytes) -> Tensor:
+        """Reads one."""
+        if len(data) < _TENSOR.size:
+            raise PeerMisbehaved("a tensor has no head")
+        request, place = _TENSOR.unpack_from(data)
+        return cls(request, place, data[_TENSOR.size :])
+
+    @staticmethod
+    def head() -> int:
+        """Bytes before the ciphertexts."""
+        return _TENSOR.size
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A request that the sender has given up, and why."""
+
+    request: int
+    reason: str
+
+    def to_bytes(self) -> bytes:
+        """As on the wire."""
+        return _REQUEST.pack(self.request) + self.reason.encode()[:LARGEST_TEXT]
+
+    @classmethod
+    def parse(cls, data: bytes) -> Failed:
+        """Reads one; what cannot be printed is replaced."""
+        if len(data) < _REQUEST.size:
+            raise PeerMisbehaved("a failure does not name its request")
+        text = data[_REQUEST.size :].decode(errors="replace")
+        shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+        return cls(_REQUEST.unpack_from(data)[0], shown)

@@ -1,0 +1,253 @@
+"""One end of a session between two organisations, which outlives its connections.
+
+Frames that the peer has not acknowledged are kept, so that after a broken connection both sides
+go on where they were: each says which frame it received last, and the other sends what came after.
+A frame out of turn ends the session. Waiting is bounded everywhere: a connection that is silent is
+closed, and a session without one for `resume` seconds fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from privet.errors import LinkError, PeerMisbehaved, PrivetError
+from privet.stream.frames import HEADER_BYTES, LARGEST_TEXT, Header, Kind
+
+PIECE = 1 << 16
+ALIVE_SECONDS = 2.0
+"""Between two signs of life."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Deadlines in seconds, and what may wait for the peer in bytes.
+
+    A connection may be silent for `silence`, a session be without one for `resume`, and opening
+    one take `connect`. Sending waits while more than `unsent` bytes are not acknowledged.
+    """
+
+    silence: float = 15.0
+    resume: float = 60.0
+    connect: float = 10.0
+    unsent: int = 64 << 20
+
+
+class Link:
+    """A session: numbered frames both ways, over one connection after the other.
+
+    `hear` is called with each frame that comes, in order, and raises `PeerMisbehaved` on what must
+    not be; `ended` is called once, with why, when the session is over.
+    """
+
+    def __init__(
+        self,
+        hear: Callable[[Kind, bytes], None],
+        ended: Callable[[PrivetError], None],
+        patience: Patience,
+    ) -> None:
+        self._hear, self._ended, self._patience = hear, ended, patience
+        self._outbox: deque[tuple[int, Kind, bytes]] = deque()
+        self._waiting = 0
+        self._next = 1
+        self._news = asyncio.Condition()
+        self._connection: asyncio.Task[None] | None = None
+        self.received = 0
+        self.limit = LARGEST_TEXT
+        self.failure: PrivetError | None = None
+        self.connections = 0
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None and not self._connection.done()
+
+    async def send(self, kind: Kind, payload: bytes) -> None:
+        """Sends a frame, now or over a later connection; waits while too much is on its way.
+
+        # Errors
+        Whatever ended the session.
+        """
+        async with self._news:
+            while self.failure is None and self._waiting > self._patience.unsent:
+                await self._news.wait()
+            if self.failure is not None:
+                raise self.failure
+            self._outbox.append((self._next, kind, payload))
+            self._next += 1
+            self._waiting += len(payload)
+            self._news.notify_all()
+
+    async def disconnected(self) -> None:
+        """Waits until there is no connection."""
+        if self._connection is not None:
+            await asyncio.wait({self._connection})
+
+    async def attach(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, theirs: int
+    ) -> None:
+        """Goes on over a connection until it breaks; `theirs` is what the peer received last.
+
+        # Errors
+        `PeerMisbehaved` if it says that it received what was never sent, or sends what it must
+        not; the session has ended then.
+        """
+        await self.detach()
+        self.connections += 1
+        connection = self._connection = asyncio.create_task(self._run(reader, writer, theirs))
+        try:
+            await asyncio.wait({connection})
+        finally:
+            connection.cancel()
+            writer.transport.abort()
+        error = None if connection.cancelled() else connection.exception()
+        if isinstance(error, PrivetError):
+            await self.fail(error)
+            raise error
+        # Any other end of a connection is bad luck, after which the session goes on.
+        if error is not None and not isinstance(error, OSError | EOFError | TimeoutError):
+            raise error
+
+    async def detach(self) -> None:
+        """Closes the connection, if there is one; the session goes on over another."""
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.done():
+            connection.cancel()
+            await asyncio.wait({connection})
+
+    async def fail(self, error: PrivetError) -> None:
+        """Ends the session."""
+        async with self._news:
+            if self.failure is not None:
+                return
+            self.failure = error
+            self._news.notify_all()
+        self._ended(error)
+
+    async def _run(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, theirs: int
+    ) -> None:
+        await self._acknowledge(theirs)
+        tasks = {
+            asyncio.create_task(it) for it in (self._read(reader), self._write(writer, theirs))
+        }
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        errors = [it for it in results if isinstance(it, Exception)]
+        # What the peer did wrong comes before what became of the connection for it.
+        errors.sort(key=lambda error: not isinstance(error, PrivetError))
+        if errors:
+            raise errors[0]
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        while True:
+            head = await read(reader, HEADER_BYTES, self._patience.silence)
+            header = Header.parse(head, self.limit)
+            payload = await read(reader, header.length, self._patience.silence)
+            await self._acknowledge(header.received)
+            if header.kind is Kind.ALIVE:
+                continue
+            if header.number != self.received + 1:
+                raise PeerMisbehaved(
+                    f"frame {header.number} came where {self.received + 1} was due"
+                )
+            self.received = header.number
+            self._hear(header.kind, payload)
+
+    async def _write(self, writer: asyncio.StreamWriter, sent: int) -> None:
+        while True:
+            frame = await self._after(sent)
+            if frame is None:
+                await write(writer, Header(Kind.ALIVE, 0, 0, self.received), b"", self._patience)
+                continue
+            number, kind, payload = frame
+            header = Header(kind, len(payload), number, self.received)
+            await write(writer, header, payload, self._patience)
+            sent = number
+
+    async def _after(self, sent: int) -> tuple[int, Kind, bytes] | None:
+        """The frame after number `sent`; None when it is time for a sign of life."""
+
+        def due() -> tuple[int, Kind, bytes] | None:
+            if not self._outbox or self._outbox[-1][0] <= sent:
+                return None
+            return self._outbox[max(0, sent + 1 - self._outbox[0][0])]
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ALIVE_SECONDS), self._news:
+                await self._news.wait_for(lambda: due() is not None)
+                return due()
+        return None
+
+    async def _acknowledge(self, number: int) -> None:
+        if number >= self._next:
+            raise PeerMisbehaved(f"the peer says that it received frame {number}, never sent")
+        if not self._outbox or self._outbox[0][0] > number:
+            return
+        async with self._news:
+            while self._outbox and self._outbox[0][0] <= number:
+                self._waiting -= len(self._outbox.popleft()[2])
+            self._news.notify_all()
+
+
+async def read(reader: asyncio.StreamReader, count: int, silence: float) -> bytes:
+    """So many bytes; `silence` bounds the wait for any of them.
+
+    # Errors
+    `TimeoutError`, `EOFError`, `OSError`.
+    """
+    pieces = []
+    while count:
+        async with asyncio.timeout(silence):
+            piece = await reader.read(min(count, PIECE))
+        if not piece:
+            raise EOFError("the peer closed the connection")
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)
+
+
+async def write(
+    writer: asyncio.StreamWriter, header: Header, payload: bytes, patience: Patience
+) -> None:
+    """Sends a frame piece by piece, so that a peer that reads nothing is noticed."""
+    writer.write(header.to_bytes())
+    for start in range(0, max(1, len(payload)), PIECE):
+        writer.write(payload[start : start + PIECE])
+        async with asyncio.timeout(patience.silence):
+            await writer.drain()
+
+
+async def greet(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, payload: bytes, patience: Patience
+) -> bytes:
+    """The data provider's half of a greeting: the model provider's welcome.
+
+    # Errors
+    `PeerMisbehaved` if it refuses; those of `read`.
+    """
+    await write(writer, Header(Kind.HELLO, len(payload), 0, 0), payload, patience)
+    header, answer = await first(reader, patience)
+    if header.kind is Kind.REFUSED:
+        raise PeerMisbehaved(f"the model provider refused: {answer.decode(errors='replace')}")
+    if header.kind is not Kind.WELCOME:
+        raise PeerMisbehaved(f"a welcome was due, not {header.kind.name}")
+    return answer
+
+
+async def first(reader: asyncio.StreamReader, patience: Patience) -> tuple[Header, bytes]:
+    """The first frame of a connection."""
+    header = Header.parse(await read(reader, HEADER_BYTES, patience.connect), LARGEST_TEXT)
+    return header, await read(reader, header.length, patience.connect)
+
+
+def broken(seconds: float) -> LinkError:
+    """The session had no connection for too long."""
+    return LinkError(f"the other organisation could not be reached for {seconds:.0f} s")

@@ -1,0 +1,77 @@
+"""Both organisations on this machine, over real sockets: for tests, benchmarks and a first try."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from privet.compile import PRIVATE_FILE, PUBLIC_FILE
+from privet.parties.credentials import Credentials
+from privet.stream.crew import Crew, LocalCrew, Recipe
+from privet.stream.link import Patience
+from privet.stream.provider import ModelProvider
+from privet.stream.requester import DataProvider, places
+from privet.stream.stages import Stages
+from privet.stream.workers import LinearWorker
+
+CALL_SECONDS = 300.0
+"""Deadline of a worker's call."""
+
+
+@dataclass
+class Pair:
+    """Two sides that are connected, and their crews."""
+
+    model: ModelProvider
+    data: DataProvider
+    model_crew: Crew
+    data_crew: Crew
+
+
+@asynccontextmanager
+async def pair(
+    folder: Path,
+    keys: Path,
+    *,
+    model_parts: Sequence[int] | None = None,
+    data_parts: Sequence[int] | None = None,
+    key_bits: int = 2048,
+    window: int = 8,
+    patience: Patience | None = None,
+    crews: tuple[Crew, Crew] | None = None,
+    whole_inputs: bool = False,
+    through: Callable[[int], Awaitable[int]] | None = None,
+) -> AsyncIterator[Pair]:
+    """Starts both sides for the compiled program in `folder` with certificates from `keys`.
+
+    `through` gets the model provider's port and gives the one that the data provider connects to,
+    for whoever stands between the two.
+    """
+    public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
+    stages = Stages(public, key_bits)
+    theirs, ours = crews or (LocalCrew(CALL_SECONDS), LocalCrew(CALL_SECONDS))
+    counts = tuple(model_parts or [1] * len(stages.rounds))
+    await theirs.start(Recipe(LinearWorker, (public, key_bits, private)), places(counts))
+    model = ModelProvider(
+        stages, theirs, counts, window=window, patience=patience, whole_inputs=whole_inputs
+    )
+    try:
+        credentials = Credentials.from_directory(keys, "server")
+        _, port = await model.listen("127.0.0.1", 0, credentials.tls_server())
+        data = DataProvider(
+            "127.0.0.1",
+            await through(port) if through else port,
+            Credentials.from_directory(keys, "client").tls(),
+            ours,
+            allocate=None if data_parts is None else lambda _: places(data_parts),
+            key_bits=key_bits,
+            window=window,
+            patience=patience,
+        )
+        async with data:
+            yield Pair(model, data, theirs, ours)
+    finally:
+        await model.close()
+        await theirs.close()

@@ -1,0 +1,137 @@
+"""How long each stage takes on its threads (PP-Stream, Section IV-C), measured ahead of requests.
+
+Each organisation can measure its own stages: numbers under a key made for the purpose stand for
+requests. A stage with `t` threads is done when the slowest of its `t` slices is, so that one slice
+after the other on one core tells the time on more cores than this machine has.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from privet import _native
+from privet.stream.allocation import Side, Stage
+from privet.stream.stages import Round, Stages, cut, names
+from privet.stream.workers import LinearWorker, NonlinearWorker
+
+SAMPLES = 64
+"""Ciphertexts made for a measurement; longer tensors repeat them."""
+
+
+@dataclass(frozen=True)
+class StageTimes:
+    """A stage by name: `seconds` of its slowest slice by number of threads, and the elements that
+    its workers read in all. With whole inputs every worker reads all of its tensor."""
+
+    name: str
+    side: Side
+    seconds: dict[int, float]
+    read: dict[int, int]
+    whole: int
+    sent: int
+
+    @property
+    def stage(self) -> Stage:
+        """As the allocation takes it."""
+        return Stage(self.name, self.side, self.seconds[1])
+
+
+def profile(
+    public: bytes,
+    key_bits: int,
+    weights: bytes | None = None,
+    *,
+    threads: Iterable[int] = (1,),
+    repeats: int = 1,
+) -> list[StageTimes]:
+    """Times of the data provider's stages and, given weights, of the model provider's among them.
+
+    Takes the least of `repeats` measurements, each in processor seconds of one thread.
+    """
+    counts = sorted({1, *threads})
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context) as process:
+        return process.submit(_measure, public, key_bits, weights, counts, repeats).result()
+
+
+def _measure(
+    public: bytes, key_bits: int, weights: bytes | None, counts: Sequence[int], repeats: int
+) -> list[StageTimes]:
+    meter = _Meter(public, key_bits, weights, counts, repeats)
+    labels = iter(names(meter.stages.rounds))
+    found = [meter.encryption(next(labels)[1])]
+    for index, it in enumerate(meter.stages.rounds):
+        _, linear = next(labels)
+        if weights is not None:
+            found.append(meter.linear(index, it, linear))
+        found.append(meter.nonlinear(index, it, next(labels)[1]))
+    return found
+
+
+class _Meter:
+    """Runs slices of stages, in a process of its own with one thread."""
+
+    def __init__(
+        self,
+        public: bytes,
+        key_bits: int,
+        weights: bytes | None,
+        counts: Sequence[int],
+        repeats: int,
+    ) -> None:
+        self._data = NonlinearWorker(public, key_bits)
+        self.stages = Stages(public, key_bits)
+        key = _native.StreamKey.generate(key_bits)
+        self._data.open(key.secret())
+        self._public = key.public()
+        self._model = LinearWorker(public, key_bits, weights) if weights is not None else None
+        small = np.arange(SAMPLES, dtype="<i8").tobytes()
+        self._rows = self.stages.rows(self._data.encrypt(small)[0], SAMPLES)
+        self._counts, self._repeats = counts, repeats
+
+    def _tensor(self, count: int) -> bytes:
+        return self._rows[np.arange(count) % SAMPLES].tobytes()
+
+    def encryption(self, name: str) -> StageTimes:
+        """The input's encryption."""
+        total = sum(self.stages.inputs.values())
+        seconds = {}
+        for count in self._counts:
+            values = np.zeros(-(-total // count), "<i8").tobytes()
+            seconds[count] = min(self._data.encrypt(values)[1] for _ in range(self._repeats))
+        return StageTimes(name, "data", seconds, dict.fromkeys(seconds, total), total, total)
+
+    def linear(self, index: int, it: Round, name: str) -> StageTimes:
+        """A linear stage: the slice with the most to compute and to read."""
+        assert self._model is not None
+        seconds, read = {}, {}
+        for count in self._counts:
+            slices = self.stages.slices(index, count)
+            widest = max(slices, key=lambda each: (len(each.elements), each.read))
+            given = [(need.tobytes(), self._tensor(len(need))) for need in widest.needs]
+            wanted = widest.elements.astype("<u4").tobytes()
+            seconds[count] = min(
+                self._model.linear(self._public, index, wanted, given)[1]
+                for _ in range(self._repeats)
+            )
+            read[count] = sum(each.read for each in slices)
+        whole = self.stages.slices(index, 1)[0].read
+        return StageTimes(name, "model", seconds, read, whole, it.sent)
+
+    def nonlinear(self, index: int, it: Round, name: str) -> StageTimes:
+        """What the data provider does in a round."""
+        method = self._data.values if it.output else self._data.answer
+        seconds = {}
+        for count in self._counts:
+            ranges = cut(it.sent, it.unit, count)
+            longest = max(each.stop - each.start for each in ranges)
+            tensor = self._tensor(longest)
+            seconds[count] = min(method(index, tensor)[1] for _ in range(self._repeats))
+        return StageTimes(
+            name, "data", seconds, dict.fromkeys(seconds, it.sent), it.sent, it.returned
+        )

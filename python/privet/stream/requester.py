@@ -1,0 +1,358 @@
+"""The data provider's side of a stream: encrypts inputs, and does on permuted values what is not
+linear.
+
+Its private key is with it and its workers alone. Requests go through the pipeline side by side, at
+most as many as both sides agreed on. A worker that is lost is replaced and its part done again; a
+connection that breaks is made again and the session goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from privet import _native
+from privet.errors import LinkError, Misuse, PeerMisbehaved, PrivetError
+from privet.executor import decode_output, encode_input
+from privet.executor.codec import Inputs
+from privet.graph.operations import Array
+from privet.program import Program
+from privet.stream.crew import Crew, Part, Recipe, WorkerLost
+from privet.stream.frames import (
+    LARGEST_PROGRAM,
+    NO_SESSION,
+    Failed,
+    Hello,
+    Kind,
+    Tensor,
+    Welcome,
+)
+from privet.stream.ledger import Ledger
+from privet.stream.link import Link, Patience, broken, greet
+from privet.stream.provider import ATTEMPTS, raise_first
+from privet.stream.stages import Stages, cut
+from privet.stream.workers import NonlinearWorker
+
+AGAIN_SECONDS = 0.2
+"""Between two attempts to connect."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Open:
+    """A request on its way."""
+
+    done: asyncio.Future[list[Array]]
+    next: int = 0
+    outputs: dict[int, Array] = field(default_factory=dict)
+
+
+class DataProvider:
+    """Asks the model provider at `host` and `port`, with a crew of its own.
+
+    `allocate` gives, for the public half of the program served, a place for each worker: stage 0
+    encrypts, the others are what is done in each round. Without it each stage has one worker.
+    `request_seconds` bounds a request; `window` how many are open, within what the peer allows.
+    `program_hash` pins the program. Use it as an asynchronous context manager.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext,
+        crew: Crew,
+        *,
+        allocate: Callable[[bytes], Sequence[Part]] | None = None,
+        key_bits: int = 2048,
+        window: int = 8,
+        server_name: str | None = None,
+        program_hash: str | None = None,
+        request_seconds: float = 600.0,
+        patience: Patience | None = None,
+    ) -> None:
+        self._host, self._port, self._tls = host, port, tls
+        self._crew, self._allocate = crew, allocate
+        self._parts: tuple[int, ...] = ()
+        self._key_bits, self._window = key_bits, window
+        self._name = server_name or host
+        self._hash = program_hash
+        self._seconds = request_seconds
+        self._patience = patience or Patience()
+        self._session = NO_SESSION
+        self._described: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._open: dict[int, Open] = {}
+        self._last = 0
+        self._slots = asyncio.Semaphore(window)
+        self._order = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._stages: Stages | None = None
+        self.link = Link(self._hear, self._ended, self._patience)
+        self.link.limit = LARGEST_PROGRAM
+        self.ledger = Ledger()
+
+    async def __aenter__(self) -> Self:
+        """Connects, makes a key and starts the workers.
+
+        # Errors
+        `LinkError` if the peer cannot be reached, `PeerMisbehaved` if it is not what it should be.
+        """
+        self._do(self._keep())
+        try:
+            async with asyncio.timeout(self._patience.resume):
+                public = await self._described
+        except TimeoutError as error:
+            await self.close()
+            raise LinkError("the model provider does not say what it serves") from error
+        except BaseException:
+            await self.close()
+            raise
+        try:
+            await self._start(public)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def stages(self) -> Stages:
+        """The program as stages."""
+        if self._stages is None:
+            raise Misuse("connect first")
+        return self._stages
+
+    async def _start(self, public: bytes) -> None:
+        try:
+            program = Program.from_public_bytes(public)
+        except PrivetError as error:
+            raise PeerMisbehaved(
+                f"what the model provider serves is no program: {error}"
+            ) from error
+        if self._hash not in (None, program.program_hash):
+            raise PeerMisbehaved("the model provider serves another program than the one pinned")
+        self._stages = Stages(public, self._key_bits)
+        self.link.limit = self._stages.largest() + Tensor.head()
+        count = 1 + len(self._stages.rounds)
+        if self._allocate is None:
+            parts: Sequence[Part] = places([1] * count)
+        else:
+            parts = await asyncio.to_thread(self._allocate, public)
+        self._parts = tuple(sum(it.stage == stage for it in parts) for stage in range(count))
+        if min(self._parts) < 1 or sum(self._parts) != len(parts):
+            raise Misuse(f"the program has {count} stages here, and each needs a worker")
+        key = await asyncio.to_thread(_native.StreamKey.generate, self._key_bits)
+        recipe = Recipe(NonlinearWorker, (public, self._key_bits), ("open", key.secret()))
+        await self._crew.start(recipe, parts)
+        await self.link.send(Kind.KEY, key.public())
+
+    async def infer(self, inputs: Inputs) -> dict[str, Array]:
+        """The outputs for real inputs, by name; as many calls at a time as you like.
+
+        # Errors
+        `InputError` on unfit inputs; `PeerError` if the other side fails or `request_seconds` pass.
+        """
+        return decode_output(self.stages.program, await self.integers(inputs))
+
+    async def integers(self, inputs: Inputs) -> list[Array]:
+        """As `infer`, the outputs as the program's integers."""
+        encoded = encode_input(self.stages.program, inputs)
+        async with self._slots:
+            if self.link.failure is not None:
+                raise self.link.failure
+            try:
+                async with asyncio.timeout(self._seconds):
+                    tensors = await asyncio.gather(*map(self._encrypt, encoded))
+                    number, done = await self._send(tensors)
+                    try:
+                        return await done
+                    finally:
+                        await self._forget(number)
+            except TimeoutError as error:
+                raise LinkError(f"a request took longer than {self._seconds:.0f} s") from error
+
+    async def _forget(self, number: int) -> None:
+        """Ends a request here, and there too unless it went through."""
+        it = self._open.pop(number, None)
+        if it is None or self.link.failure is not None:
+            return
+        if it.done.cancelled() or it.done.exception() is not None:
+            await self.link.send(Kind.FAILED, Failed(number, "given up").to_bytes())
+
+    async def _send(self, tensors: Sequence[bytes]) -> tuple[int, asyncio.Future[list[Array]]]:
+        async with self._order:
+            if self.link.failure is not None:
+                raise self.link.failure
+            self._last += 1
+            number = self._last
+            it = self._open[number] = Open(asyncio.get_running_loop().create_future())
+            for entry, ciphertexts in zip(self.stages.program.inputs, tensors, strict=True):
+                tensor = Tensor(number, entry.value, ciphertexts)
+                await self.link.send(Kind.TENSOR, tensor.to_bytes())
+        return number, it.done
+
+    async def _encrypt(self, values: Array) -> bytes:
+        flat = values.astype("<i8").ravel()
+        pieces = [flat[each].tobytes() for each in cut(len(flat), 1, self._parts[0])]
+        return await self._spread(0, "encrypt", pieces)
+
+    def _hear(self, kind: Kind, payload: bytes) -> None:
+        if kind is Kind.PROGRAM and not self._described.done():
+            self._described.set_result(payload)
+        elif kind is Kind.TENSOR and self._stages is not None:
+            self._take(Tensor.parse(payload))
+        elif kind is Kind.FAILED:
+            failed = Failed.parse(payload)
+            it = self._open.get(failed.request)
+            if it is not None and not it.done.done():
+                self._open.pop(failed.request)
+                it.done.set_exception(PeerMisbehaved(f"the model provider: {failed.reason}"))
+        else:
+            raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
+
+    def _take(self, tensor: Tensor) -> None:
+        it = self._open.get(tensor.request)
+        if it is None:
+            if tensor.request > self._last:
+                raise PeerMisbehaved(f"there is no request {tensor.request}")
+            return
+        if tensor.place != it.next or it.next >= len(self.stages.rounds):
+            raise PeerMisbehaved(f"round {tensor.place} came where {it.next} was due")
+        self.stages.rows(tensor.ciphertexts, self.stages.rounds[it.next].sent)
+        it.next += 1
+        self._do(self._answer(tensor, it))
+
+    async def _answer(self, tensor: Tensor, it: Open) -> None:
+        index, each = tensor.place, self.stages.rounds[tensor.place]
+        size = self.stages.ciphertext_bytes
+        try:
+            ranges = cut(each.sent, each.unit, self._parts[1 + index])
+            pieces = [tensor.ciphertexts[at.start * size : at.stop * size] for at in ranges]
+            method = "values" if each.output else "answer"
+            made = await self._spread(1 + index, method, pieces, index)
+            if each.output:
+                self._reveal(it, each.target, made)
+            else:
+                answer = Tensor(tensor.request, each.target, made)
+                await self.link.send(Kind.TENSOR, answer.to_bytes())
+        except PrivetError as error:
+            if not it.done.done():
+                it.done.set_exception(error)
+
+    def _reveal(self, it: Open, target: int, made: bytes) -> None:
+        outputs = self.stages.program.outputs
+        shape = self.stages.program.values[outputs[target].value].shape
+        it.outputs[target] = np.frombuffer(made, dtype="<i8").reshape(shape)
+        if len(it.outputs) == len(outputs) and not it.done.done():
+            it.done.set_result([it.outputs[index] for index in range(len(outputs))])
+
+    async def _spread(self, stage: int, method: str, pieces: Sequence[bytes], *index: int) -> bytes:
+        """Has the workers of a stage do a piece each; again, if some are lost."""
+
+        async def do(part: int) -> bytes:
+            for attempt in range(ATTEMPTS):
+                try:
+                    made, seconds = await self._crew.call(stage, part, method, *index, pieces[part])
+                except WorkerLost as error:
+                    _log.warning("a part of stage %d is redone: %s", stage, error)
+                    self.ledger.redone += 1
+                    if attempt == ATTEMPTS - 1:
+                        raise
+                else:
+                    self.ledger.spent(stage, seconds)
+                    return bytes(made)
+            raise AssertionError("there is at least one attempt")
+
+        results = await asyncio.gather(*map(do, range(len(pieces))), return_exceptions=True)
+        raise_first(results)
+        return b"".join(it for it in results if isinstance(it, bytes))
+
+    async def _keep(self) -> None:
+        """Connects, and again whenever the connection breaks, until the session is over."""
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        while self.link.failure is None:
+            try:
+                await self._connect()
+                since = loop.time()
+            except PrivetError as error:
+                await self.link.fail(error)
+            except (OSError, EOFError, TimeoutError) as error:
+                _log.info("no connection: %s", error)
+            if loop.time() - since > self._patience.resume:
+                await self.link.fail(broken(self._patience.resume))
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _connect(self) -> None:
+        """One connection, from its greeting to its end."""
+        async with asyncio.timeout(self._patience.connect):
+            reader, writer = await asyncio.open_connection(
+                self._host, self._port, ssl=self._tls, server_hostname=self._name
+            )
+        try:
+            hello = Hello(self._key_bits, self._session, self.link.received)
+            answer = await greet(reader, writer, hello.to_bytes(), self._patience)
+            welcome = Welcome.parse(answer)
+            if self._session not in (NO_SESSION, welcome.session):
+                raise PeerMisbehaved("the model provider answers for another session")
+            if self._session == NO_SESSION:
+                self._agree(welcome.window)
+            self._session = welcome.session
+            await self.link.attach(reader, writer, welcome.received)
+        finally:
+            writer.transport.abort()
+
+    def _agree(self, window: int) -> None:
+        if window < 1:
+            raise PeerMisbehaved("the model provider takes no requests")
+        if window < self._window:
+            self._slots = asyncio.Semaphore(window)
+
+    def _ended(self, error: PrivetError) -> None:
+        if not self._described.done():
+            self._described.set_exception(error)
+            self._described.exception()
+        for it in self._open.values():
+            if not it.done.done():
+                it.done.set_exception(error)
+
+    def _do(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Says goodbye, and ends the workers."""
+        if self.link.failure is None and self.link.connected:
+            await self.link.send(Kind.BYE, b"")
+            try:
+                async with asyncio.timeout(1.0):
+                    await self.link.disconnected()
+            except TimeoutError:
+                pass
+        await self.link.fail(LinkError("this session is closed"))
+        await self.link.detach()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._crew.close()
+
+
+def places(parts: Sequence[int]) -> list[Part]:
+    """A worker for each part of each stage, on no server in particular."""
+    return [Part(stage, part) for stage, count in enumerate(parts) for part in range(count)]

@@ -1,0 +1,191 @@
+"""Both sides as commands run them: measured, allocated to servers, and started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from privet.compile import Compiled, compile
+from privet.errors import InputError, Misuse
+from privet.parties.credentials import Credentials
+from privet.stream.allocation import (
+    OBJECTIVES,
+    Allocation,
+    Objective,
+    Server,
+    Side,
+    Stage,
+    allocate,
+)
+from privet.stream.crew import Part, Recipe, connect
+from privet.stream.profile import StageTimes, profile
+from privet.stream.provider import ModelProvider
+from privet.stream.requester import DataProvider
+from privet.stream.scaling import Scaling, choose
+from privet.stream.stages import Stages
+from privet.stream.workers import LinearWorker
+
+SIDES: tuple[Side, ...] = ("model", "data")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where an organisation's workers run: its cluster (None: processes here), servers as
+    `NAME:CORES` (none: this machine), and how threads are allocated."""
+
+    cluster: str | None
+    words: tuple[str, ...]
+    objective: str
+    per_core: int
+    seconds: float
+
+    def servers(self, side: Side) -> list[Server]:
+        """The servers of a side."""
+        if self.words and self.cluster is None:
+            raise Misuse("servers by name are nodes of a cluster: say which by --cluster")
+        if not self.words:
+            return [Server("", len(os.sched_getaffinity(0)), side)]
+        return [Server(*_split(word), side) for word in self.words]
+
+    def allocate(self, stages: Sequence[Stage], side: Side) -> tuple[list[Part], tuple[int, ...]]:
+        """A place for each worker, and the threads of each stage."""
+        if self.objective not in OBJECTIVES:
+            raise Misuse(f"the objective is {self.objective!r}, not {' or '.join(OBJECTIVES)}")
+        servers = self.servers(side)
+        least = -(-len(stages) // max(1, sum(it.cores for it in servers)))
+        # Every stage needs a worker, also where there are more of them than threads.
+        per_core = max(self.per_core, least)
+        objective: Objective = "paper" if self.objective == "paper" else "slowest"
+        found = allocate(stages, servers, objective, per_core=per_core)
+        parts = [
+            Part(stage, part, servers[found.servers[stage]].name or None)
+            for stage, count in enumerate(found.threads)
+            for part in range(count)
+        ]
+        return parts, found.threads
+
+
+async def serve(
+    compiled: Compiled,
+    credentials: Credentials,
+    address: tuple[str, int],
+    plan: Plan,
+    *,
+    key_bits: int,
+    window: int,
+    listening: Callable[[str, tuple[int, ...]], None],
+) -> None:
+    """Serves a program's linear stages until cancelled; `listening` hears where, and the threads of
+    each stage."""
+    public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
+    stages = Stages(public, key_bits)
+    measured = await asyncio.to_thread(profile, public, key_bits, private)
+    mine = [it.stage for it in measured if it.side == "model"]
+    parts, threads = plan.allocate(mine, "model")
+    crew = connect(plan.cluster, plan.seconds)
+    await crew.start(Recipe(LinearWorker, (public, key_bits, private)), parts)
+    provider = ModelProvider(stages, crew, threads, window=window)
+    try:
+        host, port = await provider.listen(*address, credentials.tls_server())
+        listening(f"{host}:{port}", threads)
+        await asyncio.Event().wait()
+    finally:
+        await provider.close()
+        await crew.close()
+
+
+@asynccontextmanager
+async def ask(
+    host: str,
+    port: int,
+    credentials: Credentials,
+    plan: Plan,
+    *,
+    key_bits: int,
+    window: int,
+    program_hash: str | None,
+    server_name: str | None,
+) -> AsyncIterator[DataProvider]:
+    """A data provider in a session, with its stages measured and allocated."""
+
+    def allocated(public: bytes) -> list[Part]:
+        measured = profile(public, key_bits)
+        return plan.allocate([it.stage for it in measured], "data")[0]
+
+    provider = DataProvider(
+        host,
+        port,
+        credentials.tls(),
+        connect(plan.cluster, plan.seconds),
+        allocate=allocated,
+        key_bits=key_bits,
+        window=window,
+        program_hash=program_hash,
+        server_name=server_name,
+        request_seconds=plan.seconds,
+    )
+    async with provider:
+        yield provider
+
+
+def survey(
+    model: Path,
+    words: Sequence[str],
+    per_core: int,
+    key_bits: int,
+    samples: Any,
+    input_range: tuple[float, float] | None,
+) -> tuple[list[StageTimes], dict[str, Allocation]]:
+    """A model's stages, measured, and their allocation to servers (`NAME:CORES:SIDE`) by each
+    objective."""
+    compiled = compile(model, calibration=samples, input_range=input_range)
+    servers = []
+    for word in words:
+        rest, _, side = word.rpartition(":")
+        if side not in SIDES:
+            raise Misuse(f"{word!r} is not NAME:CORES:model or NAME:CORES:data")
+        servers.append(Server(*_split(rest), "model" if side == "model" else "data"))
+    public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
+    stages = profile(public, key_bits, private)
+    table = [it.stage for it in stages]
+    return stages, {it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES}
+
+
+def scaling_of(model: Path, calibration: Path) -> Scaling:
+    """The scaling of a model with one input, by the samples and labels in a file.
+
+    # Errors
+    `InputError` if the file has no samples.
+    """
+    source = onnx.load(model)
+    entries = [it for it in source.graph.input if it.name not in _constants(source)]
+    if len(entries) != 1:
+        raise Misuse("parameter scaling reads samples for models with one input")
+    try:
+        loaded = np.load(calibration, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{calibration} cannot be read as samples: {error}") from error
+    arrays = {"inputs": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    if "inputs" not in arrays:
+        raise InputError(f"{calibration} needs an array `inputs`, and `labels` if there are any")
+    samples = [{entries[0].name: array[None]} for array in arrays["inputs"]]
+    return choose(source, samples, arrays.get("labels"))
+
+
+def _constants(model: onnx.ModelProto) -> set[str]:
+    return {tensor.name for tensor in model.graph.initializer}
+
+
+def _split(word: str) -> tuple[str, int]:
+    name, _, cores = word.rpartition(":")
+    if not name or not cores.isdigit() or int(cores) < 1:
+        raise Misuse(f"{word!r} is not NAME:CORES, such as alpha:24")
+    return name, int(cores)

@@ -1,0 +1,98 @@
+"""What a worker of a stage does: functions of serialised tensors, with no state of a request.
+
+A worker has one thread; a stage with several threads has as many workers, each of which gets the
+slice of a tensor that it needs. They live in processes of their own (`privet.stream.crew`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from privet.errors import Misuse
+
+KEYS_KEPT = 8
+"""Data providers whose tables of noise (16 MB each) a worker keeps."""
+
+
+class LinearWorker:
+    """Part of a linear stage at the model provider; sees ciphertexts alone."""
+
+    def __init__(self, public: bytes, key_bits: int, weights: bytes) -> None:
+        _one_thread()
+        from privet import _native
+
+        self._stages = _native.StreamStages(public, key_bits, weights)
+        self._noise: OrderedDict[bytes, _native.StreamNoise] = OrderedDict()
+
+    def process(self) -> int:
+        """The id of the process."""
+        return os.getpid()
+
+    def ready(self, key: bytes) -> None:
+        """Makes the table of noise for a data provider's key."""
+        if key not in self._noise:
+            self._noise[key] = self._stages.noise(key)
+            while len(self._noise) > KEYS_KEPT:
+                self._noise.popitem(last=False)
+        self._noise.move_to_end(key)
+
+    def linear(
+        self, key: bytes, index: int, elements: bytes, given: Sequence[tuple[bytes, bytes]]
+    ) -> tuple[bytes, float]:
+        """Elements of a round's value with fresh noise, and its processor seconds."""
+        self.ready(key)
+        began = time.process_time()
+        sent = self._stages.linear(index, self._noise[key], elements, list(given))
+        return sent, time.process_time() - began
+
+
+class NonlinearWorker:
+    """Part of a stage at the data provider: holds its private key."""
+
+    def __init__(self, public: bytes, key_bits: int) -> None:
+        _one_thread()
+        from privet import _native
+
+        self._stages = _native.StreamStages(public, key_bits)
+        self._bits = key_bits
+        self._key: _native.StreamKey | None = None
+
+    def process(self) -> int:
+        """The id of the process."""
+        return os.getpid()
+
+    def open(self, secret: bytes) -> None:
+        """Takes the private key."""
+        from privet import _native
+
+        self._key = _native.StreamKey.read(self._bits, secret)
+
+    def encrypt(self, values: bytes) -> tuple[bytes, float]:
+        """Values (little-endian int64) as ciphertexts, and its processor seconds."""
+        began = time.process_time()
+        return self._stages.encrypt(self._opened(), values), time.process_time() - began
+
+    def answer(self, index: int, ciphertexts: bytes) -> tuple[bytes, float]:
+        """What a round's stage makes of whole units, encrypted anew."""
+        began = time.process_time()
+        made = self._stages.answer(index, self._opened(), ciphertexts)
+        return made, time.process_time() - began
+
+    def values(self, index: int, ciphertexts: bytes) -> tuple[bytes, float]:
+        """The same in the clear, for an output."""
+        began = time.process_time()
+        made = self._stages.values(index, self._opened(), ciphertexts)
+        return made, time.process_time() - began
+
+    def _opened(self) -> _native.StreamKey:  # type: ignore[name-defined]  # noqa: F821
+        if self._key is None:
+            raise Misuse("this worker has no key yet")
+        return self._key
+
+
+def _one_thread() -> None:
+    """Before the extension module starts its threads: there is a worker for each."""
+    os.environ["RAYON_NUM_THREADS"] = "1"

@@ -1,0 +1,80 @@
+"""The model provider's workers on a Ray cluster, one server of which is killed under load."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.e2e.test_stream_pipeline import QUICK, ask
+from tests.e2e.test_workers_ray import Nodes, nodes
+from tests.python.stream import models
+
+from privet.compile import PRIVATE_FILE, PUBLIC_FILE
+from privet.errors import Misuse
+from privet.stream.crew import LocalCrew, Part, Recipe
+from privet.stream.crew.ray import RayCrew
+from privet.stream.pair import pair
+from privet.stream.workers import LinearWorker
+
+__all__ = ["nodes"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+class Spread(RayCrew):
+    """Stages on the servers alpha and beta in turn."""
+
+    async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
+        """Starts them there."""
+        servers = ("alpha", "beta")
+        await super().start(
+            recipe, [Part(it.stage, it.part, servers[it.stage % 2]) for it in parts]
+        )
+
+
+def test_a_server_dies_under_load(
+    nodes: Nodes, tmp_path: Path, key_folder: Path, figures: list[str]
+) -> None:
+    compiled = models.perceptron()
+    compiled.save(tmp_path / "program")
+
+    async def run() -> None:
+        crews = Spread(nodes.address, 30.0), LocalCrew(30.0)
+        async with pair(tmp_path / "program", key_folder, crews=crews, patience=QUICK) as it:
+            await ask(it, compiled, 0)
+            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(24)]
+            await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.to_thread(nodes.kill, "beta")
+            os.kill((await crews[1].processes())[0, 0], signal.SIGKILL)
+            await asyncio.gather(*load)
+            await ask(it, compiled, 25)
+            figures.append(f"stream on Ray: {it.model.ledger.redone} rounds redone")
+            assert it.model.ledger.redone >= 1
+
+    asyncio.run(run())
+
+
+def test_workers_have_the_secret_by_a_call(nodes: Nodes, tmp_path: Path, key_folder: Path) -> None:
+    compiled = models.perceptron()
+    compiled.save(tmp_path / "program")
+    public, private = (
+        (tmp_path / "program" / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE)
+    )
+
+    async def run() -> None:
+        crew = RayCrew(nodes.address, 20.0)
+        await crew.start(Recipe(LinearWorker, (public, 2048, private)), [Part(0, 0, "alpha")])
+        try:
+            assert len(await crew.processes()) == 1
+            with pytest.raises(Misuse, match="no worker"):
+                await crew.call(1, 0, "process")
+        finally:
+            await crew.close()
+
+    asyncio.run(run())
+    with pytest.raises(Misuse, match="no Ray cluster"):
+        asyncio.run(RayCrew("127.0.0.1:1", 5.0).start(Recipe(LinearWorker, ()), []))

@@ -1,0 +1,108 @@
+"""`privet stream` and `privet study leakage`, as users run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from tests.python.stream import models
+from typer.testing import CliRunner
+
+from privet.cli import app
+from privet.executor import execute
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = str(ROOT / "zoo/models/breast-mlp.onnx")
+DATA = str(ROOT / "zoo/models/breast-mlp.npz")
+
+
+def told(*words: str) -> dict[str, object]:
+    """What a command prints for programs."""
+    result = CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0
+    found: dict[str, object] = json.loads(result.stdout)
+    return found
+
+
+@pytest.mark.timeout(120)
+def test_two_organisations_by_their_commands(key_folder: Path, tmp_path: Path) -> None:
+    compiled = models.perceptron()
+    onnx.save(compiled.source, tmp_path / "model.onnx")
+    samples = []
+    for seed in range(3):
+        samples.append(np.random.default_rng(seed).uniform(-1, 1, (1, 6)))
+        np.save(tmp_path / f"{seed}.npy", samples[-1])
+    command = [sys.executable, "-c", "from privet.cli import main; main()", "stream"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    keys = ["--keys", str(key_folder), "--json"]
+    words = ["provider", str(tmp_path / "model.onnx"), "--listen", "127.0.0.1:0", *keys]
+    words += ["--input-range", "-1", "1"]
+    with subprocess.Popen(
+        [*command, *words], stdout=subprocess.PIPE, text=True, env=environment
+    ) as provider:
+        try:
+            assert provider.stdout is not None
+            listening = json.loads(provider.stdout.readline())
+            assert len(listening["threads"]) == 3
+            words = ["data", listening["address"], "--program-hash", listening["program_hash"]]
+            for seed in range(3):
+                words += ["--input", str(tmp_path / f"{seed}.npy")]
+            asked = subprocess.run(
+                [*command, *words, *keys], capture_output=True, env=environment, timeout=90
+            )
+            assert asked.returncode == 0, asked.stderr
+            refused = subprocess.run(
+                [*command, *words[:2], "--program-hash", "0" * 64, *words[4:], *keys],
+                capture_output=True,
+                env=environment,
+                timeout=90,
+            )
+            assert b"another program" in refused.stdout
+        finally:
+            provider.send_signal(signal.SIGTERM)
+        assert provider.wait(30) == 0
+    found = json.loads(asked.stdout)
+    assert "revealed up to order" in found["trust"]
+    for sample, outputs in zip(samples, found["outputs"], strict=True):
+        expected = execute(compiled.program, compiled.weights, [sample]).outputs["y"]
+        assert np.allclose(outputs["y"], expected, atol=2**-10)
+
+
+def test_stages_are_listed_with_their_threads() -> None:
+    servers = ["--server", "a:4:model", "--server", "b:2:data"]
+    found = told("stream", "stages", MODEL, *servers)
+    stages, plans = found["stages"], found["allocations"]
+    assert isinstance(stages, list)
+    assert isinstance(plans, dict)
+    assert [it["side"] for it in stages] == ["data", *["model", "data"] * 3]
+    for plan in plans.values():
+        assert sum(plan["threads"][1::2]) <= 8
+        assert sum(plan["threads"][0::2]) <= 4
+    shown = CliRunner().invoke(app, ["stream", "stages", MODEL, *servers])
+    assert "slowest stage" in shown.stdout
+
+
+def test_scaling_prints_the_papers_table() -> None:
+    found = told("stream", "scale", MODEL, "--calibration", DATA)
+    accuracies = found["accuracies"]
+    assert isinstance(accuracies, list)
+    assert found["factor"] == 10 ** (len(accuracies) - 1)
+    shown = CliRunner().invoke(app, ["stream", "scale", MODEL, "--calibration", DATA])
+    assert "10^0" in shown.stdout
+    assert "original" in shown.stdout
+
+
+def test_leakage_is_printed_plainly() -> None:
+    found = told("study", "leakage", MODEL)
+    assert "revealed up to order" in str(found["trust"])
+    shown = CliRunner().invoke(app, ["study", "leakage", MODEL]).stdout
+    assert "fresh permutation" in shown
+    assert "cyclic shift" in shown
+    assert "Weaker trust" in shown

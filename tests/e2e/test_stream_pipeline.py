@@ -1,0 +1,305 @@
+"""The pipeline between two organisations over real sockets: workers die and connections break."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.python.stream import models
+
+from privet import keys
+from privet.compile import Compiled
+from privet.errors import LinkError, PeerError, PeerMisbehaved
+from privet.executor import execute
+from privet.parties import Credentials
+from privet.stream.crew import LocalCrew
+from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Tensor, Welcome
+from privet.stream.link import Patience, first, greet, write
+from privet.stream.pair import Pair, pair
+
+pytestmark = pytest.mark.timeout(240)
+
+QUICK = Patience(silence=3.0, resume=20.0, connect=5.0)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> tuple[Compiled, Path]:
+    """A compiled perceptron and its folder."""
+    compiled = models.perceptron()
+    compiled.save(tmp_path / "program")
+    return compiled, tmp_path / "program"
+
+
+async def ask(it: Pair, compiled: Compiled, seed: int) -> None:
+    """One request, whose outputs are the fixed-point executor's."""
+    sample = np.random.default_rng(seed).uniform(-1, 1, (1, 6))
+    found = await it.data.integers([sample])
+    expected = execute(compiled.program, compiled.weights, [sample]).integers
+    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+class Wire:
+    """Stands between the two organisations, and cuts connections."""
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+        self._port = 0
+        self.cuts = 0
+        self.open: set[asyncio.StreamWriter] = set()
+
+    async def listen(self, port: int) -> int:
+        """Forwards to a port; where it listens itself."""
+        self._port = port
+        server = await asyncio.start_server(self._forward, "127.0.0.1", 0)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        self.open |= {writer, back}
+        left = [self._after if self.cuts < 4 else 1 << 60]
+
+        async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            while left[0] > 0 and (data := await source.read(1 << 14)):
+                left[0] -= len(data)
+                # The last piece goes in part: a frame breaks off in its middle.
+                target.write(data if left[0] > 0 else data[: len(data) // 2])
+                await target.drain()
+            self.cut()
+
+        with contextlib.suppress(OSError):
+            await asyncio.gather(copy(reader, back), copy(there, writer))
+
+    def cut(self) -> None:
+        """Ends all connections, without a word."""
+        self.cuts += bool(self.open)
+        for writer in self.open:
+            writer.transport.abort()
+        self.open.clear()
+
+
+def test_killed_workers_are_replaced_and_their_requests_redone(
+    program: tuple[Compiled, Path], key_folder: Path, figures: list[str]
+) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        async with pair(folder, key_folder, model_parts=[2, 1, 1], patience=QUICK) as it:
+            await ask(it, compiled, 0)
+            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 17)]
+            crews = (it.model_crew, it.data_crew)
+            victims = [await crew.processes() for crew in crews]
+            for stage in (0, 1):
+                for before in victims:
+                    os.kill(before[stage, 0], signal.SIGKILL)
+                await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*load)
+            # A worker may have died between two calls; the next call finds out.
+            await ask(it, compiled, 17)
+            after = [await crew.processes() for crew in crews]
+            for old, new in zip(victims, after, strict=True):
+                assert old.keys() == new.keys()
+                changed = {place for place in old if old[place] != new[place]}
+                assert changed == {(0, 0), (1, 0)}
+            redone = it.model.ledger.redone, it.data.ledger.redone
+            assert min(redone) >= 1
+            figures.append(f"stream: {redone} rounds redone after four workers were killed")
+
+    asyncio.run(run())
+
+
+def test_the_stream_goes_on_after_its_connection_was_cut(
+    program: tuple[Compiled, Path], key_folder: Path
+) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        wire = Wire(after=60_000)
+        async with pair(folder, key_folder, through=wire.listen, patience=QUICK) as it:
+            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(12)))
+            assert wire.cuts >= 2
+            assert it.data.link.connections == wire.cuts + 1
+            wire.cut()
+            await ask(it, compiled, 13)
+
+    asyncio.run(run())
+
+
+def test_requests_end_when_the_other_side_is_gone(
+    program: tuple[Compiled, Path], key_folder: Path
+) -> None:
+    compiled, folder = program
+    patience = Patience(silence=1.0, resume=2.0, connect=1.0)
+
+    async def run() -> None:
+        async with pair(folder, key_folder, patience=patience) as it:
+            await ask(it, compiled, 0)
+            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(8)]
+            await it.model.close()
+            began = time.monotonic()
+            ended = await asyncio.gather(*load, return_exceptions=True)
+            assert time.monotonic() - began < 15
+            assert any(isinstance(each, PeerError) for each in ended)
+            with pytest.raises(PeerError):
+                await ask(it, compiled, 9)
+
+    asyncio.run(run())
+
+
+def test_a_worker_that_hangs_is_replaced(program: tuple[Compiled, Path], key_folder: Path) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        crews = LocalCrew(4.0), LocalCrew(30.0)
+        async with pair(folder, key_folder, crews=crews, patience=QUICK) as it:
+            await ask(it, compiled, 0)
+            stuck = (await crews[0].processes())[1, 0]
+            os.kill(stuck, signal.SIGSTOP)
+            await ask(it, compiled, 1)
+            assert (await crews[0].processes())[1, 0] != stuck
+            assert it.model.ledger.redone >= 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_side_by_side_is_half_as_quick_again_as_one_by_one(
+    program: tuple[Compiled, Path], key_folder: Path, figures: list[str]
+) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        async with pair(folder, key_folder) as it:
+            await ask(it, compiled, 0)
+            began = time.monotonic()
+            for seed in range(32):
+                await ask(it, compiled, seed)
+            alone = time.monotonic() - began
+            began = time.monotonic()
+            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(32)))
+            together = time.monotonic() - began
+            figures.append(f"stream: 32 requests in {together:.2f} s, one by one {alone:.2f} s")
+            assert alone > 1.5 * together
+
+    asyncio.run(run())
+
+
+Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def strange(it: Pair, keys_folder: Path, attack: Attack) -> None:
+    """A data provider that does as it likes once it is connected."""
+    host, port = it.data._host, it.data._port
+    tls = Credentials.from_directory(keys_folder, "client").tls()
+    reader, writer = await asyncio.open_connection(host, port, ssl=tls, server_hostname=host)
+    try:
+        async with asyncio.timeout(15):
+            await attack(reader, writer)
+    finally:
+        writer.transport.abort()
+
+
+async def send(writer: asyncio.StreamWriter, kind: Kind, payload: bytes, number: int) -> None:
+    await write(writer, Header(kind, len(payload), number, 0), payload, QUICK)
+
+
+async def hangs_up(reader: asyncio.StreamReader) -> None:
+    """Waits until the peer ends the connection."""
+    with contextlib.suppress(OSError):
+        while await reader.read(1 << 16):
+            pass
+
+
+async def greets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Welcome:
+    hello = Hello(2048, NO_SESSION, 0).to_bytes()
+    return Welcome.parse(await greet(reader, writer, hello, QUICK))
+
+
+def test_strangers_and_liars_are_shut_out(
+    program: tuple[Compiled, Path], key_folder: Path, tmp_path: Path
+) -> None:
+    compiled, folder = program
+    keys.make(tmp_path / "others")
+
+    async def replays(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await greets(reader, writer)
+        for _ in range(2):
+            await send(writer, Kind.KEY, bytes(256), 1)
+        await hangs_up(reader)
+
+    async def jumps(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await greets(reader, writer)
+        await send(writer, Kind.TENSOR, Tensor(1, 0, b"").to_bytes(), 2)
+        await hangs_up(reader)
+
+    async def asks_without_a_key(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await greets(reader, writer)
+        await send(writer, Kind.TENSOR, Tensor(1, 0, b"").to_bytes(), 1)
+        await hangs_up(reader)
+
+    async def asks_too_much(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await greets(reader, writer)
+        header = Header(Kind.TENSOR, 1 << 30, 1, 0)
+        writer.write(header.to_bytes())
+        await hangs_up(reader)
+
+    async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await hangs_up(reader)
+
+    async def takes_over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hello = Hello(2048, b"\x07" * 16, 0).to_bytes()
+        with pytest.raises(PeerMisbehaved, match="no such session"):
+            await greet(reader, writer, hello, QUICK)
+
+    async def speaks_otherwise(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await send(writer, Kind.HELLO, b"GET / HTTP/1.1 and so on", 0)
+        header, _ = await first(reader, QUICK)
+        assert header.kind is Kind.REFUSED
+
+    async def run() -> None:
+        async with pair(folder, key_folder, patience=QUICK) as it:
+            for attack in (
+                replays,
+                jumps,
+                asks_without_a_key,
+                asks_too_much,
+                says_nothing,
+                takes_over,
+                speaks_otherwise,
+            ):
+                await strange(it, key_folder, attack)
+            with pytest.raises((OSError, AssertionError)):
+                await strange(it, tmp_path / "others", replays)
+            # Others go on undisturbed.
+            await ask(it, compiled, 1)
+
+    asyncio.run(run())
+
+
+def test_bad_ciphertexts_fail_their_request_alone(
+    program: tuple[Compiled, Path], key_folder: Path
+) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        async with pair(folder, key_folder, patience=QUICK) as it:
+            size = it.data.stages.ciphertext_bytes
+            number, done = await it.data._send([bytes(6 * size)])
+            with pytest.raises(PeerMisbehaved, match="model provider"):
+                await asyncio.wait_for(done, 20)
+            assert number == 1
+            await ask(it, compiled, 1)
+            # A closed side says so, at once.
+            await it.data.close()
+            with pytest.raises(LinkError, match="closed"):
+                await ask(it, compiled, 2)
+
+    asyncio.run(run())

@@ -1,0 +1,127 @@
+"""Stages one after the other, in any number of parts: the fixed-point executor's integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.python.stream import models
+
+from privet import _native
+from privet.compile import PRIVATE_FILE, Compiled
+from privet.errors import Misuse, PeerMisbehaved
+from privet.executor import encode_input, execute
+from privet.stream.stages import Slice, Stages, cut, names
+
+INDEX = np.dtype("<u4")
+
+
+@pytest.fixture(scope="module")
+def key() -> _native.StreamKey:
+    return _native.StreamKey.generate(2048)
+
+
+def both(compiled: Compiled, folder: Path) -> tuple[Stages, Stages]:
+    """The model provider's stages and the data provider's."""
+    compiled.save(folder)
+    public = compiled.program.to_public_bytes()
+    return Stages(public, 2048, (folder / PRIVATE_FILE).read_bytes()), Stages(public, 2048)
+
+
+def walk(
+    model: Stages, data: Stages, key: _native.StreamKey, inputs: list[np.ndarray], parts: int
+) -> list[np.ndarray]:
+    """A request through all stages, each in so many parts; its outputs."""
+    noise = model.native.noise(key.public())
+    bases, outputs = {}, {}
+    for entry, values in zip(data.program.inputs, inputs, strict=True):
+        encrypted = data.native.encrypt(key, values.astype("<i8").tobytes())
+        bases[entry.value] = model.rows(encrypted, values.size)
+    for index, it in enumerate(model.rounds):
+        sent, returned = model.arrange(index)
+        message = np.empty((it.sent, model.ciphertext_bytes), np.uint8)
+        for part in model.slices(index, parts):
+            places = np.flatnonzero(np.isin(sent, part.elements))
+            given = [
+                (need.tobytes(), bases[value][need].tobytes())
+                for value, need in zip(it.bases, part.needs, strict=True)
+            ]
+            if len(places):
+                made = model.native.linear(index, noise, sent[places].tobytes(), given)
+                message[places] = model.rows(made, len(places))
+        pieces = [message[each].tobytes() for each in cut(it.sent, it.unit, parts)]
+        if it.output:
+            shown = b"".join(data.native.values(index, key, piece) for piece in pieces)
+            outputs[it.target] = np.frombuffer(shown, "<i8")
+        else:
+            answer = b"".join(data.native.answer(index, key, piece) for piece in pieces)
+            bases[it.target] = model.rows(answer, it.returned)[returned]
+        for value in model.last_uses[index]:
+            del bases[value]
+    assert not bases
+    return [outputs[index] for index in range(len(outputs))]
+
+
+@pytest.mark.parametrize(
+    "model", [models.perceptron, models.windows, models.residual, models.movement]
+)
+@pytest.mark.parametrize("parts", [1, 3])
+def test_parts_give_the_whole(
+    model: Callable[[], Compiled], parts: int, key: _native.StreamKey, tmp_path: Path
+) -> None:
+    compiled = model()
+    ours, theirs = both(compiled, tmp_path)
+    shape = compiled.program.values[compiled.program.inputs[0].value].shape
+    sample = np.random.default_rng(6).uniform(-1, 1, shape)
+    found = walk(ours, theirs, key, encode_input(compiled.program, [sample]), parts)
+    expected = execute(compiled.program, compiled.weights, [sample]).integers
+    for one, other in zip(found, expected, strict=True):
+        assert np.array_equal(one, other.ravel())
+
+
+def test_a_part_of_a_convolution_needs_a_strip_of_its_input(tmp_path: Path) -> None:
+    ours, _ = both(models.windows(), tmp_path)
+    strips = ours.slices(0, 2)
+    assert [len(strip.elements) for strip in strips] == [54, 54]
+    # Four of six rows for three of them: the padded convolution reaches one row further.
+    assert [strip.read for strip in strips] == [48, 48]
+
+
+def test_a_part_of_a_dense_layer_needs_all_of_it(tmp_path: Path) -> None:
+    ours, _ = both(models.perceptron(), tmp_path)
+    parts: tuple[Slice, ...] = ours.slices(0, 3)
+    assert [len(part.elements) for part in parts] == [3, 3, 3]
+    assert [part.read for part in parts] == [6, 6, 6]
+
+
+def test_adjacent_operations_are_one_stage(tmp_path: Path) -> None:
+    ours, _ = both(models.residual(), tmp_path)
+    sides = [side for side, _ in names(ours.rounds)]
+    assert sides == ["data", "model"] * 3 + ["data"]
+    # The shortcut's sum is made where it is read.
+    assert "sum" in " ".join(ours.rounds[1].linear)
+
+
+def test_orders_are_fresh(tmp_path: Path) -> None:
+    ours, _ = both(models.perceptron(), tmp_path)
+    orders = {ours.arrange(0)[0].tobytes() for _ in range(50)}
+    assert len(orders) == 50
+    assert np.array_equal(ours.arrange(2)[0], np.arange(3))
+
+
+def test_what_is_missing_is_named(key: _native.StreamKey, tmp_path: Path) -> None:
+    ours, theirs = both(models.perceptron(), tmp_path)
+    noise = ours.native.noise(key.public())
+    values = theirs.native.encrypt(key, np.arange(6, dtype="<i8").tobytes())
+    wanted, some = np.array([0], INDEX).tobytes(), np.arange(5, dtype=INDEX).tobytes()
+    short = values[: 5 * ours.ciphertext_bytes]
+    with pytest.raises(Misuse, match="element 5 is needed"):
+        ours.native.linear(0, noise, wanted, [(some, short)])
+    with pytest.raises(Misuse, match="need the weights"):
+        theirs.native.linear(0, noise, wanted, [(some, short)])
+    with pytest.raises(PeerMisbehaved):
+        ours.native.linear(0, noise, wanted, [(some, b"\xff" * len(short))])
+    with pytest.raises(PeerMisbehaved, match="a tensor of 9 ciphertexts"):
+        ours.rows(short, 9)
