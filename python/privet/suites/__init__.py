@@ -29,6 +29,7 @@ from privet.suites.support import (
     check_between_two,
     check_scenario,
     check_supported,
+    collective_trust,
     flooding_of,
     supported,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "check_semi_honest",
     "check_suite",
     "check_supported",
+    "collective_trust",
     "flooding_of",
     "forecast",
     "is_dealt",
