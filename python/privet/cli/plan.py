@@ -45,6 +45,19 @@ def plan(
     threat: Annotated[
         str, typer.Option(help="What a party may do: be `semi-honest` or `malicious`.")
     ] = "semi-honest",
+    order_leak: Annotated[
+        bool,
+        typer.Option(
+            "--allow-order-leak",
+            help="The client may see values inside the network in a random order (suite stream).",
+        ),
+    ] = False,
+    parties: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="No server knows the model: N parties share its key and the data's."
+        ),
+    ] = None,
     cores: Annotated[
         int | None, typer.Option(min=1, help="Cores that the server has at most.")
     ] = None,
@@ -88,6 +101,8 @@ def plan(
         budget=_budget(budget),
         dealer=not no_dealer,
         threat=threat,
+        order_leak=order_leak,
+        parties=parties or 0,
         cores=cores,
         records=records,
         prices=read_prices(price_table, prices),

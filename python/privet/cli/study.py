@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -14,31 +15,34 @@ from rich.table import Table
 from privet.cli import options, show
 from privet.errors import Misuse
 from privet.study import key_pool, report
-from privet.study.measure import Skipped, find_models, measure, plan_cases
+from privet.study.cases import Case, find_models, plan_cases, time_left
+from privet.study.measure import Skipped, measure
 from privet.study.network import parse_network, parse_seconds
 from privet.study.predict import predict
 from privet.study.prices import read_prices
 from privet.study.record import Record, read_record, read_records
 from privet.study.setting import settings
+from privet.study.standard import standard_cases
 from privet.study.validate import Comparison, compare, errors
 
 app = typer.Typer(help="What suites cost: measure, predict, report.", no_args_is_help=True)
 
-MODELS = "m1,m2,nn5,resnet20,squeezenet"
+MODELS = "m1,m2,nn5,resnet20,squeezenet,resnet50"
 SUITES = "gmw,gmw-dealer,fss,ckks"
 
 Folder = Annotated[
     Path, typer.Option("-o", "--output", metavar="DIR", help="Where records go.", file_okay=False)
 ]
 Models = Annotated[
-    str, typer.Option(metavar="NAME,...", help="Names of `privet zoo list`, or ONNX files.")
+    str | None,
+    typer.Option(metavar="NAME,...", help=f"Of `privet zoo list`, or ONNX files. [{MODELS}]"),
 ]
 Suites = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="NAME,...",
         help="`gmw`, `gmw-dealer` (each in three depths; `gmw-log` for one), `fss`, "
-        "`fss-malicious`, `ckks`, `ckks-collective-3`.",
+        f"`fss-malicious`, `ckks`, `ckks-collective-3`, `stream`. [{SUITES}]",
     ),
 ]
 
@@ -60,30 +64,48 @@ def _counts(text: str, least: int) -> list[int]:
 @app.command("measure")
 def measure_command(
     output: Folder,
-    models: Models = MODELS,
-    suites: Suites = SUITES,
-    batches: Annotated[str, typer.Option(metavar="N,...", help="Samples at once.")] = "1",
+    models: Models = None,
+    suites: Suites = None,
+    batches: Annotated[
+        str | None, typer.Option(metavar="N,...", help="Samples at once. [1]")
+    ] = None,
     networks: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NETWORK;...",
             help="Also over links that delay for real: presets (WAN_S, ...) or such as "
-            "`40ms,400mbps`, with semicolons between; `none` is the loopback.",
+            "`40ms,400mbps`, with semicolons between; `none` is the loopback. [none]",
         ),
-    ] = "none",
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each; times are medians.")] = 1,
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="The full study, which takes hours.")
+    ] = False,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Runs of each; times are medians. [1]")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Leave out what has a record already.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would run, and for how long.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run models for real, both parties on this machine, and keep a record of each run."""
-    shapes = [
-        None if word.strip() == "none" else parse_network(word) for word in networks.split(";")
-    ]
-    chosen, sizes = settings(_split(suites)), _counts(batches, 1)
-    files = find_models(_split(models), output / "models")
-    cases = plan_cases(files, chosen, sizes, shapes)
+    """Run models for real, both parties on this machine, and keep a record of each run.
+
+    Without models, suites, batches or networks, it is the standard study: all suites, batches up to
+    128 and links that delay, in less than an hour on two cores.
+    """
+    chosen = (models, suites, batches, networks)
+    if chosen == (None,) * 4:
+        cases = standard_cases(output / "models", full=full, repeats=repeats)
+    elif full:
+        raise Misuse("--full is the whole of a study: leave out models, suites and the like")
+    else:
+        cases = _product(output / "models", chosen, repeats or 1)
+    if dry_run:
+        _tell(show.make_console(), cases, as_json)
+        return
     told = Console(stderr=True)
 
     def progress(done: int, total: int, name: str, left: float | None) -> None:
@@ -91,12 +113,35 @@ def measure_command(
             until = "" if left is None else f", about {left / 60:.1f} min left"
             told.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
 
-    records, skipped = measure(cases, output, repeats=repeats, resume=resume, progress=progress)
+    records, skipped = measure(cases, output, resume=resume, progress=progress)
     if as_json:
         left_out = [{"case": str(it.case), "reason": it.reason} for it in skipped]
         typer.echo(json.dumps({"records": [_fields(it) for it in records], "skipped": left_out}))
         return
     _show(show.make_console(), records, skipped)
+
+
+def _product(folder: Path, chosen: Sequence[str | None], repeats: int) -> list[Case]:
+    """Cases of all combinations of models, suites, batches and networks."""
+    defaults = (MODELS, SUITES, "1", "none")
+    models, suites, batches, networks = (
+        given or usual for given, usual in zip(chosen, defaults, strict=True)
+    )
+    shapes = [None if it.strip() == "none" else parse_network(it) for it in networks.split(";")]
+    wanted, sizes = settings(_split(suites)), _counts(batches, 1)
+    return plan_cases(find_models(_split(models), folder), wanted, sizes, shapes, repeats)
+
+
+def _tell(console: Console, cases: Sequence[Case], as_json: bool) -> None:
+    seconds = time_left(cases, 0, 0.0)
+    if as_json:
+        typer.echo(json.dumps({"cases": [str(case) for case in cases], "seconds": seconds}))
+        return
+    for case in cases:
+        about = "" if case.seconds is None else f", {case.repeats} times: {case.seconds:.0f} s"
+        console.print(f"{case}{about}", highlight=False, markup=False)
+    total = "" if seconds is None else f", about {seconds / 60:.0f} min on two cores"
+    console.print(f"{len(cases)} cases{total}.")
 
 
 def _fields(record: Record) -> dict[str, object]:

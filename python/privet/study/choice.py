@@ -56,6 +56,7 @@ class Choice:
         """For JSON."""
         return {
             "setting": self.setting.name,
+            "trust": self.setting.trust,
             **{k: v for k, v in vars(self).items() if k != "setting"},
         }
 
@@ -102,7 +103,7 @@ def weigh(record: Record, question: Question, price: Prices) -> Choice:
         None if pool is None else pool * piece,
         cores,
         (prediction.record.offline.bytes + prediction.record.online.bytes) // record.batch,
-        max(record.peak_mb.values(), default=0.0),
+        max(record.peak_mb.values(), default=None),
         dollars,
         max(ratios),
     )
@@ -131,13 +132,16 @@ def _pool(
     more than the least there is; and that latency with the filling of the batch.
 
     Jobs queue for a core as long as they compute; on the network they are under way side by side.
+    Where nothing can be kept ready, both phases of a job come after its arrival.
     """
     online, offline = prediction.online, prediction.offline.seconds
     apart = online.seconds - online.computing + (prediction.batch - 1) / question.rate
     arrivals = key_pool.poisson(JOBS, 1 / jobs)
-    if prediction.record.setting.makes_once:  # there is nothing to stock
-        load = Load(online.computing, 0.0, cores)
-        return 0, key_pool.simulate(arrivals, load, 0).percentile(0.99) + apart
+    if not prediction.record.setting.stocks:
+        made = prediction.offline
+        load = Load(online.computing + made.computing, 0.0, cores)
+        waits = key_pool.simulate(arrivals, load, 0).percentile(0.99)
+        return 0, waits + apart + made.seconds - made.computing
     makers = max(1, math.ceil(jobs * offline / prices.BUSY))
     load = Load(online.computing, offline, cores, makers)
     least = key_pool.simulate(arrivals, load, JOBS).percentile(0.99) + apart

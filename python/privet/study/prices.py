@@ -100,14 +100,15 @@ def server_cores(prediction: Prediction, rate: float) -> int:
 
 def per_month(prediction: Prediction, prices: Prices, rate: float, pool: int = 1) -> Money:
     """Dollars a month for the service's side: instances that are always on for the server (and
-    for a dealer), what leaves them, a full pool in storage, a port where the network needs one.
-    The client pays for its own machine and for what it sends."""
+    for a dealer, or each member of a cohort), what leaves them, a full pool in storage, a port
+    where the network needs one. The client pays for its own machine and for what it sends."""
     record = prediction.record
     instances = math.ceil(server_cores(prediction, rate) / prices.instance_cores)
-    if record.setting.dealer:
-        instances += 1
+    instances += 1 if record.setting.dealer else record.setting.members
     batches = rate / prediction.batch * MONTH
     dealt = record.offline.dealer_bytes_client + record.offline.dealer_bytes_server
+    if record.setting.members:
+        dealt += record.offline.bytes_client  # what members send the coordinator
     port = prices.port_per_second if _needs_port(prediction.network, prices) else 0.0
     return Money(
         instances * prices.instance_per_second * MONTH,

@@ -22,7 +22,7 @@ from privet.study.predict import predict
 from privet.study.prices import per_batch, per_month, read_prices
 from privet.study.question import Question
 from privet.study.record import Record, file_sha256
-from privet.study.setting import Setting, settings
+from privet.study.setting import ALL, Setting, cohort, settings
 from privet.study.units import UnitCosts
 
 MODEL = Path(__file__).resolve().parents[3] / "zoo" / "models" / "breast-mlp.onnx"
@@ -38,8 +38,8 @@ def costs(*records: Record) -> dict[tuple[Setting, int], Record | str]:
 def priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unit costs of a second a run: no test waits for a calibration."""
     prices = {
-        f"{setting.family} {phase}": {"run": 0.1, "rounds": 1e-4}
-        for setting in settings(["gmw", "gmw-dealer", "fss", "fss-malicious", "ckks"])
+        f"{setting.kind} {phase}": {"run": 0.1, "rounds": 1e-4}
+        for setting in settings([*ALL, "ckks-collective-3"])
         for phase in ("offline", "online")
     }
     here = machine.describe()
@@ -59,6 +59,53 @@ def test_trust_rules_out(record: MakeRecord) -> None:
     neither = advise("a", Question(NETWORK, 0.1, dealer=False, malicious=True), known, PRICES)
     assert neither.recommended is None
     assert "dealer" in " ".join(neither.reasons)
+
+
+def test_the_weakest_suite_must_be_allowed(record: MakeRecord) -> None:
+    known = costs(record("stream"), record("gmw-log", online={"seconds": 9.0, "cpu_seconds": 9.0}))
+    plain = advise("a", Question(NETWORK, 0.01, max_latency=5.0), known, PRICES)
+    assert plain.recommended is None
+    against = {it.setting.name: " ".join(it.against) for it in plain.choices}
+    assert "all values before each activation, in a random order" in against["stream"]
+    assert "--allow-order-leak" in against["stream"]
+    leaky = Question(NETWORK, 0.01, max_latency=5.0, order_leak=True)
+    allowed = advise("a", leaky, known, PRICES)
+    assert allowed.recommended is not None
+    assert allowed.recommended.setting.name == "stream"
+    assert any(it.startswith("It leaks: values are revealed up to order") for it in allowed.reasons)
+    with pytest.raises(Misuse, match="privet run"):
+        allowed.config()
+    # Where another suite costs as much, no leak is advised, however quick.
+    near = advise("a", replace(leaky, max_latency=None), known, PRICES)
+    assert near.recommended is not None
+    assert near.recommended.setting.name == "gmw-log"
+    assert any("stream would answer" in it and "shows the client" in it for it in near.reasons)
+
+
+def test_a_cohort_is_advised_with_its_trust(record: MakeRecord) -> None:
+    known = costs(record("ckks-collective-5"), record("gmw-log"))
+    assert not any(
+        it.setting.members for it in advise("a", Question(NETWORK), known, PRICES).choices
+    )
+    question = Question(NETWORK, 0.01, parties=5)
+    found = advise("a", question, known, PRICES)
+    assert found.recommended is not None
+    assert found.recommended.setting == cohort(5)
+    assert found.recommended.pool == 0
+    # Keys are made for each inference, so that both phases come after its arrival.
+    assert found.recommended.latency is not None
+    assert found.recommended.latency > 2.0
+    assert any("at most 4 of 5 members collude" in it for it in found.reasons)
+    against = {it.setting.name: " ".join(it.against) for it in found.choices}
+    assert "which 5 parties were to share" in against["gmw-log"]
+    five, three = (
+        per_month(predict(record(f"ckks-collective-{n}"), NETWORK), PRICES, 0.01) for n in (5, 3)
+    )
+    assert five.instance > three.instance
+    with pytest.raises(Misuse, match="privet coordinator"):
+        found.config()
+    with pytest.raises(Misuse, match="2 to 20 parties"):
+        advise("a", Question(NETWORK, parties=21), known, PRICES)
 
 
 def test_latency_budget_cores_and_link_rule_out(record: MakeRecord) -> None:
