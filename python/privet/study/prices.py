@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +28,7 @@ BUSY = 0.7
 class Prices:
     """Dollars for an instance of `instance_cores` cores and for a port a second, for a stored byte
     a second, for a byte that leaves; a network from `port_from_bytes_per_second` on needs a port.
+    `sources` says of each price where it is from and when that was read.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Prices:
     egress_per_byte: float
     port_per_second: float
     port_from_bytes_per_second: float
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

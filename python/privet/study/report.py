@@ -123,6 +123,8 @@ def _introduce(page: Page, records: Sequence[Record], prices: Prices) -> None:
         "and rounds are exact. The paper is Huang, Maeng and Suh, Beyond Latency (2026)."
     )
     page.text(f"Prices of {prices.date}: {prices.source}.")
+    for what, origin in prices.sources.items():
+        page.text(f"Price of {what}: {origin}.")
     page.text(
         f"A model with {tables.TWIN} at the end of its name has smooth activations and stands in "
         "for the one without it in suite ckks. Its keys are made once and "

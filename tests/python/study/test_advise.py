@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.python.study.conftest import MakeRecord
 from typer.testing import CliRunner
 
 import privet
+from privet import zoo
 from privet.cli import app
 from privet.errors import Misuse
 from privet.serve.repository.config import CONFIG_FILE, read_config
@@ -169,6 +171,28 @@ def test_money_has_the_parts_of_the_paper(record: MakeRecord) -> None:
         read_prices("gone")
 
 
+@pytest.mark.parametrize("table", ["cpu", "paper"])
+def test_each_price_says_where_it_is_from(table: str) -> None:
+    prices = read_prices(table)
+    assert set(prices.sources) == {"instance", "storage", "egress", "port"}
+    assert prices.port_per_second == pytest.approx(85 / 3600, rel=1e-3)
+
+
+def test_a_person_gives_their_own_prices(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        "[cpu]\n"
+        'date = 2030-01-01\nsource = "an offer"\ninstance_per_second = 1e-6\ninstance_cores = 4\n'
+        "storage_per_byte_second = 0\negress_per_byte = 0\nport_per_second = 0\n"
+        "port_from_bytes_per_second = 1e9\n"
+    )
+    assert read_prices(path=path).source == "an offer"
+    assert read_prices(path=path).sources == {}
+    path.write_text('[cpu]\nsource = "half of one"\n')
+    with pytest.raises(Misuse, match="no complete table"):
+        read_prices(path=path)
+
+
 @pytest.mark.usefixtures("priced")
 def test_a_new_model_is_costed_by_its_layers(tmp_path: Path) -> None:
     found = privet.plan(MODEL, rate=0.5, max_latency="30s")
@@ -201,6 +225,21 @@ def test_records_take_the_place_of_costing(
     none = CliRunner().invoke(app, [*command[:-1], "--budget", "1/month"])
     assert none.exit_code == 2
     assert "Nothing fits" in none.output
+
+
+@pytest.mark.usefixtures("priced")
+def test_plans_take_no_longer_than_promised(record: MakeRecord, tmp_path: Path) -> None:
+    """Seconds of this process, since others may keep the machine busy."""
+    model = zoo.build("resnet20", tmp_path)
+    begun = time.process_time()
+    privet.plan(model, rate=0.01)
+    assert time.process_time() - begun < 60
+    for name in ALL:
+        record(name, model="resnet20", model_sha256=file_sha256(model)).write(tmp_path)
+    begun = time.process_time()
+    found = privet.plan(model, rate=0.01, records=tmp_path)
+    assert time.process_time() - begun < 2
+    assert all(it.measured for it in found.choices if it.online is not None)
 
 
 @pytest.mark.parametrize("option", [("--rate", "fast"), ("--budget", "1/day"), ("--rtt", "1")])
