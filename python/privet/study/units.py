@@ -31,7 +31,8 @@ VARIABLE = "PRIVET_UNIT_COSTS"
 """Environment variable that names the file with this machine's unit costs."""
 
 CALIBRATION = (
-    (("mnist-1", "m1"), ("gmw", "gmw-dealer", "fss", "fss-malicious"), (1, 8)),
+    (("mnist-1", "m1"), ("gmw-linear", "gmw-blocks", "fss", "fss-malicious"), (1, 8)),
+    (("mnist-1", "m1"), ("gmw-dealer-linear", "gmw-dealer-blocks"), (1, 8)),
     (("m2",), ("gmw-log", "gmw-dealer-log", "fss", "fss-malicious"), (1,)),
     (("nn5", "mlp-square"), ("ckks", "ckks-collective-3"), (1,)),
     (("breast", "mnist-1"), ("stream", "stream-3072"), (1,)),
