@@ -71,11 +71,8 @@ def plan(
             file_okay=False,
         ),
     ] = None,
-    prices: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Prices of your own (TOML).", exists=True),
-    ] = None,
-    price_table: Annotated[str, typer.Option(help="Which table of the price file.")] = "cpu",
+    prices: options.Prices = None,
+    price_table: options.PriceTable = "cpu",
     as_toml: Annotated[
         bool, typer.Option("--toml", help="Print the answer as a config.toml for `privet serve`.")
     ] = False,
@@ -96,7 +93,7 @@ def plan(
         rtt=rtt,
         bandwidth=bandwidth,
         rate=_rate(rate),
-        batch=_batches(batch),
+        batch=options.counts(batch, 1),
         max_latency=max_latency,
         budget=_budget(budget),
         dealer=not no_dealer,
@@ -116,13 +113,6 @@ def plan(
         _show(show.make_console(), advice)
     if advice.recommended is None:
         raise typer.Exit(NOTHING_FITS)
-
-
-def _batches(text: str) -> list[int]:
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError as error:
-        raise Misuse(f"{text!r} is no batch, such as 1 or 1,8,32") from error
 
 
 def _rate(text: str) -> float:
