@@ -55,7 +55,8 @@ def plan(
     parties: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="No server knows the model: N parties share its key and the data's."
+            metavar="N",
+            help="The host that evaluates sees neither model nor data: N parties share their key.",
         ),
     ] = None,
     cores: Annotated[

@@ -82,9 +82,9 @@ def plan(
     `rtt` and `max_latency` in seconds or such as `40ms`, `bandwidth` in bits a second or such as
     `400mbps`, `rate` in samples a second, `batch` one size or several to choose from,
     `budget` in dollars a month. `order_leak` allows suite `stream`, whose client sees values inside
-    the network in a random order. `parties` is how many share the key of data and model, if no
-    server may know it. `records` is a folder of `privet study measure`. The first plan on a machine
-    finds unit costs, which takes a minute or two.
+    the network in a random order. `parties` is how many share the key of data and model, if the
+    host that evaluates may see neither. `records` is a folder of `privet study measure`. The first
+    plan on a machine finds unit costs, which takes a minute or two.
 
     # Errors
     Those of `privet.compile`; `Misuse` on an option that makes no sense.
@@ -226,8 +226,8 @@ def _trust(setting: Setting) -> list[str]:
         return ["A dealer must be found that colludes with neither party."]
     if setting.members:
         return [
-            f"It trusts that {setting.trust}. No party sees the model or the data; a cohort makes "
-            "its keys anew for each inference."
+            f"It trusts that {setting.trust}. The coordinator, which evaluates, sees neither "
+            "model nor data; a cohort makes its keys anew for each inference."
         ]
     return [f"It leaks: {setting.trust}."] if setting.trust else []
 

@@ -132,16 +132,17 @@ def _pool(
     more than the least there is; and that latency with the filling of the batch.
 
     Jobs queue for a core as long as they compute; on the network they are under way side by side.
-    Where nothing can be kept ready, both phases of a job come after its arrival.
+    Where nothing can be kept ready, both phases of a job come after its arrival, and it queues for
+    the server's part of them.
     """
     online, offline = prediction.online, prediction.offline.seconds
     apart = online.seconds - online.computing + (prediction.batch - 1) / question.rate
     arrivals = key_pool.poisson(JOBS, 1 / jobs)
     if not prediction.record.setting.stocks:
-        made = prediction.offline
-        load = Load(online.computing + made.computing, 0.0, cores)
-        waits = key_pool.simulate(arrivals, load, 0).percentile(0.99)
-        return 0, waits + apart + made.seconds - made.computing
+        computing = online.computing + prediction.offline.computing
+        server = min(computing, prices.server_seconds(prediction))
+        queued = key_pool.simulate(arrivals, Load(server, 0.0, cores), 0).percentile(0.99)
+        return 0, queued + apart + offline + online.computing - server
     makers = max(1, math.ceil(jobs * offline / prices.BUSY))
     load = Load(online.computing, offline, cores, makers)
     least = key_pool.simulate(arrivals, load, JOBS).percentile(0.99) + apart

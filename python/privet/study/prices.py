@@ -92,13 +92,17 @@ def per_batch(prediction: Prediction, prices: Prices) -> Money:
     )
 
 
-def server_cores(prediction: Prediction, rate: float) -> int:
-    """Cores that a server needs for `rate` samples a second at the load `BUSY`: for half of both
-    parties' computing, or in suite `ckks` for all of it."""
+def server_seconds(prediction: Prediction) -> float:
+    """Seconds of a core that a batch takes at the server: half of both parties' computing, or in
+    suite `ckks` all of it."""
     record = prediction.record
     both = sum(phase.cpu_seconds or phase.seconds for phase in (record.offline, record.online))
-    computing = both if record.setting.suite == "ckks" else both / 2
-    return max(1, math.ceil(rate / prediction.batch * computing / BUSY))
+    return both if record.setting.suite == "ckks" else both / 2
+
+
+def server_cores(prediction: Prediction, rate: float) -> int:
+    """Cores that a server needs for `rate` samples a second at the load `BUSY`."""
+    return max(1, math.ceil(rate / prediction.batch * server_seconds(prediction) / BUSY))
 
 
 def per_month(prediction: Prediction, prices: Prices, rate: float, pool: int = 1) -> Money:

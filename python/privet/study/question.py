@@ -19,7 +19,8 @@ class Question:
     dollars a month for the service's side. Without `dealer`, no third party is trusted;
     `malicious` asks for a suite that catches parties who cheat. With `order_leak`, the client may
     see values inside the network in a random order. `parties` is how many share the key of data and
-    model, 0 where one server knows the model. `cores` limits the server.
+    model, which the host that evaluates then does not see; 0 where a server knows the model.
+    `cores` limits the server.
     """
 
     network: Network
@@ -47,7 +48,7 @@ class Question:
         if self.malicious and not setting.malicious:
             return "a party that cheats is not caught"
         if self.parties and not setting.members:
-            return f"one server knows the model, which {self.parties} parties were to share"
+            return f"its server knows the model: {self.parties} parties were to share the key"
         if setting.dealer and not self.dealer:
             return DEALER_TRUST
         if setting.reveals_order and not self.order_leak:
