@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -45,12 +45,9 @@ def test_a_service_serves_what_was_planned(key_folder: Path, tmp_path: Path) -> 
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "model.onnx").write_bytes(MODEL.read_bytes())
     (folder / "config.toml").write_text(done.stdout)
-    told = subprocess.run(
-        [*command[:-1], "--json"], capture_output=True, text=True, timeout=120, check=True
-    )
-    advice = json.loads(told.stdout)
-    suite, rounds = str(advice["recommended"]).rsplit("-", 1)
-    assert suite == "gmw"
+    planned = tomllib.loads(done.stdout)
+    (suite,), (rounds,) = planned["suites"], planned["rounds"]
+    assert (suite, planned["batch"]) == ("gmw", 2)
 
     async def visit(address: str) -> None:
         async with Visitor(address, key_folder, tmp_path / "client") as visitor:
