@@ -157,6 +157,7 @@ func predict(t *testing.T, sample sample, members int) stage {
 		t.Fatal(err)
 	}
 	outputs := <-results
+	s.checkTraffic(t, meeting)
 	worst := 0.0
 	for i, x := range inputs {
 		for k, expected := range sample.run(x) {
@@ -168,6 +169,24 @@ func predict(t *testing.T, sample sample, members int) stage {
 	}
 	t.Logf("%d members: off by %.2g", members, worst)
 	return s
+}
+
+// checkTraffic compares what members and the coordinator sent each other with the plan, up to headers and greetings.
+func (s stage) checkTraffic(t *testing.T, meeting *Meeting) {
+	t.Helper()
+	sent, received, summary := int64(0), int64(0), s.setup.Summary()
+	for _, link := range meeting.Members {
+		sent, received = sent+link.Sent, received+link.Received
+	}
+	planned := map[string][2]int64{
+		"the coordinator": {sent, summary.CoordinatorBytes},
+		"members":         {received, int64(s.setup.Members)*summary.MemberBytes + summary.ModelBytes},
+	}
+	for who, bytes := range planned {
+		if bytes[0] < bytes[1] || bytes[0] > bytes[1]+int64(1000*s.setup.Members) {
+			t.Errorf("%s sent %d bytes, %d planned", who, bytes[0], bytes[1])
+		}
+	}
 }
 
 func (s stage) query(t *testing.T, inputs [][]float64) [][][]float64 {

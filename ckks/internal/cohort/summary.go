@@ -11,9 +11,11 @@ import (
 type Summary struct {
 	plan.Summary
 	Members int `json:"members"`
-	// MemberBytes are what each member sends for keys and refreshes, ModelBytes what the owner sends beside.
-	MemberBytes int64 `json:"member_bytes"`
-	ModelBytes  int64 `json:"model_bytes"`
+	// MemberBytes are what each member sends for keys and refreshes, ModelBytes what the owner sends beside,
+	// CoordinatorBytes what the coordinator sends to all members together.
+	MemberBytes      int64 `json:"member_bytes"`
+	ModelBytes       int64 `json:"model_bytes"`
+	CoordinatorBytes int64 `json:"coordinator_bytes"`
 }
 
 // Summary describes the plan with what a cohort's parties send and hold.
@@ -31,11 +33,22 @@ func (s *Setup) Summary() Summary {
 	shares += len(s.results()) * sums.SwitchSize(s.Plan.Set.Floor())
 	made.MemberBytes = int64(shares)
 	made.ModelBytes = s.modelBytes()
+	made.CoordinatorBytes = s.coordinatorBytes(sizes.First)
 	made.OfflineBytes = 0
 	sent, _ := s.Plan.Ciphertexts()
 	made.OnlineBytesClient = int64(wire.QPBytes(s.Params, 2)) + int64(sent)*int64(wire.PolysBytes(s.Params, s.Params.MaxLevel(), 2))
 	made.MemoryServer = s.Plan.CohortMemory()
 	return made
+}
+
+// coordinatorBytes are the common randomness, the first sum of the relinearisation key, parts to refresh, the client's
+// public key and results, to each member; and the public key to the owner of the model.
+func (s *Setup) coordinatorBytes(first int) int64 {
+	key := wire.QPBytes(s.Params, 2)
+	each := s.Members*collective.ContributionBytes + first + key
+	each += len(s.refreshes()) * wire.PolysBytes(s.Params, s.Plan.Floor, 1)
+	each += len(s.results()) * wire.ResultBytes(s.Params, s.Plan.Set.Floor())
+	return int64(s.Members*each + key)
 }
 
 // modelBytes are the encrypted matrices, biases and coefficients in the order of evaluate.Assemble.

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from privet.errors import Misuse
+
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL.onnx", help="The model.", exists=True, dir_okay=False)
 ]
@@ -194,3 +196,28 @@ State = Annotated[
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for any one message.", min=0.1)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Prices = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Prices of your own (TOML).", exists=True, dir_okay=False),
+]
+PriceTable = Annotated[str, typer.Option(help="Which table of the price file.")]
+
+
+def words(text: str) -> list[str]:
+    """Words with commas between."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def counts(text: str, least: int) -> list[int]:
+    """Numbers with commas between.
+
+    # Errors
+    `Misuse` if there is none, or one is below `least`.
+    """
+    try:
+        found = [int(word) for word in words(text)]
+        if not found or min(found) < least:
+            raise ValueError
+    except ValueError as error:
+        raise Misuse(f"{text!r} are no counts from {least} on, such as 1,8,64") from error
+    return found

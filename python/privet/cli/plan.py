@@ -45,6 +45,20 @@ def plan(
     threat: Annotated[
         str, typer.Option(help="What a party may do: be `semi-honest` or `malicious`.")
     ] = "semi-honest",
+    order_leak: Annotated[
+        bool,
+        typer.Option(
+            "--allow-order-leak",
+            help="The client may see values inside the network in a random order (suite stream).",
+        ),
+    ] = False,
+    parties: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="The host that evaluates sees neither model nor data: N parties share their key.",
+        ),
+    ] = None,
     cores: Annotated[
         int | None, typer.Option(min=1, help="Cores that the server has at most.")
     ] = None,
@@ -58,11 +72,8 @@ def plan(
             file_okay=False,
         ),
     ] = None,
-    prices: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Prices of your own (TOML).", exists=True),
-    ] = None,
-    price_table: Annotated[str, typer.Option(help="Which table of the price file.")] = "cpu",
+    prices: options.Prices = None,
+    price_table: options.PriceTable = "cpu",
     as_toml: Annotated[
         bool, typer.Option("--toml", help="Print the answer as a config.toml for `privet serve`.")
     ] = False,
@@ -83,11 +94,13 @@ def plan(
         rtt=rtt,
         bandwidth=bandwidth,
         rate=_rate(rate),
-        batch=_batches(batch),
+        batch=options.counts(batch, 1),
         max_latency=max_latency,
         budget=_budget(budget),
         dealer=not no_dealer,
         threat=threat,
+        order_leak=order_leak,
+        parties=parties or 0,
         cores=cores,
         records=records,
         prices=read_prices(price_table, prices),
@@ -101,13 +114,6 @@ def plan(
         _show(show.make_console(), advice)
     if advice.recommended is None:
         raise typer.Exit(NOTHING_FITS)
-
-
-def _batches(text: str) -> list[int]:
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError as error:
-        raise Misuse(f"{text!r} is no batch, such as 1 or 1,8,32") from error
 
 
 def _rate(text: str) -> float:

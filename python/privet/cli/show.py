@@ -31,6 +31,16 @@ Array = npt.NDArray[np.generic]
 BLOCKS = " ░▒▓█"
 
 
+def table(words: Sequence[str], numbers: Sequence[str], title: str | None = None) -> Table:
+    """A table without lines: columns of words, then of numbers, which stand to the right."""
+    made = Table(box=None, pad_edge=False, title=title)
+    for name in words:
+        made.add_column(name)
+    for name in numbers:
+        made.add_column(name, justify="right")
+    return made
+
+
 def make_console() -> Console:
     """Standard output; wide enough for tables where it is not a terminal."""
     console = Console(highlight=False)

@@ -21,7 +21,7 @@ from privet.parties.client import Progress
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
 from privet.parties.spawned import event, party
 from privet.program import Program
-from privet.suites import STATISTICAL
+from privet.suites import STATISTICAL, collective_trust
 from privet.suites.ckks import program_path
 
 Array = npt.NDArray[np.generic]
@@ -119,8 +119,7 @@ def _found(
         "extension": None,
         "correlations": "none",
         "truncation": "none",
-        "trust": f"at most {options['parties'] - 1} of {options['parties']} members collude, and "
-        "the coordinator follows the protocol",
+        "trust": collective_trust(options["parties"]),
         "dealer": None,
         "memory": memory,
         "layers": layers,

@@ -22,6 +22,7 @@ from privet.errors import Misuse
 from privet.parties.client import Progress
 from privet.parties.cohort import read_integers, run_collective, write_reals
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
+from privet.parties.relay import relayed
 from privet.parties.spawned import event, party
 from privet.suites import COLLECTIVE, ENCRYPTED_MODEL, STATISTICAL
 from privet.suites.ckks import program_path
@@ -69,9 +70,12 @@ def run_encrypted(
         }
         server = running.enter_context(party(folder, job, command))
         listening = event(server, "listening")
+        port = listening["port"]
+        if options["link"] is not None:
+            port = running.enter_context(relayed(port, options["link"]))
         job = {
             "role": "client",
-            "port": listening["port"],
+            "port": port,
             "inputs": str(folder / "inputs.f64"),
             "result": str(folder / "result.f64"),
             "program_hash": compiled.program.program_hash,
@@ -108,8 +112,8 @@ def _check(options: Mapping[str, Any]) -> None:
         raise Misuse("suite ckks has no correlations that a dealer could make")
     if options["rounds"] != "auto":
         raise Misuse("suite ckks compares nothing, so that it has no choice of rounds")
-    if options["link"] is not None:
-        raise Misuse("suite ckks does not shape its link; its bytes and rounds are those printed")
+    if options["link"] is not None and options["scenario"] == COLLECTIVE:
+        raise Misuse("the links of a cohort are not shaped; its bytes and rounds are those printed")
 
 
 def _found(

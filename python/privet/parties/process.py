@@ -28,7 +28,7 @@ def _say(event: str, **fields: Any) -> None:
     sys.stdout.flush()
 
 
-class _Processor:
+class Processor:
     """Seconds that this process's threads computed, from one call to the next."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class _Processor:
 
 def serve(job: dict[str, Any]) -> None:
     """Serves one program until standard input closes."""
-    processor = _Processor()
+    processor = Processor()
 
     def on_finished(finished: Finished) -> None:
         if finished.error is not None:
@@ -97,7 +97,7 @@ def query(job: dict[str, Any]) -> None:
             timeout=job["timeout"],
         ) as client,
     ):
-        processor = _Processor()
+        processor = Processor()
         material = client.prepare(progress=progress)[0] if job["prepared"] else None
         offline_seconds = processor.lap()
         result = client.infer(list(inputs.values()), material=material, progress=progress)

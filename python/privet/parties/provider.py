@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from privet.executor import encode_input
 from privet.parties.acceptor import Acceptor, Service
 from privet.parties.costs import read_report
 from privet.parties.credentials import Credentials
+from privet.parties.process import Processor
 from privet.program import Program
 
 
@@ -38,10 +39,12 @@ def provide_model(job: dict[str, Any]) -> None:
     folder = Path(job["program"])
     public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
     server = _native.StreamServer(public, private)
+    processor = Processor()
 
     def on_event(kind: str, report: str | None) -> None:
         if report is not None:
-            _say(kind, cost=asdict(read_report(report, by_server=True)[0]))
+            cost = read_report(report, by_server=True)[0]
+            _say(kind, cost=asdict(replace(cost, cpu_seconds=processor.lap())))
 
     def session(connection: _native.Connection, _client: str) -> None:
         server.serve(connection, on_event)
@@ -53,6 +56,7 @@ def provide_model(job: dict[str, Any]) -> None:
     )
     with Service(acceptor) as service:
         service.start()
+        processor.lap()
         _say("listening", port=service.address[1])
         sys.stdin.read()
 
@@ -76,11 +80,14 @@ def provide_data(job: dict[str, Any]) -> None:
     plan = _native.StreamPlan(program.to_public_bytes(), job["key_bits"])
     with np.load(job["inputs"]) as inputs:
         encoded = encode_input(program, list(inputs.values()))
-    offline, made = read_report(client.prepare(plan, progress))
     payload = [array.astype("<i8").tobytes() for array in encoded]
+    processor = Processor()
+    offline, made = read_report(client.prepare(plan, progress))
+    offline = replace(offline, cpu_seconds=processor.lap())
     revealed, report = client.infer(plan, payload, progress)
     client.close()
     online, steps = read_report(report)
+    online = replace(online, cpu_seconds=processor.lap())
     shapes = [program.values[output.value].shape for output in program.outputs]
     integers = [
         np.frombuffer(each, dtype="<i8").reshape(shape)

@@ -84,7 +84,11 @@ def _found(
 ) -> dict[str, Any]:
     ours = [result[phase] for phase in ("offline", "online")]
     offline, online = (
-        PhaseCost(**{**client, "peak_rss_mb": max(client["peak_rss_mb"], server["peak_rss_mb"])})
+        PhaseCost(
+            **client
+            | {"peak_rss_mb": max(client["peak_rss_mb"], server["peak_rss_mb"])}
+            | {"cpu_seconds": client["cpu_seconds"] + server["cpu_seconds"]}
+        )
         for client, server in zip(ours, theirs, strict=True)
     )
     memory = {

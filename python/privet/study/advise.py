@@ -70,6 +70,8 @@ def plan(
     budget: float | None = None,
     dealer: bool = True,
     threat: str = "semi-honest",
+    order_leak: bool = False,
+    parties: int = 0,
     cores: int | None = None,
     records: str | Path | None = None,
     prices: Prices | None = None,
@@ -79,8 +81,10 @@ def plan(
 
     `rtt` and `max_latency` in seconds or such as `40ms`, `bandwidth` in bits a second or such as
     `400mbps`, `rate` in samples a second, `batch` one size or several to choose from,
-    `budget` in dollars a month. `records` is a folder of
-    `privet study measure`. The first plan on a machine finds unit costs, which takes a minute.
+    `budget` in dollars a month. `order_leak` allows suite `stream`, whose client sees values inside
+    the network in a random order. `parties` is how many share the key of data and model, if the
+    host that evaluates may see neither. `records` is a folder of `privet study measure`. The first
+    plan on a machine finds unit costs, which takes a minute or two.
 
     # Errors
     Those of `privet.compile`; `Misuse` on an option that makes no sense.
@@ -98,6 +102,8 @@ def plan(
         budget,
         dealer,
         _is_malicious(threat),
+        order_leak,
+        parties,
         cores,
     )
     path = Path(model)
@@ -159,14 +165,15 @@ def _rank(choice: Choice) -> tuple[bool, float, float]:
 
 
 def _recommend(fitting: list[Choice]) -> Choice | None:
-    """Of those that cost about as little as the cheapest: one without a dealer if there is one,
-    and the quickest."""
+    """Of those that cost about as little as the cheapest: one that trusts nobody and nothing else
+    if there is one, else one without a leak, and the quickest."""
     if not fitting:
         return None
     most = NEARLY * (fitting[0].dollars_per_month or 0.0)
     near = [it for it in fitting if (it.dollars_per_month or 0.0) <= most]
-    alone = [it for it in near if not it.setting.dealer]
-    return min(alone or near, key=lambda it: it.latency or 0.0)
+    alone = [it for it in near if it.setting.trust is None]
+    tight = [it for it in near if not it.setting.reveals_order]
+    return min(alone or tight or near, key=lambda it: it.latency or 0.0)
 
 
 def _reasons(question: Question, choices: list[Choice], recommended: Choice | None) -> list[str]:
@@ -187,15 +194,15 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
             f"{_time(it.offline)}."
         )
     cores = f"{it.cores} core{'s' if it.cores != 1 else ''}"
-    said.append(f"The server needs {cores} and {(it.memory_mb or 0) / 1000:.1f} GB of memory.")
-    if it.setting.dealer:
-        said.append("A dealer must be found that colludes with neither party.")
+    memory = "" if it.memory_mb is None else f" and {it.memory_mb / 1000:.1f} GB of memory"
+    server = "coordinator" if it.setting.members else "server"
+    said.append(f"The {server} needs {cores}{memory}.")
+    said += _trust(it.setting)
     others = [c for c in choices if c.fits and c is not it]
     cheaper = [c for c in others if (c.dollars_per_month or 0) < (it.dollars_per_month or 0)]
     if cheaper:
         other = cheaper[0]
-        trusts = other.setting.dealer and not it.setting.dealer
-        but = "trusts a dealer" if trusts else f"answers within {_time(other.latency)} only"
+        but = _weakness(other.setting, it.setting) or f"answers within {_time(other.latency)} only"
         said.append(
             f"{_name(other)} would cost a little less (${other.dollars_per_month:,.0f}), but "
             f"it {but}."
@@ -203,14 +210,33 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     quicker = [c for c in others if (c.latency or 0) < 0.7 * (it.latency or 0)]
     if quicker:
         best = min(quicker, key=lambda c: c.latency or 0)
-        trusted = " with a dealer to trust" if best.setting.dealer else ""
+        weakness = _weakness(best.setting, it.setting)
         said.append(
             f"{_name(best)} would answer within {_time(best.latency)}, for "
-            f"${best.dollars_per_month:,.0f} a month{trusted}."
+            f"${best.dollars_per_month:,.0f} a month{f', but it {weakness}' if weakness else ''}."
         )
     if not it.measured:
         said.append("This is costed by layers: `privet study measure` on the model makes it firm.")
     return said
+
+
+def _trust(setting: Setting) -> list[str]:
+    """What a person must make sure of before they take a setting."""
+    if setting.dealer:
+        return ["A dealer must be found that colludes with neither party."]
+    if setting.members:
+        return [
+            f"It trusts that {setting.trust}. The coordinator, which evaluates, sees neither "
+            "model nor data; a cohort makes its keys anew for each inference."
+        ]
+    return [f"It leaks: {setting.trust}."] if setting.trust else []
+
+
+def _weakness(setting: Setting, beside: Setting) -> str | None:
+    """What a setting trusts or leaks that another one does not."""
+    if setting.reveals_order and not beside.reveals_order:
+        return "shows the client values inside the network"
+    return "trusts a dealer" if setting.dealer and not beside.dealer else None
 
 
 def _nothing_fits(question: Question, choices: list[Choice]) -> list[str]:
@@ -220,7 +246,7 @@ def _nothing_fits(question: Question, choices: list[Choice]) -> list[str]:
         return [*said, *dict.fromkeys(reason for it in choices for reason in it.against)]
     nearest = min(costed, key=lambda it: it.excess)
     said.append(f"{_name(nearest)} comes nearest: {'; '.join(nearest.against)}.")
-    if not question.dealer:
+    if not question.dealer and not question.parties:
         said.append("A dealer that colludes with neither party would open more choices.")
     if question.batches == (1,) and question.network.rtt > 0.01:
         said.append("Larger batches share their rounds: try --batch 8 if requests may wait.")

@@ -8,14 +8,31 @@ from typing import Any
 import altair as alt
 
 from privet.study.figures import ROUND_TRIPS, SPEEDS
+from privet.study.setting import ALL
 from privet.study.tables import Row
 
 WIDTH = 280
 HEIGHT = 200
 
-FAMILIES = ("gmw", "gmw-dealer", "fss", "fss-malicious", "ckks", "ckks-collective-3")
-COLOURS = ("#4c78a8", "#72b7b2", "#f58518", "#e45756", "#54a24b", "#b279a2")
-FAMILY = alt.Scale(domain=list(FAMILIES), range=list(COLOURS))
+FAMILIES = tuple(dict.fromkeys(setting.family for setting in ALL.values()))
+COLOURS = (
+    *("#4c78a8", "#72b7b2", "#f58518", "#e45756", "#54a24b"),
+    *("#b279a2", "#9d755d", "#eeca3b", "#bab0ac", "#ff9da6"),
+)
+
+
+def _family(rows: Sequence[Row]) -> alt.Color:
+    """A family's colour, the same in every figure; the legend has those that the figure shows."""
+    shown = {row["family"] for row in rows}
+    places = [place for place, name in enumerate(FAMILIES) if name in shown]
+    scale = alt.Scale(
+        domain=[FAMILIES[place] for place in places],
+        range=[COLOURS[place % len(COLOURS)] for place in places],
+    )
+    legend = alt.Legend(orient="bottom", columns=3)
+    return alt.Color("family:N", title=None, scale=scale, legend=legend)
+
+
 NETWORKS = ("LAN_F", "LAN_S", "WAN_F", "WAN_M", "WAN_S")
 
 
@@ -65,9 +82,7 @@ def amounts(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
         .encode(
             x=alt.X("sum(value):Q", title=title, scale=alt.Scale(type="log")),
             y=alt.Y("network:N", title=None, sort=list(NETWORKS)),
-            color=alt.Color(
-                "family:N", title=None, scale=FAMILY, legend=alt.Legend(orient="bottom", columns=3)
-            ),
+            color=_family(rows),
         )
     )
     below: Any = shares(rows)
@@ -101,9 +116,7 @@ def speed_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
         .encode(
             x=alt.X("speed:Q", title="computing is faster by", scale=alt.Scale(type="log")),
             y=alt.Y("share:Q", title="latency, of the slowest", scale=alt.Scale(type="log")),
-            color=alt.Color(
-                "family:N", title=None, scale=FAMILY, legend=alt.Legend(orient="bottom", columns=3)
-            ),
+            color=_family(rows),
             row=alt.Row("phase:N", title=None),
         )
     )
@@ -129,9 +142,7 @@ def _map(rows: Sequence[Row], side: str, title: str, sort: list[str]) -> alt.Top
         .encode(
             x=alt.X("bandwidth:N", title="bandwidth", sort=rates),
             y=alt.Y(f"{side}:N", title=title, sort=sort),
-            color=alt.Color(
-                "family:N", title=None, scale=FAMILY, legend=alt.Legend(orient="bottom", columns=3)
-            ),
+            color=_family(rows),
             row=alt.Row("phase:N", title=None),
         )
     )

@@ -56,6 +56,7 @@ class Choice:
         """For JSON."""
         return {
             "setting": self.setting.name,
+            "trust": self.setting.trust,
             **{k: v for k, v in vars(self).items() if k != "setting"},
         }
 
@@ -102,7 +103,7 @@ def weigh(record: Record, question: Question, price: Prices) -> Choice:
         None if pool is None else pool * piece,
         cores,
         (prediction.record.offline.bytes + prediction.record.online.bytes) // record.batch,
-        max(record.peak_mb.values(), default=0.0),
+        max(record.peak_mb.values(), default=None),
         dollars,
         max(ratios),
     )
@@ -131,13 +132,17 @@ def _pool(
     more than the least there is; and that latency with the filling of the batch.
 
     Jobs queue for a core as long as they compute; on the network they are under way side by side.
+    Where nothing can be kept ready, both phases of a job come after its arrival, and it queues for
+    the server's part of them.
     """
     online, offline = prediction.online, prediction.offline.seconds
     apart = online.seconds - online.computing + (prediction.batch - 1) / question.rate
     arrivals = key_pool.poisson(JOBS, 1 / jobs)
-    if prediction.record.setting.makes_once:  # there is nothing to stock
-        load = Load(online.computing, 0.0, cores)
-        return 0, key_pool.simulate(arrivals, load, 0).percentile(0.99) + apart
+    if not prediction.record.setting.stocks:
+        computing = online.computing + prediction.offline.computing
+        server = min(computing, prices.server_seconds(prediction))
+        queued = key_pool.simulate(arrivals, Load(server, 0.0, cores), 0).percentile(0.99)
+        return 0, queued + apart + offline + online.computing - server
     makers = max(1, math.ceil(jobs * offline / prices.BUSY))
     load = Load(online.computing, offline, cores, makers)
     least = key_pool.simulate(arrivals, load, JOBS).percentile(0.99) + apart

@@ -13,7 +13,6 @@ from privet.study.record import Record
 from privet.study.tables import (
     Row,
     best_of_families,
-    of_subject,
     plain,
     seconds_per_sample,
     subject,
@@ -80,15 +79,14 @@ def pools(record: Record) -> list[Row]:
     ]
 
 
-def _each(records: Sequence[Record], model: str) -> list[Prediction]:
-    chosen = of_subject(records, model, 1)
+def _each(chosen: Sequence[Record]) -> list[Prediction]:
     return [it for network in PRESETS.values() for it in best_of_families(chosen, network)]
 
 
-def time_parts(records: Sequence[Record], model: str) -> list[Row]:
+def time_parts(chosen: Sequence[Record]) -> list[Row]:
     """Where a batch's time goes, by network (Figure 3)."""
     rows: list[Row] = []
-    for it in _each(records, model):
+    for it in _each(chosen):
         for phase, parts in (("offline", it.offline), ("online", it.online)):
             shown = {
                 "computing": parts.computing,
@@ -99,20 +97,20 @@ def time_parts(records: Sequence[Record], model: str) -> list[Row]:
     return rows
 
 
-def cost_parts(records: Sequence[Record], model: str, prices: Prices) -> list[Row]:
+def cost_parts(chosen: Sequence[Record], prices: Prices) -> list[Row]:
     """What a sample's dollars pay for, by network (Figure 4)."""
     return [
         _part(it, name.replace("_", " "), dollars / it.batch)
-        for it in _each(records, model)
+        for it in _each(chosen)
         for name, dollars in vars(per_batch(it, prices)).items()
     ]
 
 
-def energy_parts(records: Sequence[Record], model: str) -> list[Row]:
+def energy_parts(chosen: Sequence[Record]) -> list[Row]:
     """A sample's joules, by network (Figure 5)."""
     return [
         _part(it, f"{phase} {name}", joules / it.batch)
-        for it in _each(records, model)
+        for it in _each(chosen)
         for phase, used in zip(("offline", "online"), energy(it), strict=True)
         for name, joules in vars(used).items()
     ]
@@ -123,10 +121,32 @@ def _part(it: Prediction, part: str, value: float) -> Row:
     return {"network": it.network.name, "family": family, "part": part, "value": max(value, 0.0)}
 
 
-def speed_sweep(records: Sequence[Record], model: str) -> list[Row]:
-    """Latency on WAN_M if computing went faster, of the slowest family's (Figure 7)."""
+def main_costs(chosen: Sequence[Record], prices: Prices) -> list[Row]:
+    """The two largest parts of each family's money and energy on WAN_M (Figure 8, b)."""
+    kinds = {"money": cost_parts(chosen, prices), "energy": energy_parts(chosen)}
+    found: list[Row] = []
+    for what, rows in kinds.items():
+        here = [row for row in rows if row["network"] == "WAN_M"]
+        for family in dict.fromkeys(row["family"] for row in here):
+            parts = {row["part"]: row["value"] for row in here if row["family"] == family}
+            whole = sum(parts.values()) or 1.0
+            first, second = sorted(parts, key=lambda it: -parts[it])[:2]
+            found.append(
+                {
+                    "family": family,
+                    "what": what,
+                    "first": first,
+                    "first_share": 100 * parts[first] / whole,
+                    "second": second,
+                    "second_share": 100 * parts[second] / whole,
+                }
+            )
+    return found
+
+
+def speed_sweep(chosen: Sequence[Record]) -> list[Row]:
+    """Time of a sample on WAN_M if computing went faster, of the slowest family's (Figure 7)."""
     rows: list[Row] = []
-    chosen = of_subject(records, model, 1)
     for online in (True, False):
         for speed in SPEEDS:
             found = best_of_families(chosen, PRESETS["WAN_M"], online=online, speed=speed)
@@ -147,49 +167,41 @@ def speed_sweep(records: Sequence[Record], model: str) -> list[Row]:
     return rows
 
 
-def regimes(records: Sequence[Record], model: str) -> list[Row]:
+def regimes(chosen: Sequence[Record]) -> list[Row]:
     """The quickest family by round trip and bandwidth (Figure 8)."""
-    chosen = of_subject(records, model, 1)
-    rows: list[Row] = []
-    for online in (True, False):
-        for rtt in ROUND_TRIPS:
-            for bits in BANDWIDTHS:
-                network = Network("", rtt, bits)
-                found = best_of_families(chosen, network, online=online)
-                best = min(found, key=lambda it: seconds_per_sample(it, online=online))
-                rows.append(
-                    {
-                        "phase": "online" if online else "offline + online",
-                        "rtt": f"{1000 * rtt:g} ms",
-                        "bandwidth": _rate(bits),
-                        "family": best.record.setting.family,
-                        "seconds": seconds_per_sample(best, online=online),
-                    }
-                )
-    return rows
+    return [
+        {"rtt": f"{1000 * rtt:g} ms", **row}
+        for rtt in ROUND_TRIPS
+        for row in _quickest(chosen, rtt, 1.0)
+    ]
 
 
-def computing_regimes(records: Sequence[Record], model: str) -> list[Row]:
+def computing_regimes(chosen: Sequence[Record]) -> list[Row]:
     """The quickest family by bandwidth and speed of computing at a round trip of 70 ms, the axes of
     the paper's Figure 8 (a)."""
-    chosen = of_subject(records, model, 1)
+    return [
+        {"speed": f"{speed} x", **row}
+        for speed in SPEEDS
+        for row in _quickest(chosen, PRESETS["WAN_M"].rtt, speed)
+    ]
+
+
+def _quickest(chosen: Sequence[Record], rtt: float, speed: float) -> list[Row]:
+    """For both phases and each bandwidth, the family that takes least time for a sample."""
     rows: list[Row] = []
     for online in (True, False):
-        for speed in SPEEDS:
-            for bits in BANDWIDTHS:
-                found = best_of_families(
-                    chosen, Network("", PRESETS["WAN_M"].rtt, bits), online=online, speed=speed
-                )
-                best = min(found, key=lambda it: seconds_per_sample(it, online=online))
-                rows.append(
-                    {
-                        "phase": "online" if online else "offline + online",
-                        "speed": f"{speed} x",
-                        "bandwidth": _rate(bits),
-                        "family": best.record.setting.family,
-                        "seconds": seconds_per_sample(best, online=online),
-                    }
-                )
+        for bits in BANDWIDTHS:
+            network = Network("", rtt, bits)
+            found = best_of_families(chosen, network, online=online, speed=speed)
+            best = min(found, key=lambda it: seconds_per_sample(it, online=online))
+            rows.append(
+                {
+                    "phase": "online" if online else "offline + online",
+                    "bandwidth": _rate(bits),
+                    "family": best.record.setting.family,
+                    "seconds": seconds_per_sample(best, online=online),
+                }
+            )
     return rows
 
 

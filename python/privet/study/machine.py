@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,11 @@ def available_mb() -> float | None:
     fields = dict(line.split(":", 1) for line in lines)
     found = fields.get("MemAvailable")
     return None if found is None else float(found.split()[0]) * 1024 / 1e6
+
+
+def free_disk_mb() -> float:
+    """Room in MB for temporary files, where runs keep their material."""
+    return shutil.disk_usage(tempfile.gettempdir()).free / 1e6
 
 
 def cpu_model() -> str:

@@ -14,6 +14,7 @@ h1{font-size:1.5em;line-height:1.2}h2{font-size:1.2em;margin-top:2em}
 .wide{overflow:auto;max-height:75vh}table{border-collapse:collapse;font-size:.85em;white-space:nowrap}
 td,th{padding:.15em .6em;text-align:right}th{border-bottom:1px solid #888}
 td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}
+p,figcaption{overflow-wrap:anywhere}
 figure{margin:1em 0}figure svg{max-width:100%;height:auto}figcaption{color:#555;font-size:.9em}
 .measured{background:#e8f1e4}.predicted{background:#eaf0f8}.paper{background:#f6efdf}
 .key span{padding:.1em .5em;margin-right:.5em}"""

@@ -6,9 +6,10 @@ longer as far as the phase streams:
     half trips * rtt / 2  +  max(computing, transfer)  +  exposed * min(computing, transfer)
 
 Half trips are the rounds (parties that send at once wait for half a round trip, see
-`privet.suites.online_delay`) and a few messages around them, `LEADS`. `exposed` is 1 where each
-message answers the one before, and less where much travels in one stream. Both were found on
-links that delay for real, with models that `privet study validate` does not use.
+`privet.suites.online_delay`; where one waits for the other's answer, a round has two) and a few
+messages around them, a shape's `lead`. `exposed` is 1 where each message answers the one before,
+and less where much travels in one stream. Both were found on links that delay for real, with models
+that `privet study validate` does not use.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from privet.study.setting import Setting
 
 @dataclass(frozen=True)
 class Shape:
-    """How a phase uses its link: half trips beyond its rounds, and the part of computing or
-    transfer, whichever is shorter, that the other does not hide."""
+    """How a phase uses its link: half trips beyond its rounds, the part of computing or transfer,
+    whichever is shorter, that the other does not hide, and half trips of a round."""
 
     lead: int
     exposed: float
+    half_trips: int = 1
 
 
 ONLINE = Shape(lead=1, exposed=1.0)
@@ -34,12 +36,19 @@ AUTHENTICATED = Shape(lead=3, exposed=1.0)
 MADE = Shape(lead=0, exposed=0.8)
 DEALT = Shape(lead=1, exposed=0.3)
 ENCRYPTED = Shape(lead=1, exposed=1.0)
+KEYS = Shape(lead=1, exposed=0.3)
+COLLECTIVE = Shape(lead=0, exposed=1.0, half_trips=2)
+STREAMED = Shape(lead=0, exposed=1.0, half_trips=2)
 
 
 def shape(setting: Setting, phase: str) -> Shape:
     """How a phase (`offline` or `online`) of a setting uses its link."""
+    if setting.members:
+        return COLLECTIVE
+    if setting.suite == "stream":
+        return STREAMED
     if setting.suite == "ckks":
-        return ENCRYPTED
+        return KEYS if phase == "offline" else ENCRYPTED
     if phase == "offline":
         return DEALT if setting.dealer else MADE
     return AUTHENTICATED if setting.malicious else ONLINE
@@ -108,11 +117,17 @@ class Prediction:
 
 
 def predict(
-    record: Record, network: Network, speed: float = 1.0, *, dealer_near_server: bool = False
+    record: Record,
+    network: Network,
+    speed: float = 1.0,
+    *,
+    first: bool = False,
+    dealer_near_server: bool = False,
 ) -> Prediction:
     """What a record's batch takes on a network, if computing went `speed` times as fast.
 
-    An offline phase that is made once and serves again, that of suite `ckks`, is left out.
+    An offline phase that is made once and serves again, that of suite `ckks` between two, is left
+    out unless it is the `first` inference.
     Correlations come from the OT extension that suits the network, whichever was measured.
     `record` must be of the loopback: what was measured over a shaped link has its delay in it.
     `dealer_near_server` is how `privet.run` shapes links: that of the server to the dealer is fast.
@@ -125,12 +140,13 @@ def predict(
         computing = phase.seconds / speed
         far = replace(phase, dealer_bytes_server=0) if dealer_near_server else phase
         transfer = far.fullest_bytes / network.bytes_per_second
-        trips = phase.rounds + used.lead if phase.rounds else 0
+        trips = used.half_trips * phase.rounds + used.lead if phase.rounds else 0
         waiting = trips * network.rtt / 2
         hidden = (1 - used.exposed) * min(computing, transfer)
         return Parts(computing, transfer, waiting, hidden)
 
-    made = recurring(on_network(record, network))
+    made = on_network(record, network)
+    made = made if first else recurring(made)
     return Prediction(made, network, parts("offline", made.offline), parts("online", made.online))
 
 

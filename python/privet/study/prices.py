@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +28,7 @@ BUSY = 0.7
 class Prices:
     """Dollars for an instance of `instance_cores` cores and for a port a second, for a stored byte
     a second, for a byte that leaves; a network from `port_from_bytes_per_second` on needs a port.
+    `sources` says of each price where it is from and when that was read.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Prices:
     egress_per_byte: float
     port_per_second: float
     port_from_bytes_per_second: float
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,25 +92,30 @@ def per_batch(prediction: Prediction, prices: Prices) -> Money:
     )
 
 
-def server_cores(prediction: Prediction, rate: float) -> int:
-    """Cores that a server needs for `rate` samples a second at the load `BUSY`: for half of both
-    parties' computing, or in suite `ckks` for all of it."""
+def server_seconds(prediction: Prediction) -> float:
+    """Seconds of a core that a batch takes at the server: half of both parties' computing, or in
+    suite `ckks` all of it."""
     record = prediction.record
     both = sum(phase.cpu_seconds or phase.seconds for phase in (record.offline, record.online))
-    computing = both if record.setting.suite == "ckks" else both / 2
-    return max(1, math.ceil(rate / prediction.batch * computing / BUSY))
+    return both if record.setting.suite == "ckks" else both / 2
+
+
+def server_cores(prediction: Prediction, rate: float) -> int:
+    """Cores that a server needs for `rate` samples a second at the load `BUSY`."""
+    return max(1, math.ceil(rate / prediction.batch * server_seconds(prediction) / BUSY))
 
 
 def per_month(prediction: Prediction, prices: Prices, rate: float, pool: int = 1) -> Money:
     """Dollars a month for the service's side: instances that are always on for the server (and
-    for a dealer), what leaves them, a full pool in storage, a port where the network needs one.
-    The client pays for its own machine and for what it sends."""
+    for a dealer, or each member of a cohort), what leaves them, a full pool in storage, a port
+    where the network needs one. The client pays for its own machine and for what it sends."""
     record = prediction.record
     instances = math.ceil(server_cores(prediction, rate) / prices.instance_cores)
-    if record.setting.dealer:
-        instances += 1
+    instances += 1 if record.setting.dealer else record.setting.members
     batches = rate / prediction.batch * MONTH
     dealt = record.offline.dealer_bytes_client + record.offline.dealer_bytes_server
+    if record.setting.members:
+        dealt += record.offline.bytes_client  # what members send the coordinator
     port = prices.port_per_second if _needs_port(prediction.network, prices) else 0.0
     return Money(
         instances * prices.instance_per_second * MONTH,

@@ -29,7 +29,7 @@ def scheme(setting: Setting) -> str | None:
         return None
     if setting.suite == "gmw":
         return "A2B" if setting.dealer else None
-    return {"fss": "FSS", "ckks": "FHE"}[setting.suite]
+    return {"fss": "FSS", "ckks": "FHE"}.get(setting.suite)
 
 
 def figure(
@@ -50,3 +50,8 @@ def memory(model: str, setting: Setting) -> float | None:
     row = _tables()["memory"].get(MODELS.get(model, ""), {})
     found = row.get(scheme(setting))
     return None if found is None else float(found)
+
+
+def remark(number: int) -> str:
+    """What the paper's text says of one of its figures, in numbers; empty if it says none."""
+    return str(_tables()["figures"].get(str(number), ""))

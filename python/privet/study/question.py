@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privet.errors import Misuse
+from privet.parties.dealer import TRUST as DEALER_TRUST
 from privet.study.network import Network
-from privet.study.setting import ALL, Setting
+from privet.study.setting import ALL, Setting, cohort
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,10 @@ class Question:
 
     `max_latency` is the most seconds from an input to its output, for 99 of 100; `budget` the most
     dollars a month for the service's side. Without `dealer`, no third party is trusted;
-    `malicious` asks for a suite that catches parties who cheat. `cores` limits the server.
+    `malicious` asks for a suite that catches parties who cheat. With `order_leak`, the client may
+    see values inside the network in a random order. `parties` is how many share the key of data and
+    model, which the host that evaluates then does not see; 0 where a server knows the model.
+    `cores` limits the server.
     """
 
     network: Network
@@ -26,6 +30,8 @@ class Question:
     budget: float | None = None
     dealer: bool = True
     malicious: bool = False
+    order_leak: bool = False
+    parties: int = 0
     cores: int | None = None
 
     def __post_init__(self) -> None:
@@ -33,13 +39,21 @@ class Question:
             raise Misuse("a plan needs a positive rate and batches of at least 1")
 
     def settings(self) -> list[Setting]:
-        """All settings that could be told about: cohorts are another use, and left out."""
-        return [setting for setting in ALL.values() if not setting.members]
+        """All settings to tell about: those between two, and with `parties` a cohort of so many."""
+        between_two = [setting for setting in ALL.values() if not setting.members]
+        return between_two + ([cohort(self.parties)] if self.parties else [])
 
     def distrust(self, setting: Setting) -> str | None:
         """Why the parties' trust rules a setting out; None if it does not."""
         if self.malicious and not setting.malicious:
             return "a party that cheats is not caught"
+        if self.parties and not setting.members:
+            return f"its server knows the model: {self.parties} parties were to share the key"
         if setting.dealer and not self.dealer:
-            return "needs a dealer that colludes with neither party"
+            return DEALER_TRUST
+        if setting.reveals_order and not self.order_leak:
+            return (
+                "shows the client all values before each activation, in a random order; "
+                "--allow-order-leak accepts that"
+            )
         return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import Misuse
-from privet.study.setting import ALL, Setting
+from privet.study.setting import Setting, setting_named
 from privet.suites import ExtensionForecast
 
 FORMAT = "privet-study-record"
@@ -111,7 +111,7 @@ def read_record(path: Path) -> Record:
         found = document.pop("format"), document.pop("version")
         if found != (FORMAT, VERSION):
             raise Misuse(f"{path} is {found[0]} of version {found[1]}, not {FORMAT} {VERSION}")
-        document["setting"] = ALL[document["setting"]]
+        document["setting"] = setting_named(document["setting"])
         for phase in ("offline", "online"):
             document[phase] = Phase(**document[phase])
         document["layers"] = tuple(document["layers"])

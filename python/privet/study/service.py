@@ -12,11 +12,15 @@ def config(choice: Choice | None) -> str:
     """A model's `config.toml`: suite, security, depth of comparisons, batch, cores.
 
     # Errors
-    `Misuse` if there is no choice.
+    `Misuse` if there is no choice, or the service does not run it.
     """
     if choice is None:
         raise Misuse("nothing fits, so that there is nothing to configure")
     setting = choice.setting
+    if setting.members:
+        raise Misuse("`privet serve` runs no cohort: see `privet coordinator` and `privet member`")
+    if setting.suite == "stream":
+        raise Misuse("`privet serve` does not offer suite stream, which runs by `privet run`")
     fields: dict[str, object] = {
         "suites": [setting.suite],
         "security": [setting.security],

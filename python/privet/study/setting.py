@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from privet.errors import Misuse
+from privet.parties.dealer import TRUST as DEALER_TRUST
+from privet.suites import COLLECTIVE, PREPARED, STREAM_TRUST, check_scenario, collective_trust
 
 DEPTHS = ("linear", "log", "blocks")
+
+STREAM: Mapping[str, Mapping[str, Any]] = {
+    "": {},
+    "3072": {"key_bits": 3072},
+}
+"""Variants of suite `stream`: the end of a setting's name, and its options of `privet.run` and of
+`privet.suites.plan_stream`. A further variant is a further line."""
+
+COHORT = re.compile(r"ckks-collective-(\d+)")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A suite with its options; `members` is the size of a cohort in suite `ckks`, else 0."""
+    """A suite with its options; `members` is the size of a cohort in suite `ckks`, else 0, and
+    `variant` one of `STREAM` in suite `stream`."""
 
     suite: str
     rounds: str | None = None
     dealer: bool = False
     malicious: bool = False
     members: int = 0
+    variant: str = ""
 
     @property
     def family(self) -> str:
-        """The name without the depth of comparisons: what settings with the same kinds of work
-        share."""
+        """The name without the depth of comparisons."""
+        return f"{self.kind}-{self.members}" if self.members else self.kind
+
+    @property
+    def kind(self) -> str:
+        """What settings share whose work has the same kinds: a family, or cohorts of any size."""
         words = [self.suite]
         if self.suite == "gmw" and self.dealer:
             words.append("dealer")
         if self.malicious:
             words.append("malicious")
         if self.members:
-            words.append(f"collective-{self.members}")
+            words.append("collective")
+        if self.variant:
+            words.append(self.variant)
         return "-".join(words)
 
     @property
@@ -51,35 +71,72 @@ class Setting:
 
     @property
     def makes_once(self) -> bool:
-        """Whether what the offline phase makes serves any number of inferences: keys of `ckks`."""
-        return self.suite == "ckks"
+        """Whether what the offline phase makes serves any number of inferences: a client's keys of
+        suite `ckks`. A cohort runs one inference together, so it does not."""
+        return self.suite == "ckks" and not self.members
 
     @property
     def can_shape(self) -> bool:
-        """Whether `privet.run` can slow its link down."""
-        return self.suite != "ckks"
+        """Whether `privet.run` can slow its link down: all but those of a cohort."""
+        return not self.members
+
+    @property
+    def stocks(self) -> bool:
+        """Whether what the offline phase makes can be kept until an inference takes it."""
+        return self.suite in PREPARED
+
+    @property
+    def reveals_order(self) -> bool:
+        """Whether a party sees values inside the network, though not their places."""
+        return self.suite == "stream"
+
+    @property
+    def trust(self) -> str | None:
+        """What a result rests on beyond the parties' following the protocol; None if on nothing."""
+        if self.members:
+            return collective_trust(self.members)
+        if self.reveals_order:
+            return STREAM_TRUST
+        return DEALER_TRUST if self.dealer else None
+
+    @property
+    def variant_options(self) -> Mapping[str, Any]:
+        """Options of the variant, for `privet.run` and for plans of the suite."""
+        return STREAM[self.variant] if self.suite == "stream" else {}
 
     def options(self) -> dict[str, Any]:
         """Keyword arguments of `privet.run`."""
-        cohort = {"scenario": "collective", "parties": self.members} if self.members else {}
+        cohort = {"scenario": COLLECTIVE, "parties": self.members} if self.members else {}
         return {
             "suite": self.suite,
             "security": self.security,
             "rounds": self.rounds or "auto",
             "correlations": self.correlations,
             **cohort,
+            **self.variant_options,
         }
 
 
 def _all() -> dict[str, Setting]:
     found = [Setting("gmw", depth, dealer) for dealer in (False, True) for depth in DEPTHS]
     found += [Setting("fss", dealer=True), Setting("fss", dealer=True, malicious=True)]
-    found += [Setting("ckks"), Setting("ckks", members=3)]
+    found += [Setting("ckks"), cohort(3)]
+    found += [Setting("stream", variant=variant) for variant in STREAM]
     return {setting.name: setting for setting in found}
 
 
+def cohort(members: int) -> Setting:
+    """Suite `ckks` under a key that so many members share.
+
+    # Errors
+    `Misuse` if a cohort cannot have that size.
+    """
+    check_scenario("ckks", COLLECTIVE, members)
+    return Setting("ckks", members=members)
+
+
 ALL = _all()
-"""Every setting that is studied, by name."""
+"""Settings that are studied, by name; cohorts of other sizes are named like that of three."""
 
 
 def settings(names: Iterable[str]) -> tuple[Setting, ...]:
@@ -91,9 +148,23 @@ def settings(names: Iterable[str]) -> tuple[Setting, ...]:
     chosen: dict[str, Setting] = {}
     for name in names:
         fitting = [it for it in ALL.values() if name in (it.name, it.family)]
+        if found := COHORT.fullmatch(name):
+            fitting = [cohort(int(found[1]))]
         if not fitting:
             families = dict.fromkeys(it.family for it in ALL.values())
             known = ", ".join([*families, *(n for n in ALL if n not in families)])
             raise Misuse(f"there is no setting {name!r} to study; there are {known}")
         chosen |= {it.name: it for it in fitting}
     return tuple(chosen.values())
+
+
+def setting_named(name: str) -> Setting:
+    """The one setting of a name.
+
+    # Errors
+    `Misuse` if there is none, or more than one.
+    """
+    found = settings([name])
+    if len(found) > 1:
+        raise Misuse(f"{name!r} is a family of settings: {', '.join(it.name for it in found)}")
+    return found[0]

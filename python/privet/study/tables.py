@@ -126,8 +126,18 @@ def of_subject(records: Iterable[Record], model: str, batch: int) -> list[Record
     return [it for it in plain(records) if subject(it) == model and it.batch == batch]
 
 
-def main_subject(records: Iterable[Record]) -> str | None:
-    """The model to draw: of those that most families ran, the one with most traffic."""
+def largest_batches(records: Iterable[Record], model: str) -> list[Record]:
+    """Records of the loopback that tell about a model, for each family's largest batch."""
+    found = [it for it in plain(records) if subject(it) == model]
+    most: dict[str, int] = {}
+    for it in found:
+        most[it.setting.family] = max(most.get(it.setting.family, 0), it.batch)
+    return [it for it in found if it.batch == most[it.setting.family]]
+
+
+def drawn_subjects(records: Sequence[Record]) -> list[str]:
+    """The models to draw: the one that most families ran, and of the paper's own the one that most
+    did; of equals the one with most traffic."""
     families: dict[str, set[str]] = {}
     traffic: dict[str, int] = {}
     for it in plain(records):
@@ -135,13 +145,15 @@ def main_subject(records: Iterable[Record]) -> str | None:
             families.setdefault(subject(it), set()).add(it.setting.family)
             bytes_sent = it.offline.bytes + it.online.bytes
             traffic[subject(it)] = max(traffic.get(subject(it), 0), bytes_sent)
-    return max(families, key=lambda name: (len(families[name]), traffic[name]), default=None)
+    order = sorted(families, key=lambda name: (len(families[name]), traffic[name]), reverse=True)
+    published_too = [name for name in order if name in published.MODELS]
+    return list(dict.fromkeys([*order[:1], *published_too[:1]]))
 
 
-def swept_subject(records: Iterable[Record]) -> str | None:
-    """The model with most batches measured; None if none has two."""
+def swept_subjects(records: Iterable[Record]) -> list[str]:
+    """The models with more than one batch measured, those with most first."""
     batches: dict[str, set[int]] = {}
     for it in plain(records):
         batches.setdefault(subject(it), set()).add(it.batch)
-    name = max(batches, key=lambda it: len(batches[it]), default=None)
-    return name if name is not None and len(batches[name]) > 1 else None
+    order = sorted(batches, key=lambda name: -len(batches[name]))
+    return [name for name in order if len(batches[name]) > 1]

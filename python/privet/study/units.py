@@ -19,20 +19,24 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.study import machine
-from privet.study.measure import Case, Progress, find_models, measure, plan_cases
+from privet.study.cases import Case, find_models, plan_cases
+from privet.study.measure import Progress, measure
 from privet.study.record import Phase, Record
 from privet.study.setting import Setting, settings
 
 FORMAT = "privet-unit-costs"
-VERSION = 1
+VERSION = 2
 
 VARIABLE = "PRIVET_UNIT_COSTS"
 """Environment variable that names the file with this machine's unit costs."""
 
 CALIBRATION = (
-    (("mnist-1", "m1"), ("gmw", "gmw-dealer", "fss", "fss-malicious"), (1, 8)),
+    (("mnist-1", "m1"), ("gmw-linear", "gmw-blocks", "fss", "fss-malicious"), (1, 8)),
+    (("mnist-1", "m1"), ("gmw-dealer-linear", "gmw-dealer-blocks"), (1, 8)),
     (("m2",), ("gmw-log", "gmw-dealer-log", "fss", "fss-malicious"), (1,)),
-    (("nn5", "mlp-square"), ("ckks",), (1,)),
+    (("nn5", "mlp-square"), ("ckks", "ckks-collective-3"), (1,)),
+    (("breast", "mnist-1"), ("stream", "stream-3072"), (1,)),
+    (("m1",), ("stream",), (1,)),
 )
 """Models, settings and batches that are run to find unit costs; a minute on two cores."""
 
@@ -43,7 +47,7 @@ Prices = Mapping[str, float]
 
 @dataclass(frozen=True)
 class UnitCosts:
-    """Seconds for one unit of each kind of work, by family and phase (`gmw online`): by the clock
+    """Seconds for one unit of each kind of work, by suite and phase (`gmw online`): by the clock
     and of processors. `cpu` names the processor they hold for, `cores` how many it had."""
 
     seconds: Mapping[str, Prices]
@@ -53,13 +57,13 @@ class UnitCosts:
 
     def knows(self, setting: Setting) -> bool:
         """Whether work of this setting can be costed."""
-        return all(f"{setting.family} {phase}" in self.seconds for phase in ("offline", "online"))
+        return all(f"{setting.kind} {phase}" in self.seconds for phase in ("offline", "online"))
 
     def price(self, record: Record) -> Record:
         """A record by formulas, with the times that its work takes."""
 
         def priced(name: str, phase: Phase) -> Phase:
-            key = f"{record.setting.family} {name}"
+            key = f"{record.setting.kind} {name}"
             return replace(
                 phase,
                 seconds=_total(self.seconds[key], phase.work),
@@ -91,10 +95,10 @@ def fit(records: Sequence[Record]) -> UnitCosts:
     seconds: dict[str, Prices] = {}
     processors: dict[str, Prices] = {}
     plain = [it for it in records if it.measured and it.link is None and it.online.work]
-    for family in dict.fromkeys(it.setting.family for it in plain):
+    for kind in dict.fromkeys(it.setting.kind for it in plain):
         for name in ("offline", "online"):
-            phases: list[Phase] = [getattr(it, name) for it in plain if it.setting.family == family]
-            key = f"{family} {name}"
+            phases: list[Phase] = [getattr(it, name) for it in plain if it.setting.kind == kind]
+            key = f"{kind} {name}"
             seconds[key] = _prices(phases, [phase.seconds for phase in phases])
             processors[key] = _prices(
                 phases, [phase.cpu_seconds or phase.seconds for phase in phases]

@@ -51,7 +51,7 @@ def compare(records: Iterable[Record]) -> list[Comparison]:
         base = plain.get((it.model_sha256, it.setting, it.batch))
         if it.link is None or base is None:
             continue
-        guess = predict(base, parse_network(it.link), dealer_near_server=True)
+        guess = predict(base, parse_network(it.link), first=True, dealer_near_server=True)
         for phase, predicted, measured in (
             ("online", guess.online_latency, it.online.seconds),
             ("both", guess.latency, it.offline.seconds + it.online.seconds),

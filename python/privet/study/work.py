@@ -1,8 +1,8 @@
 """How much a phase computes: counts by the suites' formulas, no times.
 
-Correlations, ciphertexts, bytes and rounds are those of `privet.suites.forecast` and
-`privet.suites.plan_ckks`; multiply-adds follow from the program's shapes. `privet.study.units` has
-what one of each costs.
+Correlations, ciphertexts, bytes and rounds are those of `privet.suites.forecast`,
+`privet.suites.plan_ckks` and `privet.suites.plan_stream`; multiply-adds follow from the program's
+shapes. `privet.study.units` has what one of each costs.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from math import prod
 from typing import Any
 
 from privet import suites
-from privet.errors import Misuse
 from privet.program import Program
 from privet.study.record import Phase, Record, Work
 from privet.study.setting import Setting
-from privet.suites import ExtensionForecast, Forecast
+from privet.suites import COLLECTIVE, STATISTICAL, ExtensionForecast, Forecast
+
+COHORT_ROUNDS = 4
+"""Rounds of a cohort's keys and model: greeting, common randomness, the relinearisation key's first
+half, the model. Online there is one for each ciphertext that is refreshed, one for the results, and
+the client's."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,12 @@ def cost(program: Program, setting: Setting) -> Costing:
     `UnsupportedModel` if the suite has no protocol for a layer, `Misuse` if no parameters fit.
     """
     suites.check_supported(program, setting.suite)
+    if setting.suite == "stream":
+        return _streamed(program, setting)
+    if setting.members:
+        return _collective(program, setting)
     if setting.suite == "ckks":
-        return _encrypted(program, setting)
+        return _encrypted(program)
     planned = suites.plan(
         program.to_public_bytes(),
         setting.suite,
@@ -113,29 +121,73 @@ def _dealt_work(of: Forecast) -> Work:
     return {"run": 1.0, "bytes dealt": float(dealt)}
 
 
-def _encrypted(program: Program, setting: Setting) -> Costing:
-    """Suite `ckks`. A product costs a level's residues, a rotation their square (key switching)."""
-    if setting.members:
-        raise Misuse("a cohort's costs are measured, not forecast")
+def _encrypted(program: Program) -> Costing:
+    """Suite `ckks` between two. A product costs a level's residues, a rotation their square (key
+    switching)."""
     plan = suites.plan_ckks(program.to_public_bytes())
+    keys = plan["offline_bytes_client"]
+    offline = Phase(0.0, None, keys, 0, 2, work={"run": 1.0, "bytes of keys": float(keys)})
+    return Costing(
+        offline, _evaluation(plan, 1), {"client": 0, "server": 0}, _memory(plan, "server")
+    )
+
+
+def _collective(program: Program, setting: Setting) -> Costing:
+    """Suite `ckks` of a cohort, whose members send the coordinator their shares of keys and, member
+    0, the encrypted model; members are the phase's client, the coordinator its server."""
+    plan = suites.plan_ckks(
+        program.to_public_bytes(), COLLECTIVE, STATISTICAL, parties=setting.members
+    )
+    shares = setting.members * plan["member_bytes"]
     offline = Phase(
         0.0,
         None,
-        plan["offline_bytes_client"],
-        0,
-        1,
-        work={"run": 1.0, "bytes of keys": float(plan["offline_bytes_client"])},
+        shares + plan["model_bytes"],
+        plan["coordinator_bytes"],
+        COHORT_ROUNDS,
+        work={
+            "run": 1.0,
+            "bytes of shares": float(shares),
+            "bytes of the model": float(plan["model_bytes"]),
+        },
     )
-    online = Phase(
-        0.0,
-        None,
-        plan["online_bytes_client"],
-        plan["online_bytes_server"],
-        1,
-        work={"run": 1.0, **_homomorphic_work(plan)},
+    online = _evaluation(plan, 2 + plan["refreshes"])
+    return Costing(offline, online, {"client": 0, "server": 0}, _memory(plan, "coordinator"))
+
+
+def _evaluation(plan: dict[str, Any], rounds: int) -> Phase:
+    """The online phase of suite `ckks`: inputs there, results back."""
+    sent, received = plan["online_bytes_client"], plan["online_bytes_server"]
+    return Phase(0.0, None, sent, received, rounds, work={"run": 1.0, **_homomorphic_work(plan)})
+
+
+def _memory(plan: dict[str, Any], server: str) -> dict[str, float]:
+    return {
+        "client": plan["memory_bytes_client"] / 1e6,
+        server: plan["memory_bytes_server"] / 1e6,
+    }
+
+
+def _streamed(program: Program, setting: Setting) -> Costing:
+    """Suite `stream`: offline a key and noise for each value that is encrypted or sent back."""
+    plan = suites.plan_stream(program.to_public_bytes(), **setting.variant_options)
+    encryptions, decryptions = float(plan["encryptions"]), float(plan["decryptions"])
+    noise = {"run": 1.0, "noise": encryptions + decryptions}
+    online = {
+        "run": 1.0,
+        "encryptions": encryptions,
+        "decryptions": decryptions,
+        "multiply-adds": float(multiply_adds(program)),
+    }
+    sent, received = plan["online_bytes_client"], plan["online_bytes_server"]
+    rounds = plan["exchanges"] + len(program.outputs)
+    key = plan["key_bits"] // 8
+    return Costing(
+        Phase(0.0, None, key, 0, 1, work=noise),
+        Phase(0.0, None, sent, received, rounds, work=online),
+        {"client": 0, "server": 0},
+        {},
     )
-    memory = {party: plan[f"memory_bytes_{party}"] / 1e6 for party in ("client", "server")}
-    return Costing(offline, online, {"client": 0, "server": 0}, memory)
 
 
 def _homomorphic_work(plan: dict[str, Any]) -> dict[str, float]:

@@ -31,6 +31,7 @@ from privet.suites.support import (
     check_between_two,
     check_scenario,
     check_supported,
+    collective_trust,
     flooding_of,
     supported,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "check_semi_honest",
     "check_suite",
     "check_supported",
+    "collective_trust",
     "flooding_of",
     "forecast",
     "is_dealt",

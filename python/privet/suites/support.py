@@ -53,6 +53,14 @@ def check_scenario(suite: str, scenario: str, parties: int) -> None:
         raise Misuse(f"a cohort has {MEMBERS[0]} to {MEMBERS[-1]} parties, not {parties}")
 
 
+def collective_trust(parties: int) -> str:
+    """What a result of a cohort of so many members rests on."""
+    return (
+        f"at most {parties - 1} of {parties} members collude, and the coordinator follows the "
+        "protocol"
+    )
+
+
 def flooding_of(suite: str, scenario: str, flooding: str | None) -> str:
     """The noise on results in the scenario that was asked for, or its default: light where a client
     keeps its own results, statistical where a key is shared.

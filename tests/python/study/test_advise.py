@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.python.study.conftest import MakeRecord
 from typer.testing import CliRunner
 
 import privet
+from privet import zoo
 from privet.cli import app
 from privet.errors import Misuse
 from privet.serve.repository.config import CONFIG_FILE, read_config
@@ -22,7 +24,7 @@ from privet.study.predict import predict
 from privet.study.prices import per_batch, per_month, read_prices
 from privet.study.question import Question
 from privet.study.record import Record, file_sha256
-from privet.study.setting import Setting, settings
+from privet.study.setting import ALL, Setting, cohort, settings
 from privet.study.units import UnitCosts
 
 MODEL = Path(__file__).resolve().parents[3] / "zoo" / "models" / "breast-mlp.onnx"
@@ -38,8 +40,8 @@ def costs(*records: Record) -> dict[tuple[Setting, int], Record | str]:
 def priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unit costs of a second a run: no test waits for a calibration."""
     prices = {
-        f"{setting.family} {phase}": {"run": 0.1, "rounds": 1e-4}
-        for setting in settings(["gmw", "gmw-dealer", "fss", "fss-malicious", "ckks"])
+        f"{setting.kind} {phase}": {"run": 0.1, "rounds": 1e-4}
+        for setting in settings([*ALL, "ckks-collective-3"])
         for phase in ("offline", "online")
     }
     here = machine.describe()
@@ -59,6 +61,53 @@ def test_trust_rules_out(record: MakeRecord) -> None:
     neither = advise("a", Question(NETWORK, 0.1, dealer=False, malicious=True), known, PRICES)
     assert neither.recommended is None
     assert "dealer" in " ".join(neither.reasons)
+
+
+def test_the_weakest_suite_must_be_allowed(record: MakeRecord) -> None:
+    known = costs(record("stream"), record("gmw-log", online={"seconds": 9.0, "cpu_seconds": 9.0}))
+    plain = advise("a", Question(NETWORK, 0.01, max_latency=5.0), known, PRICES)
+    assert plain.recommended is None
+    against = {it.setting.name: " ".join(it.against) for it in plain.choices}
+    assert "all values before each activation, in a random order" in against["stream"]
+    assert "--allow-order-leak" in against["stream"]
+    leaky = Question(NETWORK, 0.01, max_latency=5.0, order_leak=True)
+    allowed = advise("a", leaky, known, PRICES)
+    assert allowed.recommended is not None
+    assert allowed.recommended.setting.name == "stream"
+    assert any(it.startswith("It leaks: values are revealed up to order") for it in allowed.reasons)
+    with pytest.raises(Misuse, match="privet run"):
+        allowed.config()
+    # Where another suite costs as much, no leak is advised, however quick.
+    near = advise("a", replace(leaky, max_latency=None), known, PRICES)
+    assert near.recommended is not None
+    assert near.recommended.setting.name == "gmw-log"
+    assert any("stream would answer" in it and "shows the client" in it for it in near.reasons)
+
+
+def test_a_cohort_is_advised_with_its_trust(record: MakeRecord) -> None:
+    known = costs(record("ckks-collective-5"), record("gmw-log"))
+    assert not any(
+        it.setting.members for it in advise("a", Question(NETWORK), known, PRICES).choices
+    )
+    question = Question(NETWORK, 0.01, parties=5)
+    found = advise("a", question, known, PRICES)
+    assert found.recommended is not None
+    assert found.recommended.setting == cohort(5)
+    assert found.recommended.pool == 0
+    # Keys are made for each inference, so that both phases come after its arrival.
+    assert found.recommended.latency is not None
+    assert found.recommended.latency > 2.0
+    assert any("at most 4 of 5 members collude" in it for it in found.reasons)
+    against = {it.setting.name: " ".join(it.against) for it in found.choices}
+    assert "5 parties were to share the key" in against["gmw-log"]
+    five, three = (
+        per_month(predict(record(f"ckks-collective-{n}"), NETWORK), PRICES, 0.01) for n in (5, 3)
+    )
+    assert five.instance > three.instance
+    with pytest.raises(Misuse, match="privet coordinator"):
+        found.config()
+    with pytest.raises(Misuse, match="2 to 20 parties"):
+        advise("a", Question(NETWORK, parties=21), known, PRICES)
 
 
 def test_latency_budget_cores_and_link_rule_out(record: MakeRecord) -> None:
@@ -122,6 +171,28 @@ def test_money_has_the_parts_of_the_paper(record: MakeRecord) -> None:
         read_prices("gone")
 
 
+@pytest.mark.parametrize("table", ["cpu", "paper"])
+def test_each_price_says_where_it_is_from(table: str) -> None:
+    prices = read_prices(table)
+    assert set(prices.sources) == {"instance", "storage", "egress", "port"}
+    assert prices.port_per_second == pytest.approx(85 / 3600, rel=1e-3)
+
+
+def test_a_person_gives_their_own_prices(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        "[cpu]\n"
+        'date = 2030-01-01\nsource = "an offer"\ninstance_per_second = 1e-6\ninstance_cores = 4\n'
+        "storage_per_byte_second = 0\negress_per_byte = 0\nport_per_second = 0\n"
+        "port_from_bytes_per_second = 1e9\n"
+    )
+    assert read_prices(path=path).source == "an offer"
+    assert read_prices(path=path).sources == {}
+    path.write_text('[cpu]\nsource = "half of one"\n')
+    with pytest.raises(Misuse, match="no complete table"):
+        read_prices(path=path)
+
+
 @pytest.mark.usefixtures("priced")
 def test_a_new_model_is_costed_by_its_layers(tmp_path: Path) -> None:
     found = privet.plan(MODEL, rate=0.5, max_latency="30s")
@@ -154,6 +225,21 @@ def test_records_take_the_place_of_costing(
     none = CliRunner().invoke(app, [*command[:-1], "--budget", "1/month"])
     assert none.exit_code == 2
     assert "Nothing fits" in none.output
+
+
+@pytest.mark.usefixtures("priced")
+def test_plans_take_no_longer_than_promised(record: MakeRecord, tmp_path: Path) -> None:
+    """Seconds of this process, since others may keep the machine busy."""
+    model = zoo.build("m2", tmp_path)
+    begun = time.process_time()
+    privet.plan(model, rate=0.01)
+    assert time.process_time() - begun < 60
+    for name in ALL:
+        record(name, model="m2", model_sha256=file_sha256(model)).write(tmp_path)
+    begun = time.process_time()
+    found = privet.plan(model, rate=0.01, records=tmp_path)
+    assert time.process_time() - begun < 2
+    assert all(it.measured for it in found.choices if it.online is not None)
 
 
 @pytest.mark.parametrize("option", [("--rate", "fast"), ("--budget", "1/day"), ("--rtt", "1")])

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.python.study.conftest import MakeRecord
 from typer.testing import CliRunner
 
+from privet import suites
 from privet.cli import app
+from privet.compile import compile
 from privet.errors import Misuse
-from privet.study import machine
-from privet.study.measure import Case, find_models, measure, plan_cases
+from privet.study import machine, standard
+from privet.study.cases import Case, find_models, plan_cases, time_left
+from privet.study.measure import measure
 from privet.study.network import parse_network
 from privet.study.record import read_record, read_records
-from privet.study.setting import ALL, settings
+from privet.study.setting import ALL, setting_named, settings
+from privet.study.standard import FURTHER, STANDARD, Part
+from privet.study.work import cost
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
 MODEL = MODELS / "breast-mlp.onnx"
+SMOOTH = MODELS / "digits-smooth" / "square.onnx"
 POOLS = MODELS / "digits-cnn.onnx"  # suite ckks has no maxima
 
 
@@ -46,17 +53,24 @@ def test_names_stand_for_settings() -> None:
         "fss",
     ]
     assert settings(ALL) == tuple(ALL.values())
+    assert settings(["ckks-collective-7"])[0].members == 7
+    assert setting_named("stream-3072").options()["key_bits"] == 3072
+    with pytest.raises(Misuse, match="a family"):
+        setting_named("gmw")
+    with pytest.raises(Misuse, match="2 to 20"):
+        settings(["ckks-collective-1"])
     with pytest.raises(Misuse, match="gmw-dealer"):
         settings(["gmv"])
 
 
 def test_only_links_that_can_be_shaped_are_cases() -> None:
     network = parse_network("WAN_S")
-    cases = plan_cases([MODEL], settings(["gmw-log", "ckks"]), [1], [None, network])
+    wanted = settings(["gmw-log", "ckks-collective-3"])
+    cases = plan_cases([MODEL], wanted, [1], [None, network])
     assert [(it.setting.name, it.network is None) for it in cases] == [
         ("gmw-log", True),
         ("gmw-log", False),
-        ("ckks", True),
+        ("ckks-collective-3", True),
     ]
     assert len({it.file_name for it in cases}) == 3
 
@@ -83,6 +97,84 @@ def test_bytes_and_rounds_are_those_of_the_formulas(tmp_path: Path) -> None:
         )
         assert min(it.peak_mb.values()) > 10
         assert it.layers
+
+
+def test_suite_stream_is_measured_as_planned(tmp_path: Path) -> None:
+    (record,), skipped = measure(plan_cases([MODEL], settings(["stream"]), [1]), tmp_path)
+    assert skipped == []
+    planned = cost(compile(MODEL).program, record.setting)
+    assert record.online.rounds == planned.online.rounds
+    # A message has a header of five bytes; the rest is ciphertexts.
+    messages = planned.online.rounds
+    assert record.online.bytes_client == planned.online.bytes_client + 5 * messages
+    assert record.online.bytes_server == planned.online.bytes_server + 5 * messages
+    assert record.online.cpu_seconds is not None
+    assert record.online.cpu_seconds > 0
+    assert {"noise", "run"} == set(record.offline.work)
+    assert record.max_abs_error is not None
+    assert record.max_abs_error < 0.05
+
+
+@pytest.mark.go
+def test_a_cohort_sends_what_is_planned(tmp_path: Path) -> None:
+    (record,), skipped = measure(
+        plan_cases([SMOOTH], settings(["ckks-collective-2"]), [1]), tmp_path
+    )
+    assert skipped == []
+    widths = suites.precision("ckks")
+    planned = cost(compile(SMOOTH, **vars(widths)).program, record.setting)
+    assert record.offline.rounds == planned.offline.rounds
+    assert record.online.rounds == planned.online.rounds
+    for name in ("bytes_client", "bytes_server"):
+        for phase in ("offline", "online"):
+            sent = getattr(getattr(record, phase), name)
+            expected = getattr(getattr(planned, phase), name)
+            assert expected <= sent <= expected + 2500, (phase, name)  # headers and greetings
+    assert set(record.peak_mb) == {"client", "coordinator", "member"}
+
+
+def test_the_standard_study_takes_less_than_an_hour(tmp_path: Path) -> None:
+    def seconds(parts: Sequence[Part]) -> float:
+        return sum(
+            len(it.models) * len(settings(it.suites)) * len(it.batches) * (1 + len(it.links))
+            * it.seconds
+            for it in parts
+        )  # fmt: skip
+
+    assert seconds(STANDARD) < 2700
+    assert seconds(FURTHER) > 2700
+    models = {name for part in STANDARD for name in part.models}
+    assert {"resnet20", "resnet50", "squeezenet", "m1", "m2", "nn5"} <= models
+    assert {it.family for part in STANDARD for it in settings(part.suites)} >= {
+        it.family for it in ALL.values()
+    }
+    assert 128 in {batch for part in STANDARD for batch in part.batches}
+
+
+def test_a_study_without_models_is_the_standard_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = Part(("m1",), ("fss", "ckks"), 6.0, batches=(1, 8), links=("WAN_S",), repeats=3)
+    monkeypatch.setattr(standard, "STANDARD", (part, part))
+    command = ["study", "measure", "-o", str(tmp_path), "--dry-run", "--json"]
+    found = json.loads(CliRunner().invoke(app, command).stdout)
+    assert len(found["cases"]) == 8  # a case is there once
+    assert found["seconds"] == 48.0
+    assert json.loads(CliRunner().invoke(app, [*command, "--repeats", "1"]).stdout)["seconds"] == 16
+    told = CliRunner().invoke(app, command[:-1]).output
+    assert "m1, fss, batch 8, WAN_S, 3 times: 6 s" in told
+    both = CliRunner().invoke(app, [*command, "--full", "--models", "m1"])
+    assert isinstance(both.exception, Misuse)
+
+
+def test_time_left_follows_what_cases_weigh() -> None:
+    (setting,) = settings(["fss"])
+    known = [Case(MODEL, setting, seconds=seconds) for seconds in (10.0, 30.0, 60.0)]
+    assert time_left(known, 0, 0.0) == 100.0
+    assert time_left(known, 2, 20.0) == 30.0
+    unknown = [Case(MODEL, setting)] * 4
+    assert time_left(unknown, 0, 0.0) is None
+    assert time_left(unknown, 1, 5.0) == 15.0
 
 
 def test_a_study_is_resumed_and_says_what_cannot_run(tmp_path: Path) -> None:
@@ -114,3 +206,8 @@ def test_what_does_not_fit_into_memory_is_left_out(
     records, skipped = measure(plan_cases([MODEL], settings(["fss"]), [1]), tmp_path)
     assert records == []
     assert "GB of memory, 0.0 GB are free" in skipped[0].reason
+    monkeypatch.undo()
+    monkeypatch.setattr(machine, "free_disk_mb", lambda: 0.0)
+    records, skipped = measure(plan_cases([MODEL], settings(["fss"]), [1]), tmp_path)
+    assert records == []
+    assert "GB of disk, 0.0 GB are free" in skipped[0].reason

@@ -12,7 +12,8 @@ from privet import suites
 from privet.compile import compile
 from privet.errors import Misuse
 from privet.study import machine, units
-from privet.study.measure import measure, plan_cases
+from privet.study.cases import plan_cases
+from privet.study.measure import measure
 from privet.study.network import PRESETS, Network, parse_bandwidth, parse_network, parse_seconds
 from privet.study.predict import on_network, predict
 from privet.study.record import Record
@@ -97,6 +98,32 @@ def test_predictions_hold_on_a_link_that_delays(tmp_path: Path, figures: list[st
     # Waiting is most of it and never shorter than said; a busy machine takes longer.
     assert all(it.measured > 0.8 * it.predicted for it in compared)
     assert found.median < 0.3
+
+
+@pytest.mark.go
+def test_homomorphic_suites_are_slowed_down_as_well(tmp_path: Path) -> None:
+    """Suite `ckks` over a relay, with its keys, and suite `stream` over its own shaped link."""
+    network = parse_network("60ms,50mbps")
+    cases = plan_cases(
+        [MODELS / "digits-smooth" / "square.onnx"], settings(["ckks"]), [1], [None, network]
+    )
+    cases += plan_cases([MODELS / "breast-mlp.onnx"], settings(["stream"]), [1], [None, network])
+    records, skipped = measure(cases, tmp_path)
+    assert skipped == []
+    compared = compare(records)
+    assert [(it.setting, it.phase) for it in compared] == [
+        ("ckks", "online"), ("ckks", "both"), ("stream", "online"), ("stream", "both"),
+    ]  # fmt: skip
+    for it in records:
+        if it.link is not None:
+            (base,) = (r for r in records if r.setting == it.setting and r.link is None)
+            assert abs(it.online.bytes - base.online.bytes) < 500
+            assert it.online.rounds == base.online.rounds
+    (keys,) = (it for it in compared if (it.setting, it.phase) == ("ckks", "both"))
+    (answer,) = (it for it in compared if (it.setting, it.phase) == ("ckks", "online"))
+    assert keys.predicted > answer.predicted + 0.5  # keys of some MB travel, too
+    waiting = [it.measured / it.predicted for it in compared if it.phase == "online"]
+    assert min(waiting) > 0.5
 
 
 def test_errors_are_median_and_95th_percentile(record: MakeRecord) -> None:
