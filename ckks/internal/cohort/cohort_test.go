@@ -28,17 +28,16 @@ type sample struct {
 	public, private []byte
 	inputs          int
 	run             func([]float64) []float64
-	statistical     bool
 }
 
 func shallow(degree int) sample {
 	p := toy.New(degree, 5)
-	return sample{p.Public, p.Private, toy.Inputs, p.Run, degree == 2}
+	return sample{p.Public, p.Private, toy.Inputs, p.Run}
 }
 
 func deep() sample {
 	p := toy.NewDeep(4, 15, 5)
-	return sample{p.Public, p.Private, toy.Hidden, p.Run, false}
+	return sample{p.Public, p.Private, toy.Hidden, p.Run}
 }
 
 func newStage(t *testing.T, sample sample, members int) stage {
@@ -47,7 +46,7 @@ func newStage(t *testing.T, sample sample, members int) stage {
 	if err := toy.Certificates(keys); err != nil {
 		t.Fatal(err)
 	}
-	setup, err := NewSetup(sample.public, members, sample.statistical)
+	setup, err := NewSetup(sample.public, members, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func TestACohortPredicts(t *testing.T) {
 
 func TestProductsOfCompositions(t *testing.T) {
 	p := toy.NewGate(5)
-	predict(t, sample{p.Public, p.Private, toy.Inputs, p.Run, false}, 2)
+	predict(t, sample{p.Public, p.Private, toy.Inputs, p.Run}, 2)
 }
 
 func TestPolynomialsOfHigherDegrees(t *testing.T) { predict(t, shallow(7), 2) }

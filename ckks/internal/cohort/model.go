@@ -28,7 +28,7 @@ func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) (bits flo
 	if err != nil {
 		return 0, err
 	}
-	full = full.WithBareSquares()
+	full = s.Plan.Arrange(full.WithBareSquares())
 	if s.Plan.Holders > 0 {
 		scene := flood.Scene{Holders: s.Members, Model: true, Magnitudes: s.Program.Magnitudes()}
 		if bits, err = flood.Check(full, s.Plan, scene); err != nil {

@@ -56,7 +56,7 @@ func NewSetup(public []byte, members int, statistical bool) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Setup{parsed, structure, planned, params, members}, nil
+	return &Setup{parsed, planned.Arrange(structure), planned, params, members}, nil
 }
 
 // rotations are the plan's rotations in the order in which their keys are made.

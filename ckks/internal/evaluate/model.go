@@ -26,6 +26,8 @@ type Model struct {
 	series map[int][]float64
 	// scales are those of the nodes' values.
 	scales []rlwe.Scale
+	// public has the matrices that all parties know, which several nodes may share.
+	public map[string]*layers.Linear
 }
 
 // Bytes is the room that the encoded matrices take.
@@ -63,7 +65,7 @@ type Maker interface {
 
 // Assemble makes a model of parts.
 func Assemble(n *network.Network, p *plan.Plan, params ckks.Parameters, maker Maker) (*Model, error) {
-	m := &Model{Params: params, Plan: p, network: n, series: map[int][]float64{}}
+	m := &Model{Params: params, Plan: p, network: n, series: map[int][]float64{}, public: map[string]*layers.Linear{}}
 	for index := range n.Nodes {
 		if err := m.encode(index, maker); err != nil {
 			return nil, fmt.Errorf("layer %s: %w", n.Nodes[index].Name, err)
@@ -91,11 +93,14 @@ func (m *Model) encode(index int, maker Maker) error {
 		for term, transform := range transforms {
 			source := expression.Terms[term]
 			own := target.Mul(prime).Div(m.scales[source.Node])
-			made, err := maker.Linear(transform, source.Matrix, level, own)
+			made, err := m.linearOf(node, maker, transform, source.Matrix, level, own)
 			if err != nil {
 				return err
 			}
 			encoded[argument] = append(encoded[argument], made)
+		}
+		if node.Public {
+			continue
 		}
 		bias, err := maker.Bias(m.Plan.Layouts[index], expression.Bias, level-1)
 		if err != nil {
@@ -115,6 +120,20 @@ func (m *Model) encode(index int, maker Maker) error {
 	}
 	m.scales = append(m.scales, scale)
 	return nil
+}
+
+// linearOf has the maker make a matrix, unless all parties know it.
+func (m *Model) linearOf(node *network.Node, maker Maker, t *packing.Transform, matrix *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error) {
+	if !node.Public {
+		return maker.Linear(t, matrix, level, scale)
+	}
+	name := fmt.Sprint(t.Name(level), "|", scale.Value.Text('p', 0))
+	if found, ok := m.public[name]; ok {
+		return found, nil
+	}
+	made, err := plain{m.Params, m.Plan}.Linear(t, matrix, level, scale)
+	m.public[name] = made
+	return made, err
 }
 
 // plain makes the parts of a plaintext model.

@@ -11,7 +11,7 @@ import (
 
 // TestNoiseHasItsLawAndAllElseIsUniform floods zero.
 func TestNoiseHasItsLawAndAllElseIsUniform(t *testing.T) {
-	set, _ := params.ChooseShared(1, 13)
+	set, _ := params.ChooseShared(1, 13, 0)
 	built, err := set.Build()
 	if err != nil {
 		t.Fatal(err)

@@ -25,8 +25,11 @@ func (m Memory) Server() int64 {
 // CohortMemory is what the coordinator of a cohort takes: an encrypted matrix has two polynomials for each diagonal.
 func (p *Plan) CohortMemory() int64 {
 	m := p.Memory()
-	m.Plaintexts = 0
-	for index := range p.network.Nodes {
+	m.Plaintexts = p.publicBytes()
+	for index, node := range p.network.Nodes {
+		if node.Public {
+			continue
+		}
 		for argument, transforms := range p.Transforms[index] {
 			for _, transform := range transforms {
 				m.Plaintexts += int64(len(transform.Diagonals)) * 2 * p.plaintextBytes(p.Entering[index][argument])
@@ -34,6 +37,22 @@ func (p *Plan) CohortMemory() int64 {
 		}
 	}
 	return m.Server()
+}
+
+// publicBytes are the masks by which values are rearranged; those of values alike are kept once.
+func (p *Plan) publicBytes() int64 {
+	total, seen := int64(0), map[string]bool{}
+	for index, node := range p.network.Nodes {
+		if !node.Public {
+			continue
+		}
+		transform, level := p.Transforms[index][0][0], p.Entering[index][0]
+		if key := transform.Name(level); !seen[key] {
+			seen[key] = true
+			total += int64(len(transform.Diagonals)) * p.plaintextBytes(level)
+		}
+	}
+	return total
 }
 
 // OwnerMemory is what the owner of an encrypted model takes: its weights, the largest of which are laid out as diagonals in
