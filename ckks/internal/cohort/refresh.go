@@ -13,18 +13,21 @@ import (
 	"privet/ckks/internal/wire"
 )
 
-// ordered is a refresh of one ciphertext of a node, to a level.
-type ordered struct{ node, level int }
+// ordered is a refresh of one ciphertext of a node's value, or of its argument, to a level.
+type ordered struct {
+	node, level int
+	value       bool
+}
 
 // refreshes are those of one run, in order: the same list at every party.
 func (s *Setup) refreshes() []ordered {
 	var found []ordered
 	for index, layout := range s.Plan.Layouts {
 		if s.Plan.Arguments[index] {
-			found = append(found, slices.Repeat([]ordered{{index, s.Plan.Argument[index]}}, layout.Ciphertexts)...)
+			found = append(found, slices.Repeat([]ordered{{index, s.Plan.Argument[index], false}}, layout.Ciphertexts)...)
 		}
 		if s.Plan.Values[index] {
-			found = append(found, slices.Repeat([]ordered{{index, s.Plan.Made[index]}}, layout.Ciphertexts)...)
+			found = append(found, slices.Repeat([]ordered{{index, s.Plan.Made[index], true}}, layout.Ciphertexts)...)
 		}
 	}
 	return found
@@ -91,7 +94,7 @@ func refresh(c *channel.Channel, s *Setup, m *collective.Member) error {
 		if err := wire.ReadPolys(data, s.Params, s.Plan.Floor, second); err != nil {
 			return err
 		}
-		noise := flood.New(s.Plan.RefreshDeviation(next.node), s.Plan.Period(next.node))
+		noise := flood.New(s.Plan.RefreshDeviation(next.node, next.value), s.Plan.Period(next.node))
 		share, err := m.Refresh(refreshName(done), second, next.level, noise)
 		if err != nil {
 			return err

@@ -85,6 +85,9 @@ func track(n *network.Network, p *plan.Plan, scene Scene) *bound {
 			}
 		case network.Linear:
 			b.variance[index], b.reach[index] = b.argument(index, 0)
+			if node.Reach > 0 {
+				b.reach[index] = node.Reach
+			}
 		case network.Output:
 			variance, _ := b.argument(index, 0)
 			b.norms[index] = b.norm(index, variance)
@@ -97,7 +100,7 @@ func track(n *network.Network, p *plan.Plan, scene Scene) *bound {
 			b.polynomial(index)
 		}
 		if p.Values[index] {
-			b.variance[index] = b.refresh(index, b.variance[index])
+			b.variance[index] = b.refresh(index, true, b.variance[index])
 		}
 	}
 	return b
@@ -129,9 +132,9 @@ func (b *bound) fresh() float64 {
 
 // refresh is the variance after a collective refresh: rounding, and a fresh error of each member. What there was before is a
 // part of the value from then on, either as it was or, where refreshes are flooded, under noise that hides it.
-func (b *bound) refresh(index int, before float64) float64 {
+func (b *bound) refresh(index int, value bool, before float64) float64 {
 	after := b.plan.Set.RoundingVariance(b.scene.Holders) + float64(b.scene.Holders)*b.plan.Set.FreshVariance()
-	deviation := b.plan.RefreshDeviation(index)
+	deviation := b.plan.RefreshDeviation(index, value)
 	if deviation == 0 {
 		return before + after
 	}

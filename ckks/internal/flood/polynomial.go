@@ -1,8 +1,6 @@
 package flood
 
-import (
-	"math"
-)
+import "math"
 
 // polynomial tracks a node that is a polynomial of its argument: noise of the argument grows by the slope, and the
 // evaluation adds its own.
@@ -10,7 +8,7 @@ func (b *bound) polynomial(index int) {
 	node := b.network.Nodes[index]
 	variance, reach := b.argument(index, 0)
 	if b.plan.Arguments[index] {
-		variance = b.refresh(index, variance)
+		variance = b.refresh(index, false, variance)
 	}
 	if node.Reach > 0 {
 		reach = node.Reach
@@ -21,31 +19,29 @@ func (b *bound) polynomial(index int) {
 		b.variance[index] = 4*reach*reach*variance + step
 		return
 	}
-	most := 0.0
-	for _, coefficient := range node.Coefficients {
-		most += math.Abs(coefficient)
-	}
-	steepest := slope(node.Coefficients)
-	b.reach[index] = most
+	highest, steepest := extent(node.Coefficients)
+	b.reach[index] = highest
 	b.variance[index] = steepest*steepest*variance + evaluation(node.Coefficients)*step
 }
 
-// slope is what the slope of a Chebyshev series stays below on its interval.
+// extent is what a Chebyshev series and its slope stay below on their interval.
 //
-// It is sum_k k c_k sin(k t) / sin(t) at cos(t), looked at in points that lie so close together that between them a
-// polynomial of its degree is larger by less than a fiftieth (Ehlich and Zeller, 1964).
-func slope(coefficients []float64) float64 {
+// At cos(t) they are sum_k c_k cos(k t) and sum_k k c_k sin(k t) / sin(t), looked at in points that lie so close together
+// that between them a polynomial of this degree is larger by less than a fiftieth (Ehlich and Zeller, 1964).
+func extent(coefficients []float64) (highest, steepest float64) {
 	const closeness = 8
-	points, steepest := closeness*len(coefficients), 0.0
+	points := closeness * len(coefficients)
 	for i := range points {
 		t := math.Pi * (float64(i) + 0.5) / float64(points)
-		sum := 0.0
+		value, slope := 0.0, 0.0
 		for k, coefficient := range coefficients {
-			sum += float64(k) * coefficient * math.Sin(float64(k)*t)
+			value += coefficient * math.Cos(float64(k)*t)
+			slope += float64(k) * coefficient * math.Sin(float64(k)*t)
 		}
-		steepest = max(steepest, math.Abs(sum/math.Sin(t)))
+		highest, steepest = max(highest, math.Abs(value)), max(steepest, math.Abs(slope/math.Sin(t)))
 	}
-	return steepest / math.Cos(math.Pi/2/closeness)
+	between := math.Cos(math.Pi / 2 / closeness)
+	return highest / between, steepest / between
 }
 
 // evaluation is the noise that Paterson and Stockmeyer's method adds to a Chebyshev series, in variances of one product.

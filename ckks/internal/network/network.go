@@ -41,7 +41,7 @@ type Node struct {
 	Sign, Offset float64
 	// Public tells of a linear node that its matrix is known to all: the identity, for a layout of its own.
 	Public bool
-	// Reach is the largest magnitude of a polynomial's argument; 0 where it is not known.
+	// Reach is the largest magnitude of a polynomial's argument, also where it is a node; 0 where it is not known.
 	Reach float64
 }
 

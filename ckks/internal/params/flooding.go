@@ -11,9 +11,11 @@ const (
 	Decryptions = 64
 	// PrecisionBits: noise moves a result by more than 2^-PrecisionBits once in 150,000 times.
 	PrecisionBits = 9
-	// RefreshBits: the noise that members of a cohort together add to a value that they refresh has, in each slot, a
-	// standard deviation of 2^-RefreshBits.
-	RefreshBits = 13
+	// RefreshBits: the noise that up to refreshShares members of a cohort together add to a value that they refresh has, in
+	// each slot, a standard deviation of 2^-RefreshBits. More members add more: the more there are, the more noise must be
+	// covered, and each of them covers it alone.
+	RefreshBits   = 13
+	refreshShares = 4
 	// farthest is what that is in standard deviations.
 	farthest = 4.5
 )
@@ -59,7 +61,7 @@ func (s Set) FloodDeviation(period, holders int) float64 {
 // RefreshDeviation is that of the noise on each coefficient of a value of `period` different slots with which one of so many
 // members covers what a refresh carries over from the ciphertext before.
 func (s Set) RefreshDeviation(period, members int) float64 {
-	return s.Scale() * math.Exp2(-RefreshBits) / math.Sqrt(float64(2*period*members))
+	return s.Scale() * math.Exp2(-RefreshBits) / math.Sqrt(float64(2*period*min(members, refreshShares)))
 }
 
 // LightDeviation is that of noise that moves a result by 2^-lightBits, about as much as encryption does at the smallest

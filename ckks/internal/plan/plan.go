@@ -224,18 +224,19 @@ func (p *Plan) addCircuit() error {
 func (p *Plan) Refreshes() int {
 	total := 0
 	for index, layout := range p.Layouts {
-		total += layout.Ciphertexts * p.refreshesOf(index)
+		total += layout.Ciphertexts * len(p.refreshesOf(index))
 	}
 	return total
 }
 
-// refreshesOf is how often a node's ciphertexts are refreshed: its argument's, its value's, both or none.
-func (p *Plan) refreshesOf(index int) int {
-	count := 0
-	for _, refreshed := range []bool{p.Arguments[index], p.Values[index]} {
-		if refreshed {
-			count++
-		}
+// refreshesOf tells of each refresh of a node whether it is its value's, or before that its argument's.
+func (p *Plan) refreshesOf(index int) []bool {
+	var found []bool
+	if p.Arguments[index] {
+		found = append(found, false)
 	}
-	return count
+	if p.Values[index] {
+		found = append(found, true)
+	}
+	return found
 }

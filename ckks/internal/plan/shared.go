@@ -65,20 +65,26 @@ func (p *Plan) expected() float64 {
 		if p.network.Nodes[index].Kind == network.Output {
 			worst = max(worst, p.Set.Expected(p.FloodDeviation(index), period, p.Holders, p.Budget))
 		}
-		for range p.refreshesOf(index) {
-			refreshes += p.Set.Expected(p.RefreshDeviation(index), period, p.Holders, layout.Ciphertexts)
+		for _, value := range p.refreshesOf(index) {
+			refreshes += p.Set.Expected(p.RefreshDeviation(index, value), period, p.Holders, layout.Ciphertexts)
 		}
 	}
 	return worst + refreshes
 }
 
-// RefreshDeviation is that of the noise that a member adds to each coefficient of a node's value or argument when it is
-// refreshed; 0 where flooding is light.
-func (p *Plan) RefreshDeviation(index int) float64 {
+// RefreshDeviation is that of the noise that a member adds to each coefficient of a node's value, or of its argument, when it
+// is refreshed; 0 where flooding is light. The value of a polynomial of a high degree, which is steep somewhere and has
+// much noise, takes more.
+func (p *Plan) RefreshDeviation(index int, value bool) float64 {
 	if p.Holders == 0 {
 		return 0
 	}
-	return p.Set.RefreshDeviation(p.Period(index), p.Holders)
+	made := p.Set.RefreshDeviation(p.Period(index), p.Holders)
+	if node := p.network.Nodes[index]; value && node.Kind == network.Polynomial {
+		const gentle = 8
+		made *= max(1, float64(node.Degree+1)/gentle)
+	}
+	return made
 }
 
 // FloodDeviation is that of the noise on each coefficient that the result of an output node has.

@@ -19,7 +19,7 @@ from privet.suites.planning import (
     truncation_of,
 )
 from privet.suites.precision import Precision, precision
-from privet.suites.stream import KEY_BITS, STREAM_TRUST, check_semi_honest, plan_stream
+from privet.suites.stream import KEY_BITS, STREAM_TRUST, plan_stream
 from privet.suites.support import (
     COLLECTIVE,
     ENCRYPTED_DATA,
@@ -28,7 +28,9 @@ from privet.suites.support import (
     STATISTICAL,
     check_between_two,
     check_scenario,
+    check_semi_honest,
     check_supported,
+    check_without_dealer,
     flooding_of,
     supported,
 )
@@ -54,6 +56,7 @@ __all__ = [
     "check_semi_honest",
     "check_suite",
     "check_supported",
+    "check_without_dealer",
     "flooding_of",
     "forecast",
     "is_dealt",
