@@ -32,7 +32,9 @@ func coordinate(j job) error {
 	if err != nil {
 		return err
 	}
-	if limit, need := room(j), s.Plan.CohortMemory(); limit > 0 && need > limit {
+	limit := room(j)
+	need := s.Fit(limit)
+	if limit > 0 && need > limit {
 		return fmt.Errorf("coordinating %s takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
 			s.Program.Model, need/1e6, limit/1e6)
 	}
@@ -42,7 +44,7 @@ func coordinate(j job) error {
 	}
 	say("listening", map[string]any{
 		"port": listener.Addr().(*net.TCPAddr).Port, "memory": session.Resident(),
-		"needs": s.Plan.CohortMemory(), "cpu_seconds": session.ProcessorSeconds(),
+		"needs": need, "cpu_seconds": session.ProcessorSeconds(),
 	})
 	meeting, err := cohort.Meet(listener, s, timeout(j), timeout(j))
 	if err != nil {

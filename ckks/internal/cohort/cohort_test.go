@@ -133,10 +133,26 @@ func TestACohortRefreshes(t *testing.T) {
 	}
 }
 
+func TestACoordinatorWithLittleMemoryGetsLayerAfterLayer(t *testing.T) {
+	s := newStage(t, deep(), 2)
+	all := s.setup.Plan.CohortMemory()
+	if need := s.setup.Fit(all - 1); need >= all || !s.setup.Streamed {
+		t.Errorf("%d bytes instead of %d", need, all)
+	}
+	s.predict(t)
+}
+
 // predict runs a cohort and compares its results.
 func predict(t *testing.T, sample sample, members int) stage {
 	t.Helper()
 	s := newStage(t, sample, members)
+	s.predict(t)
+	return s
+}
+
+func (s stage) predict(t *testing.T) {
+	t.Helper()
+	sample, members := s.sample, s.setup.Members
 	for index := range members {
 		go s.member(t, index)
 	}
@@ -168,7 +184,6 @@ func predict(t *testing.T, sample sample, members int) stage {
 		t.Errorf("%d members: off by %v", members, worst)
 	}
 	t.Logf("%d members: off by %.2g", members, worst)
-	return s
 }
 
 func (s stage) query(t *testing.T, inputs [][]float64) [][][]float64 {

@@ -83,25 +83,37 @@ func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evalua
 	return made, nil
 }
 
-// refresh is a member's part in all refreshes of a run: as many as the plan has, and no more.
-func refresh(c *channel.Channel, s *Setup, m *collective.Member) error {
-	for done, next := range s.refreshes() {
-		data, err := c.Receive(wire.PolysBytes(s.Params, s.Plan.Floor, 1))
-		if err != nil {
+// evaluating is a member's part in an evaluation, node by node: the owner of the model sends what `next` is, and all help
+// with as many refreshes as the plan has, and no more.
+func evaluating(c *channel.Channel, s *Setup, m *collective.Member, next func() error) error {
+	done, all := 0, s.refreshes()
+	for index := range s.Network.Nodes {
+		if err := next(); err != nil {
 			return err
 		}
-		second := s.Params.RingQ().AtLevel(s.Plan.Floor).NewPoly()
-		if err := wire.ReadPolys(data, s.Params, s.Plan.Floor, second); err != nil {
-			return err
-		}
-		noise := flood.New(s.Plan.RefreshDeviation(next.node, next.value), s.Plan.Period(next.node))
-		share, err := m.Refresh(refreshName(done), second, next.level, noise)
-		if err != nil {
-			return err
-		}
-		if err := c.Send(share); err != nil {
-			return err
+		for ; done < len(all) && all[done].node == index; done++ {
+			if err := refresh(c, s, m, refreshName(done), all[done]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// refresh is a member's part in one refresh.
+func refresh(c *channel.Channel, s *Setup, m *collective.Member, name string, asked ordered) error {
+	data, err := c.Receive(wire.PolysBytes(s.Params, s.Plan.Floor, 1))
+	if err != nil {
+		return err
+	}
+	second := s.Params.RingQ().AtLevel(s.Plan.Floor).NewPoly()
+	if err := wire.ReadPolys(data, s.Params, s.Plan.Floor, second); err != nil {
+		return err
+	}
+	noise := flood.New(s.Plan.RefreshDeviation(asked.node, asked.value), s.Plan.Period(asked.node))
+	share, err := m.Refresh(name, second, asked.level, noise)
+	if err != nil {
+		return err
+	}
+	return c.Send(share)
 }

@@ -37,6 +37,11 @@ func (m *Model) Run(eval *ckks.Evaluator, help Helpers, inputs []Values, observe
 	taken := 0
 	for index := range m.network.Nodes {
 		node := &m.network.Nodes[index]
+		if m.maker != nil {
+			if err := m.Make(); err != nil {
+				return nil, &MakeError{err}
+			}
+		}
 		if node.Kind == network.Input {
 			values[index] = inputs[taken]
 			taken++
@@ -47,6 +52,9 @@ func (m *Model) Run(eval *ckks.Evaluator, help Helpers, inputs []Values, observe
 			return nil, err
 		}
 		values[index] = made
+		if m.maker != nil {
+			m.linear[index], m.bias[index] = nil, nil
+		}
 		if node.Kind == network.Output {
 			outputs = append(outputs, made)
 		}
