@@ -62,6 +62,32 @@ func TestNoiseHasItsLawAndAllElseIsUniform(t *testing.T) {
 	}
 }
 
+// TestSparseNoiseStaysInItsCoefficients floods a value that has no other coefficients.
+func TestSparseNoiseStaysInItsCoefficients(t *testing.T) {
+	set, _ := params.ChooseShared(1, 13, 0)
+	built, err := set.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ringQ, poly := built.RingQ().AtLevel(set.Floor()), built.RingQ().AtLevel(set.Floor()).NewPoly()
+	const period = 1024
+	if err := flood.New(math.Exp2(20), period).AddSparse(ringQ, poly); err != nil {
+		t.Fatal(err)
+	}
+	ringQ.INTT(poly, poly)
+	zeros := 0
+	for k, residue := range poly.Coeffs[0] {
+		if residue == 0 {
+			zeros++
+		} else if k%(built.N()/period) != 0 {
+			t.Fatalf("coefficient %d has noise", k)
+		}
+	}
+	if zeros > built.N()-period+period/100 {
+		t.Errorf("%d of %d coefficients have no noise", zeros, built.N())
+	}
+}
+
 // signed is the integer of least magnitude with two residues.
 func signed(a, b, p, q uint64) float64 {
 	bigP, bigQ := new(big.Int).SetUint64(p), new(big.Int).SetUint64(q)
