@@ -288,7 +288,7 @@ def test_a_cohort_that_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -
             path,
             suite="ckks",
             scenario="collective",
-                memory="50MB",
+            memory="50MB",
             input_range=(0, 1),
         )
 

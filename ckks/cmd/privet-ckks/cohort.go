@@ -134,6 +134,9 @@ func queryCohort(j job) error {
 }
 
 func dial(j job, role string) (*channel.Channel, error) {
+	if j.Socket != "" {
+		return channel.DialLocal(j.Socket, timeout(j))
+	}
 	credentials, err := channel.LoadCredentials(j.Keys, role)
 	if err != nil {
 		return nil, err
