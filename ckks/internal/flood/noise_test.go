@@ -43,7 +43,8 @@ func TestNoiseHasItsLawAndAllElseIsUniform(t *testing.T) {
 			if part := float64(within) / float64(period); math.Abs(part-0.68) > 0.08 {
 				t.Errorf("deviation %g, period %d: %g lie within it", deviation, period, part)
 			}
-			if part := float64(low) / float64(period); math.Abs(part-0.5) > 0.08 {
+			// Of the smallest noise many samples are zero, which is even.
+			if part := float64(low) / float64(period); deviation > 100 && math.Abs(part-0.5) > 0.08 {
 				t.Errorf("deviation %g, period %d: the lowest bit is set in %g", deviation, period, part)
 			}
 			modulus := float64(ringQ.SubRings[0].Modulus) * float64(ringQ.SubRings[1].Modulus)

@@ -89,7 +89,8 @@ def look(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
         async def main() -> None:
             said: list[str] = []
             compiler = Builder(folder / "programs")
-            gate, options = Gate(), {"viewport": {"width": 1280, "height": 900}}
+            gate = Gate()
+            options: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
             if token is not None:
                 digest = hashlib.sha256(token.encode()).hexdigest()
                 gate = Gate(tokens=(Token(digest, "ward 3", False),))
