@@ -99,7 +99,6 @@ def test_a_relu_is_a_product_with_a_sign(scenario: str) -> None:
         suite="ckks",
         scenario=scenario,
         parties=2,
-        flooding="light",
     )
     # Eight ReLUs, each off by up to 2^-10 of an input's bound.
     assert within(run, 16 * UNIT)
@@ -239,7 +238,6 @@ def test_a_cohort_refreshes_deep_models() -> None:
         deep(5),
         suite="ckks",
         scenario="collective",
-        flooding="light",
         parties=3,
         input_range=(-1, 1),
     )
@@ -274,7 +272,6 @@ def test_deep_models_of_a_cohort(name: str, parties: int, batch: int, tmp_path: 
         zoo.build(name, tmp_path),
         suite="ckks",
         scenario="collective",
-        flooding="light",
         parties=parties,
         batch=batch,
         input_range=(0, 1),
@@ -291,7 +288,6 @@ def test_a_cohort_that_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -
             path,
             suite="ckks",
             scenario="collective",
-            flooding="light",
             memory="50MB",
             input_range=(0, 1),
         )
@@ -305,7 +301,6 @@ def test_a_residual_network_of_a_cohort(tmp_path: Path) -> None:
         zoo.build("resnet20", tmp_path),
         suite="ckks",
         scenario="collective",
-        flooding="light",
         parties=3,
         input_range=(0, 1),
         timeout=1200.0,

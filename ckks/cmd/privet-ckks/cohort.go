@@ -32,7 +32,9 @@ func coordinate(j job) error {
 	if err != nil {
 		return err
 	}
-	if limit, need := room(j), s.Plan.CohortMemory(); limit > 0 && need > limit {
+	limit := room(j)
+	need := s.Fit(limit)
+	if limit > 0 && need > limit {
 		return fmt.Errorf("coordinating %s takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
 			s.Program.Model, need/1e6, limit/1e6)
 	}
@@ -42,7 +44,7 @@ func coordinate(j job) error {
 	}
 	say("listening", map[string]any{
 		"port": listener.Addr().(*net.TCPAddr).Port, "memory": session.Resident(),
-		"needs": s.Plan.CohortMemory(), "cpu_seconds": session.ProcessorSeconds(),
+		"needs": need, "cpu_seconds": session.ProcessorSeconds(),
 	})
 	meeting, err := cohort.Meet(listener, s, timeout(j), timeout(j))
 	if err != nil {
@@ -132,6 +134,9 @@ func queryCohort(j job) error {
 }
 
 func dial(j job, role string) (*channel.Channel, error) {
+	if j.Socket != "" {
+		return channel.DialLocal(j.Socket, timeout(j))
+	}
 	credentials, err := channel.LoadCredentials(j.Keys, role)
 	if err != nil {
 		return nil, err

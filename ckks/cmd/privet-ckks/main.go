@@ -26,7 +26,7 @@ type job struct {
 	Statistical bool   `json:"statistical"`
 	Host        string `json:"host"`
 	Port        int    `json:"port"`
-	// Socket is where a server listens for a relay instead; see channel.ListenLocal.
+	// Socket is where a server listens for a relay instead, or a client finds one; see channel.ListenLocal and DialLocal.
 	Socket     string  `json:"socket"`
 	ServerName string  `json:"server_name"`
 	Model      string  `json:"model"`

@@ -62,7 +62,7 @@ func TestACircuitGivesLevelsBack(t *testing.T) {
 		values = append(values, ct)
 	}
 	start = time.Now()
-	fresh, err := refresher.Refresh(values, depth)
+	fresh, err := refresher.Refresh(0, values, depth)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,8 +56,8 @@ func Receive(p *Parameters, next func(size int) ([]byte, error)) (*Refresher, er
 	return &Refresher{p, evaluator}, nil
 }
 
-// Refresh gives the same values at a level, and keeps their scale.
-func (r *Refresher) Refresh(values []*rlwe.Ciphertext, level int) ([]*rlwe.Ciphertext, error) {
+// Refresh gives the same values of any node at a level, and keeps their scale.
+func (r *Refresher) Refresh(_ int, values []*rlwe.Ciphertext, level int) ([]*rlwe.Ciphertext, error) {
 	residual := r.params.circuit.ResidualParameters
 	batch := make([]rlwe.Ciphertext, len(values))
 	for i, ct := range values {

@@ -24,6 +24,15 @@ func ListenLocal(path string) (*Listener, error) {
 	return &Listener{Listener: listener}, nil
 }
 
+// DialLocal connects to a relay of the same user at such a socket, which knows who is at its other end.
+func DialLocal(path string, timeout time.Duration) (*Channel, error) {
+	raw, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, linkError("%w", err)
+	}
+	return Over(raw, timeout), nil
+}
+
 func introduced(raw net.Conn, timeout time.Duration) (*Channel, error) {
 	made := Over(raw, timeout)
 	var introduction [introductionBytes]byte

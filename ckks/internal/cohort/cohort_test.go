@@ -28,12 +28,12 @@ type sample struct {
 	public, private []byte
 	inputs          int
 	run             func([]float64) []float64
-	statistical     bool
+	light           bool
 }
 
 func shallow(degree int) sample {
 	p := toy.New(degree, 5)
-	return sample{p.Public, p.Private, toy.Inputs, p.Run, degree == 2}
+	return sample{p.Public, p.Private, toy.Inputs, p.Run, false}
 }
 
 func deep() sample {
@@ -47,7 +47,7 @@ func newStage(t *testing.T, sample sample, members int) stage {
 	if err := toy.Certificates(keys); err != nil {
 		t.Fatal(err)
 	}
-	setup, err := NewSetup(sample.public, members, sample.statistical)
+	setup, err := NewSetup(sample.public, members, !sample.light)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,8 @@ func TestACohortPredicts(t *testing.T) {
 
 func TestProductsOfCompositions(t *testing.T) {
 	p := toy.NewGate(5)
-	predict(t, sample{p.Public, p.Private, toy.Inputs, p.Run, false}, 2)
+	// Polynomials of random coefficients are steeper than any that stands for an activation.
+	predict(t, sample{p.Public, p.Private, toy.Inputs, p.Run, true}, 2)
 }
 
 func TestPolynomialsOfHigherDegrees(t *testing.T) { predict(t, shallow(7), 2) }
@@ -132,10 +133,26 @@ func TestACohortRefreshes(t *testing.T) {
 	}
 }
 
+func TestACoordinatorWithLittleMemoryGetsLayerAfterLayer(t *testing.T) {
+	s := newStage(t, deep(), 2)
+	all := s.setup.Plan.CohortMemory()
+	if need := s.setup.Fit(all - 1); need >= all || !s.setup.Streamed {
+		t.Errorf("%d bytes instead of %d", need, all)
+	}
+	s.predict(t)
+}
+
 // predict runs a cohort and compares its results.
 func predict(t *testing.T, sample sample, members int) stage {
 	t.Helper()
 	s := newStage(t, sample, members)
+	s.predict(t)
+	return s
+}
+
+func (s stage) predict(t *testing.T) {
+	t.Helper()
+	sample, members := s.sample, s.setup.Members
 	for index := range members {
 		go s.member(t, index)
 	}
@@ -168,7 +185,6 @@ func predict(t *testing.T, sample sample, members int) stage {
 		t.Errorf("%d members: off by %v", members, worst)
 	}
 	t.Logf("%d members: off by %.2g", members, worst)
-	return s
 }
 
 // checkTraffic compares what members and the coordinator sent each other with the plan, up to headers and greetings.

@@ -126,11 +126,17 @@ func (h *hub) relinearisation() (*rlwe.RelinearizationKey, error) {
 	return h.sums.Relinearisation(first, shares)
 }
 
-// model gets the encrypted model from its owner, member 0.
+// model gets the encrypted model from its owner, member 0, now or layer by layer.
 func (h *hub) model(public *rlwe.PublicKey) (*evaluate.Model, error) {
-	owner := h.members[0]
-	if err := owner.Send(wire.AppendQP(nil, h.setup.Params, public.Value...)); err != nil {
+	owner, how := h.members[0], atOnce
+	if h.setup.Streamed {
+		how = layerByLayer
+	}
+	if err := owner.Send(append(wire.AppendQP(nil, h.setup.Params, public.Value...), how)); err != nil {
 		return nil, blame(0, err)
+	}
+	if h.setup.Streamed {
+		return evaluate.Stream(h.setup.Network, h.setup.Plan, h.setup.Params, receiver(owner, h.setup)), nil
 	}
 	model, err := evaluate.Assemble(h.setup.Network, h.setup.Plan, h.setup.Params, receiver(owner, h.setup))
 	if err != nil {
@@ -153,6 +159,9 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 		return err
 	}
 	outputs, err := model.Run(evaluator, evaluate.Helpers{Hiding: switched{}, Refresher: &refresher{hub: h}}, inputs, observe)
+	if failed, ok := err.(*evaluate.MakeError); ok {
+		return blame(0, failed.Err)
+	}
 	if err != nil {
 		return err
 	}

@@ -25,12 +25,13 @@ func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights) (
 	if err := makeKeys(c, s, m); err != nil {
 		return 0, err
 	}
+	next := nothing
 	if weights != nil {
-		if bits, err = sendModel(c, s, weights); err != nil {
+		if next, bits, err = sendModel(c, s, weights); err != nil {
 			return bits, err
 		}
 	}
-	if err := refresh(c, s, m); err != nil {
+	if err := evaluating(c, s, m, next); err != nil {
 		return bits, err
 	}
 	return bits, handOut(c, s, m)

@@ -13,31 +13,44 @@ import (
 	"privet/ckks/internal/wire"
 )
 
+// How the owner of a model sends it, as the coordinator says after the public key.
+const (
+	atOnce       byte = 0
+	layerByLayer byte = 1
+)
+
 // sendModel encrypts the model under the cohort's key, part by part in the order of evaluate.Assemble, unless flooding is
-// to be statistical and would protect too little; it gives by how much it does.
-func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) (bits float64, err error) {
-	data, err := c.Receive(wire.QPBytes(s.Params, 2))
+// to be statistical and would protect too little; it gives by how much it does. If the coordinator wants the model layer by
+// layer, it sends nothing yet, and gives what sends the next node's parts.
+func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) (next func() error, bits float64, err error) {
+	data, err := c.Receive(wire.QPBytes(s.Params, 2) + 1)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	key := newPublicKey(s.Params)
-	if err := wire.ReadQP(data, s.Params, key.Value...); err != nil {
-		return 0, err
+	key, how := newPublicKey(s.Params), data[len(data)-1]
+	if err := wire.ReadQP(data[:len(data)-1], s.Params, key.Value...); err != nil {
+		return nil, 0, err
 	}
 	full, err := network.Build(s.Program, weights)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	full = full.WithBareSquares()
+	full = s.Plan.Arrange(full.WithBareSquares())
 	if s.Plan.Holders > 0 {
 		scene := flood.Scene{Holders: s.Members, Model: true, Magnitudes: s.Program.Magnitudes()}
 		if bits, err = flood.Check(full, s.Plan, scene); err != nil {
-			return bits, &session.Refusal{Reason: channel.BadRequest, Text: err.Error()}
+			return nil, bits, &session.Refusal{Reason: channel.BadRequest, Text: err.Error()}
 		}
 	}
+	if how == layerByLayer {
+		return evaluate.Stream(full, s.Plan, s.Params, sender(c, s, key)).Make, bits, nil
+	}
 	_, err = evaluate.Assemble(full, s.Plan, s.Params, sender(c, s, key))
-	return bits, err
+	return nothing, bits, err
 }
+
+// nothing is sent for a node by who sent all, or has nothing to send.
+func nothing() error { return nil }
 
 // sender encrypts the parts of a model under the cohort's key and sends them.
 func sender(c *channel.Channel, s *Setup, key *rlwe.PublicKey) session.Sender {

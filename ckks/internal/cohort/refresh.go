@@ -3,30 +3,34 @@ package cohort
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/collective"
 	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/flood"
 	"privet/ckks/internal/wire"
 )
 
-// refreshes are the levels to which ciphertexts are refreshed in one run, in order: the same list at every party.
-func (s *Setup) refreshes() []int {
-	var levels []int
+// ordered is a refresh of one ciphertext of a node's value, or of its argument, to a level.
+type ordered struct {
+	node, level int
+	value       bool
+}
+
+// refreshes are those of one run, in order: the same list at every party.
+func (s *Setup) refreshes() []ordered {
+	var found []ordered
 	for index, layout := range s.Plan.Layouts {
-		for range layout.Ciphertexts {
-			if s.Plan.Arguments[index] {
-				levels = append(levels, s.Plan.Argument[index])
-			}
+		if s.Plan.Arguments[index] {
+			found = append(found, slices.Repeat([]ordered{{index, s.Plan.Argument[index], false}}, layout.Ciphertexts)...)
 		}
-		for range layout.Ciphertexts {
-			if s.Plan.Values[index] {
-				levels = append(levels, s.Plan.Made[index])
-			}
+		if s.Plan.Values[index] {
+			found = append(found, slices.Repeat([]ordered{{index, s.Plan.Made[index], true}}, layout.Ciphertexts)...)
 		}
 	}
-	return levels
+	return found
 }
 
 // refreshName is the label that a refresh's common polynomial grows from: each has its own.
@@ -39,7 +43,7 @@ type refresher struct {
 }
 
 // Refresh asks every member for its shares, side by side, and names the member that fails; nothing is asked twice.
-func (r *refresher) Refresh(values evaluate.Values, level int) (evaluate.Values, error) {
+func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evaluate.Values, error) {
 	h := r.hub
 	floor := h.setup.Plan.Floor
 	size := h.sums.RefreshSize(floor, level)
@@ -70,7 +74,7 @@ func (r *refresher) Refresh(values evaluate.Values, level int) (evaluate.Values,
 	made := make(evaluate.Values, len(values))
 	for i, ct := range values {
 		var err error
-		if made[i], err = h.sums.Refresh(refreshName(r.done), ct, level, shares[i]); err != nil {
+		if made[i], err = h.sums.Refresh(refreshName(r.done), ct, level, h.setup.Plan.Period(node), shares[i]); err != nil {
 			return nil, channel.Misbehaviour(err.Error())
 		}
 		shares[i] = nil
@@ -79,24 +83,37 @@ func (r *refresher) Refresh(values evaluate.Values, level int) (evaluate.Values,
 	return made, nil
 }
 
-// refresh is a member's part in all refreshes of a run: as many as the plan has, and no more.
-func refresh(c *channel.Channel, s *Setup, m *collective.Member) error {
-	for done, level := range s.refreshes() {
-		data, err := c.Receive(wire.PolysBytes(s.Params, s.Plan.Floor, 1))
-		if err != nil {
+// evaluating is a member's part in an evaluation, node by node: the owner of the model sends what `next` is, and all help
+// with as many refreshes as the plan has, and no more.
+func evaluating(c *channel.Channel, s *Setup, m *collective.Member, next func() error) error {
+	done, all := 0, s.refreshes()
+	for index := range s.Network.Nodes {
+		if err := next(); err != nil {
 			return err
 		}
-		second := s.Params.RingQ().AtLevel(s.Plan.Floor).NewPoly()
-		if err := wire.ReadPolys(data, s.Params, s.Plan.Floor, second); err != nil {
-			return err
-		}
-		share, err := m.Refresh(refreshName(done), second, level)
-		if err != nil {
-			return err
-		}
-		if err := c.Send(share); err != nil {
-			return err
+		for ; done < len(all) && all[done].node == index; done++ {
+			if err := refresh(c, s, m, refreshName(done), all[done]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// refresh is a member's part in one refresh.
+func refresh(c *channel.Channel, s *Setup, m *collective.Member, name string, asked ordered) error {
+	data, err := c.Receive(wire.PolysBytes(s.Params, s.Plan.Floor, 1))
+	if err != nil {
+		return err
+	}
+	second := s.Params.RingQ().AtLevel(s.Plan.Floor).NewPoly()
+	if err := wire.ReadPolys(data, s.Params, s.Plan.Floor, second); err != nil {
+		return err
+	}
+	noise := flood.New(s.Plan.RefreshDeviation(asked.node, asked.value), s.Plan.Period(asked.node))
+	share, err := m.Refresh(name, second, asked.level, noise)
+	if err != nil {
+		return err
+	}
+	return c.Send(share)
 }

@@ -26,6 +26,18 @@ type Setup struct {
 	Plan    *plan.Plan
 	Params  ckks.Parameters
 	Members int
+	// Streamed says that the coordinator gets each layer of the model when it evaluates it. It alone chooses.
+	Streamed bool
+}
+
+// Fit has a coordinator stream the model if it has no room for all of it, and gives the memory that it then takes.
+func (s *Setup) Fit(limit int64) int64 {
+	need := s.Plan.CohortMemory()
+	if limit > 0 && need > limit {
+		s.Streamed = true
+		return s.Plan.StreamedMemory()
+	}
+	return need
 }
 
 // NewSetup plans a program's public half for a cohort. Results are flooded statistically, or, for models whose noise leaves
@@ -56,7 +68,7 @@ func NewSetup(public []byte, members int, statistical bool) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Setup{parsed, structure, planned, params, members}, nil
+	return &Setup{parsed, planned.Arrange(structure), planned, params, members, false}, nil
 }
 
 // rotations are the plan's rotations in the order in which their keys are made.

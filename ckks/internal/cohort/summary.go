@@ -27,8 +27,8 @@ func (s *Setup) Summary() Summary {
 	for _, level := range s.Plan.Rotations {
 		shares += sums.RotationSize(level)
 	}
-	for _, level := range s.refreshes() {
-		shares += sums.RefreshSize(s.Plan.Floor, level)
+	for _, refresh := range s.refreshes() {
+		shares += sums.RefreshSize(s.Plan.Floor, refresh.level)
 	}
 	shares += len(s.results()) * sums.SwitchSize(s.Plan.Set.Floor())
 	made.MemberBytes = int64(shares)
@@ -57,6 +57,9 @@ func (s *Setup) modelBytes() int64 {
 	for index, node := range s.Network.Nodes {
 		for argument, transforms := range s.Plan.Transforms[index] {
 			level := s.Plan.Entering[index][argument]
+			if node.Public {
+				continue
+			}
 			for _, transform := range transforms {
 				total += len(transform.Diagonals) * wire.PolysBytes(s.Params, level, 2)
 			}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,27 +200,53 @@ func TestACohortComputesTogether(t *testing.T) {
 	}
 }
 
+// TestARefreshGivesLevelsBack refreshes values that repeat in their ciphertext, whose other coefficients hold what must not
+// come through.
 func TestARefreshGivesLevelsBack(t *testing.T) {
 	c := newCohort(t, 3, 8, 14, 9)
 	key, to := c.publicKey(t), newClient(c)
-	x := ramp(c.params.MaxSlots())
-	ct := c.encrypt(t, key, x)
-	ct.Resize(1, 5)
-	shares := c.gather(t, func(m *Member) ([]byte, error) { return m.Refresh("first", ct.Value[1], 6) })
-	fresh, err := c.coordinator.Refresh("first", ct, 6, shares)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fresh.Level() != 6 {
-		t.Errorf("a refresh came back at level %d", fresh.Level())
-	}
-	near(t, "a refresh", c.decrypt(t, to, fresh), x)
-	if _, err := c.members[0].Refresh("first", ct.Value[1], 6); err == nil || !strings.Contains(err.Error(), "used before") {
-		t.Errorf("common polynomials were used twice: %v", err)
-	}
-	ct.Resize(1, 1)
-	if _, err := c.members[0].Refresh("second", ct.Value[1], 6); err == nil {
-		t.Error("a ciphertext without room for masks was refreshed")
+	slots := c.params.MaxSlots()
+	for _, period := range []int{slots, 128} {
+		label := fmt.Sprint(period)
+		x := make([]float64, slots)
+		for i := range x {
+			x[i] = math.Sin(float64(i % period))
+		}
+		stained := slices.Clone(x)
+		if period < slots {
+			for i := range slots / 2 {
+				stained[i] += 0.5 // and -0.5 in the other half: the mean over all repetitions is that of x
+				stained[i+slots/2] -= 0.5
+			}
+		}
+		ct := c.encrypt(t, key, stained)
+		ct.Resize(1, 5)
+		noise := flood.New(c.set.RefreshDeviation(period, 3), period)
+		shares := c.gather(t, func(m *Member) ([]byte, error) { return m.Refresh(label, ct.Value[1], 6, noise) })
+		fresh, err := c.coordinator.Refresh(label, ct, 6, period, shares)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fresh.Level() != 6 {
+			t.Errorf("a refresh came back at level %d", fresh.Level())
+		}
+		got := c.decrypt(t, to, fresh)
+		square := 0.0
+		for i := range x {
+			square += (got[i] - x[i]) * (got[i] - x[i]) / float64(slots)
+		}
+		// The refresh's noise, and what each member adds to its share of the decryption.
+		expected := math.Hypot(math.Exp2(-params.RefreshBits), math.Sqrt(3)*math.Exp2(-14))
+		if ratio := math.Sqrt(square) / expected; math.Abs(ratio-1) > 0.3 {
+			t.Errorf("period %d: values are off by %v of the noise that members add", period, ratio)
+		}
+		if _, err := c.members[0].Refresh(label, ct.Value[1], 6, noise); err == nil || !strings.Contains(err.Error(), "used before") {
+			t.Errorf("common polynomials were used twice: %v", err)
+		}
+		ct.Resize(1, 1)
+		if _, err := c.members[0].Refresh(label+" again", ct.Value[1], 6, noise); err == nil {
+			t.Error("a ciphertext without room for masks was refreshed")
+		}
 	}
 }
 

@@ -127,8 +127,8 @@ func (c *Coordinator) refreshing() (*mpckks.RefreshProtocol, error) {
 	return c.refresh, nil
 }
 
-// Refresh is a ciphertext's value in a fresh one at a level and the default scale.
-func (c *Coordinator) Refresh(label string, ct *rlwe.Ciphertext, level int, shares [][]byte) (*rlwe.Ciphertext, error) {
+// Refresh is a ciphertext's value, which repeats after `period` slots, in a fresh one at a level and the default scale.
+func (c *Coordinator) Refresh(label string, ct *rlwe.Ciphertext, level, period int, shares [][]byte) (*rlwe.Ciphertext, error) {
 	if _, err := refreshBound(c.params, c.members, ct.Level()); err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (c *Coordinator) Refresh(label string, ct *rlwe.Ciphertext, level int, shar
 	crp := protocol.SampleCRP(level, stream)
 	split := wire.PolysBytes(c.params, ct.Level(), 1)
 	old := ct.CopyNew()
-	old.Scale = c.params.DefaultScale()
+	old.Scale, old.LogDimensions = c.params.DefaultScale(), dimensions(period)
 	sum := protocol.AllocateShare(ct.Level(), level)
 	sum.MetaData = *old.MetaData
 	err = c.each(shares, func(_ int, data []byte) error {
@@ -164,7 +164,9 @@ func (c *Coordinator) Refresh(label string, ct *rlwe.Ciphertext, level int, shar
 		return nil, err
 	}
 	made := ckks.NewCiphertext(c.params, 1, level)
-	return made, protocol.Finalize(old, crp, sum, made)
+	err = protocol.Finalize(old, crp, sum, made)
+	made.LogDimensions = c.params.LogMaxDimensions()
+	return made, err
 }
 
 // RefreshSize is the size of a share of a refresh from one level to another.

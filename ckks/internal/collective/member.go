@@ -3,6 +3,7 @@ package collective
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/multiparty"
@@ -104,8 +105,9 @@ func (m *Member) Rotation(slots, level int) ([]byte, error) {
 }
 
 // Refresh is this member's share of a refresh, to a level, of a ciphertext of which only the second part matters. Masks
-// hide the value statistically; `label` names this refresh and must be new.
-func (m *Member) Refresh(label string, second ring.Poly, level int) ([]byte, error) {
+// hide the value statistically; `label` names this refresh and must be new. The value keeps the coefficients that it has as
+// one with the noise's period, under that noise: of what the ciphertext's others hold nothing comes through.
+func (m *Member) Refresh(label string, second ring.Poly, level int, noise *flood.Noise) ([]byte, error) {
 	bound, err := refreshBound(m.params, m.members, second.Level())
 	if err != nil {
 		return nil, err
@@ -116,9 +118,18 @@ func (m *Member) Refresh(label string, second ring.Poly, level int) ([]byte, err
 	}
 	ct := ckks.NewCiphertext(m.params, 1, second.Level())
 	ct.Value[1] = second
+	ct.LogDimensions = dimensions(noise.Period)
 	share := m.refresh.AllocateShare(ct.Level(), level)
 	crp := m.refresh.SampleCRP(level, stream)
 	if err := m.refresh.GenShare(m.secret, bound, ct, crp, &share); err != nil {
+		return nil, err
+	}
+	// Coefficients without a mask are made uniform, and nobody reads them.
+	ringQ := m.params.RingQ()
+	if err := flood.New(0, noise.Period).Add(ringQ.AtLevel(ct.Level()), share.EncToShareShare.Value); err != nil {
+		return nil, err
+	}
+	if err := noise.AddSparse(ringQ.AtLevel(level), share.ShareToEncShare.Value); err != nil {
 		return nil, err
 	}
 	data := wire.AppendPolys(nil, m.params, ct.Level(), share.EncToShareShare.Value)
@@ -152,6 +163,9 @@ const (
 func rotationLabel(slots int) string { return fmt.Sprintf("rotation by %d", slots) }
 
 func refreshLabel(label string) string { return "refresh " + label }
+
+// dimensions are those of values that repeat after a period, a power of two.
+func dimensions(period int) ring.Dimensions { return ring.Dimensions{Cols: bits.Len(uint(period)) - 1} }
 
 // refreshBound is the size in bits of the masks of a refresh at a level, which exceed the scale by plan.MaskBits; it fails
 // where the level has no room for masks of that size.

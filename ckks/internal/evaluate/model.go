@@ -26,6 +26,10 @@ type Model struct {
 	series map[int][]float64
 	// scales are those of the nodes' values.
 	scales []rlwe.Scale
+	// public has the matrices that all parties know, which several nodes may share.
+	public map[string]*layers.Linear
+	// maker makes parts while the model runs, which keeps none; nil if all are made.
+	maker Maker
 }
 
 // Bytes is the room that the encoded matrices take.
@@ -59,18 +63,42 @@ type Maker interface {
 	Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Operand, error)
 	// Series gives the coefficients of a node's polynomial of degree 3 or more.
 	Series(node *network.Node) ([]float64, error)
+	// Evaluates tells whether the model is evaluated by whoever makes it, who then needs what all parties know as well.
+	Evaluates() bool
 }
 
 // Assemble makes a model of parts.
 func Assemble(n *network.Network, p *plan.Plan, params ckks.Parameters, maker Maker) (*Model, error) {
-	m := &Model{Params: params, Plan: p, network: n, series: map[int][]float64{}}
-	for index := range n.Nodes {
-		if err := m.encode(index, maker); err != nil {
-			return nil, fmt.Errorf("layer %s: %w", n.Nodes[index].Name, err)
+	m := Stream(n, p, params, maker)
+	for range n.Nodes {
+		if err := m.Make(); err != nil {
+			return nil, err
 		}
 	}
+	m.maker = nil
 	return m, nil
 }
+
+// Stream is a model for one run, of which each node's parts are made just before they are used, and kept no longer.
+func Stream(n *network.Network, p *plan.Plan, params ckks.Parameters, maker Maker) *Model {
+	return &Model{
+		Params: params, Plan: p, network: n, series: map[int][]float64{}, public: map[string]*layers.Linear{}, maker: maker,
+	}
+}
+
+// Make makes the parts of the next node.
+func (m *Model) Make() error {
+	index := len(m.linear)
+	if err := m.encode(index, m.maker); err != nil {
+		return fmt.Errorf("layer %s: %w", m.network.Nodes[index].Name, err)
+	}
+	return nil
+}
+
+// MakeError is what a maker failed with while a model ran.
+type MakeError struct{ Err error }
+
+func (e *MakeError) Error() string { return e.Err.Error() }
 
 // encode encodes a node's matrices at scales that give its arguments the default scale exactly, whatever the scales of
 // what they read.
@@ -91,11 +119,14 @@ func (m *Model) encode(index int, maker Maker) error {
 		for term, transform := range transforms {
 			source := expression.Terms[term]
 			own := target.Mul(prime).Div(m.scales[source.Node])
-			made, err := maker.Linear(transform, source.Matrix, level, own)
+			made, err := m.linearOf(node, maker, transform, source.Matrix, level, own)
 			if err != nil {
 				return err
 			}
 			encoded[argument] = append(encoded[argument], made)
+		}
+		if node.Public {
+			continue
 		}
 		bias, err := maker.Bias(m.Plan.Layouts[index], expression.Bias, level-1)
 		if err != nil {
@@ -115,6 +146,23 @@ func (m *Model) encode(index int, maker Maker) error {
 	}
 	m.scales = append(m.scales, scale)
 	return nil
+}
+
+// linearOf has the maker make a matrix, unless all parties know it.
+func (m *Model) linearOf(node *network.Node, maker Maker, t *packing.Transform, matrix *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error) {
+	if !node.Public {
+		return maker.Linear(t, matrix, level, scale)
+	}
+	if !maker.Evaluates() {
+		return nil, nil
+	}
+	name := fmt.Sprint(t.Name(level), "|", scale.Value.Text('p', 0))
+	if found, ok := m.public[name]; ok {
+		return found, nil
+	}
+	made, err := plain{m.Params, m.Plan}.Linear(t, matrix, level, scale)
+	m.public[name] = made
+	return made, err
 }
 
 // plain makes the parts of a plaintext model.
@@ -137,6 +185,8 @@ func (m plain) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Op
 }
 
 func (m plain) Series(node *network.Node) ([]float64, error) { return node.Coefficients, nil }
+
+func (m plain) Evaluates() bool { return true }
 
 // EncodeBias encodes a bias for all samples, one plaintext for each ciphertext of the layout.
 func EncodeBias(params ckks.Parameters, layout packing.Layout, bias []float64, batch, level int) ([]*rlwe.Plaintext, error) {

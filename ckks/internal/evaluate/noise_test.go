@@ -96,6 +96,8 @@ func (e encrypting) Linear(t *packing.Transform, matrix *network.Matrix, level i
 	})
 }
 
+func (e encrypting) Evaluates() bool { return true }
+
 func (e encrypting) Series(node *network.Node) ([]float64, error) { return node.Coefficients, nil }
 
 func (e encrypting) Bias(layout packing.Layout, bias []float64, level int) ([]rlwe.Operand, error) {

@@ -9,17 +9,17 @@ import (
 
 // Refresher gives ciphertexts levels back where the plan says so.
 type Refresher interface {
-	// Refresh gives the same values at a level; it takes them at the plan's floor.
-	Refresh(values Values, level int) (Values, error)
+	// Refresh gives the same values of a node, or of its argument, at a level; it takes them at the plan's floor.
+	Refresh(node int, values Values, level int) (Values, error)
 }
 
 // refreshed are values after their refresh to a level, which keeps their scale.
-func (m *Model) refreshed(eval *ckks.Evaluator, refresher Refresher, name string, values Values, level int, observe func(Step)) (Values, error) {
-	start := time.Now()
+func (m *Model) refreshed(eval *ckks.Evaluator, refresher Refresher, index int, values Values, level int, observe func(Step)) (Values, error) {
+	start, name := time.Now(), m.network.Nodes[index].Name
 	if refresher == nil {
 		return nil, fmt.Errorf("layer %s needs a refresh, and this scenario has none", name)
 	}
-	made, err := refresher.Refresh(lowered(eval, values, m.Plan.Floor), level)
+	made, err := refresher.Refresh(index, lowered(eval, values, m.Plan.Floor), level)
 	if err != nil {
 		return nil, err
 	}

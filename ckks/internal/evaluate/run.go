@@ -37,6 +37,11 @@ func (m *Model) Run(eval *ckks.Evaluator, help Helpers, inputs []Values, observe
 	taken := 0
 	for index := range m.network.Nodes {
 		node := &m.network.Nodes[index]
+		if m.maker != nil {
+			if err := m.Make(); err != nil {
+				return nil, &MakeError{err}
+			}
+		}
 		if node.Kind == network.Input {
 			values[index] = inputs[taken]
 			taken++
@@ -47,6 +52,9 @@ func (m *Model) Run(eval *ckks.Evaluator, help Helpers, inputs []Values, observe
 			return nil, err
 		}
 		values[index] = made
+		if m.maker != nil {
+			m.linear[index], m.bias[index] = nil, nil
+		}
 		if node.Kind == network.Output {
 			outputs = append(outputs, made)
 		}
@@ -75,7 +83,7 @@ func (m *Model) node(eval *ckks.Evaluator, help Helpers, index int, values []Val
 		observe(Step{node.Name, "linear", time.Since(start).Seconds()})
 	}
 	if m.Plan.Arguments[index] {
-		made, err := m.refreshed(eval, help.Refresher, node.Name, arguments[0], m.Plan.Argument[index], observe)
+		made, err := m.refreshed(eval, help.Refresher, index, arguments[0], m.Plan.Argument[index], observe)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +98,7 @@ func (m *Model) node(eval *ckks.Evaluator, help Helpers, index int, values []Val
 		observe(Step{node.Name, kind(node), time.Since(start).Seconds()})
 	}
 	if m.Plan.Values[index] {
-		return m.refreshed(eval, help.Refresher, node.Name, made, m.Plan.Made[index], observe)
+		return m.refreshed(eval, help.Refresher, index, made, m.Plan.Made[index], observe)
 	}
 	return made, nil
 }
@@ -140,6 +148,9 @@ func (m *Model) argument(eval *ckks.Evaluator, hider Hiding, index, argument int
 			return nil, err
 		}
 		ct.Scale = m.Params.DefaultScale()
+		if m.network.Nodes[index].Public {
+			continue
+		}
 		if err := eval.Add(ct, m.bias[index][argument][i], ct); err != nil {
 			return nil, err
 		}

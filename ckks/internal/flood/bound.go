@@ -31,17 +31,22 @@ type bound struct {
 	scene    Scene
 	variance []float64
 	reach    []float64
+	// gathered is the largest period of all values since the last refresh that a node's noise comes from.
+	gathered []int
+	// norms are those of results; refreshes is what all refreshes together spend of statistical distance.
+	norms     map[int]float64
+	refreshes float64
 }
 
-// Strength is by how many bits flooding protects the worst of a network's outputs: each tells no more than its result,
-// with an advantage of at most 2^-bits over a key's whole budget of decryptions.
+// Strength is by how many bits flooding protects the key and everything else beside results: what is revealed under a key's
+// whole budget of decryptions, and carried over by all refreshes, tells more with an advantage of at most 2^-bits.
 func Strength(n *network.Network, p *plan.Plan, scene Scene) float64 {
-	least := math.Inf(1)
-	for index, norm := range Norms(n, p, scene) {
-		deviation := p.Set.FloodDeviation(p.Period(index), scene.Holders)
-		least = min(least, params.Advantage(deviation, norm, p.Budget))
+	b := track(n, p, scene)
+	worst := 0.0
+	for index, norm := range b.norms {
+		worst = max(worst, params.Spent(p.Set.FloodDeviation(p.Period(index), scene.Holders), norm, p.Budget))
 	}
-	return least
+	return params.Advantage(worst + b.refreshes)
 }
 
 // Check gives the strength, and refuses a network whose noise leaves fewer statistical bits than there must be.
@@ -59,10 +64,18 @@ const tail = 6
 
 // Norms are, for each output, what the norm over revealed coefficients of the noise in one ciphertext stays below.
 func Norms(n *network.Network, p *plan.Plan, scene Scene) map[int]float64 {
-	b := &bound{n, p, scene, make([]float64, len(n.Nodes)), make([]float64, len(n.Nodes))}
-	norms := map[int]float64{}
+	return track(n, p, scene).norms
+}
+
+// track follows the noise from the inputs to the outputs.
+func track(n *network.Network, p *plan.Plan, scene Scene) *bound {
+	b := &bound{
+		network: n, plan: p, scene: scene, norms: map[int]float64{},
+		variance: make([]float64, len(n.Nodes)), reach: make([]float64, len(n.Nodes)), gathered: make([]int, len(n.Nodes)),
+	}
 	inputs := 0
 	for index, node := range n.Nodes {
+		b.gather(index)
 		switch node.Kind {
 		case network.Input:
 			b.reach[index] = scene.Magnitudes[inputs]
@@ -72,10 +85,12 @@ func Norms(n *network.Network, p *plan.Plan, scene Scene) map[int]float64 {
 			}
 		case network.Linear:
 			b.variance[index], b.reach[index] = b.argument(index, 0)
+			if node.Reach > 0 {
+				b.reach[index] = node.Reach
+			}
 		case network.Output:
 			variance, _ := b.argument(index, 0)
-			period := p.Period(index)
-			norms[index] = math.Sqrt(variance) * p.Set.Revealed(period) * (1 + tail/math.Sqrt(float64(period)))
+			b.norms[index] = b.norm(index, variance)
 		case network.Product:
 			x, a := b.argument(index, 0)
 			y, c := b.argument(index, 1)
@@ -85,10 +100,26 @@ func Norms(n *network.Network, p *plan.Plan, scene Scene) map[int]float64 {
 			b.polynomial(index)
 		}
 		if p.Values[index] {
-			b.variance[index] += b.refresh()
+			b.variance[index] = b.refresh(index, true, b.variance[index])
 		}
 	}
-	return norms
+	return b
+}
+
+// gather finds the period of a node's noise before its value is refreshed, or its argument.
+func (b *bound) gather(index int) {
+	b.gathered[index] = b.plan.Period(index)
+	for _, expression := range b.network.Nodes[index].Arguments {
+		for _, term := range expression.Terms {
+			b.gathered[index] = max(b.gathered[index], b.gathered[term.Node])
+		}
+	}
+}
+
+// norm is what the norm over revealed coefficients of a node's noise stays below.
+func (b *bound) norm(index int, variance float64) float64 {
+	typical := math.Sqrt(variance) * b.plan.Set.Revealed(b.gathered[index])
+	return typical * (1 + tail/math.Sqrt(float64(b.plan.Period(index))))
 }
 
 // fresh is the noise of an encryption: under a public key it comes down from the special primes by a rounding.
@@ -99,9 +130,17 @@ func (b *bound) fresh() float64 {
 	return b.plan.Set.FreshVariance()
 }
 
-// refresh is what a collective refresh adds: rounding, and a fresh error of each member.
-func (b *bound) refresh() float64 {
-	return b.plan.Set.RoundingVariance(b.scene.Holders) + float64(b.scene.Holders)*b.plan.Set.FreshVariance()
+// refresh is the variance after a collective refresh: rounding, and a fresh error of each member. What there was before is a
+// part of the value from then on, either as it was or, where refreshes are flooded, under noise that hides it.
+func (b *bound) refresh(index int, value bool, before float64) float64 {
+	after := b.plan.Set.RoundingVariance(b.scene.Holders) + float64(b.scene.Holders)*b.plan.Set.FreshVariance()
+	deviation := b.plan.RefreshDeviation(index, value)
+	if deviation == 0 {
+		return before + after
+	}
+	b.refreshes += params.Spent(deviation, b.norm(index, before), b.plan.Layouts[index].Ciphertexts)
+	b.gathered[index] = b.plan.Period(index)
+	return after
 }
 
 // product is what multiplying two ciphertexts adds: a key switch, which the rescaling divides by a prime, and rounding. A
@@ -114,29 +153,4 @@ func (b *bound) product(level int) float64 {
 	}
 	scale := set.Scale()
 	return set.SwitchVariance(level, key)/(scale*scale) + set.RoundingVariance(b.scene.Holders)
-}
-
-func (b *bound) polynomial(index int) {
-	node := b.network.Nodes[index]
-	variance, reach := b.argument(index, 0)
-	if b.plan.Arguments[index] {
-		variance += b.refresh()
-	}
-	if node.Reach > 0 {
-		reach = node.Reach
-	}
-	step := b.product(b.plan.Argument[index])
-	if node.Degree == 2 {
-		b.reach[index] = reach*reach + math.Abs(node.Offset)
-		b.variance[index] = 4*reach*reach*variance + step
-		return
-	}
-	slope, most := 0.0, 0.0
-	for k, coefficient := range node.Coefficients {
-		slope += float64(k*k) * math.Abs(coefficient)
-		most += math.Abs(coefficient)
-	}
-	b.reach[index] = most
-	// Each of Paterson and Stockmeyer's products doubles what it multiplies.
-	b.variance[index] = slope*slope*variance + 4*float64(node.Degree*node.Degree)*step
 }

@@ -15,11 +15,11 @@ func (b *bound) argument(index, argument int) (variance, reach float64) {
 		source := expression.Terms[0].Node
 		return b.variance[source], b.reach[source]
 	}
-	level := b.plan.Entering[index][argument]
+	level, sealed := b.plan.Entering[index][argument], b.scene.Model && !b.network.Nodes[index].Public
 	for i, term := range expression.Terms {
 		squares, sums := rows(term.Matrix)
 		variance += squares * (b.variance[term.Node] + b.rotations(term.Node, transforms[i], level))
-		if b.scene.Model {
+		if sealed {
 			// Each product is with another element, and places without an element hold zeros.
 			count := min(products(transforms[i]), float64(term.Matrix.Columns))
 			variance += count * b.reach[term.Node] * b.reach[term.Node] * b.fresh()
@@ -32,7 +32,7 @@ func (b *bound) argument(index, argument int) (variance, reach float64) {
 	}
 	// Rotations of sums and relinearisation come before the rescaling, as in a product.
 	variance += b.product(level)
-	if b.scene.Model {
+	if sealed {
 		variance += b.fresh()
 	}
 	return variance, reach + largest

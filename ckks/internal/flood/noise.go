@@ -31,10 +31,23 @@ func New(deviation float64, period int) *Noise {
 	return &Noise{deviation, period, bufio.NewReaderSize(rand.Reader, 1<<12)}
 }
 
-// Add floods a polynomial in NTT form.
+// Add floods a polynomial in NTT form, and makes the coefficients that its result does not have uniform.
 func (n *Noise) Add(ringQ *ring.Ring, poly ring.Poly) error {
-	flood, err := n.sample(ringQ)
+	flood, err := Uniform(ringQ)
 	if err != nil {
+		return err
+	}
+	return n.add(ringQ, flood, poly)
+}
+
+// AddSparse floods a polynomial in NTT form that has no other coefficients than its result.
+func (n *Noise) AddSparse(ringQ *ring.Ring, poly ring.Poly) error {
+	return n.add(ringQ, ringQ.NewPoly(), poly)
+}
+
+// add puts noise into the coefficients of `flood` that the result has, and adds it.
+func (n *Noise) add(ringQ *ring.Ring, flood, poly ring.Poly) error {
+	if err := n.sample(ringQ, flood); err != nil {
 		return err
 	}
 	ringQ.NTT(flood, flood)
@@ -42,16 +55,12 @@ func (n *Noise) Add(ringQ *ring.Ring, poly ring.Poly) error {
 	return nil
 }
 
-func (n *Noise) sample(ringQ *ring.Ring) (ring.Poly, error) {
-	made, err := Uniform(ringQ)
-	if err != nil {
-		return made, err
-	}
+func (n *Noise) sample(ringQ *ring.Ring, made ring.Poly) error {
 	step := ringQ.N() / n.Period
 	for at := 0; at < ringQ.N(); at += step {
 		value, err := n.gaussian()
 		if err != nil {
-			return made, err
+			return err
 		}
 		for i, s := range ringQ.SubRings[:ringQ.Level()+1] {
 			residue := value % int64(s.Modulus)
@@ -61,7 +70,7 @@ func (n *Noise) sample(ringQ *ring.Ring) (ring.Poly, error) {
 			made.Coeffs[i][at] = uint64(residue)
 		}
 	}
-	return made, nil
+	return nil
 }
 
 func (n *Noise) gaussian() (int64, error) {

@@ -38,8 +38,8 @@ func (m *Matrix) endRow() { m.Start = append(m.Start, int32(len(m.Column))) }
 // Entries is the number of entries.
 func (m *Matrix) Entries() int { return len(m.Column) }
 
-// isIdentity tells whether the places and values are those of `identity`.
-func (m *Matrix) isIdentity() bool {
+// IsIdentity tells whether the places and values are those of `identity`.
+func (m *Matrix) IsIdentity() bool {
 	if m.Rows != m.Columns || len(m.Column) != m.Rows {
 		return false
 	}
@@ -76,10 +76,10 @@ func (m *Matrix) productsWith(b *Matrix) int {
 
 // times is the product m * b.
 func (m *Matrix) times(b *Matrix) *Matrix {
-	if b.isIdentity() {
+	if b.IsIdentity() {
 		return m
 	}
-	if m.isIdentity() {
+	if m.IsIdentity() {
 		return b
 	}
 	made := newMatrix(m.Rows, b.Columns, len(m.Column))

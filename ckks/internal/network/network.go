@@ -39,7 +39,9 @@ type Node struct {
 	Degree       int
 	Coefficients []float64
 	Sign, Offset float64
-	// Reach is the largest magnitude of a polynomial's argument; 0 where it is not known.
+	// Public tells of a linear node that its matrix is known to all: the identity, for a layout of its own.
+	Public bool
+	// Reach is the largest magnitude of a polynomial's argument, also where it is a node; 0 where it is not known.
 	Reach float64
 }
 

@@ -13,7 +13,8 @@ import (
 
 // affine computes an argument of a node.
 func affine(n *network.Network, argument network.Expression, x []float64) []float64 {
-	made := append([]float64(nil), argument.Bias...)
+	made := make([]float64, argument.Size)
+	copy(made, argument.Bias)
 	for _, term := range argument.Terms {
 		source := value(n, term.Node, x)
 		for row := range made {

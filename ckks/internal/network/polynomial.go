@@ -52,7 +52,7 @@ func (b *builder) polynomial(o *program.Operation, scale int) (Expression, error
 		node.Arguments = []Expression{x}
 	case b.multiplied[id] && o.Degree != 2:
 		// What else reads the value reads the polynomial's argument, and applies the bound itself.
-		node.Arguments = []Expression{b.shared(o, x.times(factor))}
+		node.Arguments = []Expression{b.shared(o, x.times(factor), node.Reach)}
 		b.values[id], b.factors[id] = node.Arguments[0], 1/factor
 	default:
 		node.Arguments = []Expression{x.times(factor).shifted(func(int) float64 { return shift })}
@@ -78,10 +78,10 @@ func (n *Node) rescale(factor, shift float64) {
 	}
 }
 
-// shared adds a node that computes an expression once.
-func (b *builder) shared(o *program.Operation, x Expression) Expression {
+// shared adds a node that computes an expression once, a polynomial's argument of that reach.
+func (b *builder) shared(o *program.Operation, x Expression, reach float64) Expression {
 	return b.add(Node{
-		Kind: Linear, Name: o.Name + " (argument)", Size: x.Size, Image: x.Image, Arguments: []Expression{x},
+		Kind: Linear, Name: o.Name + " (argument)", Size: x.Size, Image: x.Image, Reach: reach, Arguments: []Expression{x},
 	})
 }
 

@@ -15,8 +15,8 @@ import (
 // Layout places the elements of a value. If they fit one ciphertext, it repeats with Period places until the ciphertext
 // is full; otherwise Period is Features and element e lies in ciphertext Place[e] / Features.
 //
-// Skew, of a client's input only, shifts each repetition by so many places more than the one before: a dense layer then
-// finds the element that it needs at a smaller distance, and takes that many diagonals instead of as many as its outputs.
+// Skew shifts each repetition by so many places more than the one before: a dense layer then finds the element that it needs
+// at a smaller distance, and takes that many diagonals instead of as many as its outputs.
 type Layout struct {
 	Name        string
 	Features    int
@@ -111,10 +111,11 @@ func Flat(size, features int) Layout {
 func Skewed(size, features, outputs int) (layout Layout, ok bool) {
 	made := Flat(size, features)
 	copies := features / made.Period
-	if made.Ciphertexts > 1 || copies < 2 || outputs > made.Period || outputs < copies {
+	if made.Ciphertexts > 1 || copies < 2 || outputs > made.Period {
 		return made, false
 	}
-	made.Skew = outputs / copies
+	// With more repetitions than outputs a dense layer uses as many of them as it has outputs.
+	made.Skew = max(1, outputs/copies)
 	made.Name = fmt.Sprintf("flat, skewed by %d", made.Skew)
 	return made, true
 }

@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 
@@ -28,13 +29,16 @@ const maxDiagonals = 1 << 26
 
 // Plan finds the diagonals that a matrix needs; ok is false if the layouts do not go together.
 func Plan(matrix *network.Matrix, from, to Layout, weigh func(*Transform) float64) (transform *Transform, ok bool) {
-	if from.Features != to.Features || to.Skew > 0 || (from.Skew > 0 && !from.suits(to)) {
+	if from.Features != to.Features || (to.Skew > 0 && !to.skews(from, matrix)) || (from.Skew > 0 && !from.suits(to)) {
 		return nil, false
 	}
 	t := &Transform{From: from, To: to}
 	p, q := from.Period, to.Period
 	t.fill = max(p, q)
 	summed := p
+	if to.Skew > 0 {
+		t.fill = to.Features
+	}
 	if from.Skew > 0 {
 		t.fill, summed = from.Features, from.Features
 	}
@@ -58,9 +62,19 @@ func Plan(matrix *network.Matrix, from, to Layout, weigh func(*Transform) float6
 	return t, true
 }
 
+// Name is the same for transforms between the same layouts of values of the same size at a level.
+func (t *Transform) Name(level int) string {
+	return fmt.Sprint(t.From.Name, "|", t.To.Name, "|", len(t.To.Place), "|", t.Step, "|", level)
+}
+
 // suits tells whether a skewed layout was made for a layer into `to`.
 func (l Layout) suits(to Layout) bool {
-	return to.Ciphertexts == 1 && to.Period <= l.Period && l.Skew*(l.Features/l.Period) == to.Period
+	return to.Ciphertexts == 1 && to.Period <= l.Period && l.Skew == max(1, to.Period*l.Period/l.Features)
+}
+
+// skews tells whether a skewed layout is made of the repetitions in `from` by nothing but shifting them.
+func (l Layout) skews(from Layout, matrix *network.Matrix) bool {
+	return from.Skew == 0 && from.Ciphertexts == 1 && from.Period == l.Period && slices.Equal(from.Place, l.Place) && matrix.IsIdentity()
 }
 
 func (t *Transform) chooseStep(weigh func(*Transform) float64) {
@@ -78,6 +92,15 @@ func (t *Transform) chooseStep(weigh func(*Transform) float64) {
 func (t *Transform) each(matrix *network.Matrix, visit func(at int32, diagonal Diagonal, place int)) {
 	p, q, features := t.From.Period, t.To.Period, t.From.Features
 	m := min(p, q)
+	if t.To.Skew > 0 {
+		for element, at := range t.To.Place {
+			_, places := t.To.slots(element)
+			for _, place := range places {
+				visit(int32(element), Diagonal{0, 0, modulo(int(at)-place, p)}, place)
+			}
+		}
+		return
+	}
 	for row := range matrix.Rows {
 		out := int(t.To.Place[row])
 		output := 0

@@ -165,6 +165,44 @@ func TestSkewTakesFewerDiagonals(t *testing.T) {
 	}
 }
 
+// TestRepetitionsAreSkewed rearranges a value for dense layers, also for one with fewer outputs than there are repetitions.
+func TestRepetitionsAreSkewed(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	identity := &network.Matrix{Rows: 60, Columns: 60, Start: []int32{0}}
+	for i := range int32(60) {
+		identity.Column, identity.Value = append(identity.Column, i), append(identity.Value, 1)
+		identity.Start = append(identity.Start, i+1)
+	}
+	for _, outputs := range []int{64, 30, 8, 1} {
+		skewed, ok := Skewed(60, 1024, powerOfTwo(outputs))
+		if !ok {
+			t.Fatalf("no skewed layout for %d outputs", outputs)
+		}
+		rearranged, ok := Plan(identity, Flat(60, 1024), skewed, weigh)
+		if !ok || len(rearranged.Diagonals) > 16 || len(rearranged.Folds) > 0 {
+			t.Fatalf("%d outputs: %d masks, %v", outputs, len(rearranged.Diagonals), ok)
+		}
+		check(t, rng, rearranged, identity)
+		dense := random(rng, outputs, 60, 1)
+		applied, ok := Plan(dense, skewed, Flat(outputs, 1024), weigh)
+		if !ok || len(applied.Diagonals) != max(1, powerOfTwo(outputs)/16) {
+			t.Fatalf("%d outputs: %d products, %v", outputs, len(applied.Diagonals), ok)
+		}
+		check(t, rng, applied, dense)
+	}
+	if _, ok := Plan(random(rng, 60, 60, 0.5), Flat(60, 1024), mustSkew(t), weigh); ok {
+		t.Error("a matrix of weights was taken for a rearrangement")
+	}
+}
+
+func mustSkew(t *testing.T) Layout {
+	layout, ok := Skewed(60, 1024, 64)
+	if !ok {
+		t.Fatal("no skewed layout")
+	}
+	return layout
+}
+
 func TestRotationsAreThoseOfTheSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	transform, _ := Plan(random(rng, 60, 60, 0.5), Flat(60, 256), Flat(60, 256), weigh)

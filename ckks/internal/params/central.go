@@ -12,7 +12,7 @@ const (
 	// CircuitLevels are the same in levels.
 	CircuitLevels = 4 + 8 + 3
 	// CircuitSpecialBits is the size of the circuit's special primes.
-	CircuitSpecialBits = 61
+	CircuitSpecialBits = MaxPrimeBits
 )
 
 // ChooseCentral is the set for a model of a depth between refreshes, with the largest scale that is secure.

@@ -11,24 +11,37 @@ const (
 	Decryptions = 64
 	// PrecisionBits: noise moves a result by more than 2^-PrecisionBits once in 150,000 times.
 	PrecisionBits = 9
+	// RefreshBits: the noise that up to refreshShares members of a cohort together add to a value that they refresh has, in
+	// each slot, a standard deviation of 2^-RefreshBits. More members add more: the more there are, the more noise must be
+	// covered, and each of them covers it alone.
+	RefreshBits   = 13
+	refreshShares = 4
 	// farthest is what that is in standard deviations.
 	farthest = 4.5
 )
 
-// Scales in bits of parameters whose results are flooded. Larger ones would come close to the special primes, and noise of
-// key switches would grow with them.
+// Scales in bits of parameters whose results are flooded. Special primes have a bit more, and more than 61 no prime may have.
 const (
 	minSharedBits = 40
-	maxSharedBits = 58
+	MaxSharedBits = 60
+	// maxBaseBits are those of two primes whose residues take five bytes.
+	maxBaseBits = 80
 )
 
 // ChooseShared is as Choose for results that are flooded: with the largest scale, and a last modulus of two primes, which
-// holds a result at that scale.
-func ChooseShared(depth, logN int) (Set, bool) {
-	for scale := maxSharedBits; scale >= minSharedBits; scale -= 2 {
+// holds a result at that scale. Where values are refreshed, it is larger by as few bits as make so many levels above it hold
+// masks of so many bits (0: no refresh), if that saves a level.
+func ChooseShared(depth, logN int, masks float64) (Set, bool) {
+	for scale := MaxSharedBits; scale >= minSharedBits; scale -= 2 {
 		set := Set{
 			LogN: logN, Depth: depth + 1, ScaleBits: scale, BaseBits: scale + HeadroomBits, BasePrimes: 2,
-			Specials: 1, SpecialBits: 60,
+			Specials: 1, SpecialBits: 61,
+		}
+		if levels := math.Floor((masks - HeadroomBits) / float64(scale)); masks > 0 {
+			set.BaseBits = max(set.BaseBits, 2*int(math.Ceil((masks-(levels-1)*float64(scale))/2)))
+			if set.BaseBits > maxBaseBits {
+				set.BaseBits = scale + HeadroomBits
+			}
 		}
 		if set.LogQP() <= Budget(logN) {
 			return set.withSpecials(), true
@@ -45,6 +58,12 @@ func (s Set) FloodDeviation(period, holders int) float64 {
 	return s.Scale() * math.Exp2(-PrecisionBits) / (farthest * math.Sqrt(float64(2*period*holders)))
 }
 
+// RefreshDeviation is that of the noise on each coefficient of a value of `period` different slots with which one of so many
+// members covers what a refresh carries over from the ciphertext before.
+func (s Set) RefreshDeviation(period, members int) float64 {
+	return s.Scale() * math.Exp2(-RefreshBits) / math.Sqrt(float64(2*period*min(members, refreshShares)))
+}
+
 // LightDeviation is that of noise that moves a result by 2^-lightBits, about as much as encryption does at the smallest
 // scale: it blurs what the noise of ciphertexts tells of weights, and hides nothing statistically.
 func (s Set) LightDeviation(period int) float64 {
@@ -53,15 +72,17 @@ func (s Set) LightDeviation(period int) float64 {
 
 const lightBits = 14
 
-// Advantage is l if so many ciphertexts, flooded with a deviation, are told apart with an advantage of at most 2^-l
-// from what depends on nothing but results. Each has noise of norm `noise` over the coefficients that are revealed.
-//
-// The divergence (Kullback and Leibler) of a Gaussian from one that is shifted by a vector is norm^2 / (2 deviation^2); it
-// adds up over decryptions, also where ciphertexts depend on earlier ones, and Pinsker bounds the distance by the root
-// of its half.
-func Advantage(deviation, noise float64, ciphertexts int) float64 {
-	return math.Log2(2 * deviation / (math.Sqrt(float64(ciphertexts)) * noise))
+// Spent is twice the divergence (Kullback and Leibler) of what is revealed of so many ciphertexts, flooded with a deviation,
+// from what depends on nothing but their values. Each has noise of norm `noise` over the coefficients that are revealed:
+// the divergence of a Gaussian from one that is shifted by a vector is norm^2 / (2 deviation^2). It adds up over
+// ciphertexts, also where they depend on earlier ones.
+func Spent(deviation, noise float64, ciphertexts int) float64 {
+	return float64(ciphertexts) * noise * noise / (deviation * deviation)
 }
+
+// Advantage is l if nobody tells the two apart with an advantage above 2^-l: Pinsker bounds it by the root of half of the
+// divergence.
+func Advantage(spent float64) float64 { return 1 - math.Log2(spent)/2 }
 
 // RoundingVariance is that of the noise in a slot that a rescaling leaves under a key of so many holders: rounding of both
 // parts, the second times the secret.
@@ -88,16 +109,17 @@ func (s Set) SwitchVariance(level int, key float64) float64 {
 // slotVariance is the variance in a slot of a polynomial whose coefficients have one.
 func (s Set) slotVariance(coefficient float64) float64 { return 2 * float64(s.Slots()) * coefficient }
 
-// typicalGain is how much more noise than that of one rescaling a planner expects in results; what a model really has is
-// known to the owner of its weights alone, who checks it.
+// typicalGain is how much more noise than that of one rescaling a planner expects in what is revealed; what a model really
+// has is known to the owner of its weights alone, who checks it.
 const typicalGain = 16
 
-// Promises tells whether a plan may expect enough statistical bits for a result of `period` different slots.
-func (s Set) Promises(period, holders, ciphertexts int) bool {
+// Expected is what a plan may expect to be spent on ciphertexts with `period` different slots under a deviation.
+func (s Set) Expected(deviation float64, period, holders, ciphertexts int) float64 {
 	noise := typicalGain * math.Sqrt(s.RoundingVariance(holders)) * s.Revealed(period)
-	return Advantage(s.FloodDeviation(period, holders), noise, ciphertexts) >= StatisticalBits
+	return Spent(deviation, noise, ciphertexts)
 }
 
-// Revealed is the part of the norm of noise that the coefficients of a result with `period` different slots have: such a
-// result is a polynomial in a power of X, and no other coefficient is revealed.
-func (s Set) Revealed(period int) float64 { return math.Sqrt(float64(period) / float64(s.Slots())) }
+// Revealed is what the norm over revealed coefficients of noise with variance 1 in each slot is. `period` is that of the
+// values that the noise comes from: they are polynomials in a power of X, whose coefficients alone are revealed. A sum of
+// rotations gathers their noise in the coefficients that it has itself.
+func (s Set) Revealed(period int) float64 { return math.Sqrt(float64(period) / float64(2*s.Slots())) }

@@ -53,7 +53,7 @@ func (s Set) Build() (ckks.Parameters, error) {
 		return ckks.Parameters{}, err
 	}
 	if s.BasePrimes < 1 || s.BasePrimes > 2 || s.Depth <= s.Floor() || s.Specials < 1 || s.ScaleBits < 20 ||
-		s.BaseBits < s.ScaleBits || s.SpecialBits > 60 || s.BaseBits > 60*s.BasePrimes {
+		s.BaseBits < s.ScaleBits || s.SpecialBits > MaxPrimeBits || s.BaseBits > 60*s.BasePrimes {
 		return ckks.Parameters{}, fmt.Errorf("parameters %+v make no sense", s)
 	}
 	primes := generators{order: uint64(4) << s.LogN, known: map[int]*ring.NTTFriendlyPrimesGenerator{}}
@@ -106,6 +106,9 @@ func Choose(depth, logN int) (Set, bool) {
 	}
 	return Set{}, false
 }
+
+// MaxPrimeBits bounds special primes; others have a bit less.
+const MaxPrimeBits = 61
 
 // Scales and headroom in bits. Below 28 bits the noise of rotations would show in the results; above 36 nothing is gained.
 const (

@@ -8,6 +8,9 @@ import (
 // candidates are the layouts that a node's value may have.
 func candidates(n *network.Network, index, features int) []packing.Layout {
 	node := n.Nodes[index]
+	if node.Public {
+		return skewed(n, index, features)
+	}
 	found := []packing.Layout{packing.Flat(node.Size, features)}
 	if node.Kind == network.Input {
 		found = append(found, inputs(n, index, features)...)
@@ -36,18 +39,30 @@ func candidates(n *network.Network, index, features int) []packing.Layout {
 	return found
 }
 
+// skewed are layouts in which dense layers find a node's elements nearer.
+func skewed(n *network.Network, index, features int) []packing.Layout {
+	var found []packing.Layout
+	for _, reader := range n.Nodes {
+		for _, expression := range reader.Arguments {
+			for _, term := range expression.Terms {
+				if layout, ok := packing.Skewed(n.Nodes[index].Size, features, pad(reader.Size)); ok && term.Node == index {
+					found = append(found, layout)
+				}
+			}
+		}
+	}
+	return found
+}
+
 // inputs are layouts that only a client can make, since it has the values in the clear.
 func inputs(n *network.Network, index, features int) []packing.Layout {
 	node := n.Nodes[index]
-	var found []packing.Layout
+	found := skewed(n, index, features)
 	for _, reader := range n.Nodes {
 		for _, expression := range reader.Arguments {
 			for _, term := range expression.Terms {
 				if term.Node != index {
 					continue
-				}
-				if layout, ok := packing.Skewed(node.Size, features, pad(reader.Size)); ok {
-					found = append(found, layout)
 				}
 				if node.Image != nil && reader.Image != nil {
 					step := (node.Image[2] + reader.Image[2] - 1) / reader.Image[2]

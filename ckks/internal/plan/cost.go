@@ -9,10 +9,11 @@ import (
 // seventh of one.
 const pass = 0.15
 
-// weigher weighs transforms at a level.
+// weigher weighs transforms at a level; sealed ones have encrypted matrices.
 type weigher struct {
-	set   params.Set
-	level int
+	set    params.Set
+	level  int
+	sealed bool
 }
 
 // decompose is what cutting a ciphertext into digits takes, before any key is used.
@@ -30,8 +31,7 @@ func (w weigher) keySwitch() float64 { return w.decompose() + w.product() }
 
 func (w weigher) transform(t *packing.Transform) float64 {
 	counts := t.Count()
-	limbs := float64(w.set.Limbs(w.level))
-	cost := float64(counts.Products) * (2*pass*limbs + encodeWeight*(limbs+2))
+	cost := float64(counts.Products) * w.factor()
 	cost += float64(counts.Hoisted)*w.product() + float64(counts.Decompositions)*w.decompose()
 	cost += float64(counts.Rotations) * w.keySwitch()
 	// A key is made, sent and expanded once for all that a client asks; it counts a little.
@@ -42,11 +42,23 @@ func (w weigher) transform(t *packing.Transform) float64 {
 func (w weigher) known(t *packing.Transform) float64 {
 	counts := t.Count()
 	limbs := float64(w.set.Limbs(w.level))
-	cost := float64(counts.Products)*2*pass*limbs + float64(counts.Hoisted)*pass*limbs
+	cost := float64(counts.Products)*w.factor() + float64(counts.Hoisted)*pass*limbs
 	return cost + float64(counts.Rotations)*(1+keyWeight)*w.keySwitch()
 }
 
+// factor is what a product with a diagonal takes, and making that: encoding it, or encrypting, sending and keeping it.
+func (w weigher) factor() float64 {
+	limbs := float64(w.set.Limbs(w.level))
+	if w.sealed {
+		return 4*pass*limbs + sealWeight*(limbs+float64(w.set.Specials))
+	}
+	return 2*pass*limbs + encodeWeight*(limbs+2)
+}
+
 const keyWeight = 0.25
+
+// sealWeight is how many transforms of each limb it takes until an encrypted diagonal lies with whoever evaluates.
+const sealWeight = 5
 
 // encodeWeight likewise weighs that a product's plaintext is encoded once for all requests, and kept in memory.
 const encodeWeight = 0.25

@@ -22,18 +22,55 @@ func (m Memory) Server() int64 {
 	return programBytes + (m.Plaintexts+m.Keys+m.Working)*(100+slackPercent)/100
 }
 
-// CohortMemory is what the coordinator of a cohort takes: an encrypted matrix has two polynomials for each diagonal.
+// CohortMemory is what the coordinator of a cohort takes that keeps the whole model.
 func (p *Plan) CohortMemory() int64 {
+	all, _ := p.sealedBytes()
+	return p.evaluating(all)
+}
+
+// StreamedMemory is what it takes if it gets each layer when it evaluates it.
+func (p *Plan) StreamedMemory() int64 {
+	_, largest := p.sealedBytes()
+	return p.evaluating(largest)
+}
+
+func (p *Plan) evaluating(sealed int64) int64 {
 	m := p.Memory()
-	m.Plaintexts = 0
-	for index := range p.network.Nodes {
+	m.Plaintexts = p.publicBytes() + sealed
+	return m.Server()
+}
+
+// sealedBytes are all encrypted matrices, and the largest node's: two polynomials for each diagonal.
+func (p *Plan) sealedBytes() (all, largest int64) {
+	for index, node := range p.network.Nodes {
+		if node.Public {
+			continue
+		}
+		own := int64(0)
 		for argument, transforms := range p.Transforms[index] {
 			for _, transform := range transforms {
-				m.Plaintexts += int64(len(transform.Diagonals)) * 2 * p.plaintextBytes(p.Entering[index][argument])
+				own += int64(len(transform.Diagonals)) * 2 * p.plaintextBytes(p.Entering[index][argument])
 			}
 		}
+		all, largest = all+own, max(largest, own)
 	}
-	return m.Server()
+	return all, largest
+}
+
+// publicBytes are the masks by which values are rearranged; those of values alike are kept once.
+func (p *Plan) publicBytes() int64 {
+	total, seen := int64(0), map[string]bool{}
+	for index, node := range p.network.Nodes {
+		if !node.Public {
+			continue
+		}
+		transform, level := p.Transforms[index][0][0], p.Entering[index][0]
+		if key := transform.Name(level); !seen[key] {
+			seen[key] = true
+			total += int64(len(transform.Diagonals)) * p.plaintextBytes(level)
+		}
+	}
+	return total
 }
 
 // OwnerMemory is what the owner of an encrypted model takes: its weights, the largest of which are laid out as diagonals in

@@ -37,6 +37,8 @@ type Plan struct {
 	Holders int
 	// Budget is how many ciphertexts may be decrypted under a key, as Shared plans it.
 	Budget int
+	// Rearranged says that the plan is for a network with copies of values; see Arrange.
+	Rearranged bool
 	// Cost is in transforms of one limb of 2^LogN coefficients, for all groups.
 	Cost float64
 
@@ -132,11 +134,11 @@ func options(n *network.Network, refresh Refresh) []option {
 		}
 		var best *option
 		for depth := whole; depth >= least; depth-- {
-			set, ok := refresh.choose(depth, logN)
+			set, ok := refresh.choose(depth, logN, whole)
 			if !ok {
 				continue
 			}
-			if made, ok := schedule(n, set, refresh); ok && (best == nil || made.cost < best.schedule.cost) {
+			if made, ok := schedule(n, set, refresh); ok && refresh.allows(set, made) && (best == nil || made.cost < best.schedule.cost) {
 				best = &option{set, made}
 			}
 		}
@@ -222,11 +224,19 @@ func (p *Plan) addCircuit() error {
 func (p *Plan) Refreshes() int {
 	total := 0
 	for index, layout := range p.Layouts {
-		for _, refreshed := range []bool{p.Arguments[index], p.Values[index]} {
-			if refreshed {
-				total += layout.Ciphertexts
-			}
-		}
+		total += layout.Ciphertexts * len(p.refreshesOf(index))
 	}
 	return total
+}
+
+// refreshesOf tells of each refresh of a node whether it is its value's, or before that its argument's.
+func (p *Plan) refreshesOf(index int) []bool {
+	var found []bool
+	if p.Arguments[index] {
+		found = append(found, false)
+	}
+	if p.Values[index] {
+		found = append(found, true)
+	}
+	return found
 }

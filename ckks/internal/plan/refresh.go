@@ -2,8 +2,10 @@ package plan
 
 import (
 	"math"
+	"slices"
 
 	"privet/ckks/internal/bootstrap"
+	"privet/ckks/internal/network"
 	"privet/ckks/internal/params"
 )
 
@@ -20,6 +22,9 @@ type Refresh struct {
 	Flooded bool
 }
 
+// sealed tells whether a network's weights are encrypted: in a cohort, and where whoever evaluates knows the inputs.
+func (r Refresh) sealed(n *network.Network) bool { return r.Members > 0 || n.Known }
+
 // possible tells whether there is any way to refresh.
 func (r Refresh) possible() bool { return r.Members > 0 || r.Central }
 
@@ -30,9 +35,20 @@ func (r Refresh) floor(set params.Set) int {
 	if r.Central {
 		return bootstrap.InputLevel
 	}
-	const short = 0.01
-	needed := MaskBits + float64(set.ScaleBits) + math.Log2(float64(r.Members)) + short
+	needed := float64(set.ScaleBits) + r.maskBits()
 	return set.Floor() + max(1, int(math.Ceil((needed-float64(set.BaseBits))/float64(set.ScaleBits))))
+}
+
+// allows tells whether values may be refreshed as a schedule says: where refreshes are flooded, noise must be small beside
+// the values, for which there is no room below the largest scale.
+func (r Refresh) allows(set params.Set, found Schedule) bool {
+	return !r.Flooded || set.ScaleBits == params.MaxSharedBits || !slices.Contains(slices.Concat(found.Arguments, found.Values), true)
+}
+
+// maskBits is how many bits more than a value's scale a ciphertext must have where it is refreshed.
+func (r Refresh) maskBits() float64 {
+	const short = 0.01
+	return MaskBits + math.Log2(float64(r.Members)) + short
 }
 
 // cost of refreshing one ciphertext: each member draws, adds and encrypts masks of hundreds of bits, one by one; a circuit
@@ -60,10 +76,13 @@ const (
 	keyRoomWeight = 60
 )
 
-// choose gives the parameters for a depth in a ring, if there are any.
-func (r Refresh) choose(depth, logN int) (params.Set, bool) {
+// choose gives the parameters for a depth in a ring, if there are any; `whole` is the depth at which nothing is refreshed.
+func (r Refresh) choose(depth, logN, whole int) (params.Set, bool) {
+	if r.Flooded && r.Members > 0 && depth < whole {
+		return params.ChooseShared(depth, logN, r.maskBits())
+	}
 	if r.Flooded {
-		return params.ChooseShared(depth, logN)
+		return params.ChooseShared(depth, logN, 0)
 	}
 	if !r.Central {
 		return params.Choose(depth, logN)

@@ -106,10 +106,10 @@ func (s *scheduler) before(index int, from state, chosen choice) (state, bool) {
 		for _, term := range expression.Terms {
 			made.needed[term.Node] = max(made.needed[term.Node], entering[i])
 		}
-		made.cost += s.linear(expression, entering[i])
+		made.cost += s.linear(expression, entering[i], !node.Public && s.refresh.sealed(s.network))
 	}
 	ciphertexts := float64(s.ciphertexts(node.Size))
-	at := weigher{s.set, argument}
+	at := weigher{s.set, argument, false}
 	switch node.Kind {
 	case network.Polynomial:
 		made.cost += ciphertexts * at.polynomial(node.Degree)
@@ -169,14 +169,14 @@ func (s *scheduler) ciphertexts(size int) int {
 }
 
 // linear is about what the matrices of an expression take.
-func (s *scheduler) linear(e network.Expression, level int) float64 {
+func (s *scheduler) linear(e network.Expression, level int, sealed bool) float64 {
 	if e.Trivial() {
 		return 0
 	}
-	w, total := weigher{s.set, level}, 0.0
+	w, total := weigher{s.set, level, sealed}, 0.0
 	for _, term := range e.Terms {
 		diagonals := float64(term.Matrix.Entries()) / float64(max(1, term.Matrix.Rows)) * float64(s.ciphertexts(e.Size))
-		total += diagonals * (2*pass + encodeWeight) * float64(w.set.Limbs(level))
+		total += diagonals * w.factor()
 		total += 2 * math.Sqrt(diagonals) * w.keySwitch()
 	}
 	return total

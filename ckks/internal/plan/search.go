@@ -86,7 +86,7 @@ func (s *search) cost(index int, state assignment, layout packing.Layout) (float
 			total += s.weigher(index, argument).transform(transform)
 		}
 	}
-	at := weigher{s.set, s.schedule.Argument[index]}
+	at := weigher{s.set, s.schedule.Argument[index], false}
 	switch node.Kind {
 	case network.Input:
 		// What the client encrypts and sends.
@@ -121,7 +121,8 @@ func (s *search) transform(index, argument, term int, from, to packing.Layout) (
 }
 
 func (s *search) weigher(index, argument int) weigher {
-	return weigher{s.set, s.schedule.Entering[index][argument]}
+	sealed := !s.network.Nodes[index].Public && s.refresh.sealed(s.network)
+	return weigher{s.set, s.schedule.Entering[index][argument], sealed}
 }
 
 func compare(a, b float64) int {

@@ -6,29 +6,86 @@ import (
 
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
+	"privet/ckks/internal/params"
 )
 
 // Shared plans a network whose results are flooded, each by one of so many holders of the key: parameters that leave the
 // result intact under noise that hides everything else. `budget` is how many ciphertexts may be decrypted under a key; 0 is
 // for the results of one run. `members` of a cohort refresh values; 0 is without refreshes.
+//
+// Where it is cheaper, dense layers read rearranged values: see Arrange.
 func Shared(n *network.Network, holders, budget, members int) (*Plan, error) {
-	made, err := build(n, Refresh{Members: members, Flooded: true}, func(p *Plan) bool {
+	refresh := Refresh{Members: members, Flooded: true}
+	accept := func(p *Plan) bool {
 		p.Holders, p.Budget = holders, budget
 		if budget == 0 {
 			_, p.Budget = p.Ciphertexts()
 		}
-		return !slices.ContainsFunc(p.outputs(), func(index int) bool {
-			return !p.Set.Promises(p.Period(index), holders, p.Budget)
-		})
-	})
+		return params.Advantage(p.expected()) >= params.StatisticalBits
+	}
+	made, err := build(n, refresh, accept)
 	if err != nil {
 		return nil, fmt.Errorf("with results under statistical noise, %w", err)
+	}
+	if !refresh.sealed(n) {
+		return made, nil
+	}
+	copies := rearranged(n)
+	if len(copies.Nodes) == len(n.Nodes) {
+		return made, nil
+	}
+	if other, err := build(copies, refresh, accept); err == nil && other.Cost < made.Cost {
+		other.Rearranged = true
+		return other, nil
 	}
 	return made, nil
 }
 
+// rearranged has copies of values that leave room for repetitions in some ring.
+func rearranged(n *network.Network) *network.Network {
+	return n.Rearranged((1 << params.MaxLogN) / (2 * pad(n.Batch)))
+}
+
+// Arrange gives a network, with weights or without, the nodes that the plan is for.
+func (p *Plan) Arrange(n *network.Network) *network.Network {
+	if p.Rearranged {
+		return rearranged(n)
+	}
+	return n
+}
+
 // HidingLevel is the level of results when they are re-randomised, just before the last rescaling.
 func (p *Plan) HidingLevel() int { return p.Set.Floor() + 1 }
+
+// expected is what is spent of statistical distance if noise grows as it typically does.
+func (p *Plan) expected() float64 {
+	worst, refreshes := 0.0, 0.0
+	for index, layout := range p.Layouts {
+		period := p.Period(index)
+		if p.network.Nodes[index].Kind == network.Output {
+			worst = max(worst, p.Set.Expected(p.FloodDeviation(index), period, p.Holders, p.Budget))
+		}
+		for _, value := range p.refreshesOf(index) {
+			refreshes += p.Set.Expected(p.RefreshDeviation(index, value), period, p.Holders, layout.Ciphertexts)
+		}
+	}
+	return worst + refreshes
+}
+
+// RefreshDeviation is that of the noise that a member adds to each coefficient of a node's value, or of its argument, when it
+// is refreshed; 0 where flooding is light. The value of a polynomial of a high degree, which is steep somewhere and has
+// much noise, takes more.
+func (p *Plan) RefreshDeviation(index int, value bool) float64 {
+	if p.Holders == 0 {
+		return 0
+	}
+	made := p.Set.RefreshDeviation(p.Period(index), p.Holders)
+	if node := p.network.Nodes[index]; value && node.Kind == network.Polynomial {
+		const gentle = 8
+		made *= max(1, float64(node.Degree+1)/gentle)
+	}
+	return made
+}
 
 // FloodDeviation is that of the noise on each coefficient that the result of an output node has.
 func (p *Plan) FloodDeviation(index int) float64 {

@@ -123,9 +123,9 @@ func (p *Plan) fillKnown(s *Summary, built ckks.Parameters) {
 // modelBytes is the size of the encrypted matrices and biases.
 func (p *Plan) modelBytes(built ckks.Parameters) int64 {
 	total := 0
-	for index := range p.network.Nodes {
+	for index, node := range p.network.Nodes {
 		for argument, transforms := range p.Transforms[index] {
-			if len(transforms) == 0 {
+			if len(transforms) == 0 || node.Public {
 				continue
 			}
 			level := p.Entering[index][argument]

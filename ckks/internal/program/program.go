@@ -60,37 +60,24 @@ type ClientStep struct {
 	Flatten bool   `json:"flatten"`
 }
 
-// Operation is one step; the fields after Output are attributes that only some operators have.
+// Operation is one step; the fields after Output are attributes that only some operators have. A key that differs from its
+// field by more than capitals is written beside it.
 type Operation struct {
-	Op     string `json:"op"`
-	Name   string `json:"name"`
-	Inputs []int  `json:"inputs"`
-	Output int    `json:"output"`
+	Op, Name string
+	Inputs   []int
+	Output   int
 
-	Weight       string  `json:"weight"`
-	WeightShape  []int   `json:"weight_shape"`
-	Bias         *string `json:"bias"`
-	BiasShape    []int   `json:"bias_shape"`
-	Stride       []int   `json:"stride"`
-	Padding      []int   `json:"padding"`
-	Dilation     []int   `json:"dilation"`
-	Groups       int     `json:"groups"`
-	Kernel       []int   `json:"kernel"`
-	Factors      []int64 `json:"factors"`
-	Bits         int     `json:"bits"`
-	Coefficients string  `json:"coefficients"`
-	Bound        string  `json:"bound"`
-	Degree       int     `json:"degree"`
-	Perm         []int   `json:"perm"`
-	Starts       []int   `json:"starts"`
-	Ends         []int   `json:"ends"`
-	Steps        []int   `json:"steps"`
-	Axis         int     `json:"axis"`
-	Before       []int   `json:"before"`
-	After        []int   `json:"after"`
-	Constant     int64   `json:"constant"`
-	Keepdims     bool    `json:"keepdims"`
-	SelectLast   bool    `json:"select_last"`
+	Weight, Coefficients, Bound              string
+	Bias                                     *string
+	WeightShape                              []int `json:"weight_shape"`
+	BiasShape                                []int `json:"bias_shape"`
+	Stride, Padding, Dilation, Kernel        []int
+	Perm, Starts, Ends, Steps, Before, After []int
+	Groups, Bits, Degree, Axis               int
+	Factors                                  []int64
+	Constant                                 int64
+	Keepdims                                 bool
+	SelectLast                               bool `json:"select_last"`
 }
 
 // Program is the public half, checked.

@@ -25,7 +25,7 @@ type opener struct {
 
 func newOpener(t *testing.T) opener {
 	t.Helper()
-	set, ok := params.ChooseShared(1, 13)
+	set, ok := params.ChooseShared(1, 13, 0)
 	if !ok {
 		t.Fatal("one level fits degree 2^13")
 	}

@@ -49,6 +49,9 @@ func (s Sender) Series(node *network.Node) ([]float64, error) {
 	return nil, s.Channel.Send(wire.AppendSeries(nil, node.Coefficients))
 }
 
+// Evaluates is false: the model goes to somebody else.
+func (s Sender) Evaluates() bool { return false }
+
 // Taker is an evaluate.Maker that takes over the parts of a model as a Sender sends them.
 type Taker struct {
 	Params  ckks.Parameters
@@ -57,6 +60,9 @@ type Taker struct {
 	// Next takes a ciphertext at a level, as it was sealed.
 	Next func(level int) (*rlwe.Ciphertext, error)
 }
+
+// Evaluates is true: the model is for whoever takes it.
+func (m Taker) Evaluates() bool { return true }
 
 // Linear takes a matrix.
 func (m Taker) Linear(t *packing.Transform, _ *network.Matrix, level int, scale rlwe.Scale) (*layers.Linear, error) {

@@ -12,9 +12,10 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/session"
 	"privet/ckks/internal/toy"
+	"privet/ckks/internal/toyserver"
 )
 
-const patience = 20 * time.Second
+const patience = toyserver.Patience
 
 // serve starts a server of a program and gives its address, the directory of its certificates, and what it notified.
 func serve(t *testing.T, sample toy.Program) (address, keys string, events chan session.Event) {
@@ -32,27 +33,11 @@ func serveOn(t *testing.T, sample toy.Program, terms session.Terms) (address, ke
 	if err != nil {
 		t.Fatal(err)
 	}
-	served, err := session.Serve(sample.Public, sample.Private, terms, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	listener, err := channel.Listen("127.0.0.1:0", credentials)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events = make(chan session.Event, 256)
-	server := &session.Server{
-		Programs: []*session.Served{served}, Timeout: patience, Notify: func(e session.Event) { events <- e },
-	}
-	done := make(chan error, 1)
-	go func() { done <- server.Run(listener) }()
-	t.Cleanup(func() {
-		listener.Close()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return listener.Addr().String(), keys, events
+	return listener.Addr().String(), keys, toyserver.Run(t, listener, sample, terms)
 }
 
 func connect(t *testing.T, address, keys string) *channel.Channel {

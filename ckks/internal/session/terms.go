@@ -66,6 +66,7 @@ func arrange(public []byte, terms Terms) (*arranged, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.Network = a.Plan.Arrange(a.Network)
 	a.params, err = a.Plan.Set.Build()
 	return a, err
 }
@@ -79,7 +80,7 @@ func (t Terms) Plan(public []byte) (*plan.Plan, error) {
 	return made.Plan, nil
 }
 
-// build is the network on the terms, with weights or (nil) without.
+// build is the network on the terms, with weights or (nil) without, as it is planned if it is.
 func (a *arranged) build(weights *program.Weights) (*network.Network, error) {
 	made, err := network.Build(a.Program, weights)
 	if err != nil || a.Terms.Scenario == EncryptedData {
@@ -87,6 +88,9 @@ func (a *arranged) build(weights *program.Weights) (*network.Network, error) {
 	}
 	made = made.WithBareSquares()
 	made.Known = true
+	if a.Plan != nil {
+		made = a.Plan.Arrange(made)
+	}
 	return made, nil
 }
 

@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/session"
 	"privet/ckks/internal/toy"
+	"privet/ckks/internal/toyserver"
 	"privet/ckks/internal/visitor"
 )
 
-const patience = 20 * time.Second
+const patience = toyserver.Patience
 
 // fingerprint is what a relay says of a client's certificate.
 var fingerprint = bytes.Repeat([]byte{0xab}, 32)
@@ -25,28 +25,12 @@ var fingerprint = bytes.Repeat([]byte{0xab}, 32)
 // serve starts a server at a socket, for a relay.
 func serve(t *testing.T, sample toy.Program) (path string, events chan session.Event) {
 	t.Helper()
-	served, err := session.Serve(sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	path = filepath.Join(t.TempDir(), "desk")
 	listener, err := channel.ListenLocal(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events = make(chan session.Event, 64)
-	server := &session.Server{
-		Programs: []*session.Served{served}, Timeout: patience, Notify: func(e session.Event) { events <- e },
-	}
-	done := make(chan error, 1)
-	go func() { done <- server.Run(listener) }()
-	t.Cleanup(func() {
-		listener.Close()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return path, events
+	return path, toyserver.Run(t, listener, sample, session.Terms{Scenario: session.EncryptedData})
 }
 
 // relayed is a connection that was introduced, for so many inferences in a minute.

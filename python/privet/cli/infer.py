@@ -67,6 +67,8 @@ def infer(
 
     if not input and not prepare:
         raise Misuse("give --input for a prediction, or --prepare N to announce later ones")
+    if suite == "ckks" and prepare:
+        raise Misuse("suite ckks prepares nothing ahead: ask without --prepare")
     how = suites.truncation_of(suite, exact, truncation, None)
     terms = Terms(suite, security, rounds, how, correlations, version, program_hash)
     names = read_labels(labels, None)

@@ -140,8 +140,8 @@ Flooding = Annotated[
     typer.Option(
         metavar="light|statistical",
         help="In suite ckks: noise that blurs what results tell beside outputs, or enough to hide "
-        "it. By default statistical, but light in scenario encrypted-data; a deep model of a "
-        "cohort may have no room for more than light.",
+        "it. By default statistical, but light in scenario encrypted-data, where a client keeps "
+        "its own results.",
     ),
 ]
 KeyBits = Annotated[

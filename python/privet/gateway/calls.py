@@ -9,7 +9,8 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -88,6 +89,25 @@ class Calls:
         """What a DELETE answers: a JSON value."""
         return _parsed(await self._call("DELETE", path, patience=patience))
 
+    @asynccontextmanager
+    async def stream(self, path: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """A WebSocket; it is asked for once.
+
+        # Errors
+        `PeerBusy` and what else the service refuses with; `LinkError` if it is not reached.
+        """
+        try:
+            async with self._open().ws_connect(
+                self._base + path, server_hostname=self.server_name, max_msg_size=MOST_BYTES
+            ) as link:
+                yield link
+        except aiohttp.WSServerHandshakeError as error:
+            if error.status in BUSY:
+                raise PeerBusy(f"the service has no place for a session ({error.status})") from None
+            raise PeerError(f"the service refused a session ({error.status})") from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as cause:
+            raise LinkError(f"{self._base} cannot be reached: {_why(cause)}") from cause
+
     async def close(self) -> None:
         """Closes the connections."""
         if self._session is not None:
@@ -122,6 +142,13 @@ class Calls:
             await asyncio.sleep(rest)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=self._tls, limit=32), headers=self._headers
+            )
+        return self._session
+
     async def _once(
         self,
         method: str,
@@ -130,11 +157,7 @@ class Calls:
         query: Mapping[str, Any],
         hold: float,
     ) -> bytes:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=self._tls, limit=32), headers=self._headers
-            )
-        async with self._session.request(
+        async with self._open().request(
             method,
             self._base + path,
             params={name: str(value) for name, value in query.items()},

@@ -37,7 +37,7 @@ class Catalog:
         # Errors
         `Misuse` if there is none.
         """
-        return read_model(await self._calls.get(_path(name, version)))
+        return read_model(await self._calls.get(version_path(name, version)))
 
     async def offer(self, name: str, version: int | None = None) -> Offer:
         """A model with its program, perhaps as it was when it was last read.
@@ -49,7 +49,7 @@ class Catalog:
         async with self._reading:
             if key not in self._offers:
                 model = await self.model(name, version)
-                path = _path(name, model.version) + "/program"
+                path = version_path(name, model.version) + "/program"
                 public = await self._calls.get_bytes(path)
                 self._offers[key] = await asyncio.to_thread(Offer, model, public)
             return self._offers[key]
@@ -100,13 +100,14 @@ async def submit(
         # A call whose answer was lost is sent again, and must not make a second job.
         "key": secrets.token_hex(16),
     }
-    told = await calls.post(f"{_path(offer.model.name)}/{what}", body | more)
+    told = await calls.post(f"{version_path(offer.model.name)}/{what}", body | more)
     try:
         return str(told["id"]), int(told["sequence"])
     except (KeyError, TypeError, ValueError) as error:
         raise PeerMisbehaved(f"the service admitted no job: {error!r}") from error
 
 
-def _path(name: str, version: int | None = None) -> str:
+def version_path(name: str, version: int | None = None) -> str:
+    """Where the service has a model, or a version of it."""
     base = "/v2/models/" + quote(name, safe="")
     return base if version is None else f"{base}/versions/{version}"

@@ -16,12 +16,13 @@ from types import TracebackType
 from typing import Any
 
 from privet import _native
-from privet.errors import JobFailed, MaterialError, PrivetError
+from privet.errors import JobFailed, MaterialError, Misuse, PrivetError
 from privet.executor import encode_input
 from privet.executor.codec import Inputs
 from privet.executor.samples import fill, portions
 from privet.gateway.calls import Calls
-from privet.gateway.catalog import Catalog, submit
+from privet.gateway.catalog import Catalog, submit, version_path
+from privet.gateway.encrypted import SILENCE, SUITE, infer_encrypted
 from privet.gateway.errand import Errand, Notice, Portion, Request, Staff
 from privet.gateway.model import Model, Offer, Terms, same_terms
 from privet.gateway.news import News
@@ -168,7 +169,17 @@ class ServiceClient:
         `InputError` before anything is sent if an input does not fit; `JobFailed` if the service
         ended the request without a result: asking again takes fresh material; `MaterialError` if
         the notice or its material is gone or used; else as `notify`.
+
+        In suite `ckks` it is a session, which no queue knows: up to the program's batch of samples,
+        and neither notice nor deadline.
         """
+        if terms is not None and terms.suite == SUITE:
+            if notice is not None:
+                raise Misuse("suite ckks prepares nothing ahead: ask without a notice")
+            offer = await self._catalog.offer(model, terms.version)
+            offer.settle(terms)
+            path = version_path(model, offer.model.version)
+            return await infer_encrypted(self._calls, path, offer, inputs, timeout or SILENCE)
         id = notice.id if isinstance(notice, Notice) else notice
 
         async def ask(offer: Offer, settled: Terms) -> Request:

@@ -24,7 +24,7 @@ from privet.parties.cohort import read_integers, run_collective, write_reals
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
 from privet.parties.relay import relayed
 from privet.parties.spawned import event, party
-from privet.suites import COLLECTIVE, ENCRYPTED_MODEL, STATISTICAL
+from privet.suites import COLLECTIVE, ENCRYPTED_MODEL, STATISTICAL, check_without_dealer
 from privet.suites.ckks import program_path
 
 Array = npt.NDArray[np.generic]
@@ -106,12 +106,7 @@ def _together(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    if options["security"] != "semi-honest":
-        raise Misuse("suite ckks is for parties that follow the protocol; fss can do malicious")
-    if options["correlations"] != "parties":
-        raise Misuse("suite ckks has no correlations that a dealer could make")
-    if options["rounds"] != "auto":
-        raise Misuse("suite ckks compares nothing, so that it has no choice of rounds")
+    check_without_dealer("ckks", options, "nothing")
     if options["link"] is not None and options["scenario"] == COLLECTIVE:
         raise Misuse("the links of a cohort are not shaped; its bytes and rounds are those printed")
 

@@ -41,6 +41,7 @@ class Endpoint:
     `keys` is a directory that `privet keys` wrote; `server_name` the name in the server's
     certificate, if it is not the host's. `memory` limits this party's process (bytes, or such as
     `2GB`), `timeout` is in seconds; `flooding` is the noise on results, for a server and a cohort.
+    A client that has a `socket` finds a relay there, whatever the rest says.
     """
 
     host: str
@@ -51,6 +52,7 @@ class Endpoint:
     memory: int | str | None = None
     timeout: float = 120.0
     flooding: str = suites.LIGHT
+    socket: Path | None = None
 
     def job(self, role: str, **more: Any) -> dict[str, Any]:
         """A job of the Go program."""
@@ -61,6 +63,7 @@ class Endpoint:
             "keys": str(self.keys),
             "scenario": self.scenario,
             "server_name": self.server_name or "",
+            "socket": str(self.socket or ""),
             "memory": parse_size(self.memory) or 0,
             "timeout": self.timeout,
             "statistical": self.flooding == suites.STATISTICAL,
@@ -77,6 +80,7 @@ class Prediction:
 
     program: Program
     outputs: dict[str, Array]
+    integers: tuple[Array, ...]
     samples: int
     offline: PhaseCost
     online: PhaseCost
@@ -136,25 +140,37 @@ class Visitor:
         # Errors
         `InputError` before anything is sent if an input does not fit; `LinkError`; `PeerError`.
         """
-        named, samples = fill(self.program, inputs)
-        encode_input(self.program, named)
-        with tempfile.TemporaryDirectory(prefix="privet-") as name:
-            folder = Path(name)
-            write_reals(folder / "inputs.f64", named)
-            job = self._endpoint.job(
-                "client",
-                model=self._model,
-                program_hash=self.program.program_hash,
-                inputs=str(folder / "inputs.f64"),
-                result=str(folder / "result.f64"),
-            )
-            with party(folder, job, [program_path()]) as process:
-                _tell(progress, "offline", 0)
-                event(process, "prepared")
-                _tell(progress, "online", 0)
-                result = event(process, "result")
-            integers = read_integers(self.program, folder / "result.f64")
-        return read_prediction(self.program, integers, samples, result)
+        return ask(self._endpoint, self.program, inputs, model=self._model, progress=progress)
+
+
+def ask(
+    endpoint: Endpoint,
+    program: Program,
+    inputs: Inputs,
+    *,
+    model: str = "",
+    progress: Progress | None = None,
+) -> Prediction:
+    """One private inference of a program that is known already, as `Visitor.infer`."""
+    named, samples = fill(program, inputs)
+    encode_input(program, named)
+    with tempfile.TemporaryDirectory(prefix="privet-") as name:
+        folder = Path(name)
+        write_reals(folder / "inputs.f64", named)
+        job = endpoint.job(
+            "client",
+            model=model,
+            program_hash=program.program_hash,
+            inputs=str(folder / "inputs.f64"),
+            result=str(folder / "result.f64"),
+        )
+        with party(folder, job, [program_path()]) as process:
+            _tell(progress, "offline", 0)
+            event(process, "prepared")
+            _tell(progress, "online", 0)
+            result = event(process, "result")
+        integers = read_integers(program, folder / "result.f64")
+    return read_prediction(program, integers, samples, result)
 
 
 def read_prediction(
@@ -166,6 +182,7 @@ def read_prediction(
     return Prediction(
         program=program,
         outputs=dict(zip(decoded, kept, strict=True)),
+        integers=tuple(trim(program, integers, samples)),
         samples=samples,
         offline=read_cost(result["offline"]),
         online=read_cost(result["online"]),

@@ -21,7 +21,7 @@ from privet.errors import Misuse
 from privet.parties.client import Progress
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
 from privet.parties.spawned import event, party
-from privet.suites import STREAM_TRUST, check_semi_honest, plan_stream
+from privet.suites import STREAM_TRUST, check_without_dealer, plan_stream
 
 Array = npt.NDArray[np.generic]
 
@@ -70,11 +70,7 @@ def run_streamed(
 
 
 def _check(options: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
-    check_semi_honest("stream", options["security"])
-    if options["correlations"] != "parties":
-        raise Misuse("suite stream has no correlations that a dealer could make")
-    if options["rounds"] != "auto":
-        raise Misuse("suite stream compares in the clear, so that it has no choice of rounds")
+    check_without_dealer("stream", options, "in the clear")
     if limits["memory"] is not None:
         raise Misuse("suite stream cannot limit its memory; the memory printed is measured")
 

@@ -21,7 +21,7 @@ from privet.suites.planning import (
     truncation_of,
 )
 from privet.suites.precision import Precision, precision
-from privet.suites.stream import KEY_BITS, STREAM_TRUST, check_semi_honest, plan_stream
+from privet.suites.stream import KEY_BITS, STREAM_TRUST, plan_stream
 from privet.suites.support import (
     COLLECTIVE,
     ENCRYPTED_DATA,
@@ -30,7 +30,9 @@ from privet.suites.support import (
     STATISTICAL,
     check_between_two,
     check_scenario,
+    check_semi_honest,
     check_supported,
+    check_without_dealer,
     collective_trust,
     flooding_of,
     supported,
@@ -59,6 +61,7 @@ __all__ = [
     "check_semi_honest",
     "check_suite",
     "check_supported",
+    "check_without_dealer",
     "collective_trust",
     "flooding_of",
     "forecast",

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from privet._native import StreamPlan
-from privet.errors import Misuse
 
 STREAM_TRUST = (
     "values are revealed up to order: the client sees the numbers of every tensor before an "
@@ -26,9 +25,3 @@ def plan_stream(public: bytes, key_bits: int = KEY_BITS[0]) -> dict[str, Any]:
     """
     plan: dict[str, Any] = json.loads(StreamPlan(public, key_bits).forecast())
     return plan
-
-
-def check_semi_honest(suite: str, security: str) -> None:
-    """Raises `Misuse` if a suite is asked for more than it promises."""
-    if security != "semi-honest":
-        raise Misuse(f"suite {suite} is for parties that follow the protocol; fss can do malicious")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from privet.errors import Misuse, Problem, UnsupportedModel
 from privet.program.public import Program
 from privet.suites.stream import plan_stream
@@ -77,6 +80,22 @@ def flooding_of(suite: str, scenario: str, flooding: str | None) -> str:
     if flooding == LIGHT and scenario == ENCRYPTED_MODEL:
         raise Misuse("a client could compute the key of an encrypted model under light noise")
     return flooding
+
+
+def check_semi_honest(suite: str, security: str) -> None:
+    """Raises `Misuse` if a suite is asked for more than it promises."""
+    if security != "semi-honest":
+        raise Misuse(f"suite {suite} is for parties that follow the protocol; fss can do malicious")
+
+
+def check_without_dealer(suite: str, options: Mapping[str, Any], compares: str) -> None:
+    """Raises `Misuse` if a suite is asked for what only suites with a dealer or a choice of rounds
+    have; `compares` says how it compares."""
+    check_semi_honest(suite, options["security"])
+    if options["correlations"] != "parties":
+        raise Misuse(f"suite {suite} has no correlations that a dealer could make")
+    if options["rounds"] != "auto":
+        raise Misuse(f"suite {suite} compares {compares}, so that it has no choice of rounds")
 
 
 def check_between_two(suite: str, scenario: str) -> None:

@@ -8,11 +8,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import aiohttp
+import numpy as np
+import onnxruntime
 import pytest
 from tests.e2e.visitor import Visitor, tls
 from tests.python.serve_control.actors import Scene, eventually, scene
 
 from privet.compile import compile
+from privet.errors import Misuse, PeerBusy
+from privet.gateway import ServiceClient, Terms
+from privet.parties import Credentials
 from privet.serve.desk import SESSIONS_PER_CLIENT
 
 pytestmark = pytest.mark.go
@@ -110,6 +115,34 @@ def test_a_client_has_so_many_sessions_and_gets_their_places_back(
     play(act)
 
 
+def test_a_client_of_the_service_asks_in_a_session_of_its_own(
+    play: Callable[..., None], key_folder: Path, tmp_path: Path
+) -> None:
+    x = np.random.default_rng(4).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32)
+    session = onnxruntime.InferenceSession(MODEL)
+    expected = session.run(None, {session.get_inputs()[0].name: x})[0]
+
+    async def act(it: Scene, dial: Dial) -> None:
+        credentials = Credentials.from_directory(key_folder, "client")
+        url, state = f"https://{it.address}", tmp_path / "state"
+        async with ServiceClient(url, credentials, state=state) as client:
+            found = await client.infer("smooth", [x], terms=Terms("ckks"))
+            assert (found.suite, found.samples) == ("ckks", 1)
+            assert found.offline is not None
+            assert found.offline.bytes_client > 1e6
+            assert np.abs(next(iter(found.outputs.values())) - expected).max() < 0.05
+            with pytest.raises(Misuse, match="not offered in gmw"):
+                await client.infer("smooth", [x])
+            with pytest.raises(Misuse, match="prepares nothing"):
+                await client.infer("smooth", [x], terms=Terms("ckks"), notice="1")
+            taken = [await dial() for _ in range(SESSIONS_PER_CLIENT)]
+            assert all([await greets(socket) for socket in taken])
+            with pytest.raises(PeerBusy, match="no place for a session"):
+                await client.infer("smooth", [x], terms=Terms("ckks"))
+
+    play(act)
+
+
 def test_pages_of_other_sites_are_refused(
     play: Callable[..., None],
 ) -> None:
@@ -174,7 +207,7 @@ def test_jobs_of_other_suites_are_refused_by_name(
         async with Visitor(it.address, key_folder, tmp_path / "v", "client") as visitor:
             status, told = await visitor.call("POST", "/v2/models/smooth/requests", {})
             assert status == 400
-            assert "to browsers only" in told["error"]
+            assert "in sessions" in told["error"]
             told = await visitor.good("GET", "/v2/models/smooth")
             assert [it["suite"] for it in told["privet"]["suites"]] == ["ckks"]
             assert told["privet"]["input_range"] == [0, 1]

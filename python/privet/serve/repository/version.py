@@ -96,7 +96,8 @@ class Version:
         ]
         if self.homomorphic:
             raise Misuse(
-                f"model {self.name} is served in suite ckks, to browsers only: see /predict"
+                f"model {self.name} is served in suite ckks, in sessions: `privet infer --suite "
+                "ckks`, or in a browser /predict"
             )
         if not offers:
             wish = " ".join(word for word in (suite, security) if word)

@@ -1,0 +1,36 @@
+// Package toyserver serves toy programs within a test.
+package toyserver
+
+import (
+	"testing"
+	"time"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/session"
+	"privet/ckks/internal/toy"
+)
+
+// Patience is how long such a server waits for a message.
+const Patience = 20 * time.Second
+
+// Run serves a program to whoever comes to a listener, until the test ends, and gives what the server notifies.
+func Run(t *testing.T, listener *channel.Listener, sample toy.Program, terms session.Terms) chan session.Event {
+	t.Helper()
+	served, err := session.Serve(sample.Public, sample.Private, terms, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := make(chan session.Event, 256)
+	server := &session.Server{
+		Programs: []*session.Served{served}, Timeout: Patience, Notify: func(e session.Event) { events <- e },
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Run(listener) }()
+	t.Cleanup(func() {
+		listener.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return events
+}

@@ -1,0 +1,116 @@
+"""Models of suite `ckks` at a service: a session of the program `privet-ckks`, which runs here.
+
+The service relays sessions by WebSocket and knows their certificates; key and data stay in the
+program on this host. Such sessions are no jobs: the service counts them, and does not queue them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import ClientWebSocketResponse, WSMsgType
+
+from privet.errors import LinkError, PrivetError
+from privet.executor.codec import Inputs
+from privet.gateway.calls import Calls
+from privet.gateway.model import Offer
+from privet.parties import Result
+from privet.parties.homomorphic import Endpoint, Prediction, ask
+
+SUITE = "ckks"
+
+SILENCE = 120.0
+"""Seconds that this side waits for each message if it is not told."""
+
+CHUNK_BYTES = 2**16
+"""The most that goes into one message; the service takes twice as much."""
+
+
+async def infer_encrypted(
+    calls: Calls, path: str, offer: Offer, inputs: Inputs, timeout: float
+) -> Result:
+    """The private predictions for real inputs, up to the program's batch, by the model at `path`.
+
+    # Errors
+    `InputError` before anything is sent if an input does not fit; `Misuse` without the program
+    `privet-ckks`; `PeerBusy`, `LinkError`, `PeerError`.
+    """
+    async with _relay(calls, path + "/session") as (socket, failures):
+        endpoint = Endpoint("", 0, Path(), timeout=timeout, socket=socket)
+        try:
+            found = await asyncio.to_thread(ask, endpoint, offer.program, inputs)
+        except LinkError as error:
+            # What broke the link is what the service said, if it said anything.
+            raise (failures[0] if failures else error) from error
+    return _result(found)
+
+
+def _result(found: Prediction) -> Result:
+    return Result(
+        outputs=found.outputs,
+        integers=found.integers,
+        material="",
+        suite=SUITE,
+        security="semi-honest",
+        rounds=None,
+        correlations="none",
+        trust=None,
+        dry=None,
+        offline=found.offline,
+        online=found.online,
+        layers=found.layers,
+        samples=found.samples,
+    )
+
+
+@asynccontextmanager
+async def _relay(calls: Calls, path: str) -> AsyncIterator[tuple[Path, list[PrivetError]]]:
+    """A Unix socket each of whose connections is a session at the service, and why some failed."""
+    failures: list[PrivetError] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with calls.stream(path) as link:
+                await _join(link, reader, writer)
+        except PrivetError as error:
+            failures.append(error)
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    with tempfile.TemporaryDirectory(prefix="privet-") as folder:
+        socket = Path(folder) / "relay"
+        server = await asyncio.start_unix_server(serve, socket)
+        try:
+            yield socket, failures
+        finally:
+            server.close()
+
+
+async def _join(
+    link: ClientWebSocketResponse, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Passes on what comes, until either side ends."""
+
+    async def up() -> None:
+        while data := await reader.read(CHUNK_BYTES):
+            await link.send_bytes(data)
+
+    async def down() -> None:
+        async for message in link:
+            if message.type is not WSMsgType.BINARY:
+                return
+            writer.write(message.data)
+            await writer.drain()
+
+    tasks = [asyncio.create_task(up()), asyncio.create_task(down())]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
