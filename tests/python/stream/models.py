@@ -122,3 +122,16 @@ def movement() -> Compiled:
         node("Relu", ["e"], ["y"], "relu2"),
     ]
     return build(nodes, [1, 2, 4, 4], [1, 2, 2, 3], weights)
+
+
+def flattened() -> Compiled:
+    """A convolution whose result is flattened before its ReLU, and a dense layer."""
+    rng = np.random.default_rng(7)
+    weights = {"k": draw(rng, 3, 1, 3, 3), "w": draw(rng, 108, 2)}
+    nodes = [
+        node("Conv", ["x", "k"], ["c"], "conv", pads=[1, 1, 1, 1]),
+        node("Flatten", ["c"], ["f"], "flatten"),
+        node("Relu", ["f"], ["r"], "relu"),
+        node("MatMul", ["r", "w"], ["y"], "dense"),
+    ]
+    return build(nodes, [1, 1, 6, 6], [1, 2], weights)

@@ -65,7 +65,7 @@ def walk(
 
 
 @pytest.mark.parametrize(
-    "model", [models.perceptron, models.windows, models.residual, models.movement]
+    "model", [models.perceptron, models.windows, models.residual, models.movement, models.flattened]
 )
 @pytest.mark.parametrize("parts", [1, 3])
 def test_parts_give_the_whole(
@@ -87,6 +87,12 @@ def test_a_part_of_a_convolution_needs_a_strip_of_its_input(tmp_path: Path) -> N
     assert [len(strip.elements) for strip in strips] == [54, 54]
     # Four of six rows for three of them: the padded convolution reaches one row further.
     assert [strip.read for strip in strips] == [48, 48]
+
+
+def test_a_flattened_image_is_still_cut_by_its_rows(tmp_path: Path) -> None:
+    ours, _ = both(models.flattened(), tmp_path)
+    assert ours.rounds[0].shape == (1, 108)
+    assert [strip.read for strip in ours.slices(0, 2)] == [24, 24]
 
 
 def test_a_part_of_a_dense_layer_needs_all_of_it(tmp_path: Path) -> None:

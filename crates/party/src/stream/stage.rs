@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use privet_paillier::{Ciphertexts, KeySize, NoiseTable, Plaintext, PrivateKey, PublicKey};
 use privet_prg::Prg;
-use privet_program::{Program, Weights};
+use privet_program::{Operator, Program, Weights};
 use serde::Serialize;
 
 use super::arrangement::Arrangement;
@@ -131,7 +131,7 @@ impl Stages {
     /// [`Error::Misuse`] if there is no such round.
     pub fn slices(&self, round: usize, count: usize) -> Result<Vec<Slice>, Error> {
         let exchange = self.exchange(round)?;
-        let shape = &self.plan.program().value(exchange.source).shape;
+        let shape = self.shape(exchange.source);
         let whole = |axis: &usize| shape[*axis] >= count.clamp(1, shape.iter().copied().max().unwrap_or(1));
         let axes = (0..shape.len()).filter(whole);
         let cuts = axes.map(|axis| self.cut(exchange, axis, count.clamp(1, shape[axis])));
@@ -141,13 +141,29 @@ impl Stages {
     }
 
     fn cut(&self, exchange: &Exchange, axis: usize, count: usize) -> Vec<Slice> {
-        let shape = &self.plan.program().value(exchange.source).shape;
+        let shape = self.shape(exchange.source);
         let (size, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
         let all = shape.iter().product();
         let part = |start: usize, end: usize| {
             (0..all).filter(|index| (start..end).contains(&(index / inner % size))).collect::<Vec<usize>>()
         };
         (0..count).map(|at| self.slice(exchange, part(at * size / count, (at + 1) * size / count))).collect()
+    }
+
+    /// The shape that a value had before it was flattened: an image still has its rows there.
+    fn shape(&self, mut value: usize) -> &[usize] {
+        let program = self.plan.program();
+        let linear = |step: &Step| match step {
+            Step::Linear(index) => Some(*index),
+            Step::Exchange(_) => None,
+        };
+        for index in self.plan.steps().iter().rev().filter_map(linear) {
+            let operation = &program.operations()[index];
+            if operation.output == value && operation.operator == Operator::Reshape {
+                value = operation.inputs[0];
+            }
+        }
+        &program.value(value).shape
     }
 
     fn slice(&self, exchange: &Exchange, elements: Vec<usize>) -> Slice {
