@@ -23,6 +23,7 @@ mod prepare;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
+pub(crate) use evaluate::{linear, local};
 pub use forecast::{ExtensionForecast, Forecast, LinearForecast, ReluForecast};
 pub use infer::{infer_client, infer_server};
 pub use keys::Keys;
@@ -31,6 +32,7 @@ pub use memory::Memory;
 pub(crate) use memory::too_little;
 pub use options::{Correlations, Options, Suite};
 pub use plan::{Plan, Step};
+pub(crate) use prepare::uniform;
 pub use prepare::{prepare_client, prepare_server};
 pub use privet_gmw::{Rounds, Truncation};
 

@@ -13,13 +13,18 @@
 //! [`privet_paillier::KeySize::ciphertext_bytes`] for every element.
 
 mod arrangement;
+mod bfv;
+mod cipher;
 mod exchange;
 mod infer;
 mod linear;
+mod network;
 mod plan;
 mod session;
+mod shuffle;
 mod transport;
 
+pub use cipher::Cipher;
 pub use infer::{DataProvider, ModelProvider};
 pub use plan::{Forecast, Plan};
 pub use privet_paillier::KeySize;
