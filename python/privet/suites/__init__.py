@@ -19,7 +19,13 @@ from privet.suites.planning import (
     truncation_of,
 )
 from privet.suites.precision import Precision, precision
-from privet.suites.stream import KEY_BITS, STREAM_TRUST, check_semi_honest, plan_stream
+from privet.suites.stream import (
+    CIPHERS,
+    KEY_BITS,
+    STREAM_TRUST,
+    check_semi_honest,
+    plan_stream,
+)
 from privet.suites.support import (
     COLLECTIVE,
     ENCRYPTED_DATA,
@@ -38,6 +44,7 @@ __all__ = [
     "COLLECTIVE",
     "ENCRYPTED_DATA",
     "ENCRYPTED_MODEL",
+    "CIPHERS",
     "KEY_BITS",
     "LIGHT",
     "PREPARED",
