@@ -24,6 +24,9 @@ mod session;
 mod shuffle;
 mod transport;
 
+#[cfg(test)]
+mod tests;
+
 pub use cipher::Cipher;
 pub use infer::{DataProvider, ModelProvider};
 pub use plan::{Forecast, Plan};
