@@ -103,7 +103,7 @@ BENCH ?= --quick
 KERNELS ?=
 SERVING ?=
 CKKS ?=
-.PHONY: bench bench-serve bench-kernels bench-ckks bench-peers
+.PHONY: bench bench-serve bench-kernels bench-ckks bench-stream bench-peers
 
 bench: setup ## Measure Privet beside the installed peers (ten minutes; BENCH=--all for everything)
 	$(BIN)/python -m benches.run $(BENCH)
@@ -119,6 +119,9 @@ bench-kernels: setup ## Measure every kernel beside what this machine allows (tw
 
 bench-ckks: setup ## Measure suite ckks in its three scenarios beside slytHErin and Orion (minutes; CKKS=--help)
 	$(BIN)/python -m benches.ckks $(CKKS)
+
+bench-stream: setup ## Measure suite stream in both ciphers beside PP-Stream and EzPC (minutes; STREAM=--list)
+	$(BIN)/python -m benches.stream $(STREAM)
 
 bench-peers: $(PEERS)/.requirements ## Create .venv-spu with the peer SPU 0.9.5 (Python 3.11)
 	@:
