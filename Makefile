@@ -121,7 +121,7 @@ bench-kernels: setup ## Measure every kernel beside what this machine allows (tw
 bench-ckks: setup ## Measure suite ckks in its three scenarios beside slytHErin and Orion (minutes; CKKS=--help)
 	$(BIN)/python -m benches.ckks $(CKKS)
 
-bench-stream: setup ## PP-Stream's experiments: scaling, pipeline, allocation, partition, leakage (minutes; STREAM=--help)
+bench-stream: setup ## Suite stream: both ciphers beside PP-Stream and EzPC, and its experiments (minutes; STREAM=--help)
 	$(BIN)/python -m benches.stream $(STREAM)
 
 bench-peers: $(PEERS)/.requirements ## Create .venv-spu with the peer SPU 0.9.5 (Python 3.11)

@@ -1,1 +1,1 @@
-"""PP-Stream's experiments, a module each."""
+"""Benchmarks of suite `stream`: `python -m benches.stream` lists the experiments by name."""

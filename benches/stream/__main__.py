@@ -1,8 +1,9 @@
-"""PP-Stream's experiments as Markdown tables.
+"""Experiments of suite `stream`, each a Markdown table.
 
     .venv/bin/python -m benches.stream                       all of them (minutes)
-    .venv/bin/python -m benches.stream pipeline leakage      some
+    .venv/bin/python -m benches.stream pipeline leakage      some of PP-Stream's
     .venv/bin/python -m benches.stream --models mnist-1      on these models of the zoo
+    .venv/bin/python -m benches.stream latency --cipher bfv  latency or packing, with their options
 
 What says "measured" ran on this machine, both organisations on its cores. What says "simulated" is
 the pipeline under a simulated clock (`privet.stream.simulate`), with stages measured here one slice
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benches.machine import describe
-from benches.stream import allocation, leakage, partition, pipeline, scaling
+from benches.stream import allocation, latency, leakage, packing, partition, pipeline, scaling
 from benches.stream.models import MODELS, Prepared, prepare
 
 EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
@@ -28,15 +29,27 @@ EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
     "partition": partition.report,
     "leakage": leakage.report,
 }
-"""Experiments by name, in the paper's order."""
+"""PP-Stream's experiments on its pipeline by name, in the paper's order."""
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "latency": latency.main,
+    "packing": packing.main,
+}
+"""Inferences of two processes; exit code 1 tells of a wrong result."""
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> int:
     """Runs the experiments named on the command line."""
-    parser = argparse.ArgumentParser(prog="benches.stream")
-    parser.add_argument("names", nargs="*", help=", ".join(EXPERIMENTS))
+    if words and words[0] in COMMANDS:
+        return COMMANDS[words[0]](words[1:])
+    parser = argparse.ArgumentParser(
+        prog="benches.stream",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", help=", ".join((*EXPERIMENTS, *COMMANDS)))
     parser.add_argument("--models", default=",".join(MODELS), help="names of the zoo's models")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(words)
     unknown = set(chosen.names) - set(EXPERIMENTS)
     if unknown:
         parser.error(f"no experiments {', '.join(sorted(unknown))}")
@@ -46,6 +59,12 @@ def main() -> None:
         models = [prepare(name, Path(folder)) for name in chosen.models.split(",")]
         for name in chosen.names or EXPERIMENTS:
             say(EXPERIMENTS[name](models))
+    failed = 0
+    if not chosen.names:
+        for name, run in COMMANDS.items():
+            say(f"\n## {name}\n")
+            failed |= run([])
+    return failed
 
 
 def say(text: str) -> None:
@@ -55,4 +74,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))
