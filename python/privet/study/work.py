@@ -181,9 +181,9 @@ def _streamed(program: Program, setting: Setting) -> Costing:
     }
     sent, received = plan["online_bytes_client"], plan["online_bytes_server"]
     rounds = plan["exchanges"] + len(program.outputs)
-    key = plan["key_bits"] // 8
+    made = plan["offline_bytes_client"], plan["offline_bytes_server"]
     return Costing(
-        Phase(0.0, None, key, 0, 1, work=noise),
+        Phase(0.0, None, *made, 1, work=noise),
         Phase(0.0, None, sent, received, rounds, work=online),
         {"client": 0, "server": 0},
         {},
