@@ -148,7 +148,12 @@ def test_deep_models_by_central_bootstrapping(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"security": "malicious"}, {"correlations": "dealer"}, {"rounds": "log"}, {"link": "wan"}],
+    [
+        {"security": "malicious"},
+        {"correlations": "dealer"},
+        {"rounds": "log"},
+        {"link": "wan", "scenario": "collective"},
+    ],
 )
 def test_options_of_other_suites_are_refused(options: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(Misuse):

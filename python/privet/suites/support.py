@@ -101,7 +101,7 @@ def check_without_dealer(suite: str, options: Mapping[str, Any], compares: str) 
 def check_between_two(suite: str, scenario: str) -> None:
     """Raises `Misuse` unless a server and a client by themselves run the scenario."""
     if suite == "stream":
-        raise Misuse("suite stream runs by `privet run` alone so far")
+        raise Misuse("suite stream runs by `privet run` and `privet stream`")
     check_scenario(suite, scenario, MEMBERS[0])
     if scenario == COLLECTIVE:
         raise Misuse("a cohort has more than a server and a client: `privet run` starts one")
