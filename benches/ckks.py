@@ -2,6 +2,7 @@
 
     .venv/bin/python -m benches.ckks                     every task, in a few minutes
     .venv/bin/python -m benches.ckks --only nn5 --json   tasks whose name begins so, for programs
+    .venv/bin/python -m benches.ckks --only nn50-data    deep models run where they are named
 
 Each task runs once, all its parties as processes of this machine. CPU seconds are those of all
 parties together, memory is the peak of the party that needs most.
@@ -54,6 +55,8 @@ class Task:
     wall: float | None = None
     cpu: float | None = None
     memory: float | None = None
+    deep: bool = False
+    """Takes many minutes or more than 10 GB."""
 
 
 SLYTHERIN_ONE = Peer("slytHErin", wall_seconds=27.7, memory_gb=4.3)
@@ -73,6 +76,12 @@ TASKS = (
     Task("mlp-both", "mlp-square", BOTH),
     Task("digits-square-450", "digits:square", batch=450),
     Task("digits-silu-450", "digits:silu", batch=450),
+    Task("nn20-both", "nn20", BOTH, memory=8.0),
+    Task("nn20-both-128", "nn20", BOTH, 128, memory=8.0),
+    Task("nn20-data", "nn20", deep=True),
+    Task("nn50-data", "nn50", deep=True),
+    Task("nn50-both", "nn50", BOTH, deep=True),
+    Task("resnet20-both", "resnet20", BOTH, memory=20.0, deep=True),
 )
 
 
@@ -175,7 +184,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.write(HEAD + "\n")
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         for task in TASKS:
-            if not task.name.startswith(options.only):
+            if not task.name.startswith(options.only) or (task.deep and not options.only):
                 continue
             figures = run(task, Path(folder))
             agreed &= figures["argmax_agrees"]

@@ -34,7 +34,9 @@ func Shared(n *network.Network, holders, budget, members int) (*Plan, error) {
 	if len(copies.Nodes) == len(n.Nodes) {
 		return made, nil
 	}
-	if other, err := build(copies, refresh, accept); err == nil && other.Cost < made.Cost {
+	// A level more must not be at the expense of the scale, which keeps noise small.
+	other, err := build(copies, refresh, accept)
+	if err == nil && other.Cost < made.Cost && other.Set.ScaleBits >= made.Set.ScaleBits {
 		other.Rearranged = true
 		return other, nil
 	}

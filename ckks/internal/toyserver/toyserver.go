@@ -1,3 +1,5 @@
+//go:build !js
+
 // Package toyserver serves toy programs within a test.
 package toyserver
 
