@@ -25,6 +25,7 @@ mod refill;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
+pub(crate) use evaluate::{linear, local};
 pub use forecast::{ExtensionForecast, Forecast, LinearForecast, ReluForecast};
 pub use infer::{Stocked, infer_client, infer_client_online, infer_server, infer_server_online};
 pub use keys::Keys;
@@ -34,6 +35,7 @@ pub(crate) use memory::too_little;
 pub use oneshot::{SessionKeys, SessionPublicKey};
 pub use options::{Correlations, Options, Suite};
 pub use plan::{Plan, Step};
+pub(crate) use prepare::uniform;
 pub use prepare::{prepare_client, prepare_server};
 pub use privet_gmw::{Rounds, Truncation};
 pub use privet_linear::Keep;

@@ -13,15 +13,20 @@
 //! [`privet_paillier::KeySize::ciphertext_bytes`] for every element.
 
 mod arrangement;
+mod bfv;
+mod cipher;
 mod exchange;
 mod infer;
 mod linear;
+mod network;
 mod partition;
 mod plan;
 mod session;
+mod shuffle;
 mod stage;
 mod transport;
 
+pub use cipher::Cipher;
 pub use infer::{DataProvider, ModelProvider};
 pub use partition::Part;
 pub use plan::{Forecast, Plan};

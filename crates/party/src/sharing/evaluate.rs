@@ -6,7 +6,7 @@ use privet_ring::{Modulus, layout, linear};
 use crate::layers::window_groups;
 
 /// A linear operation on the opened input, in the clear: `W (x - r) + bias`; the server adds its share of `W r`.
-pub(super) fn linear(program: &Program, operation: &Operation, opened: &[u64], weights: &Weights) -> Vec<u64> {
+pub(crate) fn linear(program: &Program, operation: &Operation, opened: &[u64], weights: &Weights) -> Vec<u64> {
     let output = &program.value(operation.output).shape;
     let bias_of = |bias: &Option<String>| bias.as_ref().map(|name| weights.tensor(name));
     let times = |weight: &str| product(program, operation, opened, weights.tensor(weight));
@@ -64,7 +64,7 @@ pub(super) fn product(program: &Program, operation: &Operation, x: &[u64], weigh
 
 /// An operation that each party does on its own share. `weights`: at the server only, which adds private and public
 /// constants to its share.
-pub(super) fn local(
+pub(crate) fn local(
     program: &Program,
     operation: &Operation,
     inputs: &[&[u64]],

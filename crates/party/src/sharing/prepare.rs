@@ -115,7 +115,8 @@ fn correlations(channel: &mut Channel, role: Role, plan: &Plan, extension: Exten
     Ok(Stock::generate(&mut party, channel, &plan.online_cost().demand)?)
 }
 
-pub(super) fn uniform(prg: &mut Prg, len: usize, ring: Modulus) -> Vec<u64> {
+/// Uniform elements of a ring.
+pub(crate) fn uniform(prg: &mut Prg, len: usize, ring: Modulus) -> Vec<u64> {
     let mut values = vec![0; len];
     prg.fill_words(&mut values);
     ring.reduce_all(&mut values);

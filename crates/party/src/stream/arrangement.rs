@@ -4,6 +4,7 @@ use privet_prg::Prg;
 use privet_ring::window::Groups;
 
 use super::exchange::longest;
+use super::network::inverse;
 
 /// Which element goes to which place of a message, and where the client's answer for each element comes. Used once,
 /// for one exchange of one request.
@@ -40,18 +41,12 @@ impl Arrangement {
 }
 
 /// Fisher and Yates's shuffle.
-fn permutation(count: usize, prg: &mut Prg) -> Vec<usize> {
+pub(super) fn permutation(count: usize, prg: &mut Prg) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for last in (1..count).rev() {
         order.swap(last, prg.below(last as u64 + 1) as usize);
     }
     order
-}
-
-fn inverse(order: &[usize]) -> Vec<usize> {
-    let mut inverse = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(place, &element)| inverse[element] = place);
-    inverse
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ impl DataProvider {
     /// # Errors
     /// [`Error::Randomness`].
     pub fn new(plan: &Plan) -> Result<Self, Error> {
-        Ok(Self { key: PrivateKey::generate(plan.key_size())?, noise: None })
+        Ok(Self { key: PrivateKey::generate(plan.key_size()?)?, noise: None })
     }
 
     /// What the server gets of the key.
@@ -63,7 +63,7 @@ impl DataProvider {
         let mut outputs = vec![Vec::new(); program.outputs().len()];
         let total = plan.steps().len();
         for (done, step) in plan.steps().iter().enumerate() {
-            observer.progress(Phase::Online, done, total, name(program, step));
+            observer.progress(Phase::Online, done, total, plan.name(step));
             let Step::Exchange(exchange) = step else { continue };
             recorder.layer(exchange.name(program), &exchange.operators(program), channel, |channel| {
                 let values = self.receive(channel, program, exchange)?;
@@ -106,13 +106,6 @@ fn overflow(program: &Program, exchange: &Exchange) -> Error {
 fn send(channel: &mut Channel, values: &[i64], noise: &mut Noise) -> Result<(), Error> {
     let plaintexts: Vec<Plaintext> = values.iter().map(|&value| value.into()).collect();
     transport::send(channel, &Ciphertexts::encrypt(&plaintexts, noise.split_off(values.len())?)?)
-}
-
-fn name<'a>(program: &'a Program, step: &Step) -> &'a str {
-    match step {
-        Step::Linear(index) => &program.operations()[*index].name,
-        Step::Exchange(exchange) => exchange.name(program),
-    }
 }
 
 /// The server's side for one client: its public key, and noise for one inference.
@@ -164,7 +157,7 @@ impl ModelProvider {
         }
         let (total, last_uses) = (plan.steps().len(), plan.last_uses());
         for (done, step) in plan.steps().iter().enumerate() {
-            let name = name(program, step);
+            let name = plan.name(step);
             observer.progress(Phase::Online, done, total, name);
             match step {
                 Step::Linear(index) => {

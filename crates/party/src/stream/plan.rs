@@ -7,7 +7,10 @@ use privet_program::{Operation, Operator, Program};
 use privet_ring::window::Groups;
 use serde::Serialize;
 
+use super::bfv::Layout;
+use super::cipher::Cipher;
 use super::exchange::{Exchange, Order};
+use super::transport;
 use crate::Error;
 use crate::layers::{check_supported, window_groups};
 
@@ -22,38 +25,55 @@ pub(super) enum Step {
 /// A program planned for the suite.
 pub struct Plan {
     program: Program,
-    key_size: KeySize,
+    method: Method,
     steps: Vec<Step>,
+}
+
+/// How values are hidden from the server, with what that takes.
+enum Method {
+    Paillier(KeySize),
+    Bfv(Box<Layout>),
 }
 
 /// What one inference takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// Bits of the key.
-    pub key_bits: usize,
+    /// The cipher's name.
+    pub cipher: &'static str,
+    /// Bits of the key; of the degree of BFV's polynomials there is no choice.
+    pub key_bits: Option<usize>,
     /// Exchanges, the input and outputs not counted.
     pub exchanges: usize,
-    /// Values that the client encrypts.
+    /// Values that the client encrypts, or masks.
     pub encryptions: usize,
-    /// Values that it decrypts; the server makes as much noise.
+    /// Values that it opens; with Paillier the server makes as much noise.
     pub decryptions: usize,
-    /// Bytes of ciphertexts that the client sends.
+    /// Bytes that the client sends to prepare the first inference of a session; 0 with Paillier but for the key.
+    pub offline_bytes_client: usize,
+    /// Bytes that the server sends for it.
+    pub offline_bytes_server: usize,
+    /// Bytes of ciphertexts or masked values that the client sends.
     pub online_bytes_client: usize,
-    /// Bytes of ciphertexts that the server sends.
+    /// Bytes of ciphertexts or masked values that the server sends.
     pub online_bytes_server: usize,
 }
 
 impl Plan {
-    /// Plans `program` for keys of a size.
+    /// Plans `program` for a cipher.
     ///
     /// # Errors
     /// [`Error::Misuse`], which names the layer, if the suite does not compute it: poolings whose windows overlap and
     /// an argmax before the end, because permutations cannot hide places there; factors of more than 31 bits.
-    pub fn new(program: Program, key_size: KeySize) -> Result<Self, Error> {
+    /// [`Error::Linear`] if the program's ring is too wide for BFV.
+    pub fn new(program: Program, cipher: impl Into<Cipher>) -> Result<Self, Error> {
         check_supported(&program)?;
         program.operations().iter().try_for_each(check_factors)?;
         let steps = steps(&program)?;
-        Ok(Self { program, key_size, steps })
+        let method = match cipher.into() {
+            Cipher::Paillier(key_size) => Method::Paillier(key_size),
+            Cipher::Bfv => Method::Bfv(Box::new(Layout::new(&program, &steps)?)),
+        };
+        Ok(Self { program, method, steps })
     }
 
     /// The program.
@@ -61,24 +81,69 @@ impl Plan {
         &self.program
     }
 
-    /// Bits of the key, as an enumeration.
-    pub fn key_size(&self) -> KeySize {
-        self.key_size
+    /// What hides values from the server.
+    pub fn cipher(&self) -> Cipher {
+        match self.method {
+            Method::Paillier(key_size) => Cipher::Paillier(key_size),
+            Method::Bfv(_) => Cipher::Bfv,
+        }
+    }
+
+    /// Bits of the Paillier key, as an enumeration.
+    pub(super) fn key_size(&self) -> Result<KeySize, Error> {
+        match self.method {
+            Method::Paillier(key_size) => Ok(key_size),
+            Method::Bfv(_) => Err(Error::Misuse("a plan for BFV has no Paillier key".into())),
+        }
+    }
+
+    /// What preparations over BFV make.
+    pub(super) fn layout(&self) -> Result<&Layout, Error> {
+        match &self.method {
+            Method::Bfv(layout) => Ok(layout),
+            Method::Paillier(_) => Err(Error::Misuse("a plan for Paillier prepares nothing over BFV".into())),
+        }
     }
 
     /// What one inference takes.
     pub fn forecast(&self) -> Forecast {
-        let given: usize = self.program.inputs().iter().map(|input| self.program.value(input.value).len()).sum();
-        let encryptions = given + self.exchanges().map(|exchange| exchange.returned(&self.program)).sum::<usize>();
-        let decryptions = self.exchanges().map(|exchange| exchange.sent(&self.program)).sum();
-        let bytes = self.key_size.ciphertext_bytes();
+        let given = self.program.inputs().iter().map(|input| self.program.value(input.value).len());
+        let returned = self.exchanges().map(|exchange| exchange.returned(&self.program));
+        let encrypted: Vec<usize> = given.chain(returned).collect();
+        let decrypted: Vec<usize> = self.exchanges().map(|exchange| exchange.sent(&self.program)).collect();
+        let online = |counts: &[usize]| counts.iter().map(|&count| self.online_bytes(count)).sum();
+        let (key_bits, [offline_bytes_client, offline_bytes_server]) = match &self.method {
+            Method::Paillier(key_size) => {
+                (Some(key_size.bits()), [key_size.public_key_bytes(), transport::ACKNOWLEDGED])
+            }
+            Method::Bfv(layout) => (None, layout.offline_bytes()),
+        };
         Forecast {
-            key_bits: self.key_size.bits(),
+            cipher: self.cipher().name(),
+            key_bits,
             exchanges: self.exchanges().filter(|exchange| !matches!(exchange.order, Order::Output(_))).count(),
-            encryptions,
-            decryptions,
-            online_bytes_client: encryptions * bytes,
-            online_bytes_server: decryptions * bytes,
+            encryptions: encrypted.iter().sum(),
+            decryptions: decrypted.iter().sum(),
+            offline_bytes_client,
+            offline_bytes_server,
+            online_bytes_client: online(&encrypted),
+            online_bytes_server: online(&decrypted),
+        }
+    }
+
+    /// Bytes of a tensor on its way, frame headers of ciphertexts not counted.
+    fn online_bytes(&self, elements: usize) -> usize {
+        match &self.method {
+            Method::Paillier(key_size) => elements * key_size.ciphertext_bytes(),
+            Method::Bfv(layout) => transport::ring_bytes(layout.ring(), elements),
+        }
+    }
+
+    /// The name of a step: its operation's.
+    pub(super) fn name(&self, step: &Step) -> &str {
+        match step {
+            Step::Linear(index) => &self.program.operations()[*index].name,
+            Step::Exchange(exchange) => exchange.name(&self.program),
         }
     }
 

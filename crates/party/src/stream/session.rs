@@ -1,11 +1,12 @@
 //! Sessions: greeting as in the other suites, then `describe`, `prepare` and `infer` in any number.
 
 use privet_channel::{AbortReason, Channel};
-use privet_paillier::{KeySize, PublicKey};
+use privet_paillier::PublicKey;
 use privet_program::{Program, Weights};
 use serde::{Deserialize, Serialize};
 
-use super::{DataProvider, ModelProvider, Plan};
+use super::bfv::{self, Transformed};
+use super::{Cipher, DataProvider, ModelProvider, Plan, transport};
 use crate::report::Recorder;
 use crate::session::messages;
 use crate::{Error, Observer, PeerMisbehaved, Phase, Report};
@@ -18,7 +19,9 @@ enum Request {
     Stream,
     /// Noise for an inference under a key, which follows.
     Encrypt { program: String, key_bits: usize },
-    /// An inference under the key of the last preparation.
+    /// Masks for an inference over BFV; with the first of a session the key and transfers.
+    Mask { program: String, first: bool },
+    /// An inference after the last preparation.
     Infer { program: String },
     /// To end the session.
     Bye,
@@ -38,7 +41,14 @@ pub enum Event {
 /// The data provider in a session with a server.
 pub struct Client {
     channel: Channel,
-    provider: Option<DataProvider>,
+    provider: Option<DataSide>,
+}
+
+/// The client's side of either cipher.
+enum DataSide {
+    Paillier(Box<DataProvider>),
+    /// With the hash of the program that it is set up for.
+    Bfv(Box<bfv::DataProvider>, String),
 }
 
 impl Client {
@@ -65,30 +75,56 @@ impl Client {
         })
     }
 
-    /// Makes a key and the noise for one inference, at both sides at the same time.
+    /// Makes a key and the noise for one inference, or masks over BFV, at both sides at the same time. Over BFV, later
+    /// preparations for the same program take the keys of the first.
     ///
     /// # Errors
     /// If the server refuses or the link fails.
     pub fn prepare(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<Report, Error> {
-        self.guarded(|client| {
-            observer.progress(Phase::Offline, 0, 1, "key and noise");
-            let mut recorder = Recorder::start(Phase::Offline, &client.channel);
-            let provider = recorder.layer("key", "generate", &mut client.channel, |channel| {
-                let provider = DataProvider::new(plan)?;
-                let program = plan.program().hash().to_string();
-                messages::send(channel, &Request::Encrypt { program, key_bits: plan.key_size().bits() })?;
-                channel.send(&provider.public_key().to_bytes())?;
-                channel.flush()?;
-                Ok::<_, Error>(provider)
-            })?;
-            let provider = client.provider.insert(provider);
-            recorder.layer("noise", "draw", &mut client.channel, |channel| {
-                provider.prepare(plan)?;
-                channel.recv(1).map_err(Error::from)
-            })?;
-            observer.progress(Phase::Offline, 1, 1, "");
-            Ok(recorder.finish(&client.channel))
-        })
+        observer.progress(Phase::Offline, 0, 1, "key and noise");
+        let report = self.guarded(|client| match plan.cipher() {
+            Cipher::Paillier(size) => client.encrypt(plan, size.bits()),
+            Cipher::Bfv => client.mask(plan),
+        })?;
+        observer.progress(Phase::Offline, 1, 1, "");
+        Ok(report)
+    }
+
+    fn encrypt(&mut self, plan: &Plan, key_bits: usize) -> Result<Report, Error> {
+        let mut recorder = Recorder::start(Phase::Offline, &self.channel);
+        let mut provider = recorder.layer("key", "generate", &mut self.channel, |channel| {
+            let provider = DataProvider::new(plan)?;
+            messages::send(channel, &Request::Encrypt { program: plan.program().hash().to_string(), key_bits })?;
+            channel.send(&provider.public_key().to_bytes())?;
+            channel.flush()?;
+            Ok::<_, Error>(provider)
+        })?;
+        recorder.layer("noise", "draw", &mut self.channel, |channel| {
+            provider.prepare(plan)?;
+            transport::await_acknowledgement(channel)
+        })?;
+        self.provider = Some(DataSide::Paillier(Box::new(provider)));
+        Ok(recorder.finish(&self.channel))
+    }
+
+    fn mask(&mut self, plan: &Plan) -> Result<Report, Error> {
+        let (layout, program) = (plan.layout()?, plan.program().hash().to_string());
+        let mut recorder = Recorder::start(Phase::Offline, &self.channel);
+        let known = match self.provider.take() {
+            Some(DataSide::Bfv(provider, of)) if of == program => Some(provider),
+            _ => None,
+        };
+        let first = known.is_none();
+        messages::send(&mut self.channel, &Request::Mask { program: program.clone(), first })?;
+        let mut provider = match known {
+            Some(provider) => provider,
+            None => recorder.layer("keys", "bfv", &mut self.channel, |channel| {
+                Ok::<_, Error>(Box::new(bfv::DataProvider::new(channel, layout)?))
+            })?,
+        };
+        provider.prepare(&mut self.channel, plan, layout, &mut recorder)?;
+        self.provider = Some(DataSide::Bfv(provider, program));
+        Ok(recorder.finish(&self.channel))
     }
 
     /// Gives `inputs` and learns the outputs, as [`DataProvider::infer`].
@@ -105,8 +141,12 @@ impl Client {
         self.guarded(|client| {
             let provider =
                 client.provider.as_mut().ok_or_else(|| Error::Misuse("prepare before an inference".into()))?;
-            messages::send(&mut client.channel, &Request::Infer { program: plan.program().hash().to_string() })?;
-            provider.infer(&mut client.channel, plan, inputs, observer)
+            let (program, channel) = (plan.program().hash().to_string(), &mut client.channel);
+            messages::send(channel, &Request::Infer { program })?;
+            match provider {
+                DataSide::Paillier(provider) => provider.infer(channel, plan, inputs, observer),
+                DataSide::Bfv(provider, _) => provider.infer(channel, plan, plan.layout()?, inputs, observer),
+            }
         })
     }
 
@@ -130,17 +170,31 @@ pub struct Server {
     public: Vec<u8>,
     program: Program,
     weights: Weights,
+    transformed: Transformed,
+    only: Option<Cipher>,
+}
+
+/// The server's side of either cipher.
+enum ModelSide {
+    Paillier(Box<ModelProvider>),
+    Bfv(Box<bfv::ModelProvider>),
 }
 
 impl Server {
-    /// Serves one program, given both halves.
+    /// Serves one program, given both halves, under whatever cipher a client asks for.
     ///
     /// # Errors
     /// [`Error::Program`] if they are not usable or do not belong together.
     pub fn new(public: Vec<u8>, weights: &[u8]) -> Result<Self, Error> {
         let program = Program::parse(&public)?;
         let weights = Weights::parse(weights, &program)?;
-        Ok(Self { public, program, weights })
+        Ok(Self { public, program, weights, transformed: Transformed::default(), only: None })
+    }
+
+    /// Refuses clients that ask for any other cipher, or for keys of another size.
+    #[must_use]
+    pub fn only(self, cipher: Cipher) -> Self {
+        Self { only: Some(cipher), ..self }
     }
 
     /// The program served.
@@ -169,7 +223,7 @@ impl Server {
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
         messages::greet(channel)?;
-        let mut prepared: Option<(Plan, ModelProvider)> = None;
+        let mut prepared: Option<(Plan, ModelSide)> = None;
         loop {
             match messages::receive(channel)? {
                 Request::Stream => {
@@ -178,26 +232,66 @@ impl Server {
                     on_event(Event::Described);
                 }
                 Request::Encrypt { program, key_bits } => {
-                    let plan = self.plan(&program, key_bits)?;
-                    let (provider, report) = prepare(channel, &plan)?;
-                    prepared = Some((plan, provider));
+                    let cipher = Cipher::from_name("paillier", key_bits);
+                    let plan = self.plan(&program, cipher.ok_or_else(|| request("keys have 2048 or 3072 bits"))?)?;
+                    let (provider, report) = encrypt(channel, &plan)?;
+                    prepared = Some((plan, ModelSide::Paillier(Box::new(provider))));
+                    on_event(Event::Prepared(report));
+                }
+                Request::Mask { program, first } => {
+                    let known = if first { None } else { prepared.take() };
+                    let (side, report) = self.mask(channel, &program, known, first)?;
+                    prepared = Some(side);
                     on_event(Event::Prepared(report));
                 }
                 Request::Infer { program } => {
                     self.check_hash(&program)?;
                     let (plan, provider) = prepared.as_mut().ok_or_else(|| request("nothing was prepared"))?;
-                    on_event(Event::Inferred(provider.infer(channel, plan, &self.weights, observer)?));
+                    on_event(Event::Inferred(match provider {
+                        ModelSide::Paillier(provider) => provider.infer(channel, plan, &self.weights, observer)?,
+                        ModelSide::Bfv(provider) => {
+                            provider.infer(channel, plan, plan.layout()?, &self.weights, observer)?
+                        }
+                    }));
                 }
                 Request::Bye => return Ok(()),
             }
         }
     }
 
-    fn plan(&self, program: &str, key_bits: usize) -> Result<Plan, Error> {
+    /// The server's part of a preparation over BFV, with the keys of `known` unless it is a session's first.
+    fn mask(
+        &self,
+        channel: &mut Channel,
+        program: &str,
+        known: Option<(Plan, ModelSide)>,
+        first: bool,
+    ) -> Result<((Plan, ModelSide), Report), Error> {
+        let mut recorder = Recorder::start(Phase::Offline, channel);
+        let (plan, mut provider) = match known {
+            None if first => {
+                let plan = self.plan(program, Cipher::Bfv)?;
+                let provider = recorder.layer("keys", "bfv", channel, |channel| {
+                    Ok::<_, Error>(Box::new(bfv::ModelProvider::new(channel, plan.layout()?)?))
+                })?;
+                (plan, provider)
+            }
+            Some((plan, ModelSide::Bfv(provider))) => {
+                self.check_hash(program)?;
+                (plan, provider)
+            }
+            _ => return Err(request("no keys were made in this session")),
+        };
+        provider.prepare(channel, &plan, plan.layout()?, (&self.weights, &self.transformed), &mut recorder)?;
+        Ok(((plan, ModelSide::Bfv(provider)), recorder.finish(channel)))
+    }
+
+    fn plan(&self, program: &str, cipher: Cipher) -> Result<Plan, Error> {
         self.check_hash(program)?;
-        let sizes = [KeySize::Bits2048, KeySize::Bits3072];
-        let size = sizes.into_iter().find(|size| size.bits() == key_bits);
-        Plan::new(self.program.clone(), size.ok_or_else(|| request("keys have 2048 or 3072 bits"))?)
+        match self.only {
+            Some(only) if only != cipher => Err(request(&format!("this server takes {only} alone, not {cipher}"))),
+            _ => Plan::new(self.program.clone(), cipher),
+        }
     }
 
     fn check_hash(&self, program: &str) -> Result<(), Error> {
@@ -208,15 +302,15 @@ impl Server {
     }
 }
 
-/// The server's part of a preparation: reads the key and makes noise.
-fn prepare(channel: &mut Channel, plan: &Plan) -> Result<(ModelProvider, Report), Error> {
+/// The server's part of a preparation for Paillier: reads the key and makes noise.
+fn encrypt(channel: &mut Channel, plan: &Plan) -> Result<(ModelProvider, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
     let provider = recorder.layer("noise", "draw", channel, |channel| {
-        let bytes = channel.recv(plan.key_size().public_key_bytes())?;
-        let mut provider = ModelProvider::new(PublicKey::from_bytes(plan.key_size(), &bytes)?)?;
+        let size = plan.key_size()?;
+        let bytes = channel.recv(size.public_key_bytes())?;
+        let mut provider = ModelProvider::new(PublicKey::from_bytes(size, &bytes)?)?;
         provider.prepare(plan)?;
-        channel.send(&[1])?;
-        channel.flush()?;
+        transport::acknowledge(channel)?;
         Ok::<_, Error>(provider)
     })?;
     Ok((provider, recorder.finish(channel)))

@@ -1,9 +1,10 @@
-//! Vectors of ciphertexts as messages.
+//! Vectors of ciphertexts, ring elements and bits as messages.
 
 use privet_channel::Channel;
 use privet_paillier::{Ciphertexts, PublicKey};
+use privet_ring::{Bits, Modulus};
 
-use crate::Error;
+use crate::{Error, PeerMisbehaved};
 
 /// Ciphertexts of a message: half a megabyte, so that the peer works on one while the next is on its way.
 const CHUNK: usize = 1024;
@@ -30,4 +31,69 @@ pub(super) fn receive(
         take(Ciphertexts::from_bytes(key, chunk, &bytes)?)?;
     }
     Ok(())
+}
+
+/// Ring elements of a message.
+const ELEMENTS: usize = 1 << 16;
+
+/// Bytes that a channel adds to a message.
+const HEADER: usize = 5;
+
+/// Bytes of [`acknowledge`].
+pub(super) const ACKNOWLEDGED: usize = 1 + HEADER;
+
+/// Sends ring elements, packed to the ring's width; no message for none.
+pub(super) fn send_values(channel: &mut Channel, ring: Modulus, values: &[u64]) -> Result<(), Error> {
+    for part in values.chunks(ELEMENTS) {
+        channel.send(&ring.pack(part))?;
+    }
+    Ok(channel.flush()?)
+}
+
+/// Receives `count` ring elements.
+pub(super) fn receive_values(channel: &mut Channel, ring: Modulus, count: usize) -> Result<Vec<u64>, Error> {
+    let mut values = Vec::with_capacity(count);
+    while values.len() < count {
+        let part = ELEMENTS.min(count - values.len());
+        let bytes = channel.recv(ring.packed_bytes(part))?;
+        values.extend(ring.unpack(&bytes, part).map_err(PeerMisbehaved::Message)?);
+    }
+    Ok(values)
+}
+
+/// Bytes on the wire of `count` ring elements.
+pub(super) fn ring_bytes(ring: Modulus, count: usize) -> usize {
+    let (whole, rest) = (count / ELEMENTS, count % ELEMENTS);
+    let message = |count: usize| if count == 0 { 0 } else { HEADER + ring.packed_bytes(count) };
+    whole * message(ELEMENTS) + message(rest)
+}
+
+/// Sends bits; no message for none.
+pub(super) fn send_bits(channel: &mut Channel, bits: &Bits) -> Result<(), Error> {
+    if !bits.is_empty() {
+        channel.send(&bits.to_bytes())?;
+    }
+    Ok(())
+}
+
+/// Receives `count` bits.
+pub(super) fn receive_bits(channel: &mut Channel, count: usize) -> Result<Bits, Error> {
+    let bytes = if count == 0 { Vec::new() } else { channel.recv(count.div_ceil(8))? };
+    Ok(Bits::from_bytes(&bytes, count).map_err(PeerMisbehaved::Message)?)
+}
+
+/// Bytes on the wire of `count` bits.
+pub(super) fn bit_bytes(count: usize) -> usize {
+    if count == 0 { 0 } else { HEADER + count.div_ceil(8) }
+}
+
+/// Tells the peer that all it sent was used.
+pub(super) fn acknowledge(channel: &mut Channel) -> Result<(), Error> {
+    channel.send(&[1])?;
+    Ok(channel.flush()?)
+}
+
+/// Waits for [`acknowledge`].
+pub(super) fn await_acknowledgement(channel: &mut Channel) -> Result<(), Error> {
+    Ok(channel.recv(1).map(drop)?)
 }

@@ -3,14 +3,18 @@
 use std::thread;
 
 use privet_channel::pair;
-use privet_party::stream::{Client, Event, KeySize, Plan, Server};
+use privet_party::stream::{Cipher, Client, Event, KeySize, Plan, Server};
 use privet_party::{Error, PeerMisbehaved, Report, Silent};
 use privet_program::Program;
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL};
 
-fn plan(fixture: &Fixture) -> Plan {
-    Plan::new(fixture.program(), KeySize::Bits2048).expect("a plan")
+const PAILLIER: Cipher = Cipher::Paillier(KeySize::Bits2048);
+
+const BOTH: [Cipher; 2] = [PAILLIER, Cipher::Bfv];
+
+fn plan(fixture: &Fixture, cipher: Cipher) -> Plan {
+    Plan::new(fixture.program(), cipher).expect("a plan")
 }
 
 /// Runs `client` against a server of the fixture; also what that server did.
@@ -43,8 +47,8 @@ fn infer(client: &mut Client, fixture: &Fixture, plan: &Plan) -> Report {
 
 #[test]
 fn results_are_those_of_the_executor_to_the_bit() {
-    for fixture in [&*RESIDUAL, &*CHOICE] {
-        let plan = plan(fixture);
+    for (fixture, cipher) in [&*RESIDUAL, &*CHOICE].into_iter().flat_map(|fixture| BOTH.map(|cipher| (fixture, cipher))) {
+        let plan = plan(fixture, cipher);
         let ((), result, events) = session(fixture, |client| {
             assert_eq!(client.describe().expect("a program"), fixture.public);
             infer(client, fixture, &plan);
@@ -56,37 +60,60 @@ fn results_are_those_of_the_executor_to_the_bit() {
 }
 
 #[test]
+fn a_session_may_change_its_cipher() {
+    let plans = BOTH.map(|cipher| plan(&CHOICE, cipher));
+    let ((), result, _) = session(&CHOICE, |client| {
+        for plan in [1, 0, 1, 1, 0].map(|index: usize| &plans[index]) {
+            infer(client, &CHOICE, plan);
+        }
+    });
+    result.expect("a clean end");
+}
+
+#[test]
 fn bytes_are_those_forecast() {
-    let plan = plan(&RESIDUAL);
-    let (report, ..) = session(&RESIDUAL, |client| infer(client, &RESIDUAL, &plan));
-    let forecast = plan.forecast();
-    let headers = |bytes: u64, ciphertexts: usize| bytes - ciphertexts as u64;
-    // Every message has a header of a few bytes; here a tensor is a message.
-    for (bytes, ciphertexts) in [
-        (report.total.bytes_sent, forecast.online_bytes_client),
-        (report.total.bytes_received, forecast.online_bytes_server),
-    ] {
-        assert!(bytes > ciphertexts as u64 && headers(bytes, ciphertexts) < 200, "{bytes} for {ciphertexts}");
+    for cipher in BOTH {
+        let plan = plan(&RESIDUAL, cipher);
+        let ((offline, online), ..) = session(&RESIDUAL, |client| {
+            let offline = client.prepare(&plan, &mut Silent).expect("a preparation");
+            let (_, online) = client.infer(&plan, &RESIDUAL.case.inputs, &mut Silent).expect("outputs");
+            (offline, online)
+        });
+        let forecast = plan.forecast();
+        // Beside tensors there are the requests, and with Paillier a header for every message.
+        for (bytes, expected) in [
+            (offline.total.bytes_sent, forecast.offline_bytes_client),
+            (offline.total.bytes_received, forecast.offline_bytes_server),
+            (online.total.bytes_sent, forecast.online_bytes_client),
+            (online.total.bytes_received, forecast.online_bytes_server),
+        ] {
+            let around = bytes.checked_sub(expected as u64);
+            assert!(around.is_some_and(|around| around < 200), "{bytes} for {expected} with {cipher}");
+        }
     }
 }
 
 #[test]
-fn noise_is_used_once() {
-    let plan = plan(&CHOICE);
-    let (again, result, _) = session(&CHOICE, |client| {
-        infer(client, &CHOICE, &plan);
-        client.infer(&plan, &CHOICE.case.inputs, &mut Silent).map(drop)
-    });
-    assert!(matches!(again, Err(Error::Misuse(_))), "{again:?}");
-    assert!(result.is_err());
+fn what_was_prepared_is_used_once() {
+    for cipher in BOTH {
+        let plan = plan(&CHOICE, cipher);
+        let (again, result, _) = session(&CHOICE, |client| {
+            infer(client, &CHOICE, &plan);
+            client.infer(&plan, &CHOICE.case.inputs, &mut Silent).map(drop)
+        });
+        assert!(matches!(again, Err(Error::Misuse(_))), "{again:?}");
+        assert!(result.is_err());
+    }
 }
 
 #[test]
 fn another_program_is_refused() {
-    let other = plan(&RESIDUAL);
-    let (refused, result, _) = session(&CHOICE, |client| client.prepare(&other, &mut Silent).map(drop));
-    assert!(refused.expect_err("a refusal").is_the_peers_fault());
-    assert!(matches!(result, Err(Error::PeerMisbehaved(PeerMisbehaved::Request(_)))), "{result:?}");
+    for cipher in BOTH {
+        let other = plan(&RESIDUAL, cipher);
+        let (refused, result, _) = session(&CHOICE, |client| client.prepare(&other, &mut Silent).map(drop));
+        assert!(refused.expect_err("a refusal").is_the_peers_fault());
+        assert!(matches!(result, Err(Error::PeerMisbehaved(PeerMisbehaved::Request(_)))), "{result:?}");
+    }
 }
 
 /// Why a program with one text of its public half replaced is refused.
@@ -94,7 +121,7 @@ fn refusal(fixture: &Fixture, from: &str, to: &str) -> String {
     let text = String::from_utf8(fixture.public.clone()).expect("JSON");
     assert!(text.contains(from), "{from} in {text}");
     let program = Program::parse(text.replacen(from, to, 1).as_bytes()).expect("a program");
-    match Plan::new(program, KeySize::Bits2048) {
+    match Plan::new(program, PAILLIER) {
         Err(Error::Misuse(text)) => text,
         other => panic!("planned: {}", other.is_ok()),
     }
