@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use privet_party::Silent;
-use privet_party::stream::{Client, Event, KeySize, Plan, Server};
+use privet_party::stream::{Cipher, Client, Event, Plan, Server};
 use privet_program::Program;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -13,20 +13,17 @@ use crate::connection::Connection;
 use crate::errors::Failure;
 use crate::progress::Progress;
 
-/// A program planned for keys of a size.
+/// A program planned for a cipher.
 #[pyclass(frozen)]
 pub(crate) struct StreamPlan(Plan);
 
 #[pymethods]
 impl StreamPlan {
-    /// `public`: the public half's bytes; `key_bits`: 2048 or 3072.
+    /// `public`: the public half's bytes; `cipher`: `paillier`, with keys of 2048 or 3072 bits, or `bfv`.
     #[new]
-    fn new(public: &[u8], key_bits: usize) -> Result<Self, Failure> {
-        let sizes = [KeySize::Bits2048, KeySize::Bits3072];
-        let size = sizes.into_iter().find(|size| size.bits() == key_bits);
-        let size = size.ok_or_else(|| misuse(&format!("keys have 2048 or 3072 bits, not {key_bits}")))?;
+    fn new(public: &[u8], cipher: &str, key_bits: usize) -> Result<Self, Failure> {
         let program = Program::parse(public).map_err(privet_party::Error::from)?;
-        Ok(Self(Plan::new(program, size)?))
+        Ok(Self(Plan::new(program, named(cipher, key_bits)?)?))
     }
 
     /// What one inference takes, as JSON.
@@ -35,16 +32,22 @@ impl StreamPlan {
     }
 }
 
+fn named(cipher: &str, key_bits: usize) -> Result<Cipher, Failure> {
+    let told = || format!("no cipher {cipher} with {key_bits} bits: it is bfv, or paillier with 2048 or 3072");
+    Ok(Cipher::from_name(cipher, key_bits).ok_or_else(|| misuse(&told()))?)
+}
+
 /// A model provider.
 #[pyclass(frozen)]
 pub(crate) struct StreamServer(Box<Server>);
 
 #[pymethods]
 impl StreamServer {
-    /// Serves a program, given both halves.
+    /// Serves a program, given both halves, under one cipher alone.
     #[new]
-    fn new(py: Python<'_>, public: Vec<u8>, weights: &[u8]) -> Result<Self, Failure> {
-        Ok(Self(Box::new(py.detach(|| Server::new(public, weights))?)))
+    fn new(py: Python<'_>, public: Vec<u8>, weights: &[u8], cipher: &str, key_bits: usize) -> Result<Self, Failure> {
+        let cipher = named(cipher, key_bits)?;
+        Ok(Self(Box::new(py.detach(|| Server::new(public, weights))?.only(cipher))))
     }
 
     /// Serves one client to the end of its session; calls `on_event(kind, report)` after each request, with the kind
@@ -103,7 +106,7 @@ impl StreamClient {
         Ok(PyBytes::new(py, &self.with(py, Client::describe)?))
     }
 
-    /// Makes a key and the noise of one inference: the cost report as JSON.
+    /// Makes a key and the noise, or the masks, of one inference: the cost report as JSON.
     #[pyo3(signature = (plan, progress=None))]
     fn prepare(&self, py: Python<'_>, plan: &StreamPlan, progress: Option<Py<PyAny>>) -> PyResult<String> {
         let mut observer = Progress::new(progress);

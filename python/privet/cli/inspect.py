@@ -31,6 +31,7 @@ def inspect(
     scenario: options.Scenario = "encrypted-data",
     flooding: options.Flooding = None,
     parties: options.Parties = 3,
+    cipher: options.Cipher = "paillier",
     key_bits: options.KeyBits = 2048,
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
@@ -66,7 +67,7 @@ def inspect(
             return
         if suite == "stream":
             suites.check_semi_honest(suite, security)
-            plan = suites.plan_stream(compiled.program.to_public_bytes(), key_bits)
+            plan = suites.plan_stream(compiled.program.to_public_bytes(), cipher, key_bits)
             _streamed(compiled, plan, nodes, as_json)
             return
         plans = suites.plans(

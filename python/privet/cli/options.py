@@ -144,8 +144,16 @@ Flooding = Annotated[
         "its own results.",
     ),
 ]
+Cipher = Annotated[
+    str,
+    typer.Option(
+        metavar="paillier|bfv",
+        help="In suite stream: what hides values from the server; bfv is much faster.",
+    ),
+]
 KeyBits = Annotated[
-    int, typer.Option(metavar="2048|3072", help="In suite stream: bits of the client's key.")
+    int,
+    typer.Option(metavar="2048|3072", help="In suite stream: bits of the client's Paillier key."),
 ]
 Parties = Annotated[int, typer.Option(help="Members of a cohort, 2 to 20.")]
 MaxMaterial = Annotated[

@@ -202,16 +202,22 @@ def homomorphic(console: Console, plan: Mapping[str, Any], program_hash: str) ->
 
 
 def stream(console: Console, plan: Mapping[str, Any], program_hash: str) -> None:
-    """What an inference in suite `stream` takes, on two lines."""
+    """What an inference in suite `stream` takes, on two or three lines."""
+    bits = plan["key_bits"]
+    cipher = "BFV" if bits is None else f"Paillier with keys of {bits} bits"
     console.print(
-        f"Suite stream, Paillier with keys of {plan['key_bits']} bits, {plan['exchanges']} "
-        f"exchanges of permuted values; program {program_hash[:16]}."
+        f"Suite stream, {cipher}, {plan['exchanges']} exchanges of permuted values; "
+        f"program {program_hash[:16]}."
     )
     sent = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
+    hides, opens = ("masks", "opens") if bits is None else ("encrypts", "decrypts")
     console.print(
-        f"The client encrypts {plan['encryptions']:,} values ({sent[0]}) and decrypts "
+        f"The client {hides} {plan['encryptions']:,} values ({sent[0]}) and {opens} "
         f"{plan['decryptions']:,} ({sent[1]})."
     )
+    if bits is None:
+        ahead = size(plan["offline_bytes_client"]), size(plan["offline_bytes_server"])
+        console.print(f"Ahead of time the client sends {ahead[0]} and the server {ahead[1]}.")
 
 
 def packing(console: Console, plan: Mapping[str, Any]) -> None:

@@ -110,6 +110,7 @@ def run(
     scenario: str = suites.ENCRYPTED_DATA,
     parties: int = 3,
     flooding: str | None = None,
+    cipher: str = suites.CIPHERS[0],
     key_bits: int = suites.KEY_BITS[0],
     timeout: float = 600.0,
     progress: Progress | None = None,
@@ -136,7 +137,8 @@ def run(
     model are encrypted under a key that a cohort of `parties` members shares. `flooding` is the
     noise on results: `light`, the default in the first scenario, or `statistical`, in the others.
 
-    In suite `stream`, `key_bits` is the length of the client's Paillier key: 2048 or 3072.
+    In suite `stream`, `cipher` hides values from the server: `paillier`, under keys of `key_bits`,
+    2048 or 3072, or `bfv`, which pays ahead and is much faster.
 
     `link` delays both directions and limits their bandwidth for real, as `Client` says; with
     `rounds="auto"` the depth of comparisons follows from it. With `suite="fss"` or
@@ -187,11 +189,11 @@ def run(
         if suite in suites.PREPARED:
             limits |= {"weights": weights, "prepared": prepared}
         if suite == "stream":
-            options["key_bits"] = key_bits
+            options |= {"cipher": cipher, "key_bits": key_bits}
         starts = {"ckks": run_encrypted, "stream": run_streamed}
         start = starts.get(suite, _processes)
         integers, found = start(Path(folder), compiled, named, options, limits, progress)
-    for option in ("flooding", "key_bits"):
+    for option in ("flooding", "cipher", "key_bits"):
         options.pop(option, None)
     return _compare(compiled, named, samples, integers, {**options, **found})
 

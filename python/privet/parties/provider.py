@@ -38,7 +38,7 @@ def provide_model(job: dict[str, Any]) -> None:
     """Serves one program until standard input closes."""
     folder = Path(job["program"])
     public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
-    server = _native.StreamServer(public, private)
+    server = _native.StreamServer(public, private, job["cipher"], job["key_bits"])
     processor = Processor()
 
     def on_event(kind: str, report: str | None) -> None:
@@ -77,7 +77,7 @@ def provide_data(job: dict[str, Any]) -> None:
     program = Program.from_public_bytes(client.describe())
     if program.program_hash != job["program_hash"]:
         raise PeerMisbehaved("the server describes another program than the one pinned")
-    plan = _native.StreamPlan(program.to_public_bytes(), job["key_bits"])
+    plan = _native.StreamPlan(program.to_public_bytes(), job["cipher"], job["key_bits"])
     with np.load(job["inputs"]) as inputs:
         encoded = encode_input(program, list(inputs.values()))
     payload = [array.astype("<i8").tobytes() for array in encoded]

@@ -1,7 +1,7 @@
 """Both parties of suite `stream` on this machine, as two processes over loopback TLS.
 
 The client provides data and the server the model, as in PP-Stream. The offline phase is a key of
-the client's and noise for one inference at both sides.
+the client's and noise for one inference at both sides, or masks over BFV.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ def run_streamed(
     `PeerError` if a party fails.
     """
     _check(options, limits)
-    plan = plan_stream(compiled.program.to_public_bytes(), options["key_bits"])
+    cipher = {name: options[name] for name in ("cipher", "key_bits")}
+    plan = plan_stream(compiled.program.to_public_bytes(), **cipher)
     compiled.save(folder / "program")
     keys.make(folder / "keys", ())
     np.savez(folder / "inputs.npz", *inputs.values())
-    common = {"keys": str(folder / "keys"), "timeout": limits["timeout"]}
+    common = {"keys": str(folder / "keys"), "timeout": limits["timeout"], **cipher}
     with ExitStack() as running:
         job = {"role": "server", "program": str(folder / "program"), **common}
         server = running.enter_context(party(folder, job, COMMAND))
@@ -57,7 +58,6 @@ def run_streamed(
             "inputs": str(folder / "inputs.npz"),
             "result": str(folder / "result.npz"),
             "program_hash": compiled.program.program_hash,
-            "key_bits": options["key_bits"],
             "link": str(options["link"]) if options["link"] else None,
             **common,
         }

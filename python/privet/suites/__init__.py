@@ -21,7 +21,7 @@ from privet.suites.planning import (
     truncation_of,
 )
 from privet.suites.precision import Precision, precision
-from privet.suites.stream import KEY_BITS, STREAM_TRUST, plan_stream
+from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, plan_stream
 from privet.suites.support import (
     COLLECTIVE,
     ENCRYPTED_DATA,
@@ -43,6 +43,7 @@ __all__ = [
     "COLLECTIVE",
     "ENCRYPTED_DATA",
     "ENCRYPTED_MODEL",
+    "CIPHERS",
     "KEY_BITS",
     "LIGHT",
     "PREPARED",

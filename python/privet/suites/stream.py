@@ -1,4 +1,4 @@
-"""Plans of suite `stream`: linear layers on ciphertexts, the rest in the clear but permuted."""
+"""Plans of suite `stream`: linear layers on hidden values, the rest in the clear but permuted."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ STREAM_TRUST = (
 KEY_BITS = (2048, 3072)
 """Sizes of Paillier keys."""
 
+CIPHERS = ("paillier", "bfv")
+"""What hides values from the model provider; the first as in PP-Stream, the second recommended."""
 
-def plan_stream(public: bytes, key_bits: int = KEY_BITS[0]) -> dict[str, Any]:
-    """What one inference of a program takes: exchanges, ciphertexts and bytes.
+
+def plan_stream(
+    public: bytes, cipher: str = CIPHERS[0], key_bits: int = KEY_BITS[0]
+) -> dict[str, Any]:
+    """What one inference of a program takes: exchanges, values and bytes.
 
     # Errors
-    `Misuse` if a layer does not run in this suite, or there are no such keys.
+    `Misuse` if a layer does not run in this suite, or there are no such cipher and keys.
     """
-    plan: dict[str, Any] = json.loads(StreamPlan(public, key_bits).forecast())
+    plan: dict[str, Any] = json.loads(StreamPlan(public, cipher, key_bits).forecast())
     return plan
