@@ -26,6 +26,9 @@ mod shuffle;
 mod stage;
 mod transport;
 
+#[cfg(test)]
+mod tests;
+
 pub use cipher::Cipher;
 pub use infer::{DataProvider, ModelProvider};
 pub use partition::Part;

@@ -14,7 +14,7 @@ use crate::{Error, Observer, Phase, Report, check_inputs};
 
 /// The client's side: the key, and noise for one inference.
 pub struct DataProvider {
-    key: PrivateKey,
+    pub(super) key: PrivateKey,
     noise: Option<Noise>,
 }
 
@@ -113,6 +113,8 @@ pub struct ModelProvider {
     key: PublicKey,
     table: NoiseTable,
     noise: Option<Noise>,
+    /// Draws the orders.
+    pub(super) prg: Prg,
 }
 
 impl ModelProvider {
@@ -122,7 +124,7 @@ impl ModelProvider {
     /// [`Error::Randomness`].
     pub fn new(key: PublicKey) -> Result<Self, Error> {
         let table = NoiseTable::new(&key)?;
-        Ok(Self { key, table, noise: None })
+        Ok(Self { key, table, noise: None, prg: Prg::from_os()? })
     }
 
     /// Makes the noise of what one inference sends ahead of it.
@@ -147,7 +149,6 @@ impl ModelProvider {
     ) -> Result<Report, Error> {
         let mut noise = self.noise.take().ok_or_else(|| Error::Misuse("prepare before each inference".into()))?;
         let program = plan.program();
-        let mut prg = Prg::from_os()?;
         let mut recorder = Recorder::start(Phase::Online, channel);
         let mut values: Vec<Option<Ciphertexts>> = vec![None; program.values().len()];
         for input in program.inputs() {
@@ -172,7 +173,7 @@ impl ModelProvider {
                     let fresh = noise.split_off(exchange.sent(program))?;
                     let source = held(&values, exchange.source)?;
                     let answer = recorder.layer(name, &exchange.operators(program), channel, |channel| {
-                        self.exchange(channel, program, exchange, source, fresh, &mut prg)
+                        self.exchange(channel, program, exchange, source, fresh)
                     })?;
                     if answer.is_some() {
                         values[exchange.target] = answer;
@@ -187,17 +188,16 @@ impl ModelProvider {
 
     /// Sends a value re-randomised in a fresh order, and puts the answer in its own; no answer to an output.
     fn exchange(
-        &self,
+        &mut self,
         channel: &mut Channel,
         program: &Program,
         exchange: &Exchange,
         source: &Ciphertexts,
         fresh: Noise,
-        prg: &mut Prg,
     ) -> Result<Option<Ciphertexts>, Error> {
         let arrangement = match &exchange.order {
-            Order::Elements => Some(Arrangement::elements(source.len(), prg)),
-            Order::Windows(groups) => Some(Arrangement::groups(groups, prg)),
+            Order::Elements => Some(Arrangement::elements(source.len(), &mut self.prg)),
+            Order::Windows(groups) => Some(Arrangement::groups(groups, &mut self.prg)),
             Order::Output(_) => None,
         };
         let mut sent = match &arrangement {

@@ -232,4 +232,25 @@ mod tests {
             assert_eq!(sums, (0..windows as u64).collect::<Vec<_>>());
         }
     }
+
+    fn is_balanced(words: &[u64], bits: u32) -> bool {
+        let ones: u32 = words.iter().map(|word| (word & ((1 << bits) - 1)).count_ones()).sum();
+        let all = f64::from(bits) * words.len() as f64;
+        (f64::from(ones) - all / 2.0).abs() < 3.0 * all.sqrt()
+    }
+
+    /// Values that are all the same, and an order that swaps nothing: what is not masked would be zero.
+    #[test]
+    fn neither_message_shows_anything() {
+        let mut prg = Prg::from_seed(&Seed::from_bytes([6; 16]));
+        let shape = Shape { windows: 4096, length: 1 };
+        let secret = Secret { order: (0..4096).collect(), members: vec![0; 4096] };
+        let [forward, _] = secret.bits(shape);
+        let (mine, theirs) = products(shape.forward(), &mut prg);
+        let receiver = Receiver::new(forward, theirs);
+        assert!(is_balanced(receiver.flips().words(), 63), "the server's bits");
+        let message = forward_sent(shape, &mut vec![0; 4096], &receiver.flips(), &mine);
+        // The first switches see the values themselves.
+        assert!(is_balanced(&message[..2048], 37), "the client's elements");
+    }
 }

@@ -21,15 +21,15 @@ pub struct DataProvider {
     keys: Option<ClientKeys>,
     transfers: OtParty,
     prg: Prg,
-    material: Option<Material>,
+    pub(in super::super) material: Option<Material>,
 }
 
 /// The client's masks of one inference.
-struct Material {
+pub(in super::super) struct Material {
     /// Of the inputs.
     inputs: Vec<Vec<u64>>,
     /// For each step of what comes in an exchange, in the order in which it comes, and of what goes back.
-    exchanges: Vec<[Vec<u64>; 2]>,
+    pub(in super::super) exchanges: Vec<[Vec<u64>; 2]>,
 }
 
 impl DataProvider {

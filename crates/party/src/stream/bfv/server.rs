@@ -42,7 +42,8 @@ impl Transformed {
 pub struct ModelProvider {
     key: Option<PublicKey>,
     transfers: OtParty,
-    prg: Prg,
+    /// Draws the orders, and seeds replies.
+    pub(in super::super) prg: Prg,
     material: Option<Material>,
 }
 
