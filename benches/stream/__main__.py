@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benches.machine import describe
-from benches.stream import allocation, leakage, partition, pipeline, scaling
+from benches.stream import allocation, latency, leakage, packing, partition, pipeline, scaling
 from benches.stream.models import MODELS, Prepared, prepare
 
 EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
@@ -27,6 +27,8 @@ EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
     "allocation": allocation.report,
     "partition": partition.report,
     "leakage": leakage.report,
+    "latency": latency.report,
+    "packing": packing.report,
 }
 """Experiments by name, in the paper's order."""
 

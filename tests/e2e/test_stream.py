@@ -52,14 +52,16 @@ def pooling(kernel: int) -> onnx.ModelProto:
     return model(nodes, [1, 1, 5 + kernel, 5 + kernel], weights)
 
 
-@pytest.mark.parametrize("name", ["breast", "mnist-1"])
-def test_models_of_the_paper_give_the_executors_integers(name: str, tmp_path: Path) -> None:
-    run = privet.run(zoo.build(name, tmp_path), suite="stream", input_range=(0, 1))
+SMALL = ["breast", "heart", "cardio", "mnist-1", "mnist-2", "mnist-3"]
+VGGS = ["vgg13-cifar", "vgg16-cifar", "vgg19-cifar"]
+
+
+def check(run: privet.Run) -> None:
+    """The executor's integers, for the bytes that were planned."""
     assert run.max_fixed_point_error == 0
-    assert run.max_abs_error < 0.01
     assert run.trust == suites.STREAM_TRUST
     assert run.plan is not None
-    # Ciphertexts, and headers and small messages around them.
+    # Values, and headers and small messages around them.
     for sent, planned in (
         (run.online.bytes_client, run.plan["online_bytes_client"]),
         (run.online.bytes_server, run.plan["online_bytes_server"]),
@@ -67,10 +69,93 @@ def test_models_of_the_paper_give_the_executors_integers(name: str, tmp_path: Pa
         assert planned < sent < planned + 500
 
 
-def test_windows_are_pooled_and_a_batch_is_wider() -> None:
-    run = privet.run(pooling(2), suite="stream", input_range=(-1, 1), batch=2)
+@pytest.mark.parametrize("name", SMALL)
+def test_models_of_the_paper_give_the_executors_integers(name: str, tmp_path: Path) -> None:
+    run = privet.run(zoo.build(name, tmp_path), suite="stream", cipher="bfv", input_range=(0, 1))
+    check(run)
+    assert run.max_abs_error < 0.01
+    assert run.plan is not None
+    for sent, planned in (
+        (run.offline.bytes_client, run.plan["offline_bytes_client"]),
+        (run.offline.bytes_server, run.plan["offline_bytes_server"]),
+    ):
+        assert planned < sent < planned + 500
+
+
+@pytest.mark.parametrize("name", ["breast", "mnist-1"])
+def test_paillier_gives_the_same(name: str, tmp_path: Path) -> None:
+    run = privet.run(zoo.build(name, tmp_path), suite="stream", input_range=(0, 1))
+    check(run)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", SMALL)
+def test_paillier_gives_the_same_for_all(name: str, tmp_path: Path) -> None:
+    check(privet.run(zoo.build(name, tmp_path), suite="stream", input_range=(0, 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", VGGS)
+def test_vggs_of_the_paper_give_the_executors_integers(name: str, tmp_path: Path) -> None:
+    path = zoo.build(name, tmp_path)
+    check(privet.run(path, suite="stream", cipher="bfv", input_range=(0, 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", VGGS)
+def test_vggs_with_paillier(name: str, tmp_path: Path) -> None:
+    path = zoo.build(name, tmp_path)
+    check(privet.run(path, suite="stream", input_range=(0, 1), timeout=7200.0))
+
+
+@pytest.mark.parametrize("cipher", suites.CIPHERS)
+def test_breast_keeps_its_accuracy_on_real_data(cipher: str) -> None:
+    models = Path(__file__).parents[2] / "zoo" / "models"
+    with np.load(models / "breast-mlp.npz") as data:
+        inputs, labels = data["inputs"][:20], data["labels"][:20]
+    run = privet.run(
+        models / "breast-mlp.onnx",
+        [inputs],
+        suite="stream",
+        cipher=cipher,
+        batch=20,
+        packed=cipher == "paillier",
+        calibration=[inputs[:1]],
+    )
+    check(run)
+    (output,) = run.outputs.values()
+    (reference,) = run.reference.values()
+    assert np.array_equal(output.argmax(axis=1), reference.argmax(axis=1))
+    assert (output.argmax(axis=1) == labels).mean() >= 0.9
+
+
+@pytest.mark.parametrize("cipher", suites.CIPHERS)
+def test_windows_are_pooled_and_a_batch_is_wider(cipher: str) -> None:
+    run = privet.run(pooling(2), suite="stream", cipher=cipher, input_range=(-1, 1), batch=2)
     assert run.max_fixed_point_error == 0
     assert run.samples == 2
+
+
+def test_packed_samples_take_the_ciphertexts_of_one() -> None:
+    one = privet.run(pooling(2), suite="stream", input_range=(-1, 1))
+    run = privet.run(pooling(2), suite="stream", input_range=(-1, 1), batch=5, packed=True)
+    assert run.max_fixed_point_error == 0
+    assert run.samples == 5
+    assert one.plan is not None
+    assert run.plan is not None
+    assert run.plan["samples"] == 5
+    assert run.plan["online_bytes_client"] == one.plan["online_bytes_client"]
+    with pytest.raises(Misuse):
+        privet.run(pooling(2), suite="stream", input_range=(-1, 1), batch=54, packed=True)
+
+
+@pytest.mark.parametrize("options", [{"suite": "gmw"}, {"suite": "stream", "cipher": "bfv"}])
+def test_packing_is_for_paillier(options: dict[str, str]) -> None:
+    with pytest.raises(Misuse):
+        privet.run(pooling(2), input_range=(-1, 1), batch=2, packed=True, **options)  # type: ignore[arg-type]
 
 
 def test_overlapping_windows_are_refused_by_name() -> None:
@@ -91,6 +176,7 @@ def test_smooth_activations_are_refused_by_name(tmp_path: Path) -> None:
         ("rounds", "log"),
         ("memory", "2GB"),
         ("key_bits", 1024),
+        ("cipher", "rsa"),
     ],
 )
 def test_options_of_other_suites_are_refused(option: str, value: str | int) -> None:
@@ -109,5 +195,7 @@ def test_both_commands_say_that_the_suite_is_weaker(tmp_path: Path) -> None:
     ran = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     assert ran["suite"] == "stream"
     assert ran["plan"]["key_bits"] == 3072
+    fast = CliRunner().invoke(app, [*command[:4], "--cipher", "bfv", "--json"])
+    assert json.loads(fast.stdout)["plan"]["cipher"] == "bfv"
     shown = CliRunner().invoke(app, command).stdout
     assert "Weaker trust: values are revealed up to order" in " ".join(shown.split())

@@ -19,6 +19,7 @@ mod exchange;
 mod infer;
 mod linear;
 mod network;
+mod packed;
 mod partition;
 mod plan;
 mod session;

@@ -19,11 +19,13 @@ pub(crate) struct StreamPlan(Plan);
 
 #[pymethods]
 impl StreamPlan {
-    /// `public`: the public half's bytes; `cipher`: `paillier`, with keys of 2048 or 3072 bits, or `bfv`.
+    /// `public`: the public half's bytes; `cipher`: `paillier`, with keys of 2048 or 3072 bits, or `bfv`; `samples` share
+    /// the plaintexts of Paillier.
     #[new]
-    fn new(public: &[u8], cipher: &str, key_bits: usize) -> Result<Self, Failure> {
+    #[pyo3(signature = (public, cipher, key_bits, samples=1))]
+    fn new(public: &[u8], cipher: &str, key_bits: usize, samples: usize) -> Result<Self, Failure> {
         let program = Program::parse(public).map_err(privet_party::Error::from)?;
-        Ok(Self(Plan::new(program, named(cipher, key_bits)?)?))
+        Ok(Self(Plan::new(program, named(cipher, key_bits)?)?.packed(samples)?))
     }
 
     /// What one inference takes, as JSON.

@@ -151,6 +151,13 @@ Cipher = Annotated[
         help="In suite stream: what hides values from the server; bfv is much faster.",
     ),
 ]
+Packed = Annotated[
+    bool,
+    typer.Option(
+        "--packed",
+        help="In suite stream with Paillier: samples of a batch share plaintexts, and their order.",
+    ),
+]
 KeyBits = Annotated[
     int,
     typer.Option(metavar="2048|3072", help="In suite stream: bits of the client's Paillier key."),

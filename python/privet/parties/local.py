@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def run(
     flooding: str | None = None,
     cipher: str = suites.CIPHERS[0],
     key_bits: int = suites.KEY_BITS[0],
+    packed: bool = False,
     timeout: float = 600.0,
     progress: Progress | None = None,
 ) -> Run:
@@ -138,7 +140,8 @@ def run(
     noise on results: `light`, the default in the first scenario, or `statistical`, in the others.
 
     In suite `stream`, `cipher` hides values from the server: `paillier`, under keys of `key_bits`,
-    2048 or 3072, or `bfv`, which pays ahead and is much faster.
+    2048 or 3072, or `bfv`, which pays ahead and is much faster. With `packed` the samples of a
+    `batch` share Paillier's plaintexts; the client then sees which of their values belong together.
 
     `link` delays both directions and limits their bandwidth for real, as `Client` says; with
     `rounds="auto"` the depth of comparisons follows from it. With `suite="fss"` or
@@ -189,11 +192,20 @@ def run(
         if suite in suites.PREPARED:
             limits |= {"weights": weights, "prepared": prepared}
         if suite == "stream":
-            options |= {"cipher": cipher, "key_bits": key_bits}
+            options |= {"cipher": cipher, "key_bits": key_bits, "alone": None}
+            if packed:
+                if isinstance(model, Compiled) or cipher != "paillier":
+                    raise Misuse("packed takes a model as ONNX, and cipher paillier")
+                each = suites.precision(suite, bits, scale)
+                options["alone"] = compile_for(
+                    model, inputs, each, calibration, input_range, batch, alone=True
+                )
+        elif packed:
+            raise Misuse("packed is for suite stream: the others pack without being asked")
         starts = {"ckks": run_encrypted, "stream": run_streamed}
         start = starts.get(suite, _processes)
         integers, found = start(Path(folder), compiled, named, options, limits, progress)
-    for option in ("flooding", "cipher", "key_bits"):
+    for option in ("flooding", "cipher", "key_bits", "alone"):
         options.pop(option, None)
     return _compare(compiled, named, samples, integers, {**options, **found})
 
@@ -205,29 +217,42 @@ def compile_for(
     calibration: Calibration | None,
     input_range: tuple[float, float] | None,
     batch: int,
+    alone: bool = False,
 ) -> Compiled:
-    """Compiles a model that takes `inputs`: ranges are measured on them, too, if need be."""
-    samples = list(calibration) if calibration is not None else None
-    options: dict[str, Any] = {
-        **vars(widths),
-        "input_range": input_range,
-        "batch": batch,
-    }
-    compiled = compile(model, calibration=samples, **options)
-    if inputs is None:
+    """Compiles a model that takes `inputs`: ranges are measured on them, too, if need be.
+
+    With `alone` the same for one sample of the batch that `inputs` are.
+    """
+    given = list(calibration) if calibration is not None else None
+    build = partial(compile, model, **vars(widths), input_range=input_range)
+    compiled = build(calibration=given, batch=batch)
+    samples = _covering(compiled, given, inputs, input_range)
+    if samples is given and not alone:
         return compiled
+    return build(calibration=samples, batch=1 if alone else batch)
+
+
+def _covering(
+    compiled: Compiled,
+    samples: list[Any] | None,
+    inputs: Inputs | None,
+    input_range: tuple[float, float] | None,
+) -> list[Any] | None:
+    """The calibration, with `inputs` added if they are larger than what it covers."""
+    if inputs is None:
+        return samples
     given, count = fill(compiled.program, inputs)
     # What is no array of real numbers is refused by `encode_input`, with a better message.
     arrays = list(given.values())
     if any(array.dtype.kind not in "fiu" for array in arrays):
-        return compiled
+        return samples
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
     covered = largest <= min(entry.magnitude for entry in compiled.program.inputs)
     if covered or not np.isfinite(largest):
-        return compiled
+        return samples
     known = samples or split(random_inputs(compiled.program, input_range), 1)
-    seen = [given] if batch == 1 else split(given, count)
-    return compile(model, calibration=[*known, *seen], **options)
+    seen = [given] if compiled.program.batch == 1 else split(given, count)
+    return [*known, *seen]
 
 
 def _compare(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from privet import _native
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
@@ -23,6 +24,8 @@ from privet.parties.costs import read_report
 from privet.parties.credentials import Credentials
 from privet.parties.process import Processor
 from privet.program import Program
+
+Array = npt.NDArray[np.generic]
 
 
 def _say(event: str, **fields: Any) -> None:
@@ -77,9 +80,10 @@ def provide_data(job: dict[str, Any]) -> None:
     program = Program.from_public_bytes(client.describe())
     if program.program_hash != job["program_hash"]:
         raise PeerMisbehaved("the server describes another program than the one pinned")
-    plan = _native.StreamPlan(program.to_public_bytes(), job["cipher"], job["key_bits"])
+    samples = job["samples"]
+    plan = _native.StreamPlan(program.to_public_bytes(), job["cipher"], job["key_bits"], samples)
     with np.load(job["inputs"]) as inputs:
-        encoded = encode_input(program, list(inputs.values()))
+        encoded = _encode(program, list(inputs.values()), samples)
     payload = [array.astype("<i8").tobytes() for array in encoded]
     processor = Processor()
     offline, made = read_report(client.prepare(plan, progress))
@@ -89,6 +93,7 @@ def provide_data(job: dict[str, Any]) -> None:
     online, steps = read_report(report)
     online = replace(online, cpu_seconds=processor.lap())
     shapes = [program.values[output.value].shape for output in program.outputs]
+    shapes = [(samples * first, *rest) for first, *rest in shapes]
     integers = [
         np.frombuffer(each, dtype="<i8").reshape(shape)
         for each, shape in zip(revealed, shapes, strict=True)
@@ -96,6 +101,13 @@ def provide_data(job: dict[str, Any]) -> None:
     np.savez(job["result"], *integers)
     layers = [asdict(layer) for layer in (*made, *steps)]
     _say("result", offline=asdict(offline), online=asdict(online), layers=layers)
+
+
+def _encode(program: Program, inputs: list[Array], samples: int) -> list[Array]:
+    """Fixed-point integers of `samples` inputs that lie one after the other."""
+    singles = zip(*(np.split(array, samples) for array in inputs), strict=True)
+    encoded = [encode_input(program, list(single)) for single in singles]
+    return [np.concatenate(each) for each in zip(*encoded, strict=True)]
 
 
 def main() -> int:

@@ -44,8 +44,10 @@ def run_streamed(
     """
     _check(options, limits)
     cipher = {name: options[name] for name in ("cipher", "key_bits")}
-    plan = plan_stream(compiled.program.to_public_bytes(), **cipher)
-    compiled.save(folder / "program")
+    program = options["alone"] or compiled
+    samples = compiled.program.batch if options["alone"] else 1
+    plan = plan_stream(program.program.to_public_bytes(), **cipher, samples=samples)
+    program.save(folder / "program")
     keys.make(folder / "keys", ())
     np.savez(folder / "inputs.npz", *inputs.values())
     common = {"keys": str(folder / "keys"), "timeout": limits["timeout"], **cipher}
@@ -57,7 +59,8 @@ def run_streamed(
             "port": event(server, "listening")["port"],
             "inputs": str(folder / "inputs.npz"),
             "result": str(folder / "result.npz"),
-            "program_hash": compiled.program.program_hash,
+            "program_hash": program.program.program_hash,
+            "samples": samples,
             "link": str(options["link"]) if options["link"] else None,
             **common,
         }

@@ -40,10 +40,10 @@ from privet.suites.support import (
 
 __all__ = [
     "AUTO",
+    "CIPHERS",
     "COLLECTIVE",
     "ENCRYPTED_DATA",
     "ENCRYPTED_MODEL",
-    "CIPHERS",
     "KEY_BITS",
     "LIGHT",
     "PREPARED",

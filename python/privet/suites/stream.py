@@ -21,12 +21,13 @@ CIPHERS = ("paillier", "bfv")
 
 
 def plan_stream(
-    public: bytes, cipher: str = CIPHERS[0], key_bits: int = KEY_BITS[0]
+    public: bytes, cipher: str = CIPHERS[0], key_bits: int = KEY_BITS[0], samples: int = 1
 ) -> dict[str, Any]:
-    """What one inference of a program takes: exchanges, values and bytes.
+    """What one inference of a program on `samples` side by side takes: exchanges, values and bytes.
 
     # Errors
-    `Misuse` if a layer does not run in this suite, or there are no such cipher and keys.
+    `Misuse` if a layer does not run in this suite, there are no such cipher and keys, or a
+    plaintext has no room for the samples.
     """
-    plan: dict[str, Any] = json.loads(StreamPlan(public, cipher, key_bits).forecast())
+    plan: dict[str, Any] = json.loads(StreamPlan(public, cipher, key_bits, samples).forecast())
     return plan

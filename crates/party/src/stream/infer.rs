@@ -7,10 +7,11 @@ use privet_program::{Program, Weights};
 
 use super::arrangement::Arrangement;
 use super::exchange::{Exchange, Order};
+use super::packed::Samples;
 use super::plan::{Plan, Step};
 use super::{linear, transport};
 use crate::report::Recorder;
-use crate::{Error, Observer, Phase, Report, check_inputs};
+use crate::{Error, Observer, Phase, Report};
 
 /// The client's side: the key, and noise for one inference.
 pub struct DataProvider {
@@ -41,7 +42,8 @@ impl DataProvider {
         Ok(())
     }
 
-    /// Gives `inputs` (fixed-point integers, one vector for each of the program's) and learns its outputs.
+    /// Gives `inputs` (fixed-point integers, one vector for each of the program's, sample after sample) and learns its
+    /// outputs.
     ///
     /// # Errors
     /// [`Error::Misuse`] if the inputs do not fit the program, nothing was prepared, or a value leaves the ring; others
@@ -53,12 +55,13 @@ impl DataProvider {
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<(Vec<Vec<i64>>, Report), Error> {
-        check_inputs(plan.program(), inputs)?;
+        check_inputs(plan, inputs)?;
         let mut noise = self.noise.take().ok_or_else(|| Error::Misuse("prepare before each inference".into()))?;
         let program = plan.program();
         let mut recorder = Recorder::start(Phase::Online, channel);
         for (input, values) in program.inputs().iter().zip(inputs) {
-            recorder.layer(&input.name, "encrypt", channel, |channel| send(channel, values, &mut noise))?;
+            recorder
+                .layer(&input.name, "encrypt", channel, |channel| send(channel, plan.samples(), values, &mut noise))?;
         }
         let mut outputs = vec![Vec::new(); program.outputs().len()];
         let total = plan.steps().len();
@@ -66,11 +69,12 @@ impl DataProvider {
             observer.progress(Phase::Online, done, total, plan.name(step));
             let Step::Exchange(exchange) = step else { continue };
             recorder.layer(exchange.name(program), &exchange.operators(program), channel, |channel| {
-                let values = self.receive(channel, program, exchange)?;
-                let values = exchange.compute(program, values);
+                let values = self.receive(channel, plan, exchange)?;
+                let values =
+                    values.into_iter().flat_map(|values| exchange.compute(program, values)).collect::<Vec<_>>();
                 match exchange.order {
                     Order::Output(index) => outputs[index] = values,
-                    Order::Elements | Order::Windows(_) => send(channel, &values, &mut noise)?,
+                    Order::Elements | Order::Windows(_) => send(channel, plan.samples(), &values, &mut noise)?,
                 }
                 Ok::<_, Error>(())
             })?;
@@ -79,22 +83,44 @@ impl DataProvider {
         Ok((outputs, recorder.finish(channel)))
     }
 
-    /// Decrypts what the server sends.
-    fn receive(&self, channel: &mut Channel, program: &Program, exchange: &Exchange) -> Result<Vec<i64>, Error> {
-        let mut values = Vec::with_capacity(exchange.sent(program));
+    /// Decrypts what the server sends: the values of each sample.
+    fn receive(&self, channel: &mut Channel, plan: &Plan, exchange: &Exchange) -> Result<Vec<Vec<i64>>, Error> {
+        let (program, samples) = (plan.program(), plan.samples());
+        let mut values = vec![Vec::with_capacity(exchange.sent(program)); samples.count()];
         transport::receive(channel, self.key.public(), exchange.sent(program), |ciphertexts| {
-            values.extend(checked(program, exchange, &self.key.decrypt(&ciphertexts)?)?);
+            for slots in checked(program, exchange, &self.key.decrypt(&ciphertexts)?, samples)? {
+                values.iter_mut().zip(slots).for_each(|(values, value)| values.push(value));
+            }
             Ok(())
         })?;
         Ok(values)
     }
 }
 
-/// Decrypted values, each of which must fit the ring.
-pub(super) fn checked(program: &Program, exchange: &Exchange, plaintexts: &[Plaintext]) -> Result<Vec<i64>, Error> {
+/// Decrypted values of each sample, each of which must fit the ring: `[plaintexts][samples]`.
+pub(super) fn checked(
+    program: &Program,
+    exchange: &Exchange,
+    plaintexts: &[Plaintext],
+    samples: Samples,
+) -> Result<Vec<Vec<i64>>, Error> {
     let room = 1_i64 << (program.ring_bits() - 1);
-    let value = |plaintext: &Plaintext| plaintext.to_i64().filter(|value| (-room..room).contains(value));
-    plaintexts.iter().map(|plaintext| value(plaintext).ok_or_else(|| overflow(program, exchange))).collect()
+    let fit = |slots: &Vec<i64>| slots.iter().all(|value| (-room..room).contains(value));
+    let slots = |plaintext: &Plaintext| samples.unpack(plaintext).filter(fit);
+    plaintexts.iter().map(|plaintext| slots(plaintext).ok_or_else(|| overflow(program, exchange))).collect()
+}
+
+/// Whether there are as many values as all samples have.
+///
+/// # Errors
+/// [`Error::Misuse`] if not.
+pub(super) fn check_inputs(plan: &Plan, inputs: &[Vec<i64>]) -> Result<(), Error> {
+    let samples = plan.samples().count();
+    if inputs.iter().any(|values| values.len() % samples != 0) {
+        return Err(Error::Misuse(format!("the values given are not those of {samples} samples")));
+    }
+    let first: Vec<Vec<i64>> = inputs.iter().map(|values| values[..values.len() / samples].to_vec()).collect();
+    crate::check_inputs(plan.program(), &first)
 }
 
 fn overflow(program: &Program, exchange: &Exchange) -> Error {
@@ -102,10 +128,10 @@ fn overflow(program: &Program, exchange: &Exchange) -> Error {
     Error::Misuse(format!("a value before layer {name} needs more than {bits} bits: the input is out of range"))
 }
 
-/// Encrypts values and sends them.
-fn send(channel: &mut Channel, values: &[i64], noise: &mut Noise) -> Result<(), Error> {
-    let plaintexts: Vec<Plaintext> = values.iter().map(|&value| value.into()).collect();
-    transport::send(channel, &Ciphertexts::encrypt(&plaintexts, noise.split_off(values.len())?)?)
+/// Encrypts the samples' values and sends them.
+fn send(channel: &mut Channel, samples: Samples, values: &[i64], noise: &mut Noise) -> Result<(), Error> {
+    let plaintexts = samples.pack(values)?;
+    transport::send(channel, &Ciphertexts::encrypt(&plaintexts, noise.split_off(plaintexts.len())?)?)
 }
 
 /// The server's side for one client: its public key, and noise for one inference.
@@ -165,7 +191,7 @@ impl ModelProvider {
                     let operation = &program.operations()[*index];
                     let inputs = operation.inputs.iter().map(|&id| held(&values, id)).collect::<Result<Vec<_>, _>>()?;
                     let result = recorder.layer(name, operation.operator.name(), channel, |_| {
-                        linear::compute(program, operation, &inputs, weights)
+                        linear::compute(program, operation, &inputs, weights, plan.samples())
                     })?;
                     values[operation.output] = Some(result);
                 }

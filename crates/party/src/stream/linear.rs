@@ -1,9 +1,10 @@
 //! Linear operations on encrypted tensors, as the server computes them.
 
-use privet_paillier::{Ciphertexts, Plaintext, Weights, Windows};
+use privet_paillier::{Ciphertexts, Weights, Windows};
 use privet_program::{Operation, Operator, Program};
 use privet_ring::layout;
 
+use super::packed::Samples;
 use crate::Error;
 use crate::layers::window_groups;
 
@@ -17,6 +18,7 @@ pub(super) fn compute(
     operation: &Operation,
     inputs: &[&Ciphertexts],
     weights: &privet_program::Weights,
+    samples: Samples,
 ) -> Result<Ciphertexts, Error> {
     let x = inputs[0];
     let shape = program.value(operation.inputs[0]).shape.as_slice();
@@ -27,7 +29,7 @@ pub(super) fn compute(
         Operator::Conv2d { weight, bias, .. } => {
             let product = convolve(program, operation, x, weights.tensor(weight))?;
             match bias_of(bias) {
-                Some(bias) => add_constant(product, &layout::broadcast(bias, &[bias.len(), 1, 1], output)),
+                Some(bias) => add_constant(product, &layout::broadcast(bias, &[bias.len(), 1, 1], output), samples),
                 None => Ok(product),
             }
         }
@@ -37,7 +39,7 @@ pub(super) fn compute(
             let rows = Windows::new(*inner, (0..x.len()).map(Some).collect())?;
             let product = transpose(x.dot(&matrix, &rows)?, &[*columns, shape[0]], &[1, 0])?;
             match bias_of(bias) {
-                Some(bias) => add_constant(product, &layout::broadcast(bias, &[*columns], output)),
+                Some(bias) => add_constant(product, &layout::broadcast(bias, &[*columns], output), samples),
                 None => Ok(product),
             }
         }
@@ -45,14 +47,14 @@ pub(super) fn compute(
             Ok(x.scale(&Weights::new(1, x.len(), width, narrow(weights.tensor(weight))?)?)?)
         }
         Operator::AddConstant { bias, bias_shape } => {
-            add_constant(x.clone(), &layout::broadcast(weights.tensor(bias), bias_shape, shape))
+            add_constant(x.clone(), &layout::broadcast(weights.tensor(bias), bias_shape, shape), samples)
         }
         Operator::Add => sum(x, inputs[1]),
         Operator::Sub => sum(&negate(inputs[1])?, x),
         Operator::Negate => negate(x),
         Operator::ShiftLeft { bits } => (0..*bits).try_fold(x.clone(), |x, _| sum(&x, &x)),
         Operator::AvgPool2d { .. } => pool(program, operation, x),
-        _ => moved(program, operation, inputs),
+        _ => moved(program, operation, inputs, samples),
     }
 }
 
@@ -121,12 +123,17 @@ fn pool(program: &Program, operation: &Operation, x: &Ciphertexts) -> Result<Cip
 }
 
 /// The result of an operation that only moves elements.
-fn moved(program: &Program, operation: &Operation, inputs: &[&Ciphertexts]) -> Result<Ciphertexts, Error> {
+fn moved(
+    program: &Program,
+    operation: &Operation,
+    inputs: &[&Ciphertexts],
+    samples: Samples,
+) -> Result<Ciphertexts, Error> {
     let mut pool = inputs[0].clone();
     inputs[1..].iter().try_for_each(|&input| pool.append(input.clone()))?;
     if let Operator::Pad { constant, .. } = &operation.operator {
         let zero = pool.slice(0..1).scale(&public(1, &[0])?)?;
-        pool.append(add_constant(zero, &[*constant])?)?;
+        pool.append(add_constant(zero, &[*constant], samples)?)?;
     }
     Ok(pool.select(&movement(program, operation))?)
 }
@@ -157,8 +164,9 @@ pub(super) fn movement(program: &Program, operation: &Operation) -> Vec<usize> {
     }
 }
 
-pub(super) fn add_constant(mut x: Ciphertexts, constant: &[i64]) -> Result<Ciphertexts, Error> {
-    let plaintexts: Vec<Plaintext> = constant.iter().map(|&value| value.into()).collect();
+/// Adds the same constants for every sample.
+pub(super) fn add_constant(mut x: Ciphertexts, constant: &[i64], samples: Samples) -> Result<Ciphertexts, Error> {
+    let plaintexts = constant.iter().map(|&value| samples.constant(value)).collect::<Result<Vec<_>, _>>()?;
     x.add_plain(&plaintexts)?;
     Ok(x)
 }

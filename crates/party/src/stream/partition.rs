@@ -8,6 +8,7 @@ use privet_program::{Operation, Operator, Program};
 use privet_ring::layout;
 
 use super::linear::{add_constant, movement, narrow, negate, patches, public, sum};
+use super::packed::Samples;
 use crate::Error;
 use crate::layers::window_groups;
 
@@ -112,7 +113,7 @@ pub(super) fn compute(
     let biased = |product: Ciphertexts, bias: &Option<String>, bias_shape: &dyn Fn(usize) -> Vec<usize>| match bias {
         Some(name) => {
             let bias = weights.tensor(name);
-            add_constant(product, &pick(&layout::broadcast(bias, &bias_shape(bias.len()), shape)))
+            add_constant(product, &pick(&layout::broadcast(bias, &bias_shape(bias.len()), shape)), Samples::ONE)
         }
         None => Ok(product),
     };
@@ -129,9 +130,11 @@ pub(super) fn compute(
             let factors = narrow(&pick(weights.tensor(weight)))?;
             Ok(x.select(wanted)?.scale(&Weights::new(1, wanted.len(), width, factors)?)?)
         }
-        Operator::AddConstant { bias, bias_shape } => {
-            add_constant(x.select(wanted)?, &pick(&layout::broadcast(weights.tensor(bias), bias_shape, shape)))
-        }
+        Operator::AddConstant { bias, bias_shape } => add_constant(
+            x.select(wanted)?,
+            &pick(&layout::broadcast(weights.tensor(bias), bias_shape, shape)),
+            Samples::ONE,
+        ),
         Operator::Add => sum(&x.select(wanted)?, &inputs[1].select(wanted)?),
         Operator::Sub => sum(&negate(&inputs[1].select(wanted)?)?, &x.select(wanted)?),
         Operator::Negate => negate(&x.select(wanted)?),
@@ -260,7 +263,7 @@ fn moved(program: &Program, operation: &Operation, inputs: &[&Part], wanted: &[u
     let mut pool = pool.ok_or_else(|| Error::Misuse("an operation without inputs".into()))?;
     if let Operator::Pad { constant, .. } = &operation.operator {
         let zero = pool.slice(0..1).scale(&public(1, &[0])?)?;
-        pool.append(add_constant(zero, &[*constant])?)?;
+        pool.append(add_constant(zero, &[*constant], Samples::ONE)?)?;
         places.insert(start, end);
     }
     let place = |&index: &usize| places.get(&from[index]).copied().ok_or_else(|| missing(from[index]));

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::bfv::Layout;
 use super::cipher::Cipher;
 use super::exchange::{Exchange, Order};
+use super::packed::Samples;
 use super::transport;
 use crate::Error;
 use crate::layers::{check_supported, window_groups};
@@ -31,7 +32,7 @@ pub struct Plan {
 
 /// How values are hidden from the server, with what that takes.
 enum Method {
-    Paillier(KeySize),
+    Paillier(KeySize, Samples),
     Bfv(Box<Layout>),
 }
 
@@ -42,6 +43,8 @@ pub struct Forecast {
     pub cipher: &'static str,
     /// Bits of the key; of the degree of BFV's polynomials there is no choice.
     pub key_bits: Option<usize>,
+    /// Samples in a plaintext.
+    pub samples: usize,
     /// Exchanges, the input and outputs not counted.
     pub exchanges: usize,
     /// Values that the client encrypts, or masks.
@@ -70,10 +73,34 @@ impl Plan {
         program.operations().iter().try_for_each(check_factors)?;
         let steps = steps(&program)?;
         let method = match cipher.into() {
-            Cipher::Paillier(key_size) => Method::Paillier(key_size),
+            Cipher::Paillier(key_size) => Method::Paillier(key_size, Samples::ONE),
             Cipher::Bfv => Method::Bfv(Box::new(Layout::new(&program, &steps)?)),
         };
         Ok(Self { program, method, steps })
+    }
+
+    /// The same plan for inferences on `count` samples at once, each with a slot of every plaintext. Orders are then the
+    /// same for all samples of an inference, so that the client sees which of their values belong together.
+    ///
+    /// # Errors
+    /// [`Error::Encryption`] if a plaintext has no room for as many values of the program's ring; [`Error::Misuse`] over
+    /// BFV, which packs without being asked.
+    pub fn packed(self, count: usize) -> Result<Self, Error> {
+        let key_size = match self.method {
+            Method::Paillier(key_size, _) => key_size,
+            Method::Bfv(_) if count == 1 => return Ok(self),
+            Method::Bfv(_) => return Err(Error::Misuse("samples are packed with Paillier alone".into())),
+        };
+        let samples = Samples::new(&self.program, key_size, count)?;
+        Ok(Self { method: Method::Paillier(key_size, samples), ..self })
+    }
+
+    /// The samples of an inference.
+    pub(super) fn samples(&self) -> Samples {
+        match self.method {
+            Method::Paillier(_, samples) => samples,
+            Method::Bfv(_) => Samples::ONE,
+        }
     }
 
     /// The program.
@@ -84,7 +111,7 @@ impl Plan {
     /// What hides values from the server.
     pub fn cipher(&self) -> Cipher {
         match self.method {
-            Method::Paillier(key_size) => Cipher::Paillier(key_size),
+            Method::Paillier(key_size, _) => Cipher::Paillier(key_size),
             Method::Bfv(_) => Cipher::Bfv,
         }
     }
@@ -92,7 +119,7 @@ impl Plan {
     /// Bits of the Paillier key, as an enumeration.
     pub(super) fn key_size(&self) -> Result<KeySize, Error> {
         match self.method {
-            Method::Paillier(key_size) => Ok(key_size),
+            Method::Paillier(key_size, _) => Ok(key_size),
             Method::Bfv(_) => Err(Error::Misuse("a plan for BFV has no Paillier key".into())),
         }
     }
@@ -101,7 +128,7 @@ impl Plan {
     pub(super) fn layout(&self) -> Result<&Layout, Error> {
         match &self.method {
             Method::Bfv(layout) => Ok(layout),
-            Method::Paillier(_) => Err(Error::Misuse("a plan for Paillier prepares nothing over BFV".into())),
+            Method::Paillier(..) => Err(Error::Misuse("a plan for Paillier prepares nothing over BFV".into())),
         }
     }
 
@@ -113,7 +140,7 @@ impl Plan {
         let decrypted: Vec<usize> = self.exchanges().map(|exchange| exchange.sent(&self.program)).collect();
         let online = |counts: &[usize]| counts.iter().map(|&count| self.online_bytes(count)).sum();
         let (key_bits, [offline_bytes_client, offline_bytes_server]) = match &self.method {
-            Method::Paillier(key_size) => {
+            Method::Paillier(key_size, _) => {
                 (Some(key_size.bits()), [key_size.public_key_bytes(), transport::ACKNOWLEDGED])
             }
             Method::Bfv(layout) => (None, layout.offline_bytes()),
@@ -121,6 +148,7 @@ impl Plan {
         Forecast {
             cipher: self.cipher().name(),
             key_bits,
+            samples: self.samples().count(),
             exchanges: self.exchanges().filter(|exchange| !matches!(exchange.order, Order::Output(_))).count(),
             encryptions: encrypted.iter().sum(),
             decryptions: decrypted.iter().sum(),
@@ -134,7 +162,7 @@ impl Plan {
     /// Bytes of a tensor on its way, frame headers of ciphertexts not counted.
     fn online_bytes(&self, elements: usize) -> usize {
         match &self.method {
-            Method::Paillier(key_size) => elements * key_size.ciphertext_bytes(),
+            Method::Paillier(key_size, _) => elements * key_size.ciphertext_bytes(),
             Method::Bfv(layout) => transport::ring_bytes(layout.ring(), elements),
         }
     }

@@ -6,6 +6,7 @@ use privet_program::{Program, Weights};
 use serde::{Deserialize, Serialize};
 
 use super::bfv::{self, Transformed};
+use super::infer::check_inputs;
 use super::{Cipher, DataProvider, ModelProvider, Plan, transport};
 use crate::report::Recorder;
 use crate::session::messages;
@@ -18,7 +19,7 @@ enum Request {
     /// The public half of the program served.
     Stream,
     /// Noise for an inference under a key, which follows.
-    Encrypt { program: String, key_bits: usize },
+    Encrypt { program: String, key_bits: usize, samples: usize },
     /// Masks for an inference over BFV; with the first of a session the key and transfers.
     Mask { program: String, first: bool },
     /// An inference after the last preparation.
@@ -94,7 +95,8 @@ impl Client {
         let mut recorder = Recorder::start(Phase::Offline, &self.channel);
         let mut provider = recorder.layer("key", "generate", &mut self.channel, |channel| {
             let provider = DataProvider::new(plan)?;
-            messages::send(channel, &Request::Encrypt { program: plan.program().hash().to_string(), key_bits })?;
+            let (program, samples) = (plan.program().hash().to_string(), plan.samples().count());
+            messages::send(channel, &Request::Encrypt { program, key_bits, samples })?;
             channel.send(&provider.public_key().to_bytes())?;
             channel.flush()?;
             Ok::<_, Error>(provider)
@@ -137,7 +139,7 @@ impl Client {
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<(Vec<Vec<i64>>, Report), Error> {
-        crate::check_inputs(plan.program(), inputs)?;
+        check_inputs(plan, inputs)?;
         self.guarded(|client| {
             let provider =
                 client.provider.as_mut().ok_or_else(|| Error::Misuse("prepare before an inference".into()))?;
@@ -231,9 +233,10 @@ impl Server {
                     channel.flush()?;
                     on_event(Event::Described);
                 }
-                Request::Encrypt { program, key_bits } => {
+                Request::Encrypt { program, key_bits, samples } => {
                     let cipher = Cipher::from_name("paillier", key_bits);
                     let plan = self.plan(&program, cipher.ok_or_else(|| request("keys have 2048 or 3072 bits"))?)?;
+                    let plan = plan.packed(samples).map_err(|error| request(&error.to_string()))?;
                     let (provider, report) = encrypt(channel, &plan)?;
                     prepared = Some((plan, ModelSide::Paillier(Box::new(provider))));
                     on_event(Event::Prepared(report));

@@ -170,13 +170,7 @@ impl Receiver {
         self.receive(shape.walk().backward(), shape.windows, corrections, ring)
     }
 
-    fn receive(
-        &self,
-        pairs: impl Iterator<Item = Pair>,
-        count: usize,
-        corrections: &[u64],
-        ring: Modulus,
-    ) -> Vec<u64> {
+    fn receive(&self, pairs: impl Iterator<Item = Pair>, count: usize, corrections: &[u64], ring: Modulus) -> Vec<u64> {
         let mut values = vec![0_u64; count];
         for (index, ([x, y], correction)) in pairs.zip(corrections).enumerate() {
             let mask = |bit: bool| u64::from(bit).wrapping_neg();

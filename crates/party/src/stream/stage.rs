@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::arrangement::Arrangement;
 use super::exchange::{Exchange, Order, longest};
 use super::infer::checked;
+use super::packed::Samples;
 use super::partition::{Part, compute, needs};
 use super::plan::{Plan, Step};
 use crate::Error;
@@ -247,7 +248,7 @@ impl Stages {
             return Err(misuse("a stage got no elements, or a window in pieces"));
         }
         let ciphertexts = Ciphertexts::from_bytes(key.public(), count, bytes)?;
-        Ok(exchange.compute(program, checked(program, exchange, &key.decrypt(&ciphertexts)?)?))
+        Ok(exchange.compute(program, checked(program, exchange, &key.decrypt(&ciphertexts)?, Samples::ONE)?.concat()))
     }
 
     /// As [`Stages::values`], encrypted anew.

@@ -127,7 +127,12 @@ impl Client {
             Self::Paillier(_) => Vec::new(),
             Self::Bfv(provider) => {
                 let material = provider.material.as_ref().expect("it was prepared");
-                material.exchanges.iter().map(|[received, _]| received.clone()).filter(|mask| !mask.is_empty()).collect()
+                material
+                    .exchanges
+                    .iter()
+                    .map(|[received, _]| received.clone())
+                    .filter(|mask| !mask.is_empty())
+                    .collect()
             }
         }
     }

@@ -3,6 +3,8 @@
 use std::thread;
 
 use privet_channel::pair;
+use privet_channel::record::{self, Direction};
+use privet_channel::tamper::{self, Action};
 use privet_party::stream::{Cipher, Client, Event, KeySize, Plan, Server};
 use privet_party::{Error, PeerMisbehaved, Report, Silent};
 use privet_program::Program;
@@ -47,7 +49,8 @@ fn infer(client: &mut Client, fixture: &Fixture, plan: &Plan) -> Report {
 
 #[test]
 fn results_are_those_of_the_executor_to_the_bit() {
-    for (fixture, cipher) in [&*RESIDUAL, &*CHOICE].into_iter().flat_map(|fixture| BOTH.map(|cipher| (fixture, cipher))) {
+    for (fixture, cipher) in [&*RESIDUAL, &*CHOICE].into_iter().flat_map(|fixture| BOTH.map(|cipher| (fixture, cipher)))
+    {
         let plan = plan(fixture, cipher);
         let ((), result, events) = session(fixture, |client| {
             assert_eq!(client.describe().expect("a program"), fixture.public);
@@ -134,4 +137,118 @@ fn what_permutations_cannot_hide_is_refused_by_name() {
     assert!(overlapping.starts_with("layer max (max_pool2d)") && overlapping.contains("overlap"), "{overlapping}");
     let factors = refusal(&RESIDUAL, "[16384,", "[2147483648,");
     assert!(factors.contains("31 bits"), "{factors}");
+}
+
+#[test]
+fn packed_samples_come_out_as_they_would_alone() {
+    for (fixture, samples) in [(&*RESIDUAL, 3), (&*CHOICE, 53)] {
+        let plan = plan(fixture, PAILLIER).packed(samples).expect("room");
+        // Samples of all sizes and signs, the fixture's own among them.
+        let sample = |index: usize| -> Vec<Vec<i64>> {
+            let factor = |value: i64| match index {
+                0 => value,
+                _ => value / index as i64 * if index % 2 == 0 { 1 } else { -1 },
+            };
+            fixture.case.inputs.iter().map(|input| input.iter().map(|&value| factor(value)).collect()).collect()
+        };
+        let joined: Vec<Vec<i64>> = (0..fixture.case.inputs.len())
+            .map(|input| (0..samples).flat_map(|index| sample(index).swap_remove(input)).collect())
+            .collect();
+        let (outputs, result, _) = session(fixture, |client| {
+            client.prepare(&plan, &mut Silent).expect("a key and noise");
+            client.infer(&plan, &joined, &mut Silent).expect("outputs").0
+        });
+        result.expect("a clean end");
+        let alone = |index: usize| {
+            let plan = self::plan(fixture, Cipher::Bfv);
+            let (outputs, ..) = session(fixture, |client| {
+                client.prepare(&plan, &mut Silent).expect("masks");
+                client.infer(&plan, &sample(index), &mut Silent).expect("outputs").0
+            });
+            outputs
+        };
+        for index in [0, 1, samples - 1] {
+            for (output, alone) in outputs.iter().zip(alone(index)) {
+                assert_eq!(output[index * alone.len()..][..alone.len()], alone, "sample {index}");
+            }
+        }
+        assert_eq!(plan.forecast().encryptions, self::plan(fixture, PAILLIER).forecast().encryptions);
+    }
+}
+
+#[test]
+fn more_samples_than_there_is_room_for_are_refused() {
+    assert!(plan(&CHOICE, PAILLIER).packed(53).is_ok());
+    for samples in [0, 54, usize::MAX] {
+        assert!(plan(&CHOICE, PAILLIER).packed(samples).is_err(), "{samples}");
+    }
+    assert!(plan(&CHOICE, Cipher::Paillier(KeySize::Bits3072)).packed(80).is_ok());
+    assert!(plan(&CHOICE, Cipher::Bfv).packed(2).is_err());
+}
+
+#[test]
+fn a_server_for_one_cipher_refuses_all_others() {
+    for only in Cipher::ALL {
+        for cipher in Cipher::ALL {
+            let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server").only(only);
+            let (mut near, far) = pair();
+            near.set_timeout(PATIENCE);
+            let refused = thread::scope(|scope| {
+                let serving = scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()));
+                let mut session = Client::new(near).expect("a greeting");
+                let prepared = session.prepare(&plan(&CHOICE, cipher), &mut Silent);
+                drop(session);
+                let served = serving.join().expect("the server does not panic");
+                prepared.map_err(|error| (error, served)).err()
+            });
+            match refused {
+                None => assert_eq!(cipher, only),
+                Some((error, served)) => {
+                    assert_ne!(cipher, only);
+                    assert!(error.is_the_peers_fault(), "{error}");
+                    let told = served.expect_err("a refusal").to_string();
+                    assert!(told.contains(&format!("takes {only} alone, not {cipher}")), "{told}");
+                }
+            }
+        }
+    }
+}
+
+/// What a malicious client may put in place of its messages of a preparation over BFV: the server names it and answers
+/// nothing, and serves the next client.
+#[test]
+fn residues_that_are_not_reduced_are_refused_by_name() {
+    let (near, far, transcript) = record::pair();
+    let lengths: Vec<usize> = {
+        let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server");
+        thread::scope(|scope| {
+            scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()).expect("a clean end"));
+            let mut client = Client::new(near).expect("a greeting");
+            client.prepare(&plan(&CHOICE, Cipher::Bfv), &mut Silent).expect("masks");
+            client.close().expect("a goodbye");
+        });
+        let transcript = transcript.lock().expect("no thread panicked");
+        transcript.payloads(Direction::FirstToSecond).map(<[u8]>::len).collect()
+    };
+    // The key and one ciphertext, which are alike in size.
+    let large: Vec<usize> = (0..lengths.len()).filter(|&index| lengths[index] > 30_000).collect();
+    assert_eq!(large.len(), 2, "{lengths:?}");
+    for (message, what) in large.into_iter().zip(["public key", "ciphertext"]) {
+        let frame = [&[1][..], &(lengths[message] as u32).to_le_bytes(), &vec![0xff; lengths[message]]].concat();
+        let (mut near, mut far, witness) = tamper::pair(message, Action::Replace(frame));
+        near.set_timeout(PATIENCE);
+        far.set_timeout(PATIENCE);
+        let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server");
+        let (refused, served) = thread::scope(|scope| {
+            let serving = scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()));
+            let mut client = Client::new(near).expect("a greeting");
+            let refused = client.prepare(&plan(&CHOICE, Cipher::Bfv), &mut Silent);
+            drop(client);
+            (refused, serving.join().expect("the server does not panic"))
+        });
+        assert!(witness.happened());
+        assert!(refused.expect_err("a refusal").is_the_peers_fault());
+        let told = served.expect_err("a refusal");
+        assert!(told.is_the_peers_fault() && told.to_string().contains(what), "{told}");
+    }
 }

@@ -49,12 +49,9 @@ impl Layout {
         let shapes: Vec<_> = found.iter().map(|(_, (_, layer))| layer.clone()).collect();
         let plans = match shapes.is_empty() {
             true => Vec::new(),
-            false => privet_linear::Plan::for_program(
-                &shapes,
-                program.ring_bits(),
-                program.weight_bits(),
-                Resharing::Exact,
-            )?,
+            false => {
+                privet_linear::Plan::for_program(&shapes, program.ring_bits(), program.weight_bits(), Resharing::Exact)?
+            }
         };
         let layers = found.into_iter().zip(plans).map(|((operation, (weight, _)), plan)| {
             let wave = waves[program.operations()[operation].inputs[0]];
@@ -94,7 +91,8 @@ impl Layout {
 
     /// Bytes that client and server send for a session's first preparation, without the request for it.
     pub fn offline_bytes(&self) -> [usize; 2] {
-        let transfers = privet_ot::cost::setup() + privet_ot::cost::generate(&self.demand(), self.extension, Role::Client);
+        let transfers =
+            privet_ot::cost::setup() + privet_ot::cost::generate(&self.demand(), self.extension, Role::Client);
         let [mut client, mut server] = [transfers.bytes_sent, transfers.bytes_received];
         for cost in self.layers.iter().map(|layer| layer.plan.cost()) {
             client += cost.bytes_sent;

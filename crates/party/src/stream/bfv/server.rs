@@ -199,9 +199,8 @@ impl ModelProvider {
         let mut values = vec![Vec::new(); program.values().len()];
         for input in program.inputs() {
             let count = program.value(input.value).len();
-            values[input.value] = recorder.layer(&input.name, "receive", channel, |channel| {
-                transport::receive_values(channel, ring, count)
-            })?;
+            values[input.value] = recorder
+                .layer(&input.name, "receive", channel, |channel| transport::receive_values(channel, ring, count))?;
         }
         let (mut products, last_uses) = (products.into_iter(), plan.last_uses());
         for (done, (step, arranged)) in plan.steps().iter().zip(arrangements).enumerate() {

@@ -49,6 +49,15 @@ fn repeated_requests_cannot_be_laid_side_by_side() {
 }
 
 #[test]
+fn two_sessions_cannot_be_laid_side_by_side() {
+    for cipher in BOTH {
+        let seen = [0, 1].map(|_| repeat(&Fixture::residual(cipher), 1, None).remove(0));
+        let (matched, _) = matches_shifted(&seen[0].values[0], &seen[1].values[0]);
+        assert!(matched <= BY_CHANCE, "{matched} values kept their places, {cipher}");
+    }
+}
+
+#[test]
 fn a_fixed_order_gives_every_place_away() {
     for cipher in BOTH {
         let seen = repeat(&Fixture::residual(cipher), 2, Some(7));

@@ -22,7 +22,7 @@ fn against_server(client: impl FnOnce(&mut Channel, &DataProvider, &Fixture)) ->
         crate::session::messages::greet(&mut near).expect("a greeting");
         let provider = DataProvider::new(&fixture.plan).expect("a key");
         let hash = fixture.plan.program().hash().to_string();
-        let ask = format!(r#"{{"request":"encrypt","program":"{hash}","key_bits":2048}}"#);
+        let ask = format!(r#"{{"request":"encrypt","program":"{hash}","key_bits":2048,"samples":1}}"#);
         near.send(ask.as_bytes()).expect("a link");
         near.send(&provider.public_key().to_bytes()).expect("a link");
         near.flush().expect("a link");
@@ -48,7 +48,10 @@ fn ciphertexts_outside_the_group_end_the_session_and_get_no_answer() {
     let forgeries: [(Forge, PeerMisbehaved); 4] = [
         (Box::new(move |_| vec![0; size]), PeerMisbehaved::NotInvertible { index: 3 }),
         (Box::new(move |_| vec![0xff; size]), PeerMisbehaved::NotReduced { index: 3 }),
-        (Box::new(move |provider| [n(provider), vec![0; size / 2]].concat()), PeerMisbehaved::NotInvertible { index: 3 }),
+        (
+            Box::new(move |provider| [n(provider), vec![0; size / 2]].concat()),
+            PeerMisbehaved::NotInvertible { index: 3 },
+        ),
         // A multiple of one prime alone, which only the key's owner can make: n is a multiple of both, 2 n as well.
         (
             Box::new(move |provider| [vec![0; size / 2], n(provider)].concat()),
