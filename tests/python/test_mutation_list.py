@@ -40,7 +40,7 @@ def test_every_mask_is_where_the_list_says() -> None:
 
 def test_every_part_has_masks_and_a_quick_one() -> None:
     masks = load()
-    parts = {"bfv", "fss", "gmw", "linear", "ot", "party", "prg", "shark"}
+    parts = {"bfv", "fss", "gmw", "linear", "ot", "party", "prg", "shark", "stream"}
     assert {mask.part for mask in masks} == parts | {"python"}
     assert {mask.part for mask in masks if mask.quick} == parts
 

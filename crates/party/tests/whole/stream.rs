@@ -1,6 +1,7 @@
 //! Suite `stream`: results are exactly the executor's, costs are those forecast, and what does not fit is refused.
 
 use std::thread;
+use std::time::Duration;
 
 use privet_channel::pair;
 use privet_channel::record::{self, Direction};
@@ -250,5 +251,62 @@ fn residues_that_are_not_reduced_are_refused_by_name() {
         assert!(refused.expect_err("a refusal").is_the_peers_fault());
         let told = served.expect_err("a refusal");
         assert!(told.is_the_peers_fault() && told.to_string().contains(what), "{told}");
+    }
+}
+
+/// A preparation and an inference on which one message of one side is tampered with: what both sides say.
+fn tampered(cipher: Cipher, by_client: bool, message: usize, action: Action) -> (Result<(), Error>, Result<(), Error>) {
+    let (one, two, witness) = tamper::pair(message, action.clone());
+    let (mut near, mut far) = if by_client { (one, two) } else { (two, one) };
+    near.set_timeout(WAIT);
+    far.set_timeout(WAIT);
+    let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server");
+    let plan = plan(&CHOICE, cipher);
+    let ended = thread::scope(|scope| {
+        let serving = scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()));
+        let talk = || {
+            let mut client = Client::new(near)?;
+            client.prepare(&plan, &mut Silent)?;
+            client.infer(&plan, &CHOICE.case.inputs, &mut Silent)?;
+            client.close()
+        };
+        (talk(), serving.join().expect("the server does not panic"))
+    });
+    assert!(witness.happened(), "message {message} is never sent");
+    ended
+}
+
+/// How long a side waits for a message that may never come.
+const WAIT: Duration = Duration::from_millis(1500);
+
+#[test]
+fn no_message_can_be_cut_or_lengthened_unnoticed_and_none_makes_a_side_panic() {
+    let (near, far, transcript) = record::pair();
+    let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server");
+    thread::scope(|scope| {
+        scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()).expect("a clean end"));
+        let mut client = Client::new(near).expect("a greeting");
+        infer(&mut client, &CHOICE, &plan(&CHOICE, Cipher::Bfv));
+        client.close().expect("a goodbye");
+    });
+    let transcript = transcript.lock().expect("no thread panicked");
+    for (by_client, side) in [(true, Direction::FirstToSecond), (false, Direction::SecondToFirst)] {
+        thread::scope(|scope| {
+            for message in 0..transcript.payloads(side).count() {
+                scope.spawn(move || {
+                    for (action, fails) in [
+                        (Action::Shorten { by: 1 }, true),
+                        (Action::Lengthen { by: 1 }, true),
+                        (Action::Close, true),
+                        (Action::Randomise { seed: 1 }, false),
+                        (Action::Zero, false),
+                    ] {
+                        // The goodbye is the client's last word, and nobody tells it that it was not understood.
+                        let (client, server) = tampered(Cipher::Bfv, by_client, message, action.clone());
+                        assert!(!fails || client.is_err() || server.is_err(), "message {message}, {action:?}");
+                    }
+                });
+            }
+        });
     }
 }

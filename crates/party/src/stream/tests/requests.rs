@@ -52,9 +52,8 @@ fn ciphertexts_outside_the_group_end_the_session_and_get_no_answer() {
             Box::new(move |provider| [n(provider), vec![0; size / 2]].concat()),
             PeerMisbehaved::NotInvertible { index: 3 },
         ),
-        // A multiple of one prime alone, which only the key's owner can make: n is a multiple of both, 2 n as well.
         (
-            Box::new(move |provider| [vec![0; size / 2], n(provider)].concat()),
+            Box::new(move |provider| [vec![0], n(provider), vec![0; size / 2 - 1]].concat()),
             PeerMisbehaved::NotInvertible { index: 3 },
         ),
     ];
