@@ -28,6 +28,8 @@ EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
     "allocation": allocation.report,
     "partition": partition.report,
     "leakage": leakage.report,
+    "latency": latency.report,
+    "packing": packing.report,
 }
 """PP-Stream's experiments on its pipeline by name, in the paper's order."""
 
