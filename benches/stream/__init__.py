@@ -1,1 +1,1 @@
-"""Benchmarks of suite `stream`: `python -m benches.stream` lists the experiments by name."""
+"""PP-Stream's experiments, a module each."""

@@ -1,9 +1,8 @@
-"""Experiments of suite `stream`, each a Markdown table.
+"""PP-Stream's experiments as Markdown tables.
 
     .venv/bin/python -m benches.stream                       all of them (minutes)
-    .venv/bin/python -m benches.stream pipeline leakage      some of PP-Stream's
+    .venv/bin/python -m benches.stream pipeline leakage      some
     .venv/bin/python -m benches.stream --models mnist-1      on these models of the zoo
-    .venv/bin/python -m benches.stream latency --cipher bfv  latency or packing, with their options
 
 What says "measured" ran on this machine, both organisations on its cores. What says "simulated" is
 the pipeline under a simulated clock (`privet.stream.simulate`), with stages measured here one slice
@@ -31,27 +30,15 @@ EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
     "latency": latency.report,
     "packing": packing.report,
 }
-"""PP-Stream's experiments on its pipeline by name, in the paper's order."""
-
-COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
-    "latency": latency.main,
-    "packing": packing.main,
-}
-"""Inferences of two processes; exit code 1 tells of a wrong result."""
+"""Experiments by name, in the paper's order."""
 
 
-def main(words: Sequence[str]) -> int:
+def main() -> None:
     """Runs the experiments named on the command line."""
-    if words and words[0] in COMMANDS:
-        return COMMANDS[words[0]](words[1:])
-    parser = argparse.ArgumentParser(
-        prog="benches.stream",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("names", nargs="*", help=", ".join((*EXPERIMENTS, *COMMANDS)))
+    parser = argparse.ArgumentParser(prog="benches.stream")
+    parser.add_argument("names", nargs="*", help=", ".join(EXPERIMENTS))
     parser.add_argument("--models", default=",".join(MODELS), help="names of the zoo's models")
-    chosen = parser.parse_args(words)
+    chosen = parser.parse_args()
     unknown = set(chosen.names) - set(EXPERIMENTS)
     if unknown:
         parser.error(f"no experiments {', '.join(sorted(unknown))}")
@@ -61,12 +48,6 @@ def main(words: Sequence[str]) -> int:
         models = [prepare(name, Path(folder)) for name in chosen.models.split(",")]
         for name in chosen.names or EXPERIMENTS:
             say(EXPERIMENTS[name](models))
-    failed = 0
-    if not chosen.names:
-        for name, run in COMMANDS.items():
-            say(f"\n## {name}\n")
-            failed |= run([])
-    return failed
 
 
 def say(text: str) -> None:
@@ -76,4 +57,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

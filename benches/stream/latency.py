@@ -1,4 +1,7 @@
-"""The paper's models in both ciphers, beside what PP-Stream and EzPC published.
+"""Experiment 6: the paper's models in both ciphers, beside what PP-Stream and EzPC published.
+
+    .venv/bin/python -m benches.stream latency                                through both processes
+    .venv/bin/python -m benches.stream.latency vgg16-cifar --cipher bfv       any model, one cipher
 
 Both parties are processes of this machine. Results must be the fixed-point executor's integers.
 The paper's VGGs take minutes with Paillier; name them to run them.
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import privet
+from benches.stream.models import Prepared
 from privet import zoo
 from privet.suites import CIPHERS
 
@@ -99,6 +103,17 @@ def _seconds(published: float | None) -> str:
     return "" if published is None else f"{published:.2f} s"
 
 
+def report(models: Sequence[Prepared]) -> str:
+    """Experiment 6, measured: the models given, and the VGGs over BFV."""
+    lines = ["## Latency (measured)", "", HEAD]
+    with tempfile.TemporaryDirectory(prefix="privet-") as folder:
+        for model in models:
+            lines += [row(measure(model.name, cipher, Path(folder))) for cipher in CIPHERS]
+        large = [name for name in MODELS if name.startswith("vgg")]
+        lines += [row(measure(name, "bfv", Path(folder))) for name in large]
+    return "\n".join(lines) + "\n"
+
+
 def main(words: Sequence[str]) -> int:
     """Measures; exit code 1 if a result was not the executor's."""
     parser = argparse.ArgumentParser(prog="latency", description=(__doc__ or "").split("\n")[0])
@@ -122,3 +137,7 @@ def main(words: Sequence[str]) -> int:
                 sys.stdout.write((json.dumps(figures) if options.json else row(figures)) + "\n")
                 sys.stdout.flush()
     return 0 if exact else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

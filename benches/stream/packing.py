@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import privet
-from privet import zoo
+from benches.stream.models import Prepared
 
 HEAD = (
     "| Samples | Packed | Offline | Online | Both, a sample | Samples in 8 s | Sent |\n"
@@ -30,7 +26,6 @@ def measure(path: Path, samples: int, packed: bool) -> dict[str, Any]:
         "offline_seconds": run.offline.seconds,
         "online_seconds": run.online.seconds,
         "bytes": run.online.bytes_client + run.online.bytes_server,
-        "exact": run.max_fixed_point_error == 0,
     }
 
 
@@ -49,20 +44,11 @@ def row(figures: dict[str, Any]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def main(words: Sequence[str]) -> int:
-    """Measures; exit code 1 if a result was not the executor's."""
-    parser = argparse.ArgumentParser(prog="packing", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--model", default="mnist-1", help="a model of the zoo")
-    parser.add_argument("--json", action="store_true", help="one object on each line")
-    options = parser.parse_args(list(words))
-    exact = True
-    if not options.json:
-        sys.stdout.write(HEAD + "\n")
-    with tempfile.TemporaryDirectory(prefix="privet-") as folder:
-        path = zoo.build(options.model, folder)
-        for samples, packed in ((1, False), (10, False), (10, True), (53, True)):
-            figures = measure(path, samples, packed)
-            exact &= figures["exact"]
-            sys.stdout.write((json.dumps(figures) if options.json else row(figures)) + "\n")
-            sys.stdout.flush()
-    return 0 if exact else 1
+def report(models: Sequence[Prepared]) -> str:
+    """Batches of MNIST-1, measured."""
+    lines = ["## Samples in one plaintext (measured, MNIST-1 with Paillier)", "", HEAD]
+    paths = [model.path for model in models if model.name == "mnist-1"]
+    for path in paths:
+        batches = ((1, False), (10, False), (10, True), (53, True))
+        lines += [row(measure(path, samples, packed)) for samples, packed in batches]
+    return "\n".join(lines) + "\n" if paths else ""
