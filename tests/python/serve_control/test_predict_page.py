@@ -18,7 +18,7 @@ from playwright.async_api import Page
 from tests.browser import browsing
 from tests.python.serve_control.actors import Scene, scene
 
-from privet.serve.control.identity import Gate, Token
+from privet.serve.control.identity import Gate
 from privet.serve.desk import Desk, Streams
 from privet.serve.repository import Builder
 from privet.suites import module_paths, plan_ckks
@@ -85,19 +85,14 @@ def look(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
     """Opens the page as a client, and runs a test's coroutine on it. Whatever the page says on its
     console, errors of its content policy among it, fails the test."""
 
-    def run(act: Look, token: str | None = None) -> None:
+    def run(act: Look) -> None:
         async def main() -> None:
             said: list[str] = []
             compiler = Builder(folder / "programs")
-            gate = Gate()
-            options: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
-            if token is not None:
-                digest = hashlib.sha256(token.encode()).hexdigest()
-                gate = Gate(tokens=(Token(digest, "ward 3", False),))
-                options["http_credentials"] = {"username": "anybody", "password": token}
-            async with scene(folder, key_folder, program, gate=gate, compiler=compiler) as it:
+            async with scene(folder, key_folder, program, gate=Gate(), compiler=compiler) as it:
                 origin = f"https://{it.address}"
-                async with browsing(origin, key_folder, "client", **options) as context:
+                size: Any = {"width": 1280, "height": 900}
+                async with browsing(origin, key_folder, "client", viewport=size) as context:
                     page = await context.new_page()
                     page.on("console", lambda message: said.append(message.text))
                     page.on("pageerror", lambda error: said.append(str(error)))
@@ -210,19 +205,6 @@ def test_a_picture_and_a_second_question_under_the_same_keys(
         assert len(tap.sessions) == 1
 
     look(act)
-
-
-def test_a_token_given_to_the_browser_as_a_password_opens_sessions(
-    look: Callable[..., None],
-) -> None:
-    """A page cannot add a bearer token to a WebSocket: the browser sends the password by itself."""
-
-    async def act(it: Scene, page: Page) -> None:
-        await draw(page, SEVEN)
-        label, _ = await predict(page)
-        assert label == "7"
-
-    look(act, token="a token of our own")
 
 
 def test_the_page_says_the_hash_of_the_module(look: Callable[..., None]) -> None:
