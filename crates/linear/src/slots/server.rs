@@ -1,0 +1,127 @@
+//! The server: products, rotations and replies, one tile after the other.
+
+use privet_bfv::slots::{Ciphertext, Rotation, Sum};
+use privet_channel::Channel;
+use privet_prg::{Prg, Seed};
+use rayon::prelude::*;
+
+use crate::error::{Error, Misuse};
+
+use super::client::gather;
+use super::keys::ServerKeys;
+use super::plan::{Plan, messages};
+use super::steps::rotations;
+use super::weights::{Weights, Which};
+
+/// Steps whose products are made side by side before their sums are rotated one after the other.
+pub(super) const STEPS_AT_ONCE: usize = 16;
+
+/// Inputs of a step that are multiplied at once.
+const INPUTS_AT_ONCE: usize = 8;
+
+/// Receives a layer's input, replies with the client's share and returns the server's share of `W r`,
+/// `[plan.output_len()]` residues modulo `p`, row-major.
+///
+/// # Errors
+/// [`crate::PeerMisbehaved`] for messages of the wrong length or form; [`Misuse::PlansDiffer`] for weights or keys that were
+/// made for another plan; those of the channel.
+pub fn evaluate(
+    channel: &mut Channel,
+    plan: &Plan,
+    keys: &ServerKeys,
+    weights: &Weights,
+    prg: &mut Prg,
+) -> Result<Vec<u64>, Error> {
+    if !plan.agrees_with(weights.plan()) {
+        return Err(Misuse::PlansDiffer { what: "weights" }.into());
+    }
+    if !plan.parameters().agrees_with(keys.rotations.parameters()) {
+        return Err(Misuse::PlansDiffer { what: "keys" }.into());
+    }
+    let (packing, parameters) = (plan.packing(), plan.parameters());
+    let each = parameters.ciphertext_bytes();
+    let (mut due, mut waiting) = (messages(plan.input_ciphertexts()), Vec::new());
+    let mut replies: std::collections::VecDeque<Vec<u8>> = Default::default();
+    let mut out = messages(plan.output_ciphertexts()).peekable();
+    let mut output = vec![0; plan.output_len()];
+    for tile in 0..packing.tiles() {
+        while waiting.len() < packing.inputs {
+            let Some(message) = due.next() else { break };
+            let bytes = channel.recv(message.len() * each)?;
+            let read = bytes.par_chunks(each).map(|chunk| Ciphertext::from_bytes(parameters, chunk));
+            waiting.extend(read.collect::<Result<Vec<_>, _>>()?);
+        }
+        let inputs: Vec<Ciphertext> = waiting.drain(..packing.inputs).collect();
+        let strip = tile % packing.geometry.strips();
+        let work: Vec<(usize, Seed)> = (0..packing.outputs).map(|output| (output, prg.seed())).collect();
+        let finish = |(output, seed): (usize, Seed)| {
+            let sum = Task { plan, keys, weights, inputs: &inputs, strip, output }.sum()?;
+            let mut bytes = Vec::with_capacity(parameters.reply_bytes());
+            let shares = sum.reply(&keys.public, &mut Prg::from_seed(&seed), &mut bytes)?;
+            Ok::<_, Error>((bytes, shares))
+        };
+        let done: Vec<(Vec<u8>, Vec<u64>)> = work.into_par_iter().map(finish).collect::<Result<_, _>>()?;
+        for (at, (bytes, shares)) in done.into_iter().enumerate() {
+            gather(plan, tile * packing.outputs + at, &shares, &mut output);
+            replies.push_back(bytes);
+        }
+        while let Some(message) = out.next_if(|message| message.len() <= replies.len()) {
+            channel.send(&replies.drain(..message.len()).collect::<Vec<_>>().concat())?;
+        }
+    }
+    Ok(output)
+}
+
+/// One output ciphertext of a tile.
+struct Task<'a> {
+    plan: &'a Plan,
+    keys: &'a ServerKeys,
+    weights: &'a Weights,
+    inputs: &'a [Ciphertext],
+    strip: usize,
+    output: usize,
+}
+
+impl Task<'_> {
+    /// Products of every step, each sum rotated before the next is added; rows that are swapped come first.
+    fn sum(&self) -> Result<Sum, Error> {
+        let steps = &self.plan.packing().steps[self.output];
+        let turns = rotations(steps.iter().map(|(step, _)| step));
+        let mut swapped: Option<Sum> = None;
+        let mut sum = Sum::new(self.plan.parameters());
+        let indices: Vec<usize> = (0..steps.len()).collect();
+        for indices in indices.chunks(STEPS_AT_ONCE) {
+            let products: Vec<Sum> = indices.par_iter().map(|&step| self.products(step)).collect::<Result<_, _>>()?;
+            for (&step, products) in indices.iter().zip(&products) {
+                sum.add(products)?;
+                if let Some(rotation) = turns[step] {
+                    sum = self.keys.rotations.rotate(sum, rotation)?;
+                }
+                let last = steps.get(step + 1).is_none_or(|next| !next.0.swap);
+                if steps[step].0.swap && last {
+                    let whole = std::mem::replace(&mut sum, Sum::new(self.plan.parameters()));
+                    swapped = Some(self.keys.rotations.rotate(whole, Rotation::Swap)?);
+                }
+            }
+        }
+        if let Some(swapped) = swapped {
+            sum.add(&swapped)?;
+        }
+        Ok(sum)
+    }
+
+    fn products(&self, step: usize) -> Result<Sum, Error> {
+        let inputs = &self.plan.packing().steps[self.output][step].1;
+        let mut sum = Sum::new(self.plan.parameters());
+        let indices: Vec<usize> = (0..inputs.len()).collect();
+        for indices in indices.chunks(INPUTS_AT_ONCE) {
+            let which = |input| Which { strip: self.strip, output: self.output, step, input };
+            let polynomials = indices.iter().map(|&input| self.weights.polynomial(which(input)));
+            let polynomials = polynomials.collect::<Result<Vec<_>, _>>()?;
+            let terms = indices.iter().zip(&polynomials);
+            let terms = terms.filter_map(|(&input, weights)| Some((&self.inputs[inputs[input]], weights.as_deref()?)));
+            sum.multiply_add(&terms.collect::<Vec<_>>())?;
+        }
+        Ok(sum)
+    }
+}
