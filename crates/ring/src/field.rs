@@ -5,7 +5,7 @@ use crate::Modulus;
 /// Rings and their primes: the prime between `2^l` and `2^(l+1)` that is 1 modulo `2^14` (so that polynomials of degree 8192
 /// have slots) and leaves the smallest remainder of `2^64`. A random word is then uniform modulo `p` up to a distance of
 /// `2^-44`, that of the remainder to `2^64`.
-const PRIMES: [(u32, u64); 21] = [
+const PRIMES: [(u32, u64); 19] = [
     (24, 26_853_377),
     (25, 51_658_753),
     (26, 84_901_889),
@@ -25,8 +25,6 @@ const PRIMES: [(u32, u64); 21] = [
     (40, 1_325_031_407_617),
     (41, 4_037_070_585_857),
     (42, 7_474_033_410_049),
-    (43, 10_582_795_632_641),
-    (44, 34_674_005_082_113),
 ];
 
 /// The integers modulo a prime. No method branches on values.
@@ -39,7 +37,7 @@ pub struct Field {
 
 impl Field {
     /// Widths of the rings that have a field.
-    pub const RINGS: std::ops::RangeInclusive<u32> = 24..=44;
+    pub const RINGS: std::ops::RangeInclusive<u32> = 24..=42;
 
     /// The field over a ring: `2^l < p < 2^(l+1)`. `None` outside of [`Field::RINGS`].
     pub fn over(ring: Modulus) -> Option<Self> {
@@ -144,7 +142,7 @@ mod tests {
             assert!(remainder.log2() < 20.0, "2^64 mod {prime}");
         }
         assert_eq!(Field::over(Modulus::new(23)), None);
-        assert_eq!(Field::over(Modulus::new(45)), None);
+        assert_eq!(Field::over(Modulus::new(43)), None);
         assert!(!is_prime(3_215_031_751) && !is_prime(172_631_277_571));
     }
 
