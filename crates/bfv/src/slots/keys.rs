@@ -46,6 +46,12 @@ impl SecretKey {
         &self.parameters
     }
 
+    /// `-s`, transformed.
+    #[cfg(test)]
+    pub(super) fn negated(&self) -> &Polynomial<WITH_SPECIAL> {
+        &self.negated
+    }
+
     /// A public key for the peer, [`Parameters::ciphertext_bytes`] bytes.
     pub fn public_key(&self, prg: &mut Prg) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.parameters.ciphertext_bytes());

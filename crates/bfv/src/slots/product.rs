@@ -29,6 +29,12 @@ impl Ciphertext {
         let [c0, c1] = read_masked(parameters.inner().limbs(), parameters.degree(), "ciphertext", bytes)?;
         Ok(Self { parameters: parameters.clone(), c0, c1 })
     }
+
+    /// The part that the client drew.
+    #[cfg(test)]
+    pub(super) fn uniform(&self) -> &Polynomial<LIMBS> {
+        &self.c1
+    }
 }
 
 /// Weights in slots, transformed: `24 N` bytes.

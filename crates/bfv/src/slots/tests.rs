@@ -1,5 +1,7 @@
 //! Slots, rotations and replies against plain arithmetic, and what replies give away.
 
+mod fresh;
+
 use privet_prg::{Prg, Seed};
 
 use super::decode::to_slots;
@@ -43,8 +45,12 @@ struct Pair {
 
 impl Pair {
     fn new(terms: usize, rotations: &[Rotation]) -> Self {
+        Self::seeded(1, terms, rotations)
+    }
+
+    fn seeded(seed: u8, terms: usize, rotations: &[Rotation]) -> Self {
         let parameters = Parameters::choose(PRIME, terms, rotations.len()).unwrap();
-        let mut prg = prg(1);
+        let mut prg = prg(seed);
         let secret = SecretKey::generate(&parameters, &mut prg);
         let public = PublicKey::from_bytes(&parameters, &secret.public_key(&mut prg)).unwrap();
         let mut keys = Rotations::new(&parameters);
