@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::HashSet;
 use std::thread;
 
 use privet_channel::pair;
@@ -160,4 +161,39 @@ fn keys_and_weights_of_other_layers_are_refused() {
     let refused = encrypt(&mut to_server, &small, &keys, &[0; 3], &mut prg(1));
     assert_eq!(refused, Err(Misuse::WrongLength { what: "r", expected: 300, actual: 3 }.into()));
     assert!(Weights::new(&small, &[1; 7]).is_err());
+}
+
+/// The client's keys and ciphertexts of one run in parts of 16 bytes, and the server's shares.
+fn one_run(plan: &Plan, r: &[u64], w: &[i64], seed: u8) -> (Vec<Vec<u8>>, Vec<u64>) {
+    let ((mut client, mut eavesdropper), (mut proxy, mut server)) = (pair(), pair());
+    let mut random = prg(seed);
+    let keys = ClientKeys::generate(plan.parameters(), &mut random);
+    keys.send(&mut client, &[plan], &mut random).unwrap();
+    encrypt(&mut client, plan, &keys, r, &mut random).unwrap();
+    client.flush().unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..Plan::keys_cost(&[plan]).messages_sent + plan.cost().messages_sent {
+        let message = eavesdropper.recv_at_most(1 << 24).unwrap();
+        proxy.send(&message).unwrap();
+        seen.extend(message.chunks_exact(16).map(<[u8]>::to_vec));
+    }
+    proxy.flush().unwrap();
+    let keys = ServerKeys::receive(&mut server, plan.parameters(), &[plan]).unwrap();
+    let weights = Weights::new(plan, w).unwrap();
+    (seen, evaluate(&mut server, plan, &keys, &weights, &mut random).unwrap())
+}
+
+#[test]
+fn two_runs_on_the_same_values_share_no_part_of_a_message() {
+    let plan = Plan::for_program(&[Layer::Conv2d(convolution(40, 20, 4, 3, 1))], field()).unwrap().remove(0);
+    assert!(plan.input_ciphertexts() > 1);
+    let (r, w) = (vec![5; plan.input_len()], weights(plan.weights_len(), 16, &mut prg(9)));
+    let ((first, shares), (second, others)) = (one_run(&plan, &r, &w, 5), one_run(&plan, &r, &w, 6));
+    let known: HashSet<_> = first.iter().collect();
+    assert_eq!(known.len(), first.len(), "a part repeats within a run");
+    assert!(second.iter().all(|part| !known.contains(part)), "two runs share a part");
+    let equal = shares.iter().zip(&others).filter(|(one, other)| one == other).count();
+    assert_eq!(equal, 0, "1,600 shares of 37 bits agree by chance with probability 2^-26");
+    // The comparison sees what it should: the same seed gives the same messages.
+    assert_eq!(one_run(&plan, &r, &w, 5), (first, shares));
 }

@@ -11,11 +11,15 @@
 //! - **Groups** lie side by side, inputs and outputs at the same place, so that few rotations meet all of a group.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::correlation::Correlation;
 
 use super::geometry::Geometry;
 use super::steps::Step;
+
+/// The steps to an output ciphertext in order, and the input ciphertexts of each.
+pub(super) type Steps = Vec<(Step, Arc<[usize]>)>;
 
 /// A layer in slots.
 #[derive(Clone, Debug)]
@@ -32,8 +36,8 @@ pub(super) struct Packing {
     taps: Vec<[usize; 2]>,
     /// Slots by which inputs lie later, so that no kernel element reads backwards.
     delay: usize,
-    /// For each output ciphertext its steps in order, and the inputs of each.
-    pub(super) steps: Vec<Vec<(Step, Vec<usize>)>>,
+    /// For each output ciphertext its steps in order; for all alike if there are no groups.
+    steps: Vec<Steps>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +85,20 @@ impl Packing {
             delay: furthest.min(0).unsigned_abs(),
             steps: Vec::new(),
         };
-        packing.steps = (0..results).map(|output| packing.steps_of(output)).collect();
+        let different = if groups > 1 { results } else { 1 };
+        packing.steps = (0..different).map(|output| packing.steps_of(output)).collect();
         Some(packing)
+    }
+
+    /// The steps to an output ciphertext.
+    pub(super) fn steps_to(&self, output: usize) -> &Steps {
+        &self.steps[output.min(self.steps.len() - 1)]
+    }
+
+    /// Each different way to an output ciphertext, and how many take it.
+    pub(super) fn ways(&self) -> impl Iterator<Item = (&Steps, usize)> {
+        let each = self.outputs / self.steps.len();
+        self.steps.iter().map(move |steps| (steps, each))
     }
 
     /// Images and their strips: what is computed apart.
@@ -119,24 +135,26 @@ impl Packing {
     }
 
     /// The steps to an output ciphertext, sorted as they are taken, and the input ciphertexts of each.
-    fn steps_of(&self, output: usize) -> Vec<(Step, Vec<usize>)> {
-        let blocks: Vec<(bool, usize, Vec<usize>)> = match self.form {
-            Form::Copies { span, .. } => (0..span).map(|ahead| (false, ahead, vec![0])).collect(),
-            Form::Rows { span } => (0..span).map(|ahead| (false, ahead, (0..self.inputs).collect())).collect(),
+    fn steps_of(&self, output: usize) -> Steps {
+        let every: Arc<[usize]> = (0..self.inputs).collect();
+        let blocks: Vec<(bool, usize, Arc<[usize]>)> = match self.form {
+            Form::Copies { span, .. } | Form::Rows { span } => {
+                (0..span).map(|ahead| (false, ahead, Arc::clone(&every))).collect()
+            }
             Form::Full => {
                 let of_rows = |swap| (0..self.half).map(move |ahead| (swap, ahead));
                 let all = of_rows(false).chain(of_rows(true));
-                all.map(|(swap, ahead)| (swap, ahead, (0..self.inputs).collect())).collect()
+                all.map(|(swap, ahead)| (swap, ahead, Arc::clone(&every))).collect()
             }
             Form::Groups { pitch } => self.meetings(output, pitch),
         };
         let row = self.half * self.geometry.block;
-        let mut steps: Vec<(Step, Vec<usize>)> = Vec::new();
+        let mut steps = Steps::new();
         for (swap, ahead, inputs) in blocks {
             for &tap in &self.taps {
                 let reach = self.geometry.offset(tap) + self.delay as isize;
                 let left = (ahead * self.geometry.block + reach.unsigned_abs()) % row;
-                steps.push((Step { swap, left, ahead, tap }, inputs.clone()));
+                steps.push((Step { swap, left, ahead, tap }, Arc::clone(&inputs)));
             }
         }
         steps.sort_by_key(|(step, _)| (std::cmp::Reverse(step.swap), std::cmp::Reverse(step.left)));
@@ -145,7 +163,7 @@ impl Packing {
 
     /// For an output ciphertext of a grouped layer: whether rows are swapped, by how many blocks to rotate, and which
     /// inputs then meet one of its outputs.
-    fn meetings(&self, output: usize, pitch: usize) -> Vec<(bool, usize, Vec<usize>)> {
+    fn meetings(&self, output: usize, pitch: usize) -> Vec<(bool, usize, Arc<[usize]>)> {
         let mut meetings: BTreeMap<(bool, usize), BTreeSet<usize>> = BTreeMap::new();
         for block in 0..2 * self.half {
             let Some([group, _]) = self.output(output, block) else { continue };
@@ -215,7 +233,7 @@ impl Packing {
         let [rows, columns] = self.geometry.reading(strip, step.tap);
         let mut any = false;
         for block in 0..2 * self.half {
-            let from = (block / self.half ^ usize::from(step.swap)) * self.half + (block + step.ahead) % self.half;
+            let from = ((block / self.half) ^ usize::from(step.swap)) * self.half + (block + step.ahead) % self.half;
             let (Some([group, to]), Some([of, channel])) = (self.output(output, block), self.input(input, from)) else {
                 continue;
             };

@@ -12,7 +12,8 @@ use crate::correlation::Correlation;
 use crate::error::{Error, Misuse};
 use crate::layer::Layer;
 
-use super::packing::Packing;
+use super::packing::{Packing, Steps};
+use super::server::{INPUTS_AT_ONCE, STEPS_AT_ONCE, outputs_apart};
 use super::steps::rotations;
 
 /// Bytes that a channel adds to every message.
@@ -45,13 +46,11 @@ impl Plan {
     pub fn for_program(layers: &[Layer], field: Field) -> Result<Vec<Self>, Error> {
         let packed = layers.iter().map(|layer| packing(&Correlation::new(layer)?));
         let packings = packed.collect::<Result<Vec<_>, Error>>()?;
-        let most = |count: &dyn Fn(&Packing, usize) -> usize| {
-            let of_layer = |packing: &Packing| (0..packing.outputs).map(|output| count(packing, output)).max();
-            packings.iter().filter_map(of_layer).max().ok_or(Misuse::NoLayers)
+        let most = |count: fn(&Steps) -> usize| {
+            let ways = packings.iter().flat_map(Packing::ways);
+            ways.map(|(steps, _)| count(steps)).max().ok_or(Misuse::NoLayers)
         };
-        let terms = most(&products_of)?;
-        // A swap on top.
-        let turns = most(&|packing, output| turns(packing, output).count())? + 1;
+        let (terms, turns) = (most(products_of)?, most(|steps| turns(steps).count())?);
         let parameters = Parameters::choose(field.prime(), terms, turns)?;
         let plan = |(packing, layer): (Packing, &Layer)| {
             Self(Arc::new(Inner { layer: layer.clone(), field, parameters: parameters.clone(), packing }))
@@ -101,14 +100,12 @@ impl Plan {
 
     /// Products of a ciphertext and a polynomial of weights, at most.
     pub fn products(&self) -> usize {
-        self.packing().tiles()
-            * (0..self.packing().outputs).map(|output| products_of(self.packing(), output)).sum::<usize>()
+        self.packing().tiles() * in_all(self.packing(), products_of)
     }
 
     /// Rotations of sums.
     pub fn rotations(&self) -> usize {
-        let of_output = |output| turns(self.packing(), output).count();
-        self.packing().tiles() * (0..self.packing().outputs).map(of_output).sum::<usize>()
+        self.packing().tiles() * in_all(self.packing(), |steps| turns(steps).count())
     }
 
     /// What the client's channel counts for the layer: bytes and messages each way, one round. Layers that are all encrypted
@@ -146,16 +143,17 @@ impl Plan {
     pub fn server_memory(&self, threads: usize) -> u64 {
         let (parameters, packing) = (self.parameters(), self.packing());
         let [inputs, outputs] = [packing.inputs, packing.outputs].map(|count| count as u64);
-        let task = super::server::STEPS_AT_ONCE as u64 * parameters.ciphertext_memory() + parameters.working_memory();
-        let replies = outputs * (parameters.reply_bytes() + 8 * parameters.degree()) as u64;
+        let weights = INPUTS_AT_ONCE as u64 * parameters.weights_memory() + parameters.working_memory();
+        let ciphertext = parameters.ciphertext_memory();
+        let threads_used = threads as u64;
+        let tasks = match outputs_apart(packing.outputs, threads) {
+            true => threads_used * (3 * ciphertext + weights),
+            false => (2 + STEPS_AT_ONCE as u64 + threads_used) * ciphertext + threads_used * weights,
+        };
+        let replies = (outputs + 2 * PER_MESSAGE as u64) * (parameters.reply_bytes() + 8 * parameters.degree()) as u64;
         // A whole message may wait beside a tile's ciphertexts.
-        let arriving = PER_MESSAGE as u64 * (parameters.ciphertext_bytes() as u64 + parameters.ciphertext_memory());
-        let threads = threads as u64;
-        inputs * parameters.ciphertext_memory()
-            + arriving
-            + 2 * threads * task
-            + 2 * replies
-            + 8 * self.output_len() as u64
+        let arriving = PER_MESSAGE as u64 * (parameters.ciphertext_bytes() as u64 + ciphertext);
+        inputs * ciphertext + arriving + tasks + replies + 8 * self.output_len() as u64
     }
 
     /// Most bytes that [`super::encrypt`] or [`super::decrypt`] takes, with this many threads.
@@ -206,21 +204,22 @@ pub(super) fn messages(ciphertexts: usize) -> impl Iterator<Item = std::ops::Ran
 
 /// Every rotation that some of these layers takes.
 pub(super) fn rotations_of(plans: &[&Plan]) -> BTreeSet<Rotation> {
-    let of_plan = |plan: &&Plan| -> BTreeSet<Rotation> {
-        let packing = plan.packing();
-        (0..packing.outputs).flat_map(|output| turns(packing, output)).collect()
-    };
-    plans.iter().flat_map(of_plan).collect()
+    plans.iter().flat_map(|plan| plan.packing().ways()).flat_map(|(steps, _)| turns(steps)).collect()
+}
+
+/// What the ways to all output ciphertexts of a tile count together.
+fn in_all(packing: &Packing, count: impl Fn(&Steps) -> usize) -> usize {
+    packing.ways().map(|(steps, times)| times * count(steps)).sum()
 }
 
 /// Products that are summed up in an output ciphertext.
-fn products_of(packing: &Packing, output: usize) -> usize {
-    packing.steps[output].iter().map(|(_, inputs)| inputs.len()).sum()
+fn products_of(steps: &Steps) -> usize {
+    steps.iter().map(|(_, inputs)| inputs.len()).sum()
 }
 
 /// The rotations on the way to an output ciphertext.
-fn turns(packing: &Packing, output: usize) -> impl Iterator<Item = Rotation> {
-    let steps = packing.steps[output].iter().map(|(step, _)| step);
+fn turns(steps: &Steps) -> impl Iterator<Item = Rotation> {
+    let steps = steps.iter().map(|(step, _)| step);
     let swap = steps.clone().any(|step| step.swap).then_some(Rotation::Swap);
     rotations(steps).into_iter().flatten().chain(swap)
 }
@@ -229,9 +228,8 @@ fn turns(packing: &Packing, output: usize) -> impl Iterator<Item = Rotation> {
 fn packing(correlation: &Correlation) -> Result<Packing, Error> {
     let blocks = (0..=ROW.trailing_zeros()).map(|bits| 1 << bits);
     let price = |packing: &Packing| {
-        let outputs = 0..packing.outputs;
-        let products: usize = outputs.clone().map(|output| products_of(packing, output)).sum();
-        let turns: usize = outputs.map(|output| turns(packing, output).count()).sum();
+        let products = in_all(packing, products_of);
+        let turns = in_all(packing, |steps| turns(steps).count());
         packing.tiles() * (1_200_000 * packing.inputs + 850_000 * packing.outputs + 40_000 * products + 150_000 * turns)
     };
     let too_wide = || {

@@ -13,11 +13,12 @@ use super::plan::{Plan, messages};
 use super::steps::rotations;
 use super::weights::{Weights, Which};
 
-/// Steps whose products are made side by side before their sums are rotated one after the other.
+/// Steps whose products are made side by side, before their sums are rotated one after the other, where threads have no
+/// output ciphertexts of their own.
 pub(super) const STEPS_AT_ONCE: usize = 16;
 
 /// Inputs of a step that are multiplied at once.
-const INPUTS_AT_ONCE: usize = 8;
+pub(super) const INPUTS_AT_ONCE: usize = 8;
 
 /// Receives a layer's input, replies with the client's share and returns the server's share of `W r`,
 /// `[plan.output_len()]` residues modulo `p`, row-major.
@@ -44,6 +45,7 @@ pub fn evaluate(
     let mut replies: std::collections::VecDeque<Vec<u8>> = Default::default();
     let mut out = messages(plan.output_ciphertexts()).peekable();
     let mut output = vec![0; plan.output_len()];
+    let apart = outputs_apart(packing.outputs, rayon::current_num_threads());
     for tile in 0..packing.tiles() {
         while waiting.len() < packing.inputs {
             let Some(message) = due.next() else { break };
@@ -55,12 +57,15 @@ pub fn evaluate(
         let strip = tile % packing.geometry.strips();
         let work: Vec<(usize, Seed)> = (0..packing.outputs).map(|output| (output, prg.seed())).collect();
         let finish = |(output, seed): (usize, Seed)| {
-            let sum = Task { plan, keys, weights, inputs: &inputs, strip, output }.sum()?;
+            let sum = Task { plan, keys, weights, inputs: &inputs, strip, output }.sum(!apart)?;
             let mut bytes = Vec::with_capacity(parameters.reply_bytes());
             let shares = sum.reply(&keys.public, &mut Prg::from_seed(&seed), &mut bytes)?;
             Ok::<_, Error>((bytes, shares))
         };
-        let done: Vec<(Vec<u8>, Vec<u64>)> = work.into_par_iter().map(finish).collect::<Result<_, _>>()?;
+        let done: Vec<(Vec<u8>, Vec<u64>)> = match apart {
+            true => work.into_par_iter().map(finish).collect::<Result<_, _>>()?,
+            false => work.into_iter().map(finish).collect::<Result<_, _>>()?,
+        };
         for (at, (bytes, shares)) in done.into_iter().enumerate() {
             gather(plan, tile * packing.outputs + at, &shares, &mut output);
             replies.push_back(bytes);
@@ -70,6 +75,11 @@ pub fn evaluate(
         }
     }
     Ok(output)
+}
+
+/// Whether each thread takes output ciphertexts of its own: if there are enough of them.
+pub(super) fn outputs_apart(outputs: usize, threads: usize) -> bool {
+    outputs >= 2 * threads || outputs.is_multiple_of(threads)
 }
 
 /// One output ciphertext of a tile.
@@ -83,15 +93,19 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Products of every step, each sum rotated before the next is added; rows that are swapped come first.
-    fn sum(&self) -> Result<Sum, Error> {
-        let steps = &self.plan.packing().steps[self.output];
+    /// Products of every step, each sum rotated before the next is added; rows that are swapped come first. With
+    /// `side_by_side` all threads make products of it.
+    fn sum(&self, side_by_side: bool) -> Result<Sum, Error> {
+        let steps = self.plan.packing().steps_to(self.output);
         let turns = rotations(steps.iter().map(|(step, _)| step));
         let mut swapped: Option<Sum> = None;
         let mut sum = Sum::new(self.plan.parameters());
         let indices: Vec<usize> = (0..steps.len()).collect();
-        for indices in indices.chunks(STEPS_AT_ONCE) {
-            let products: Vec<Sum> = indices.par_iter().map(|&step| self.products(step)).collect::<Result<_, _>>()?;
+        for indices in indices.chunks(if side_by_side { STEPS_AT_ONCE } else { 1 }) {
+            let products: Vec<Sum> = match side_by_side {
+                true => indices.par_iter().map(|&step| self.products(step)).collect::<Result<_, _>>()?,
+                false => vec![self.products(indices[0])?],
+            };
             for (&step, products) in indices.iter().zip(&products) {
                 sum.add(products)?;
                 if let Some(rotation) = turns[step] {
@@ -111,7 +125,7 @@ impl Task<'_> {
     }
 
     fn products(&self, step: usize) -> Result<Sum, Error> {
-        let inputs = &self.plan.packing().steps[self.output][step].1;
+        let inputs = &self.plan.packing().steps_to(self.output)[step].1;
         let mut sum = Sum::new(self.plan.parameters());
         let indices: Vec<usize> = (0..inputs.len()).collect();
         for indices in indices.chunks(INPUTS_AT_ONCE) {

@@ -1,6 +1,7 @@
 //! A layer's weights, as the server keeps them.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use privet_bfv::slots;
 use rayon::prelude::*;
@@ -8,9 +9,10 @@ use rayon::prelude::*;
 use crate::error::{Error, Misuse};
 
 use super::plan::Plan;
+use super::steps::Step;
 
 /// Transformed weights of a layer are kept up to this size; larger ones are made at each use.
-const KEPT_BYTES: u64 = 64 << 20;
+const KEPT_BYTES: u64 = 32 << 20;
 
 /// A layer's weights, made once and used in any number of sessions.
 pub struct Weights {
@@ -76,8 +78,8 @@ impl Weights {
     fn every(&self) -> impl Iterator<Item = Which> + '_ {
         let packing = self.plan.packing();
         (0..packing.geometry.strips()).flat_map(move |strip| {
-            packing.steps.iter().enumerate().flat_map(move |(output, steps)| {
-                steps.iter().enumerate().flat_map(move |(step, (_, inputs))| {
+            (0..packing.outputs).flat_map(move |output| {
+                packing.steps_to(output).iter().enumerate().flat_map(move |(step, (_, inputs))| {
                     (0..inputs.len()).map(move |input| Which { strip, output, step, input })
                 })
             })
@@ -86,17 +88,15 @@ impl Weights {
 
     fn index(&self, which: Which) -> usize {
         let packing = self.plan.packing();
-        let of = |steps: &[(super::steps::Step, Vec<usize>)]| -> usize {
-            steps.iter().map(|(_, inputs)| inputs.len()).sum()
-        };
-        let strip: usize = packing.steps.iter().map(|steps| of(steps)).sum();
-        let outputs: usize = packing.steps[..which.output].iter().map(|steps| of(steps)).sum();
-        which.strip * strip + outputs + of(&packing.steps[which.output][..which.step]) + which.input
+        let of = |steps: &[(Step, Arc<[usize]>)]| -> usize { steps.iter().map(|(_, inputs)| inputs.len()).sum() };
+        let to = |outputs: usize| -> usize { (0..outputs).map(|output| of(packing.steps_to(output))).sum() };
+        let before = of(&packing.steps_to(which.output)[..which.step]);
+        which.strip * to(packing.outputs) + to(which.output) + before + which.input
     }
 
     fn transform(&self, which: Which) -> Result<Option<slots::Weights>, Error> {
         let (packing, parameters) = (self.plan.packing(), self.plan.parameters());
-        let (step, inputs) = &packing.steps[which.output][which.step];
+        let (step, inputs) = &packing.steps_to(which.output)[which.step];
         let mut slots = vec![0; parameters.degree()];
         let place = [which.output, inputs[which.input]];
         match packing.fill_weights(which.strip, place, step, |index| self.residues[index], &mut slots) {
