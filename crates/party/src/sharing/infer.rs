@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use privet_channel::Channel;
 use privet_ot::Role;
 use privet_program::{Operation, Operator};
-use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
+use privet_ring::{Field, Modulus};
 
 use super::nonlinear::{Party, Supply, fss_role};
 use super::{ClientMaterial, Model, Plan, ServerMaterial, Step, evaluate, keys};
@@ -144,7 +144,13 @@ impl<'a> State<'a> {
                     Side::Client { masks, .. } => Some(masks[mask].as_slice()),
                     Side::Server { .. } => None,
                 };
-                self.opened[mask] = privet_gmw::open_to_server(party.channel, &self.shares[value], masks, wide)?;
+                self.opened[mask] = match self.plan.field() {
+                    None => privet_gmw::open_to_server(party.channel, &self.shares[value], masks, wide)?,
+                    Some(field) => {
+                        let share = party.enter_field(&self.shares[value], Modulus::new(self.widths[value]), field)?;
+                        privet_gmw::open_to_server_in_field(party.channel, &share, masks, field)?
+                    }
+                };
             }
             Step::Settle { value } => {
                 self.shares[value] = self.truncate(value, 0, party)?;
@@ -169,7 +175,10 @@ impl<'a> State<'a> {
         let input = operation.inputs[0];
         let (x, ring) = (&self.shares[input], Modulus::new(self.widths[input]));
         let result = match &operation.operator {
-            Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => self.linear(index, side),
+            Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => match self.plan.field() {
+                None => self.linear(index, side),
+                Some(field) => self.linear_in(field, index, party, side)?,
+            },
             Operator::Truncate { bits } => self.truncate(input, *bits, party)?,
             Operator::Relu => party.relu(x, ring, Modulus::new(self.plan.width(operation.output)))?,
             Operator::MaxPool2d { window } => {
@@ -217,20 +226,53 @@ impl<'a> State<'a> {
 
     /// The offline share of `W r`, and at the server `W (x - r) + bias` on top.
     fn linear(&mut self, index: usize, side: &mut Side<'_>) -> Vec<u64> {
-        let layer = &self.plan.linear()[self.next_linear];
-        assert_eq!(layer.operation, index, "linear layers come in order");
-        let position = self.next_linear;
-        self.next_linear += 1;
+        let (position, mask) = self.linear_layer(index);
         let (ring, guard) = (self.plan.product_ring(), self.plan.options().guard_bits());
         match side {
             Side::Client { shares, .. } => std::mem::take(&mut shares[position]),
             Side::Server { shares, model } => {
-                let opened = self.opened[layer.mask].as_ref().expect("opened before");
+                let opened = self.opened[mask].as_ref().expect("opened before");
                 let operation = self.plan.operation(index);
                 let product = evaluate::linear(self.plan.program(), operation, opened, model.weights());
                 let result = product.iter().zip(std::mem::take(&mut shares[position]));
                 result.map(|(product, share)| ring.reduce((product << guard).wrapping_add(share))).collect()
             }
         }
+    }
+
+    /// The same modulo a prime, and from there to the ring.
+    fn linear_in(
+        &mut self,
+        field: Field,
+        index: usize,
+        party: &mut Party<'_>,
+        side: &mut Side<'_>,
+    ) -> Result<Vec<u64>, Error> {
+        let (position, mask) = self.linear_layer(index);
+        let (program, operation) = (self.plan.program(), self.plan.operation(index));
+        let share = match side {
+            Side::Client { shares, .. } => std::mem::take(&mut shares[position]),
+            Side::Server { shares, model } => {
+                let opened = self.opened[mask].as_ref().expect("opened before");
+                let product = evaluate::linear_in(field, program, operation, opened, model.weights());
+                let sums = product.iter().zip(std::mem::take(&mut shares[position]));
+                sums.map(|(&product, share)| field.add(product, share)).collect()
+            }
+        };
+        let ring = Modulus::new(program.ring_bits());
+        let mut result = party.leave_field(&share, field, ring)?;
+        if let Side::Server { model, .. } = side {
+            evaluate::add_bias(program, operation, &mut result, model.weights());
+            ring.reduce_all(&mut result);
+        }
+        Ok(result)
+    }
+
+    /// The position of the next linear layer, which is that of operation `index`, and the mask of its input.
+    fn linear_layer(&mut self, index: usize) -> (usize, usize) {
+        let (position, layer) = (self.next_linear, &self.plan.linear()[self.next_linear]);
+        assert_eq!(layer.operation, index, "linear layers come in order");
+        self.next_linear += 1;
+        (position, layer.mask)
     }
 }

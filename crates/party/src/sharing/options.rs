@@ -10,6 +10,8 @@ pub enum Correlations {
     Made,
     /// A dealer deals them, which must collude with neither party.
     Dealt,
+    /// As `Made`, but linear layers are modulo a prime, in slots; truncations are exact.
+    Prime,
 }
 
 /// What non-linear steps run on.
@@ -40,7 +42,8 @@ pub struct Options {
 impl Options {
     /// Every choice without a dealer, with full comparisons.
     pub fn made() -> impl Iterator<Item = Self> {
-        Self::gmw(Correlations::Made)
+        let exact = |options: &Self| options.truncation == Truncation::Exact;
+        Self::gmw(Correlations::Made).chain(Self::gmw(Correlations::Prime).filter(exact))
     }
 
     /// Every choice with a dealer, with full comparisons.
@@ -61,6 +64,11 @@ impl Options {
         matches!(self.suite, Suite::Fss | Suite::Gmw { correlations: Correlations::Dealt, .. })
     }
 
+    /// Whether linear layers are modulo a prime.
+    pub fn is_prime(self) -> bool {
+        matches!(self.suite, Suite::Gmw { correlations: Correlations::Prime, .. })
+    }
+
     /// The suite with its options, as control messages and stores name it.
     pub fn name(self) -> String {
         let truncation = match self.truncation {
@@ -78,6 +86,7 @@ impl Options {
         let correlations = match correlations {
             Correlations::Made => "",
             Correlations::Dealt => " dealt",
+            Correlations::Prime => " prime",
         };
         let relu = relu_bits.map_or(String::new(), |bits| format!(" {RELU}{bits}"));
         format!("gmw {rounds} {truncation}{correlations}{relu}")
@@ -95,14 +104,15 @@ impl Options {
         (options.name() == name).then_some(options)
     }
 
-    /// The same with ReLUs that compare the top `bits` bits of a value; `None` but for suite `gmw` and 2 to 63 bits.
+    /// The same with ReLUs that compare the top `bits` bits of a value; `None` but for suite `gmw` in a ring and
+    /// 2 to 63 bits.
     #[must_use]
     pub fn with_relu_bits(self, bits: u32) -> Option<Self> {
         let Suite::Gmw { rounds, correlations, .. } = self.suite else {
             return None;
         };
         let suite = Suite::Gmw { rounds, correlations, relu_bits: Some(bits) };
-        RELU_BITS.contains(&bits).then_some(Self { suite, ..self })
+        (RELU_BITS.contains(&bits) && !self.is_prime()).then_some(Self { suite, ..self })
     }
 
     /// Bits that results of linear layers carry below their last place, so that the unit that BFV may be off by is

@@ -11,10 +11,11 @@ use privet_channel::Link;
 use privet_gmw::{Rounds, Truncation, cost};
 use privet_linear::Layer;
 use privet_program::{Operation, Operator, Program};
-use privet_ring::Modulus;
+use privet_ring::{Field, Modulus};
 
+use super::encrypted::field_of;
 use super::keys::{self, Batch};
-use super::{Options, Suite};
+use super::{Encrypted, Options, Suite};
 use crate::Error;
 use crate::layers::{check_supported, computes_in_ring, linear_layer, needs_ring, pooling_stages};
 use crate::turns::Turns;
@@ -55,13 +56,15 @@ pub struct LinearLayer {
     /// Name of the weights.
     pub weight: String,
     /// How its weights and the mask meet under BFV.
-    pub plan: privet_linear::Plan,
+    pub plan: Encrypted,
 }
 
 /// The steps of a program and what they need.
 pub struct Plan {
     program: Program,
     options: Options,
+    /// The field of linear layers, if they are not in the ring.
+    field: Option<Field>,
     link: Link,
     steps: Vec<Step>,
     /// The keys that each step uses up, in suite `fss`.
@@ -84,7 +87,8 @@ impl Plan {
         check_supported(&program)?;
         let options = options.into();
         check_ring(&program, options)?;
-        let mut planner = Planner::new(&program, options);
+        let field = field_of(&program, options)?;
+        let mut planner = Planner::new(&program, options, field);
         for index in 0..program.operations().len() {
             planner.operation(index);
         }
@@ -96,18 +100,10 @@ impl Plan {
         }
         let Planner { steps, keys, written, masks, linear, layers, cost, turns, .. } = planner;
         let cost = cost::Cost { rounds: turns.rounds(), ..cost };
-        let plans = match layers.is_empty() {
-            true => Vec::new(),
-            false => privet_linear::Plan::for_program(
-                &layers,
-                program.ring_bits() + options.guard_bits(),
-                program.weight_bits(),
-                privet_linear::Resharing::Approximate,
-            )?,
-        };
+        let plans = Encrypted::plan(&layers, &program, options, field)?;
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear = linear.into_iter().zip(plans).map(place).collect();
-        Ok(Self { options, link: Link::LAN, steps, keys, written, masks, linear, cost, program })
+        Ok(Self { options, field, link: Link::LAN, steps, keys, written, masks, linear, cost, program })
     }
 
     /// The same plan for material that is made over `link` instead of a local network. The steps do not change.
@@ -156,9 +152,26 @@ impl Plan {
         self.written[id]
     }
 
-    /// The ring of the linear layers' results: the program's, and guard bits below the last place if resharing is exact.
+    /// The ring of the linear layers' results: the program's, and guard bits below the last place if resharing is exact. In a
+    /// field, the ring that residues are packed in.
     pub fn product_ring(&self) -> Modulus {
-        Modulus::new(self.program.ring_bits() + self.options.guard_bits())
+        let ring = Modulus::new(self.program.ring_bits() + self.options.guard_bits());
+        self.field.map_or(ring, Field::packing)
+    }
+
+    /// The ring in which the inputs of linear layers are opened and the client's masks are packed.
+    pub fn mask_ring(&self) -> Modulus {
+        self.field.map_or(Modulus::new(self.program.ring_bits()), Field::packing)
+    }
+
+    /// The field of linear layers, if they are not in the ring.
+    pub fn field(&self) -> Option<Field> {
+        self.field
+    }
+
+    /// How each linear layer meets its mask.
+    pub(super) fn encrypted(&self) -> Vec<&Encrypted> {
+        self.linear.iter().map(|layer| &layer.plan).collect()
     }
 
     /// Correlations that one inference consumes, and its online traffic; the rounds are those of the party that counts
@@ -190,6 +203,7 @@ impl Plan {
 struct Planner<'a> {
     program: &'a Program,
     options: Options,
+    field: Option<Field>,
     steps: Vec<Step>,
     keys: Vec<Vec<Batch>>,
     /// Current width of each value.
@@ -205,11 +219,12 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(program: &'a Program, options: Options) -> Self {
+    fn new(program: &'a Program, options: Options, field: Option<Field>) -> Self {
         let widths = vec![program.ring_bits(); program.values().len()];
         Self {
             program,
             options,
+            field,
             steps: Vec::new(),
             keys: Vec::new(),
             written: widths.clone(),
@@ -255,6 +270,10 @@ impl<'a> Planner<'a> {
         self.exchange(cost);
         if let Some((weight, layer)) = linear_layer(self.program, operation) {
             let mask = self.open(input);
+            if self.field.is_some() {
+                let len = self.program.value(operation.output).len();
+                self.exchange(cost::from_field(len, self.program.ring_bits()));
+            }
             self.linear.push((index, mask, weight.to_owned()));
             self.layers.push(layer);
         }
@@ -333,7 +352,11 @@ impl<'a> Planner<'a> {
         self.masks.push(len);
         self.opened.insert(value, mask);
         self.step(Step::Open { value, mask }, Vec::new());
-        self.cost = self.cost + cost::open_to_server(len, self.program.ring_bits());
+        if let Some(field) = self.field {
+            self.exchange(cost::to_field(len, field));
+        }
+        let width = self.field.map_or(self.program.ring_bits(), |field| field.packing().bits());
+        self.cost = self.cost + cost::open_to_server(len, width);
         self.turns.client_sends();
         mask
     }
