@@ -15,7 +15,7 @@ from privet.cli import show
 from privet.parties import Run
 from privet.parties.modes import NAMES, Mode
 
-MISSING = "The modes of a prime field and of linear layers online (one-shot) are not there yet."
+MISSING = "The mode of linear layers online (one-shot) is not there yet."
 
 
 def names_of(words: str) -> tuple[str, ...]:
@@ -62,6 +62,7 @@ def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
         "guarantee": mode.guarantee,
         "rounds": result.rounds,
         "truncation": result.truncation,
+        "field": result.field,
         "relu_bits": result.relu_bits,
         "argmax_agrees": result.argmax_agrees,
         "max_fixed_point_error": result.max_fixed_point_error,

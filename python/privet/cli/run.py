@@ -37,6 +37,7 @@ def run(
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
     exact: options.Exact = False,
+    field: options.Field = "ring",
     relu_bits: options.ReluBits = None,
     correlations: options.Correlations = "parties",
     link: options.Link = None,
@@ -50,7 +51,7 @@ def run(
         typer.Option(
             metavar="all|NAME,...",
             help="Run suite gmw in each of these modes that the model allows, and compare them: "
-            "`default`, `exact`, `approximate`.",
+            "`default`, `exact`, `prime`, `approximate`.",
         ),
     ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
@@ -65,8 +66,8 @@ def run(
     inputs = read_inputs(input, _input_shapes(model), batch) if input else None
     samples = read_samples(calibration) if calibration else None
     if modes is not None:
-        picked = (suite, security, truncation, correlations, exact, relu_bits)
-        if picked != ("gmw", "semi-honest", "one-bit", "parties", False, None):
+        picked = (suite, security, truncation, correlations, exact, field, relu_bits)
+        if picked != ("gmw", "semi-honest", "one-bit", "parties", False, "ring", None):
             raise Misuse("--modes compares modes of suite gmw: leave out the options that pick one")
         runs = run_modes(
             model,
@@ -95,6 +96,7 @@ def run(
             rounds=rounds,
             truncation=truncation,
             exact=exact,
+            field=field,
             relu_bits=relu_bits,
             correlations=correlations,
             link=link,
@@ -140,6 +142,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "security": result.security,
         "rounds": result.rounds,
         "truncation": result.truncation,
+        "field": result.field,
         "relu_bits": result.relu_bits,
         "extension": result.extension,
         "correlations": result.correlations,
@@ -192,6 +195,8 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
     rounds = show.rounds(result.rounds, result.link, chosen)
     if result.relu_bits is not None:
         rounds += f", ReLUs of {result.relu_bits} bits"
+    if result.field == "prime":
+        rounds += ", linear layers modulo a prime"
     made = "material" if result.suite == "fss" else "correlations"
     console.print(
         f"Suite {result.suite} ({result.security}), {rounds}, {result.truncation} truncation, "

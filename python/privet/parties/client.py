@@ -48,9 +48,10 @@ class Client:
     `forecast` what it will all take.
 
     With `exact` (the same as `truncation="exact"`), results are those of the plaintext fixed-point
-    executor, bit for bit. With `relu_bits`, in `gmw`, a ReLU compares the top bits of its input
-    alone and takes small positive values for zero; `privet.run` and `privet inspect` refuse that
-    for a model whose label it changes.
+    executor, bit for bit. With `field="prime"`, in `gmw`, they are so, too, and linear layers are
+    shared modulo a prime, in slots. With `relu_bits`, in `gmw`, a ReLU compares the top bits of its
+    input alone and takes small positive values for zero; `privet.run` and `privet inspect` refuse
+    that for a model whose label it changes.
 
     `correlations="dealer"` has the material of `gmw` made by the dealer at `dealer` (`HOST:PORT`),
     whom the server must use as well; it must collude with neither party. Suite `fss` needs it.
@@ -84,6 +85,7 @@ class Client:
         rounds: str = suites.AUTO,
         truncation: str = "one-bit",
         exact: bool = False,
+        field: str = "ring",
         relu_bits: int | None = None,
         correlations: str = "parties",
         dealer: str | None = None,
@@ -94,7 +96,9 @@ class Client:
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
+        correlations = suites.in_field(field, suite, correlations, relu_bits)
         way = Way.of(suite, correlations, dealer, security)
+        exact = exact or field == "prime"
         truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
         other = dry.fallback(when_dry, way, dealer)
         limit = parse_size(memory)

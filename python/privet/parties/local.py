@@ -47,7 +47,7 @@ class Run:
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
     place of the largest element of the first output with ONNX Runtime's, for each sample.
-    `relu_bits` are the most bits that a
+    `field` is what linear layers were shared in; `relu_bits` are the most bits that a
     ReLU compared (None: all). `probabilities` says that
     the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
     (`privet.suites.plan_ckks`) or `stream` (`privet.suites.plan_stream`). `scenario` is what was
@@ -82,6 +82,7 @@ class Run:
     scenario: str | None = None
     parties: int = 2
     relu_bits: int | None = None
+    field: str = "ring"
 
 
 def run(
@@ -95,6 +96,7 @@ def run(
     rounds: str = suites.AUTO,
     truncation: str = "one-bit",
     exact: bool = False,
+    field: str = "ring",
     relu_bits: int | None = None,
     correlations: str = "parties",
     link: Link | str | None = None,
@@ -117,8 +119,8 @@ def run(
     `fss`, `ckks` or `stream` and `security` what a party may do, as `Client` says. `bits` and
     `scale` are those of `privet.compile`; each suite has its own if they are None.
 
-    `exact` and `relu_bits` are as `Client` says. With `relu_bits` the labels of `calibration`, or
-    of `inputs` and a few random ones without it, must stay what they are.
+    `exact`, `field` and `relu_bits` are as `Client` says. With `relu_bits` the labels of
+    `calibration`, or of `inputs` and a few random ones without it, must stay what they are.
 
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis.
@@ -142,6 +144,8 @@ def run(
     suites.check_suite(suite)
     suites.check_scenario(suite, scenario, parties)
     noise = suites.flooding_of(suite, scenario, flooding)
+    suites.in_field(field, suite, correlations, relu_bits)
+    exact = exact or field == "prime"
     truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
     link = Link(link) if isinstance(link, str) else link
     if not isinstance(model, Compiled):
@@ -167,6 +171,7 @@ def run(
             "correlations": correlations,
             "link": link,
             "relu_bits": relu_bits,
+            "field": field,
         }
         if suite == "ckks":
             secret_holders = parties if scenario == suites.COLLECTIVE else 2

@@ -31,8 +31,10 @@ DEFAULT = Mode("default", "each truncation within 1 unit of the last place", {})
 
 EXACT = Mode("exact", "the fixed-point executor's result, bit for bit", {"exact": True})
 
-NAMES = ("default", "exact", "approximate")
-"""What `modes` knows. SecONNds' prime field and one-shot modes are not there yet."""
+PRIME = Mode("prime", "the same; linear layers modulo a prime", {"field": "prime"})
+
+NAMES = ("default", "exact", "prime", "approximate")
+"""What `modes` knows. SecONNds' one-shot mode is not there yet."""
 
 
 def approximate(bits: int) -> Mode:
@@ -56,11 +58,21 @@ def modes(compiled: Compiled, samples: Calibration, names: tuple[str, ...]) -> l
     for name in names:
         if name not in NAMES:
             raise Misuse(f"mode {name} is unknown; possible are {', '.join(NAMES)}, or all")
-    found = [mode for mode in (DEFAULT, EXACT) if mode.name in names]
+    named = [mode for mode in (DEFAULT, EXACT, PRIME) if mode.name in names]
+    found = [mode for mode in named if mode is not PRIME or _has_field(compiled)]
     if "approximate" in names:
         bits = fewest_bits(compiled, samples)
         found += [approximate(bits)] if bits is not None else []
     return found
+
+
+def _has_field(compiled: Compiled) -> bool:
+    """Whether there is a prime for the ring of a program, with room for its linear layers."""
+    try:
+        suites.plan(compiled.program.to_public_bytes(), "gmw", "linear", "exact", "prime")
+    except Misuse:
+        return False
+    return True
 
 
 def run_modes(

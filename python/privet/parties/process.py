@@ -87,6 +87,7 @@ def query(job: dict[str, Any]) -> None:
             security=job["security"],
             rounds=job["rounds"],
             truncation=job["truncation"],
+            field=job["field"],
             relu_bits=job["relu_bits"],
             correlations=job["correlations"],
             dealer=job.get("dealer"),
