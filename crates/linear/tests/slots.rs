@@ -106,7 +106,8 @@ fn every_kind_of_layer_under_one_set_of_keys() {
 fn kernels_that_reach_beyond_small_images() {
     let layer =
         |size, kernel, padding| Layer::Conv2d(Conv2d { padding: [padding; 4], ..convolution(2, size, 3, kernel, 1) });
-    check(&[layer(1, 3, 1), layer(2, 5, 2), layer(3, 1, 2), layer(2, 3, 4)], 2);
+    let apart = Layer::Conv2d(Conv2d { padding: [3; 4], dilation: [4; 2], ..convolution(2, 4, 3, 3, 1) });
+    check(&[layer(1, 3, 1), layer(2, 5, 2), layer(3, 1, 2), layer(2, 3, 4), apart], 2);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(super) struct Packing {
     pub(super) outputs: usize,
     /// Kernel elements that read any input: down and right.
     taps: Vec<[usize; 2]>,
-    /// Slots by which inputs lie later, so that no kernel element reads backwards.
+    /// Slots by which inputs lie later in their row, which is a circle, so that the first kernel element reads its own slot.
     delay: usize,
     /// For each output ciphertext its steps in order; for all alike if there are no groups.
     steps: Vec<Steps>,
@@ -82,7 +82,7 @@ impl Packing {
             inputs,
             outputs: results,
             taps,
-            delay: furthest.min(0).unsigned_abs(),
+            delay: (-furthest).rem_euclid(row as isize).unsigned_abs(),
             steps: Vec::new(),
         };
         let different = if groups > 1 { results } else { 1 };
@@ -148,16 +148,18 @@ impl Packing {
             }
             Form::Groups { pitch } => self.meetings(output, pitch),
         };
-        let row = self.half * self.geometry.block;
+        // The kernel element that reads furthest back needs no rotation.
+        let first = [0, 1].map(|axis| self.taps.iter().map(|tap| tap[axis]).min().unwrap_or(0));
         let mut steps = Steps::new();
         for (swap, ahead, inputs) in blocks {
             for &tap in &self.taps {
-                let reach = self.geometry.offset(tap) + self.delay as isize;
-                let left = (ahead * self.geometry.block + reach.unsigned_abs()) % row;
-                steps.push((Step { swap, left, ahead, tap }, Arc::clone(&inputs)));
+                let [down, right] = [tap[0] - first[0], tap[1] - first[1]];
+                let left = [right, self.geometry.slot([down, 0]), ahead * self.geometry.block];
+                steps.push((Step { swap, ahead, tap, left }, Arc::clone(&inputs)));
             }
         }
-        steps.sort_by_key(|(step, _)| (std::cmp::Reverse(step.swap), std::cmp::Reverse(step.left)));
+        let falling = |step: &Step| std::cmp::Reverse((step.swap, step.left[2], step.left[1], step.left[0]));
+        steps.sort_by_key(|(step, _)| falling(step));
         steps
     }
 
@@ -245,7 +247,8 @@ impl Packing {
             let weight = residue(weight);
             any = true;
             // Where the input is that rotating by the step will bring to the output.
-            let (row, start) = (from / self.half, block % self.half * self.geometry.block + step.left);
+            let left: usize = step.left.iter().sum();
+            let (row, start) = (from / self.half, block % self.half * self.geometry.block + left);
             for pixel_row in rows.clone() {
                 for pixel in
                     self.geometry.slot([pixel_row, columns.start])..self.geometry.slot([pixel_row, columns.end])

@@ -11,10 +11,11 @@ use privet_ring::Field;
 use crate::correlation::Correlation;
 use crate::error::{Error, Misuse};
 use crate::layer::Layer;
+use crate::plan::MOST_RESULTS;
 
 use super::packing::{Packing, Steps};
 use super::server::{INPUTS_AT_ONCE, STEPS_AT_ONCE, outputs_apart};
-use super::steps::rotations;
+use super::steps;
 
 /// Bytes that a channel adds to every message.
 const HEADER_BYTES: usize = 5;
@@ -44,7 +45,13 @@ impl Plan {
     /// [`Misuse`] for an impossible shape, an image whose rows exceed a row of slots, or if no secure parameters hold the noise;
     /// [`Misuse::NoLayers`] if there is none.
     pub fn for_program(layers: &[Layer], field: Field) -> Result<Vec<Self>, Error> {
-        let packed = layers.iter().map(|layer| packing(&Correlation::new(layer)?));
+        let packed = layers.iter().map(|layer| {
+            let correlation = Correlation::new(layer)?;
+            match correlation.output_len {
+                outputs if outputs > MOST_RESULTS => Err(Misuse::TooManyResults { outputs }.into()),
+                _ => packing(&correlation),
+            }
+        });
         let packings = packed.collect::<Result<Vec<_>, Error>>()?;
         let most = |count: fn(&Steps) -> usize| {
             let ways = packings.iter().flat_map(Packing::ways);
@@ -147,8 +154,8 @@ impl Plan {
         let ciphertext = parameters.ciphertext_memory();
         let threads_used = threads as u64;
         let tasks = match outputs_apart(packing.outputs, threads) {
-            true => threads_used * (3 * ciphertext + weights),
-            false => (2 + STEPS_AT_ONCE as u64 + threads_used) * ciphertext + threads_used * weights,
+            true => threads_used * (5 * ciphertext + weights),
+            false => (4 + STEPS_AT_ONCE as u64 + threads_used) * ciphertext + threads_used * weights,
         };
         let replies = (outputs + 2 * PER_MESSAGE as u64) * (parameters.reply_bytes() + 8 * parameters.degree()) as u64;
         // A whole message may wait beside a tile's ciphertexts.
@@ -218,10 +225,9 @@ fn products_of(steps: &Steps) -> usize {
 }
 
 /// The rotations on the way to an output ciphertext.
-fn turns(steps: &Steps) -> impl Iterator<Item = Rotation> {
-    let steps = steps.iter().map(|(step, _)| step);
-    let swap = steps.clone().any(|step| step.swap).then_some(Rotation::Swap);
-    rotations(steps).into_iter().flatten().chain(swap)
+fn turns(steps: &Steps) -> impl Iterator<Item = Rotation> + '_ {
+    let turns = steps::turns(steps.iter().map(|(step, _)| step));
+    turns.flat_map(|turn| turn.rotation.into_iter().chain(turn.swap.then_some(Rotation::Swap)))
 }
 
 /// The packing that is cheapest by bytes (8 ns each, as on 1 Gbit/s) and work (two cores).
@@ -230,7 +236,8 @@ fn packing(correlation: &Correlation) -> Result<Packing, Error> {
     let price = |packing: &Packing| {
         let products = in_all(packing, products_of);
         let turns = in_all(packing, |steps| turns(steps).count());
-        packing.tiles() * (1_200_000 * packing.inputs + 850_000 * packing.outputs + 40_000 * products + 150_000 * turns)
+        let each = 1_200_000 * packing.inputs + 850_000 * packing.outputs + 40_000 * products + 150_000 * turns;
+        packing.tiles() as u128 * each as u128
     };
     let too_wide = || {
         let elements = correlation.axes.iter().map(|axis| axis.outputs + axis.reach).max().unwrap_or(0);

@@ -10,7 +10,7 @@ use crate::error::{Error, Misuse};
 use super::client::gather;
 use super::keys::ServerKeys;
 use super::plan::{Plan, messages};
-use super::steps::rotations;
+use super::steps::{LEVELS, Turn, turns};
 use super::weights::{Weights, Which};
 
 /// Steps whose products are made side by side, before their sums are rotated one after the other, where threads have no
@@ -93,31 +93,38 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Products of every step, each sum rotated before the next is added; rows that are swapped come first. With
+    /// Products of every step, each sum rotated before the next is added; those with rows swapped come first. With
     /// `side_by_side` all threads make products of it.
     fn sum(&self, side_by_side: bool) -> Result<Sum, Error> {
         let steps = self.plan.packing().steps_to(self.output);
-        let turns = rotations(steps.iter().map(|(step, _)| step));
+        let turns: Vec<Turn> = turns(steps.iter().map(|(step, _)| step)).collect();
+        let mut levels: [Option<Sum>; LEVELS] = Default::default();
         let mut swapped: Option<Sum> = None;
-        let mut sum = Sum::new(self.plan.parameters());
         let indices: Vec<usize> = (0..steps.len()).collect();
         for indices in indices.chunks(if side_by_side { STEPS_AT_ONCE } else { 1 }) {
             let products: Vec<Sum> = match side_by_side {
                 true => indices.par_iter().map(|&step| self.products(step)).collect::<Result<_, _>>()?,
                 false => vec![self.products(indices[0])?],
             };
-            for (&step, products) in indices.iter().zip(&products) {
-                sum.add(products)?;
-                if let Some(rotation) = turns[step] {
-                    sum = self.keys.rotations.rotate(sum, rotation)?;
+            for (&step, products) in indices.iter().zip(products) {
+                join(&mut levels[0], products)?;
+                for level in 0..turns[step].level {
+                    let complete = levels[level].take().expect("a product joined it");
+                    join(&mut levels[level + 1], complete)?;
                 }
-                let last = steps.get(step + 1).is_none_or(|next| !next.0.swap);
-                if steps[step].0.swap && last {
-                    let whole = std::mem::replace(&mut sum, Sum::new(self.plan.parameters()));
-                    swapped = Some(self.keys.rotations.rotate(whole, Rotation::Swap)?);
+                let sum = levels[turns[step].level].take().expect("a product joined it");
+                let sum = match turns[step].rotation {
+                    Some(rotation) => self.keys.rotations.rotate(sum, rotation)?,
+                    None => sum,
+                };
+                match turns[step].swap {
+                    true => swapped = Some(self.keys.rotations.rotate(sum, Rotation::Swap)?),
+                    false => levels[turns[step].level] = Some(sum),
                 }
             }
         }
+        let [_, _, sum] = levels;
+        let mut sum = sum.unwrap_or_else(|| Sum::new(self.plan.parameters()));
         if let Some(swapped) = swapped {
             sum.add(&swapped)?;
         }
@@ -137,5 +144,16 @@ impl Task<'_> {
             sum.multiply_add(&terms.collect::<Vec<_>>())?;
         }
         Ok(sum)
+    }
+}
+
+/// Adds to a sum, or begins it.
+fn join(sum: &mut Option<Sum>, other: Sum) -> Result<(), Error> {
+    match sum {
+        Some(sum) => Ok(sum.add(&other)?),
+        None => {
+            *sum = Some(other);
+            Ok(())
+        }
     }
 }
