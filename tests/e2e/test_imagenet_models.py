@@ -61,6 +61,24 @@ def test_exact_results_are_the_reference_to_the_last_bit(name: str, tmp_path: Pa
     assert result.max_fixed_point_error == 0
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ["resnet20", "squeezenet", "resnet50"])
+def test_results_in_a_prime_field_are_the_reference(
+    name: str, tmp_path: Path, figures: list[str]
+) -> None:
+    compiled = compile(zoo.build(name, tmp_path))
+    result = privet.run(compiled, field="prime", timeout=1200.0)
+    figures.append(
+        f"{name}, prime field: offline {result.offline.seconds:.1f} s, "
+        f"online {result.online.seconds:.2f} s"
+    )
+    assert result.max_fixed_point_error == 0
+    for use in result.memory.values():
+        assert use.forecast_mb is not None
+        assert use.peak_mb <= use.forecast_mb
+
+
 @pytest.fixture(scope="module")
 def resnet20(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compile(zoo.build("resnet20", tmp_path_factory.mktemp("zoo")), bits=37, scale=12)

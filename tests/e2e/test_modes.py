@@ -48,10 +48,11 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     rows = {row["mode"]: row for row in json.loads(done.stdout)}
-    assert list(rows) == ["default", "exact", "one-shot", "approximate"]
+    assert list(rows) == ["default", "exact", "prime", "one-shot", "approximate"]
     assert rows["exact"]["max_fixed_point_error"] == 0 < rows["default"]["max_fixed_point_error"]
-    assert rows["default"]["argmax_agrees"]
-    assert rows["exact"]["argmax_agrees"]
+    assert rows["prime"]["max_fixed_point_error"] == 0
+    assert rows["prime"]["field"] == "prime"
+    assert all(rows[mode]["argmax_agrees"] for mode in ("default", "exact", "prime"))
     sent = {mode: row["online"]["bytes_client"] for mode, row in rows.items()}
     assert sent["approximate"] < sent["default"] < sent["exact"] < sent["one-shot"]
     prepared = {mode: row["offline"]["bytes_server"] for mode, row in rows.items()}
@@ -59,7 +60,7 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     assert rows["approximate"]["relu_bits"] >= 2
     table = CliRunner().invoke(app, words[:-1])
     assert "bit for bit" in table.stdout
-    assert "not there yet" in table.stdout
+    assert "Not run" not in table.stdout
 
 
 def test_fewer_bits_are_refused_where_they_change_a_label(
@@ -110,6 +111,20 @@ def test_options_that_contradict_each_other_are_refused(digits: Compiled) -> Non
     wide = compile(MODELS / "digits-cnn.onnx", input_range=(0, 1), bits=49)
     with pytest.raises(Misuse, match="48 bits, not 49"):
         suites.plan(wide.program.to_public_bytes(), "gmw", "log", "exact")
+    with pytest.raises(Misuse, match="24 to 42 bits, not 49"):
+        privet.run(wide, inputs, field="prime")
+    with pytest.raises(Misuse, match="possible are ring, prime"):
+        privet.run(digits, inputs, field="binary")
+    contradictions: list[dict[str, Any]] = [
+        {"suite": "fss"},
+        {"correlations": "dealer"},
+        {"relu_bits": 16},
+    ]
+    for options in contradictions:
+        with pytest.raises(Misuse, match="choice of suite gmw without a dealer"):
+            privet.run(digits, inputs, field="prime", **options)
+    with pytest.raises(Misuse, match="ask for a prime field by field"):
+        privet.run(digits, inputs, correlations="prime")
 
 
 def test_exact_predictions_are_the_reference_for_all_held_out_samples(
@@ -122,11 +137,41 @@ def test_exact_predictions_are_the_reference_for_all_held_out_samples(
         assert np.array_equal(client.infer([sample]).integers[0], exact)
 
 
+@pytest.mark.parametrize("depth", ["linear", "log", "blocks"])
+def test_predictions_in_a_prime_field_are_the_reference(
+    digits: Compiled, held_out: list[Sample], session: Callable[..., Client], depth: str
+) -> None:
+    client = session(digits, depth, field="prime")
+    assert client.label == f"gmw {depth} exact prime"
+    for sample in held_out[:4]:
+        (exact,) = execute(digits.program, digits.weights, [sample]).integers
+        assert np.array_equal(client.infer([sample]).integers[0], exact)
+
+
+@pytest.mark.slow
+def test_predictions_in_a_prime_field_are_the_reference_for_all_held_out_samples(
+    digits: Compiled, held_out: list[Sample], session: Callable[..., Client]
+) -> None:
+    client = session(digits, "log", field="prime")
+    for sample in held_out:
+        (exact,) = execute(digits.program, digits.weights, [sample]).integers
+        assert np.array_equal(client.infer([sample]).integers[0], exact)
+
+
+def test_inspect_shows_layers_in_slots(tmp_path: Path) -> None:
+    words = ["inspect", str(zoo.build("m1", tmp_path)), "--field", "prime", "--ciphertexts"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "rotations; N = 8192" in done.stdout.replace("\n", " ")
+    assert "p = 172631277569" in done.stdout.replace("\n", " ")
+
+
 def test_modes_do_not_share_material(digits: Compiled, session: Callable[..., Client]) -> None:
     labels = set()
     modes: list[dict[str, Any]] = [
         {},
         {"exact": True},
+        {"field": "prime"},
         {"relu_bits": 16},
         {"relu_bits": 17},
         {"linear": "online"},
@@ -207,6 +252,8 @@ def test_linear_layers_online_are_refused_where_they_cannot_be(
         privet.run(digits, inputs, linear="online", suite="fss")
     with pytest.raises(Misuse, match="without a dealer"):
         privet.run(digits, inputs, linear="online", correlations="dealer")
+    with pytest.raises(Misuse, match="in the ring"):
+        privet.run(digits, inputs, linear="online", field="prime")
     with pytest.raises(Misuse, match="possible are offline, online"):
         privet.run(digits, inputs, linear="later")
     with pytest.raises(Misuse, match="must run online"):

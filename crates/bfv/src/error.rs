@@ -113,6 +113,15 @@ pub enum Misuse {
         /// The ring degree.
         degree: usize,
     },
+    /// A plaintext modulus without slots.
+    #[error("{prime} is no prime of 17 to 45 bits that is 1 modulo twice the degree")]
+    PlainPrime {
+        /// The modulus that was asked for.
+        prime: u64,
+    },
+    /// The client gave no key for this rotation.
+    #[error("there is no key for this rotation")]
+    NoRotation,
     /// Two objects made under different parameters.
     #[error("keys, ciphertexts and weights of different parameters cannot be combined")]
     ParametersDiffer,

@@ -3,6 +3,7 @@
 use privet_prg::Prg;
 use zeroize::Zeroizing;
 
+use crate::ntt::Ntt;
 use crate::parameters::Parameters;
 
 /// Bits of the factor in the size of a [`Range`].
@@ -42,18 +43,23 @@ impl Range {
         };
         Zeroizing::new(words.chunks_exact(4).map(number).collect())
     }
+
+    /// Residues of `count` uniform numbers of the range modulo some primes, `[L][count]`.
+    pub(crate) fn residues<const L: usize>(&self, ntts: &[Ntt; L], count: usize, prg: &mut Prg) -> [Vec<u64>; L] {
+        let numbers = self.draw(count, prg);
+        ntts.each_ref().map(|ntt| {
+            let prime = ntt.prime();
+            let word = prime.factor(((1_u128 << 64) % u128::from(prime.value())) as u64);
+            let reduce = |x: u128| prime.add(prime.scale((x >> 64) as u64, word), prime.reduce(x as u64));
+            let half = reduce(self.half());
+            numbers.iter().map(|&number| prime.sub(reduce(number), half)).collect()
+        })
+    }
 }
 
 /// Residues of `count` uniform numbers of the parameters' range, `[2][count]`.
 pub(crate) fn flood(parameters: &Parameters, range: Range, count: usize, prg: &mut Prg) -> Zeroizing<[Vec<u64>; 2]> {
-    let numbers = range.draw(count, prg);
-    Zeroizing::new(parameters.ntts().each_ref().map(|ntt| {
-        let prime = ntt.prime();
-        let word = prime.factor(((1_u128 << 64) % u128::from(prime.value())) as u64);
-        let reduce = |x: u128| prime.add(prime.scale((x >> 64) as u64, word), prime.reduce(x as u64));
-        let half = reduce(range.half());
-        numbers.iter().map(|&number| prime.sub(reduce(number), half)).collect()
-    }))
+    Zeroizing::new(range.residues(parameters.ntts(), count, prg))
 }
 
 #[cfg(test)]

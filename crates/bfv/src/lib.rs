@@ -22,6 +22,7 @@ mod parameters;
 mod polynomial;
 mod product;
 mod sample;
+pub mod slots;
 mod wire;
 mod zq;
 

@@ -24,7 +24,12 @@ impl Ntt {
     pub(crate) fn find(degree: usize, bits: u32, limit: u64) -> Option<Self> {
         let highest = ((1_u64 << bits) - 1).min(limit.checked_sub(1)?);
         let value = largest_prime(2 * degree as u64, 1, 1 << (bits - 1), highest)?;
-        Some(Self { prime: Prime::new(value), plan: Plan::try_new(degree, value)?, lazy: Lazy::new(value) })
+        Self::of(degree, value)
+    }
+
+    /// The transform for a prime that is 1 modulo twice the degree; `None` for any other number.
+    pub(crate) fn of(degree: usize, prime: u64) -> Option<Self> {
+        Some(Self { prime: Prime::new(prime), plan: Plan::try_new(degree, prime)?, lazy: Lazy::new(prime) })
     }
 
     pub(crate) fn prime(&self) -> &Prime {

@@ -27,7 +27,7 @@ fn map_words(count: usize, prg: &mut Prg, map: impl Fn(u64) -> i32) -> Zeroizing
 }
 
 /// The public polynomial of a seed: residues uniform modulo each prime in turn, by rejection.
-pub(crate) fn uniform(seed: &Seed, ntts: &[Ntt; 2], degree: usize) -> [Vec<u64>; 2] {
+pub(crate) fn uniform<const L: usize>(seed: &Seed, ntts: &[Ntt; L], degree: usize) -> [Vec<u64>; L] {
     let mut prg = Prg::from_seed(seed);
     ntts.each_ref().map(|ntt| {
         let prime = ntt.prime();

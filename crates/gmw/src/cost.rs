@@ -4,8 +4,8 @@
 //! formula against the wire.
 
 use privet_ot::Demand;
-use privet_ring::Modulus;
 use privet_ring::tournament::matches;
+use privet_ring::{Field, Modulus};
 
 use crate::Rounds;
 use crate::compare::BLOCK_BITS;
@@ -133,6 +133,16 @@ pub fn bit_product(n: usize, bits: u32) -> Cost {
 /// [`crate::extend`] of `n` values from `from` bits to `to` bits.
 pub fn extend(n: usize, from: u32, to: u32) -> Cost {
     bit_product(n, to - from)
+}
+
+/// [`crate::to_field`] of `n` values.
+pub fn to_field(n: usize, field: Field) -> Cost {
+    bit_product(n, field.packing().bits())
+}
+
+/// [`crate::from_field`] of `n` values to a ring of `to` bits.
+pub fn from_field(n: usize, to: u32) -> Cost {
+    bit_product(n, to)
 }
 
 /// [`crate::truncate_exactly`] of `n` values of `ring` bits by `bits` bits.

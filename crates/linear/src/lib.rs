@@ -29,6 +29,7 @@ mod memory;
 mod packing;
 mod plan;
 mod server;
+pub mod slots;
 mod tiling;
 mod weights;
 

@@ -16,7 +16,7 @@ use crate::packing::Packing;
 const HEADER_BYTES: usize = 5;
 
 /// Results for which failure stays below 2^-40 if each fails below 2^-64.
-const MOST_RESULTS: usize = 1 << 24;
+pub(crate) const MOST_RESULTS: usize = 1 << 24;
 
 /// How a layer is computed. Both parties derive it from public shapes and widths alone. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -10,6 +10,7 @@
 //! `docs/protocols/fss.md`.
 
 mod dealt;
+mod encrypted;
 mod evaluate;
 mod forecast;
 mod infer;
@@ -25,6 +26,7 @@ mod refill;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
+pub use encrypted::{Encrypted, Transformed};
 pub(crate) use evaluate::{linear, local};
 pub use forecast::{ExtensionForecast, Forecast, LinearForecast, ReluForecast};
 pub use infer::{Stocked, infer_client, infer_client_online, infer_server, infer_server_online};
@@ -43,7 +45,7 @@ pub use refill::{Filling, RefillForecast};
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use privet_linear::{TransformedWeights, Workspace};
+use privet_linear::Workspace;
 use privet_program::Weights;
 use privet_ring::Modulus;
 
@@ -54,8 +56,8 @@ use crate::Error;
 pub struct Model {
     weights: Weights,
     workspaces: Vec<Workspace>,
-    /// For the ring that the last preparation took.
-    transformed: Mutex<Option<(Modulus, Arc<[TransformedWeights]>)>>,
+    /// For the ring, or the field, that the last preparation took: no two modes of a program have one of the same width.
+    transformed: Mutex<Option<(Modulus, Arc<[Transformed]>)>>,
 }
 
 impl Model {
@@ -65,11 +67,11 @@ impl Model {
     }
 
     /// The weights of every linear layer as preparations take them; made once, by whoever asks first, and again for a plan
-    /// with guard bits after one without: memory holds one form.
+    /// with guard bits or in a field after one without: memory holds one form.
     ///
     /// # Errors
     /// [`Error::Linear`] if a layer does not fit its plan.
-    pub fn transformed(&self, plan: &Plan) -> Result<Arc<[TransformedWeights]>, Error> {
+    pub fn transformed(&self, plan: &Plan) -> Result<Arc<[Transformed]>, Error> {
         let mut transformed = self.transformed.lock().unwrap_or_else(PoisonError::into_inner);
         let ring = plan.product_ring();
         match transformed.take() {
@@ -80,7 +82,7 @@ impl Model {
             _ => {}
         }
         let transform = |(layer, &workspace): (&plan::LinearLayer, &Workspace)| {
-            TransformedWeights::new(&layer.plan, self.weights.tensor(&layer.weight), workspace)
+            layer.plan.transform(self.weights.tensor(&layer.weight), workspace)
         };
         let layers = plan.linear().iter().zip(&self.workspaces);
         let made: Arc<[_]> = layers.map(transform).collect::<Result<_, privet_linear::Error>>()?;

@@ -35,6 +35,9 @@ fn options(
         (suite, security) => return Err(misuse(format!("there is no suite {suite:?} against {security} parties"))),
     };
     let options = sharing::Options { suite, truncation };
+    if options.is_prime() && truncation != sharing::Truncation::Exact {
+        return Err(misuse("in a prime field truncations are exact".into()));
+    }
     let Some(bits) = relu_bits else { return Ok(Options::Sharing(options)) };
     let options = options.with_relu_bits(bits);
     Ok(Options::Sharing(options.ok_or_else(|| misuse("a ReLU of suite gmw compares 2 to 63 bits".into()))?))
@@ -54,12 +57,15 @@ fn source(correlations: &str, linear: &str) -> Result<sharing::Correlations, Fai
         ("parties", "offline") => sharing::Correlations::Made,
         ("parties", "online") => sharing::Correlations::OneShot,
         ("dealer", "offline") => sharing::Correlations::Dealt,
-        ("parties" | "dealer", _) => {
+        ("prime", "offline") => sharing::Correlations::Prime,
+        ("parties" | "dealer" | "prime", _) => {
             return Err(misuse(format!(
-                "linear layers run \"offline\" or, by the parties themselves, \"online\", not {linear:?} by {correlations}"
+                "linear layers run \"offline\" or, by the parties themselves in a ring, \"online\", not {linear:?} by {correlations}"
             )));
         }
-        (other, _) => return Err(misuse(format!("correlations come from \"parties\" or \"dealer\", not {other:?}"))),
+        (other, _) => {
+            return Err(misuse(format!("correlations come from \"parties\", \"dealer\" or \"prime\", not {other:?}")));
+        }
     })
 }
 
@@ -82,8 +88,8 @@ impl Plan {
     /// `public`: the public half's bytes; `suite`: `gmw` or `fss`; `security`: against `semi-honest` or, in `fss`, `malicious`
     /// parties; `truncation`: `one-bit` or `exact`; `link`: what material
     /// is made over, else a local network. For `gmw` alone, `rounds`: `linear`, `log` or `blocks`; `correlations`: from the
-    /// `parties` themselves or a `dealer`; `relu_bits`: the most bits that a ReLU compares, else all; `linear`: layers `offline`
-    /// or `online`.
+    /// `parties` themselves or a `dealer`, or with linear layers modulo a `prime`; `relu_bits`: the most bits that a ReLU compares,
+    /// else all; `linear`: layers `offline` or `online`.
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     #[new]
     #[pyo3(signature = (public, suite, security, rounds, truncation, correlations="parties", link=None, relu_bits=None, linear="offline"))]

@@ -5,6 +5,7 @@
 
 mod arch;
 mod bits;
+mod field;
 pub mod layout;
 pub mod linear;
 mod modulus;
@@ -15,4 +16,5 @@ pub mod wide;
 pub mod window;
 
 pub use bits::{Bits, WrongLength};
+pub use field::Field;
 pub use modulus::{BLOCK, BLOCKS_PER_JOB, Modulus};

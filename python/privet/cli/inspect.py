@@ -36,6 +36,7 @@ def inspect(
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
     exact: options.Exact = False,
+    field: options.Field = "ring",
     relu_bits: options.ReluBits = None,
     linear: options.Linear = "offline",
     correlations: options.Correlations = "parties",
@@ -49,6 +50,8 @@ def inspect(
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
     suites.check_scenario(suite, scenario, parties)
+    correlations = suites.in_field(field, suite, correlations, relu_bits)
+    exact = exact or field == "prime"
     truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
     shaped = Link(link) if link else None
     nodes = [

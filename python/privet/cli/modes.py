@@ -15,8 +15,6 @@ from privet.cli import show
 from privet.parties import Run
 from privet.parties.modes import NAMES, Mode
 
-MISSING = "The mode of a prime field is not there yet."
-
 
 def names_of(words: str) -> tuple[str, ...]:
     """The modes that `--modes` names."""
@@ -53,7 +51,6 @@ def show_modes(console: Console, runs: Sequence[tuple[Mode, Run]], as_json: bool
     left_out = [name for name in NAMES if name not in {mode.name for mode, _ in runs}]
     if left_out:
         console.print(f"Not run: {', '.join(left_out)}.")
-    console.print(MISSING)
 
 
 def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
@@ -62,6 +59,7 @@ def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
         "guarantee": mode.guarantee,
         "rounds": result.rounds,
         "truncation": result.truncation,
+        "field": result.field,
         "relu_bits": result.relu_bits,
         "linear": result.linear,
         "argmax_agrees": result.argmax_agrees,

@@ -78,6 +78,14 @@ Exact = Annotated[
         help="Results of the plaintext fixed-point executor, bit for bit: `--truncation exact`.",
     ),
 ]
+Field = Annotated[
+    str,
+    typer.Option(
+        metavar="ring|prime",
+        help="In suite gmw: what linear layers are shared in. `prime` packs them densely in slots, "
+        "and its results are those of the plaintext fixed-point executor, bit for bit.",
+    ),
+]
 ReluBits = Annotated[
     int | None,
     typer.Option(

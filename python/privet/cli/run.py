@@ -39,6 +39,7 @@ def run(
     rounds: options.Rounds = "auto",
     truncation: options.Truncation = "one-bit",
     exact: options.Exact = False,
+    field: options.Field = "ring",
     relu_bits: options.ReluBits = None,
     linear: options.Linear = "offline",
     unprepared: Annotated[
@@ -58,7 +59,7 @@ def run(
         typer.Option(
             metavar="all|NAME,...",
             help="Run suite gmw in each of these modes that the model allows, and compare them: "
-            "`default`, `exact`, `one-shot`, `approximate`.",
+            "`default`, `exact`, `prime`, `one-shot`, `approximate`.",
         ),
     ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
@@ -73,8 +74,9 @@ def run(
     inputs = read_inputs(input, _input_shapes(model), batch) if input else None
     samples = read_samples(calibration) if calibration else None
     if modes is not None:
-        picked = (suite, security, truncation, correlations, exact, relu_bits, linear, unprepared)
-        if picked != ("gmw", "semi-honest", "one-bit", "parties", False, None, "offline", False):
+        whose = (suite, security, truncation, correlations, field, linear)
+        usual = ("gmw", "semi-honest", "one-bit", "parties", "ring", "offline")
+        if whose != usual or exact or unprepared or relu_bits is not None:
             raise Misuse("--modes compares modes of suite gmw: leave out the options that pick one")
         runs = run_modes(
             model,
@@ -104,6 +106,7 @@ def run(
             rounds=rounds,
             truncation=truncation,
             exact=exact,
+            field=field,
             relu_bits=relu_bits,
             linear=linear,
             prepared=not unprepared,
@@ -154,6 +157,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "security": result.security,
         "rounds": result.rounds,
         "truncation": result.truncation,
+        "field": result.field,
         "relu_bits": result.relu_bits,
         "linear": result.linear,
         "extension": result.extension,
@@ -209,6 +213,8 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
         rounds += f", ReLUs of {result.relu_bits} bits"
     if result.linear == "online":
         rounds += ", linear layers online"
+    if result.field == "prime":
+        rounds += ", linear layers modulo a prime"
     made = "material" if result.suite == "fss" else "correlations"
     console.print(
         f"Suite {result.suite} ({result.security}), {rounds}, {result.truncation} truncation, "

@@ -48,9 +48,10 @@ class Client:
     `forecast` what it will all take.
 
     With `exact` (the same as `truncation="exact"`), results are those of the plaintext fixed-point
-    executor, bit for bit. With `relu_bits`, in `gmw`, a ReLU compares the top bits of its input
-    alone and takes small positive values for zero; `privet.run` and `privet inspect` refuse that
-    for a model whose label it changes.
+    executor, bit for bit. With `field="prime"`, in `gmw`, they are so, too, and linear layers are
+    shared modulo a prime, in slots. With `relu_bits`, in `gmw`, a ReLU compares the top bits of its
+    input alone and takes small positive values for zero; `privet.run` and `privet inspect` refuse
+    that for a model whose label it changes.
 
     With `linear="online"`, in `gmw`, material holds correlations alone: linear layers run under
     encryption when the input is there. Nothing need be prepared then: correlations that are not in
@@ -88,6 +89,7 @@ class Client:
         rounds: str = suites.AUTO,
         truncation: str = "one-bit",
         exact: bool = False,
+        field: str = "ring",
         relu_bits: int | None = None,
         linear: str = "offline",
         correlations: str = "parties",
@@ -99,7 +101,9 @@ class Client:
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
+        correlations = suites.in_field(field, suite, correlations, relu_bits)
         way = Way.of(suite, correlations, dealer, security)
+        exact = exact or field == "prime"
         truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
         suites.check_linear(suite, way.correlations, linear)
         other = dry.fallback(when_dry, way, dealer)

@@ -49,8 +49,8 @@ class Run:
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
     place of the largest element of the first output with ONNX Runtime's, for each sample.
-    `relu_bits` are the most bits that a
-    ReLU compared (None: all), `linear` tells when linear layers ran. `probabilities` says that
+    `field` is what linear layers were shared in, `linear` tells when they ran; `relu_bits` are the
+    most bits that a ReLU compared (None: all). `probabilities` says that
     the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
     (`privet.suites.plan_ckks`) or `stream` (`privet.suites.plan_stream`). `scenario` is what was
     encrypted in suite `ckks` and `parties` how many held secrets; there `truncation` and
@@ -85,6 +85,7 @@ class Run:
     parties: int = 2
     relu_bits: int | None = None
     linear: str = "offline"
+    field: str = "ring"
 
 
 def run(
@@ -98,6 +99,7 @@ def run(
     rounds: str = suites.AUTO,
     truncation: str = "one-bit",
     exact: bool = False,
+    field: str = "ring",
     relu_bits: int | None = None,
     linear: str = "offline",
     prepared: bool = True,
@@ -125,8 +127,8 @@ def run(
     `fss`, `ckks` or `stream` and `security` what a party may do, as `Client` says. `bits` and
     `scale` are those of `privet.compile`; each suite has its own if they are None.
 
-    `exact` and `relu_bits` are as `Client` says. With `relu_bits` the labels of `calibration`, or
-    of `inputs` and a few random ones without it, must stay what they are.
+    `exact`, `field` and `relu_bits` are as `Client` says. With `relu_bits` the labels of
+    `calibration`, or of `inputs` and a few random ones without it, must stay what they are.
 
     With `linear="online"` linear layers run online, as `Client` says, and unless `prepared` nothing
     is made before; `offline` then is zero. `weights` is their form at the server, as `Server` says.
@@ -155,8 +157,10 @@ def run(
     suites.check_suite(suite)
     suites.check_scenario(suite, scenario, parties)
     noise = suites.flooding_of(suite, scenario, flooding)
+    source = suites.in_field(field, suite, correlations, relu_bits)
+    exact = exact or field == "prime"
     truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
-    suites.check_linear(suite, correlations, linear)
+    suites.check_linear(suite, source, linear)
     if not prepared and linear == "offline":
         raise Misuse("without preparation linear layers must run online")
     link = Link(link) if isinstance(link, str) else link
@@ -184,6 +188,7 @@ def run(
             "link": link,
             "relu_bits": relu_bits,
             "linear": linear,
+            "field": field,
         }
         if suite == "ckks":
             secret_holders = parties if scenario == suites.COLLECTIVE else 2

@@ -31,10 +31,12 @@ DEFAULT = Mode("default", "each truncation within 1 unit of the last place", {})
 
 EXACT = Mode("exact", "the fixed-point executor's result, bit for bit", {"exact": True})
 
+PRIME = Mode("prime", "as exact; linear layers modulo a prime", {"field": "prime"})
+
 ONE_SHOT = Mode("one-shot", "as default; linear layers encrypted online", {"linear": "online"})
 
-NAMES = ("default", "exact", "one-shot", "approximate")
-"""What `modes` knows. SecONNds' prime field is not there yet."""
+NAMES = ("default", "exact", "prime", "one-shot", "approximate")
+"""What `modes` knows."""
 
 
 def approximate(bits: int) -> Mode:
@@ -58,11 +60,21 @@ def modes(compiled: Compiled, samples: Calibration, names: tuple[str, ...]) -> l
     for name in names:
         if name not in NAMES:
             raise Misuse(f"mode {name} is unknown; possible are {', '.join(NAMES)}, or all")
-    found = [mode for mode in (DEFAULT, EXACT, ONE_SHOT) if mode.name in names]
+    named = [mode for mode in (DEFAULT, EXACT, PRIME, ONE_SHOT) if mode.name in names]
+    found = [mode for mode in named if mode is not PRIME or _has_field(compiled)]
     if "approximate" in names:
         bits = fewest_bits(compiled, samples)
         found += [approximate(bits)] if bits is not None else []
     return found
+
+
+def _has_field(compiled: Compiled) -> bool:
+    """Whether there is a prime for the ring of a program, with room for its linear layers."""
+    try:
+        suites.plan(compiled.program.to_public_bytes(), "gmw", "linear", "exact", "prime")
+    except Misuse:
+        return False
+    return True
 
 
 def run_modes(

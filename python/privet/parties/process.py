@@ -88,6 +88,7 @@ def query(job: dict[str, Any]) -> None:
             security=job["security"],
             rounds=job["rounds"],
             truncation=job["truncation"],
+            field=job["field"],
             relu_bits=job["relu_bits"],
             linear=job["linear"],
             correlations=job["correlations"],

@@ -38,8 +38,13 @@ Truncation = Literal["one-bit", "exact"]
 """What becomes of the carry that a truncation drops: lost for free, or computed. With `exact`, all
 of a suite's results are those of the plaintext fixed-point executor, bit for bit."""
 
-Correlations = Literal["parties", "dealer"]
-"""Who makes material in `gmw`: the two parties, or a dealer that must collude with neither."""
+Correlations = Literal["parties", "dealer", "prime"]
+"""Who makes material in `gmw`: the two parties, or a dealer that must collude with neither. With
+`prime` the two parties, whose linear layers are modulo a prime (`field`)."""
+
+Field = Literal["ring", "prime"]
+"""What linear layers of `gmw` are shared in: the ring of everything else, or a prime field just
+above it, with results of the fixed-point executor, bit for bit."""
 
 Linear = Literal["offline", "online"]
 """When linear layers of `gmw` run under encryption: ahead of time on random masks, or (one-shot) on
@@ -195,7 +200,7 @@ def check_linear(suite: str, correlations: str, linear: str) -> None:
     """Raises `Misuse` unless linear layers of a suite may run then."""
     _check("when linear layers run", linear, get_args(Linear))
     if linear == "online" and (suite != "gmw" or correlations != "parties"):
-        raise Misuse("linear layers run online in suite gmw, between the parties without a dealer")
+        raise Misuse("linear layers run online in suite gmw in the ring, without a dealer")
 
 
 def _check(what: str, value: str | None, possible: tuple[str, ...]) -> None:
@@ -255,6 +260,26 @@ def truncation_of(suite: str, exact: bool, truncation: str, relu_bits: int | Non
     if relu_bits is not None:
         raise Misuse("exact results need full comparisons: leave out the bits of ReLUs")
     return "exact"
+
+
+def in_field(field: str, suite: str, correlations: str, relu_bits: int | None) -> str:
+    """The correlations of a mode: those asked for, or with `field="prime"` what that takes.
+
+    Truncations are then to be exact (`truncation_of`).
+
+    # Errors
+    `Misuse` if a field or its mode is unknown.
+    """
+    _check("the field", field, get_args(Field))
+    if correlations == "prime":
+        raise Misuse("parties or a dealer make correlations: ask for a prime field by field")
+    if field == "ring":
+        return correlations
+    if suite != "gmw" or correlations != "parties" or relu_bits is not None:
+        raise Misuse(
+            "a prime field is a choice of suite gmw without a dealer, with full comparisons"
+        )
+    return "prime"
 
 
 def forecast(planned: Plan) -> Forecast:

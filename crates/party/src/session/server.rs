@@ -56,7 +56,9 @@ impl Served {
     /// As [`Served::new`]; [`Error::Misuse`] with the least that would do if too little is left.
     pub fn within(public: Vec<u8>, weights: &[u8], budget: &Budget) -> Result<Self, Error> {
         let (program, threads) = (Program::parse(&public)?, rayon::current_num_threads());
-        let options = sharing::Options::made().chain(sharing::Options::dealt()).chain(sharing::Options::one_shot());
+        // A prime field has no workspaces to choose; its jobs are let in by what they take.
+        let made = sharing::Options::made().filter(|options| !options.is_prime());
+        let options = made.chain(sharing::Options::dealt()).chain(sharing::Options::one_shot());
         // Guard bits may leave no parameters for a wide ring: whoever asks for such a mode is told.
         let (plans, refused): (Vec<_>, Vec<_>) =
             options.map(|options| sharing::Plan::new(program.clone(), options)).partition(Result::is_ok);

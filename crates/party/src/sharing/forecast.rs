@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use privet_ot::{Demand, Extension, Role, cost as ot_cost};
 use privet_program::Operator;
-use privet_ring::Modulus;
 use serde::Serialize;
 
 use super::nonlinear::fss_role;
 use super::plan::compared_bits;
-use super::{Plan, RefillForecast, Suite, dealt, keys};
+use super::{Encrypted, Plan, RefillForecast, Suite, dealt, keys};
 
 /// The offline half of one linear layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -130,7 +129,7 @@ impl Plan {
                     name: operation.name.clone(),
                     operator: operation.operator.name().to_owned(),
                     layout,
-                    ciphertexts: [layer.plan.input_ciphertexts(), layer.plan.output_ciphertexts()].map(encrypted),
+                    ciphertexts: layer.plan.ciphertexts().map(encrypted),
                     products: encrypted(layer.plan.products()),
                     bytes_client: cost.bytes_sent,
                     bytes_server: cost.bytes_received,
@@ -146,14 +145,14 @@ impl Plan {
             (1, [0, dealt::SERVER_BYTES])
         } else {
             let ot = ot_cost::setup() + ot_cost::generate(&demand, self.extension(), Role::Client);
-            let key = self.prepared_linear().first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
+            let key = if prepared.is_empty() { 0 } else { Encrypted::keys_bytes(&self.encrypted()) };
             let bytes = [key + ot.bytes_sent + linear_client, ot.bytes_received + linear_server];
             (ot.rounds + u64::from(!prepared.is_empty()), bytes)
         };
         let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
 
         let threads = rayon::current_num_threads();
-        let ring = Modulus::new(self.program().ring_bits());
+        let ring = self.mask_ring();
         let packed = |lengths: &mut dyn Iterator<Item = usize>| -> u64 {
             lengths.map(|len| ring.packed_bytes(len) as u64).sum()
         };

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use privet_channel::Channel;
 use privet_ot::{Role, Stock};
 use privet_program::{Operation, Operator, Weights};
-use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
+use privet_ring::{Field, Modulus};
 
 use super::nonlinear::{Party, Supply, fss_role};
 use super::oneshot::{ClientSide, ServerSide};
@@ -259,7 +259,13 @@ impl<'a> State<'a> {
                     Side::Client { masks, .. } => Some(masks[mask].as_slice()),
                     _ => None,
                 };
-                self.opened[mask] = privet_gmw::open_to_server(party.channel, &self.shares[value], masks, wide)?;
+                self.opened[mask] = match self.plan.field() {
+                    None => privet_gmw::open_to_server(party.channel, &self.shares[value], masks, wide)?,
+                    Some(field) => {
+                        let share = party.enter_field(&self.shares[value], Modulus::new(self.widths[value]), field)?;
+                        privet_gmw::open_to_server_in_field(party.channel, &share, masks, field)?
+                    }
+                };
             }
             Step::Settle { value } => {
                 self.shares[value] = self.truncate(value, 0, party)?;
@@ -284,9 +290,10 @@ impl<'a> State<'a> {
         let input = operation.inputs[0];
         let (x, ring) = (&self.shares[input], Modulus::new(self.widths[input]));
         let result = match &operation.operator {
-            Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => {
-                self.linear(index, party, side)?
-            }
+            Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => match self.plan.field() {
+                None => self.linear(index, party, side)?,
+                Some(field) => self.linear_in(field, index, party, side)?,
+            },
             Operator::Truncate { bits } => self.truncate(input, *bits, party)?,
             Operator::Relu => party.relu(x, ring, Modulus::new(self.plan.width(operation.output)))?,
             Operator::MaxPool2d { window } => {
@@ -331,10 +338,8 @@ impl<'a> State<'a> {
     /// A party's share of `W x` and the bias: the offline share of `W r`, and at the server `W (x - r) + bias` on top; or by
     /// BFV on the client's share.
     fn linear(&mut self, index: usize, party: &mut Party<'_>, side: &mut Side<'_>) -> Result<Vec<u64>, Error> {
-        let position = self.next_linear;
-        self.next_linear += 1;
-        let (layer, operation) = (&self.plan.linear()[position], self.plan.operation(index));
-        assert_eq!(layer.operation, index, "linear layers come in order");
+        let (position, operation) = (self.linear_layer(index), self.plan.operation(index));
+        let layer = &self.plan.linear()[position];
         let (ring, guard) = (self.plan.product_ring(), self.plan.options().guard_bits());
         let share = &self.shares[operation.inputs[0]];
         match side {
@@ -348,5 +353,43 @@ impl<'a> State<'a> {
             Side::ClientOnline(client) => client.product(party.channel, self.plan, layer, share),
             Side::ServerOnline(server) => server.product(party.channel, self.plan, position, share),
         }
+    }
+
+    /// The same modulo a prime, and from there to the ring.
+    fn linear_in(
+        &mut self,
+        field: Field,
+        index: usize,
+        party: &mut Party<'_>,
+        side: &mut Side<'_>,
+    ) -> Result<Vec<u64>, Error> {
+        let position = self.linear_layer(index);
+        let (program, operation) = (self.plan.program(), self.plan.operation(index));
+        let share = match side {
+            Side::Client { shares, .. } => std::mem::take(&mut shares[position]),
+            Side::Server { shares, model } => {
+                let mask = self.plan.linear()[position].mask;
+                let opened = mask.and_then(|mask| self.opened[mask].as_ref()).expect("opened before");
+                let product = evaluate::linear_in(field, program, operation, opened, model.weights());
+                let sums = product.iter().zip(std::mem::take(&mut shares[position]));
+                sums.map(|(&product, share)| field.add(product, share)).collect()
+            }
+            _ => unreachable!("layers that run online are in the ring"),
+        };
+        let ring = Modulus::new(program.ring_bits());
+        let mut result = party.leave_field(&share, field, ring)?;
+        if let Side::Server { model, .. } = side {
+            evaluate::add_bias(program, operation, &mut result, model.weights());
+            ring.reduce_all(&mut result);
+        }
+        Ok(result)
+    }
+
+    /// The position of the next linear layer, which is that of operation `index`.
+    fn linear_layer(&mut self, index: usize) -> usize {
+        let (position, layer) = (self.next_linear, &self.plan.linear()[self.next_linear]);
+        assert_eq!(layer.operation, index, "linear layers come in order");
+        self.next_linear += 1;
+        position
     }
 }

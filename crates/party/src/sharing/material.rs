@@ -45,7 +45,7 @@ pub struct ServerMaterial {
 impl ClientMaterial {
     /// The head of the stored form.
     pub fn head(&self, plan: &Plan) -> Vec<u8> {
-        let mut bytes = packed(&self.masks, Modulus::new(plan.program().ring_bits()));
+        let mut bytes = packed(&self.masks, plan.mask_ring());
         bytes.extend(packed(&self.shares, plan.product_ring()));
         self.correlated.write(&mut bytes);
         bytes
@@ -58,7 +58,7 @@ impl ClientMaterial {
     pub fn read(mut stored: File, plan: &Plan) -> Result<Self, Error> {
         let head = read_head(&mut stored, plan, Role::Client)?;
         let mut rest = head.as_slice();
-        let masks = unpack(Modulus::new(plan.program().ring_bits()), &mut rest, plan.masks().iter().copied())?;
+        let masks = unpack(plan.mask_ring(), &mut rest, plan.masks().iter().copied())?;
         let shares = unpack(plan.product_ring(), &mut rest, outputs(plan))?;
         Ok(Self { masks, shares, correlated: correlated(plan, rest, stored)? })
     }

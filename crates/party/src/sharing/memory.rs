@@ -9,7 +9,7 @@ use privet_ot::{Extension, Role};
 use privet_program::{Operator, Program};
 
 use super::forecast::stored_bytes;
-use super::{Plan, Step};
+use super::{Encrypted, Plan, Step};
 use crate::{Error, bodies};
 
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
@@ -87,7 +87,10 @@ impl Plan {
         let most = match self.is_dealt() {
             // A client that does not have the hidden weights yet gets them layer by layer.
             true => self.hidden_layer(),
-            false => figures().map(|memory| memory.evaluating).max().unwrap_or(0),
+            false => {
+                let evaluating = figures().map(|memory| memory.evaluating).max().unwrap_or(0);
+                evaluating + Encrypted::shared_memory(&self.encrypted())
+            }
         };
         let (offline, online) = self.jobs(Role::Server, extension, 0, most);
         Memory { resting, loading, offline, online }
@@ -95,7 +98,7 @@ impl Plan {
 
     /// What the server chooses without a limit.
     pub fn standard_workspaces(&self) -> Vec<Workspace> {
-        self.linear().iter().map(|layer| Workspace::standard(&layer.plan)).collect()
+        self.linear().iter().map(|layer| layer.plan.standard_workspace()).collect()
     }
 
     /// The same with the weights of all layers in this form.
@@ -111,7 +114,7 @@ impl Plan {
     pub fn workspaces_within(&self, limit: u64, threads: usize) -> Result<Vec<Workspace>, Error> {
         let mut workspaces = self.standard_workspaces();
         let mut largest: Vec<usize> = (0..workspaces.len()).collect();
-        largest.sort_by_key(|&index| std::cmp::Reverse(self.linear()[index].plan.kept_bytes(Keep::Transformed)));
+        largest.sort_by_key(|&index| std::cmp::Reverse(self.linear()[index].plan.transformed_bytes()));
         let fits = |workspaces: &[Workspace]| self.server_memory(workspaces, threads).peak() <= limit;
         for index in largest {
             if fits(&workspaces) {

@@ -5,9 +5,9 @@ use privet_fss::Source;
 use privet_gmw::{Rounds, Truncation, drop_low_bits};
 use privet_ot::{Role, Stock};
 use privet_prg::Prg;
-use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
 use privet_ring::window::Groups;
+use privet_ring::{Field, Modulus};
 
 use super::plan::compared_bits;
 use super::{Correlated, Options, Suite};
@@ -121,6 +121,22 @@ impl<'a> Party<'a> {
                 let extend = privet_fss::ExtendBounded::signed(from.bits(), to.bits());
                 Ok(extend.evaluate(&mut party, &seeds.seed(), body, x)?)
             }
+        }
+    }
+
+    /// A value of a ring in a field; in suite `gmw`.
+    pub(super) fn enter_field(&mut self, x: &[u64], from: Modulus, field: Field) -> Result<Vec<u64>, Error> {
+        match self.engine() {
+            Engine::Gmw(mut party) => Ok(privet_gmw::to_field(&mut party, x, from, field)?),
+            Engine::Fss(..) => unreachable!("suite fss shares values in rings"),
+        }
+    }
+
+    /// A value of a field in the ring below it; in suite `gmw`.
+    pub(super) fn leave_field(&mut self, x: &[u64], field: Field, to: Modulus) -> Result<Vec<u64>, Error> {
+        match self.engine() {
+            Engine::Gmw(mut party) => Ok(privet_gmw::from_field(&mut party, x, field, to)?),
+            Engine::Fss(..) => unreachable!("suite fss shares values in rings"),
         }
     }
 

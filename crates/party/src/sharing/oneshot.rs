@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 use privet_channel::Channel;
 use privet_gmw::cost::Cost;
-use privet_linear::{ClientKeys, PublicKey, TransformedWeights};
 use privet_prg::Prg;
 use privet_program::Weights;
 
+use super::encrypted::{ClientKeys, ServerKeys};
 use super::plan::LinearLayer;
-use super::{Model, Plan, evaluate};
+use super::{Encrypted, Model, Plan, Transformed, evaluate};
 use crate::Error;
 
 /// Traffic of all layers, and of the public key that goes before the first inference of a session.
 pub(super) fn cost(linear: &[LinearLayer]) -> Cost {
-    let key = linear.first().map_or(0, |layer| layer.plan.public_key_cost().bytes_sent);
+    let key = Encrypted::keys_bytes(&linear.iter().map(|layer| &layer.plan).collect::<Vec<_>>());
     let layers = linear.iter().map(|layer| layer.plan.cost());
     let layer = |cost: privet_channel::Cost| Cost {
         client_bytes: cost.bytes_sent,
@@ -38,21 +38,19 @@ pub struct SessionKeys(Option<ClientKeys>);
 
 /// What the server keeps of them.
 #[derive(Default)]
-pub struct SessionPublicKey(Option<PublicKey>);
+pub struct SessionPublicKey(Option<ServerKeys>);
 
 impl SessionKeys {
     /// Whether keys for `plan` are still to be made and sent.
     pub(super) fn are_due(&self, plan: &Plan) -> bool {
-        let fit = |keys: &ClientKeys, layer: &LinearLayer| keys.parameters().agrees_with(layer.plan.parameters());
-        plan.linear().first().is_some_and(|layer| !self.0.as_ref().is_some_and(|keys| fit(keys, layer)))
+        let first = plan.linear().first();
+        first.is_some_and(|layer| !self.0.as_ref().is_some_and(|keys| keys.fit(&layer.plan)))
     }
 
     /// Makes them and sends the public one.
     pub(super) fn send(&mut self, channel: &mut Channel, plan: &Plan) -> Result<(), Error> {
-        if let Some(layer) = plan.linear().first() {
-            let mut prg = Prg::from_os()?;
-            let keys = self.0.insert(ClientKeys::generate(layer.plan.parameters(), &mut prg));
-            keys.send_public_key(channel, &mut prg)?;
+        if !plan.linear().is_empty() {
+            self.0 = Some(ClientKeys::send(channel, &plan.encrypted(), &mut Prg::from_os()?)?);
         }
         Ok(())
     }
@@ -61,14 +59,14 @@ impl SessionKeys {
 impl SessionPublicKey {
     /// Whether a key for `plan` is still to come: the mirror of [`SessionKeys::are_due`].
     pub(super) fn is_due(&self, plan: &Plan) -> bool {
-        let fits = |key: &PublicKey, layer: &LinearLayer| key.parameters().agrees_with(layer.plan.parameters());
-        plan.linear().first().is_some_and(|layer| !self.0.as_ref().is_some_and(|key| fits(key, layer)))
+        let first = plan.linear().first();
+        first.is_some_and(|layer| !self.0.as_ref().is_some_and(|key| key.fit(&layer.plan)))
     }
 
     /// Takes it in.
     pub(super) fn receive(&mut self, channel: &mut Channel, plan: &Plan) -> Result<(), Error> {
-        if let Some(layer) = plan.linear().first() {
-            self.0 = Some(privet_linear::receive_public_key(channel, layer.plan.parameters())?);
+        if !plan.linear().is_empty() {
+            self.0 = Some(ServerKeys::receive(channel, &plan.encrypted())?);
         }
         Ok(())
     }
@@ -96,9 +94,8 @@ impl<'a> ClientSide<'a> {
         share: &[u64],
     ) -> Result<Vec<u64>, Error> {
         let keys = self.keys.0.as_ref().expect("keys were sent");
-        let raised: Vec<u64> = share.iter().map(|x| x << plan.options().guard_bits()).collect();
-        privet_linear::encrypt(channel, &layer.plan, keys, &raised, &mut self.prg)?;
-        Ok(privet_linear::decrypt(channel, &layer.plan, keys)?)
+        keys.encrypt(channel, &layer.plan, share, plan.options().guard_bits(), &mut self.prg)?;
+        keys.decrypt(channel, &layer.plan)
     }
 }
 
@@ -106,7 +103,7 @@ impl<'a> ClientSide<'a> {
 pub(super) struct ServerSide<'a> {
     key: &'a SessionPublicKey,
     model: &'a Model,
-    transformed: Arc<[TransformedWeights]>,
+    transformed: Arc<[Transformed]>,
     prg: Prg,
 }
 
@@ -115,7 +112,7 @@ impl<'a> ServerSide<'a> {
     pub(super) fn new(
         key: &'a SessionPublicKey,
         model: &'a Model,
-        transformed: Arc<[TransformedWeights]>,
+        transformed: Arc<[Transformed]>,
     ) -> Result<Self, Error> {
         Ok(Self { key, model, transformed, prg: Prg::from_os()? })
     }
@@ -137,7 +134,7 @@ impl<'a> ServerSide<'a> {
         let (program, operation) = (plan.program(), plan.operation(layer.operation));
         // The client encrypts meanwhile.
         let own = evaluate::linear(program, operation, share, self.model.weights());
-        let theirs = privet_linear::evaluate(channel, &layer.plan, key, &self.transformed[position], &mut self.prg)?;
+        let theirs = key.evaluate(channel, &layer.plan, &self.transformed[position], &mut self.prg)?;
         channel.flush()?;
         let (ring, guard) = (plan.product_ring(), plan.options().guard_bits());
         Ok(own.iter().zip(theirs).map(|(own, share)| ring.reduce((own << guard).wrapping_add(share))).collect())
@@ -213,7 +210,8 @@ mod tests {
                 session.0.send(&mut near, &plan).expect("a key");
                 near.flush().expect("a link");
                 assert!(!session.0.are_due(&plan));
-                far.recv(plan.linear()[0].plan.parameters().public_key_bytes()).expect("a key")
+                let Encrypted::Ring(layer) = &plan.linear()[0].plan else { panic!("one-shot layers are in the ring") };
+                far.recv(layer.parameters().public_key_bytes()).expect("a key")
             })
             .collect();
         assert!(publics[0].as_chunks::<16>().0.iter().zip(publics[1].as_chunks().0).all(|(one, other)| one != other));

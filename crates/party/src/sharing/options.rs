@@ -13,6 +13,8 @@ pub enum Correlations {
     /// The two parties make correlations by OT; linear layers run under BFV online, on the client's share of their input
     /// (one-shot).
     OneShot,
+    /// As `Made`, but linear layers are modulo a prime, in slots; truncations are exact.
+    Prime,
 }
 
 /// What non-linear steps run on.
@@ -43,7 +45,8 @@ pub struct Options {
 impl Options {
     /// Every choice without a dealer, with full comparisons.
     pub fn made() -> impl Iterator<Item = Self> {
-        Self::gmw(Correlations::Made)
+        let exact = |options: &Self| options.truncation == Truncation::Exact;
+        Self::gmw(Correlations::Made).chain(Self::gmw(Correlations::Prime).filter(exact))
     }
 
     /// Every choice with linear layers online, with full comparisons.
@@ -74,6 +77,11 @@ impl Options {
         matches!(self.suite, Suite::Gmw { correlations: Correlations::OneShot, .. })
     }
 
+    /// Whether linear layers are modulo a prime.
+    pub fn is_prime(self) -> bool {
+        matches!(self.suite, Suite::Gmw { correlations: Correlations::Prime, .. })
+    }
+
     /// The suite with its options, as control messages and stores name it.
     pub fn name(self) -> String {
         let truncation = match self.truncation {
@@ -92,6 +100,7 @@ impl Options {
             Correlations::Made => "",
             Correlations::Dealt => " dealt",
             Correlations::OneShot => " one-shot",
+            Correlations::Prime => " prime",
         };
         let relu = relu_bits.map_or(String::new(), |bits| format!(" {RELU}{bits}"));
         format!("gmw {rounds} {truncation}{correlations}{relu}")
@@ -109,14 +118,15 @@ impl Options {
         (options.name() == name).then_some(options)
     }
 
-    /// The same with ReLUs that compare the top `bits` bits of a value; `None` but for suite `gmw` and 2 to 63 bits.
+    /// The same with ReLUs that compare the top `bits` bits of a value; `None` but for suite `gmw` in a ring and
+    /// 2 to 63 bits.
     #[must_use]
     pub fn with_relu_bits(self, bits: u32) -> Option<Self> {
         let Suite::Gmw { rounds, correlations, .. } = self.suite else {
             return None;
         };
         let suite = Suite::Gmw { rounds, correlations, relu_bits: Some(bits) };
-        RELU_BITS.contains(&bits).then_some(Self { suite, ..self })
+        (RELU_BITS.contains(&bits) && !self.is_prime()).then_some(Self { suite, ..self })
     }
 
     /// Bits that results of linear layers carry below their last place, so that the unit that BFV may be off by is

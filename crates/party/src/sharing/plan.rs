@@ -12,11 +12,12 @@ use privet_gmw::{Rounds, Truncation, cost};
 use privet_linear::Layer;
 use privet_ot::Demand;
 use privet_program::{Operation, Operator, Program};
-use privet_ring::Modulus;
+use privet_ring::{Field, Modulus};
 
+use super::encrypted::field_of;
 use super::keys::{self, Batch};
 use super::refill::BUFFER;
-use super::{Options, Suite, oneshot};
+use super::{Encrypted, Options, Suite, oneshot};
 use crate::Error;
 use crate::layers::{check_supported, computes_in_ring, linear_layer, needs_ring, pooling_stages};
 use crate::turns::Turns;
@@ -57,7 +58,7 @@ pub struct LinearLayer {
     /// Name of the weights.
     pub weight: String,
     /// How its weights and the mask meet under BFV.
-    pub plan: privet_linear::Plan,
+    pub plan: Encrypted,
 }
 
 impl LinearLayer {
@@ -71,6 +72,8 @@ impl LinearLayer {
 pub struct Plan {
     program: Program,
     options: Options,
+    /// The field of linear layers, if they are not in the ring.
+    field: Option<Field>,
     link: Link,
     buffer: usize,
     steps: Vec<Step>,
@@ -96,7 +99,8 @@ impl Plan {
         check_supported(&program)?;
         let options = options.into();
         check_ring(&program, options)?;
-        let mut planner = Planner::new(&program, options);
+        let field = field_of(&program, options)?;
+        let mut planner = Planner::new(&program, options, field);
         for index in 0..program.operations().len() {
             planner.operation(index);
         }
@@ -107,15 +111,7 @@ impl Plan {
             planner.turns.server_sends();
         }
         let Planner { steps, keys, demands, written, masks, linear, layers, mut cost, turns, .. } = planner;
-        let plans = match layers.is_empty() {
-            true => Vec::new(),
-            false => privet_linear::Plan::for_program(
-                &layers,
-                program.ring_bits() + options.guard_bits(),
-                program.weight_bits(),
-                privet_linear::Resharing::Approximate,
-            )?,
-        };
+        let plans = Encrypted::plan(&layers, &program, options, field)?;
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear: Vec<LinearLayer> = linear.into_iter().zip(plans).map(place).collect();
         cost.rounds = turns.rounds();
@@ -126,6 +122,7 @@ impl Plan {
         }
         Ok(Self {
             options,
+            field,
             link: Link::LAN,
             buffer: BUFFER,
             steps,
@@ -206,9 +203,26 @@ impl Plan {
         self.written[id]
     }
 
-    /// The ring of the linear layers' results: the program's, and guard bits below the last place if resharing is exact.
+    /// The ring of the linear layers' results: the program's, and guard bits below the last place if resharing is exact. In a
+    /// field, the ring that residues are packed in.
     pub fn product_ring(&self) -> Modulus {
-        Modulus::new(self.program.ring_bits() + self.options.guard_bits())
+        let ring = Modulus::new(self.program.ring_bits() + self.options.guard_bits());
+        self.field.map_or(ring, Field::packing)
+    }
+
+    /// The ring in which the inputs of linear layers are opened and the client's masks are packed.
+    pub fn mask_ring(&self) -> Modulus {
+        self.field.map_or(Modulus::new(self.program.ring_bits()), Field::packing)
+    }
+
+    /// The field of linear layers, if they are not in the ring.
+    pub fn field(&self) -> Option<Field> {
+        self.field
+    }
+
+    /// How each linear layer meets its mask.
+    pub(super) fn encrypted(&self) -> Vec<&Encrypted> {
+        self.linear.iter().map(|layer| &layer.plan).collect()
     }
 
     /// Correlations that one inference consumes, and its online traffic; the rounds are those of the party that counts
@@ -240,6 +254,7 @@ impl Plan {
 struct Planner<'a> {
     program: &'a Program,
     options: Options,
+    field: Option<Field>,
     steps: Vec<Step>,
     keys: Vec<Vec<Batch>>,
     demands: Vec<Demand>,
@@ -256,11 +271,12 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(program: &'a Program, options: Options) -> Self {
+    fn new(program: &'a Program, options: Options, field: Option<Field>) -> Self {
         let widths = vec![program.ring_bits(); program.values().len()];
         Self {
             program,
             options,
+            field,
             steps: Vec::new(),
             keys: Vec::new(),
             demands: Vec::new(),
@@ -305,12 +321,19 @@ impl<'a> Planner<'a> {
             }
         };
         self.exchange(cost);
+        let mut demand = cost.demand;
         if let Some((weight, layer)) = linear_layer(self.program, operation) {
             let mask = self.reach(input);
+            if self.field.is_some() {
+                let len = self.program.value(operation.output).len();
+                let leaving = cost::from_field(len, self.program.ring_bits());
+                demand = demand + leaving.demand;
+                self.exchange(leaving);
+            }
             self.linear.push((index, mask, weight.to_owned()));
             self.layers.push(layer);
         }
-        self.step(Step::Operation(index), keys, cost.demand);
+        self.step(Step::Operation(index), keys, demand);
         self.widths[operation.output] = output_width;
         self.written[operation.output] = output_width;
     }
@@ -396,8 +419,11 @@ impl<'a> Planner<'a> {
         let (mask, len) = (self.masks.len(), self.program.value(value).len());
         self.masks.push(len);
         self.opened.insert(value, mask);
-        self.step(Step::Open { value, mask }, Vec::new(), Demand::NONE);
-        self.cost = self.cost + cost::open_to_server(len, self.program.ring_bits());
+        let entering = self.field.map_or(cost::Cost::default(), |field| cost::to_field(len, field));
+        self.step(Step::Open { value, mask }, Vec::new(), entering.demand);
+        self.exchange(entering);
+        let width = self.field.map_or(self.program.ring_bits(), |field| field.packing().bits());
+        self.cost = self.cost + cost::open_to_server(len, width);
         self.turns.client_sends();
         mask
     }

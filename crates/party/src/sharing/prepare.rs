@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use privet_channel::Channel;
-use privet_linear::ClientKeys;
 use privet_ot::{Extension, OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 
+use super::encrypted::{ClientKeys, ServerKeys};
 use super::{ClientMaterial, Correlated, Model, Plan, ServerMaterial};
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
@@ -28,21 +28,19 @@ pub fn prepare_client(
     let mut recorder = Recorder::start(Phase::Offline, channel);
     let total = 2 * plan.prepared_linear().len() + 2;
     let mut prg = Prg::from_os()?;
-    let ring = Modulus::new(plan.program().ring_bits());
-    let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| uniform(&mut prg, len, ring)).collect();
+    let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| mask(&mut prg, len, plan)).collect();
 
     observer.progress(Phase::Offline, 0, total, "correlations");
     let stock = recorder
         .layer("correlations", "ot", channel, |channel| correlations(channel, Role::Client, plan, plan.extension()))?;
     let keys = match plan.prepared_linear() {
         [] => None,
-        [first, ..] => {
+        [_, ..] => {
             observer.progress(Phase::Offline, 1, total, "keys");
-            Some(recorder.layer("keys", "bfv", channel, |channel| {
-                let keys = ClientKeys::generate(first.plan.parameters(), &mut prg);
-                keys.send_public_key(channel, &mut prg)?;
-                Ok::<_, Error>(keys)
-            })?)
+            Some(
+                recorder
+                    .layer("keys", "bfv", channel, |channel| ClientKeys::send(channel, &plan.encrypted(), &mut prg))?,
+            )
         }
     };
     for (done, layer) in plan.prepared_linear().iter().enumerate() {
@@ -50,9 +48,7 @@ pub fn prepare_client(
         observer.progress(Phase::Offline, done + 2, total, &operation.name);
         recorder.layer(&operation.name, "encrypt", channel, |channel| {
             let keys = keys.as_ref().expect("there are linear layers");
-            let guard = plan.options().guard_bits();
-            let raised: Vec<u64> = layer.mask_in(&masks).iter().map(|r| r << guard).collect();
-            privet_linear::encrypt(channel, &layer.plan, keys, &raised, &mut prg)
+            keys.encrypt(channel, &layer.plan, layer.mask_in(&masks), plan.options().guard_bits(), &mut prg)
         })?;
     }
     let mut shares = Vec::with_capacity(plan.prepared_linear().len());
@@ -61,7 +57,7 @@ pub fn prepare_client(
         observer.progress(Phase::Offline, plan.prepared_linear().len() + 2 + done, total, &operation.name);
         shares.push(recorder.layer(&operation.name, "decrypt", channel, |channel| {
             let keys = keys.as_ref().expect("there are linear layers");
-            privet_linear::decrypt(channel, &layer.plan, keys)
+            keys.decrypt(channel, &layer.plan)
         })?);
     }
     observer.progress(Phase::Offline, total, total, "");
@@ -88,9 +84,9 @@ pub fn prepare_server(
         .layer("correlations", "ot", channel, |channel| correlations(channel, Role::Server, plan, extension))?;
     let key = match plan.prepared_linear() {
         [] => None,
-        [first, ..] => Some(recorder.layer("keys", "bfv", channel, |channel| {
-            privet_linear::receive_public_key(channel, first.plan.parameters())
-        })?),
+        [_, ..] => {
+            Some(recorder.layer("keys", "bfv", channel, |channel| ServerKeys::receive(channel, &plan.encrypted()))?)
+        }
     };
     let mut shares = Vec::with_capacity(plan.prepared_linear().len());
     let transformed = match plan.prepared_linear() {
@@ -102,7 +98,7 @@ pub fn prepare_server(
         observer.progress(Phase::Offline, done + 1, total, &operation.name);
         shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {
             let key = key.as_ref().expect("there are linear layers");
-            privet_linear::evaluate(channel, &layer.plan, key, weights, &mut prg)
+            key.evaluate(channel, &layer.plan, weights, &mut prg)
         })?);
     }
     channel.flush()?;
@@ -115,7 +111,17 @@ fn correlations(channel: &mut Channel, role: Role, plan: &Plan, extension: Exten
     Ok(Stock::generate(&mut party, channel, &plan.online_cost().demand)?)
 }
 
-/// Uniform elements of a ring.
+/// A uniform mask, in the ring or the field that values are opened in.
+fn mask(prg: &mut Prg, len: usize, plan: &Plan) -> Vec<u64> {
+    let Some(field) = plan.field() else {
+        return uniform(prg, len, plan.mask_ring());
+    };
+    let mut values = vec![0; len];
+    prg.fill_words(&mut values);
+    field.reduce_all(&mut values);
+    values
+}
+
 pub(crate) fn uniform(prg: &mut Prg, len: usize, ring: Modulus) -> Vec<u64> {
     let mut values = vec![0; len];
     prg.fill_words(&mut values);

@@ -2,7 +2,7 @@
 
 use privet_channel::{AbortReason, pair};
 use privet_party::session::{Event, Served, Server};
-use privet_party::sharing::{Keep, Options, Plan, Rounds, Truncation};
+use privet_party::sharing::{Encrypted, Keep, Options, Plan, Rounds, Truncation};
 use privet_party::{Error, Report, Silent, StoreError};
 
 use crate::material::aborted;
@@ -68,7 +68,7 @@ fn bytes_and_rounds_are_those_of_the_forecast_and_the_key_goes_once_per_session(
             assert_eq!(sent(&reports[0]), online);
             let refill = forecast.refill.expect("a one-shot plan");
             let more = [refill.bytes_client, refill.bytes_server, refill.rounds];
-            let key = plan.linear()[0].plan.public_key_cost().bytes_sent;
+            let key = Encrypted::keys_bytes(&[&plan.linear()[0].plan]);
             let expected = [0, 1, 2].map(|i| online[i] + more[i] - if i == 0 { key } else { 0 });
             assert_eq!(sent(&reports[1]), expected);
             let keys = |report: &Report| report.layers.iter().filter(|layer| layer.name == "keys").count();

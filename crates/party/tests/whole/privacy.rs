@@ -11,7 +11,8 @@ use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
 use privet_party::session::Client;
 use privet_party::sharing::{
-    self, ClientMaterial, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, Suite, Truncation, WeightMask,
+    self, ClientMaterial, Encrypted, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, Suite, Truncation,
+    WeightMask,
 };
 use privet_party::{Error, Silent};
 use privet_prg::{Prg, Seed};
@@ -135,7 +136,7 @@ fn ciphertexts_of_one_session_are_fresh_in_every_inference() {
         })
     });
     // Of as many bytes as a ciphertext has; the first inference begins with the key, too.
-    let layer = &plan.linear()[0].plan;
+    let Encrypted::Ring(layer) = &plan.linear()[0].plan else { panic!("one-shot layers are in the ring") };
     let length = layer.input_ciphertexts() * layer.parameters().ciphertext_bytes();
     let ciphertexts = phases.each_ref().map(|phase| {
         let sent = phase.0[0].iter().filter(|message| message.len() == length);
@@ -239,7 +240,9 @@ fn data_lengths(offline: &Phase) -> [Vec<usize>; 2] {
 #[test]
 fn online_messages_are_balanced() {
     let mut long = 0;
-    for options in Options::made().chain(Options::dealt()).chain(Options::one_shot()) {
+    // Residues modulo a prime have no balanced bits: `privet-gmw` tests that they are uniform.
+    let made = Options::made().filter(|options| !options.is_prime());
+    for options in made.chain(Options::dealt()).chain(Options::one_shot()) {
         let plan = RESIDUAL.plan(options);
         for inputs in inputs(&RESIDUAL) {
             let run = run(&plan, &inputs);
@@ -329,6 +332,26 @@ fn masks_and_shares_of_products_are_uniform() {
     for (ours, theirs) in [prepared(&plan, &model), dealt(&plan, &model, &random_mask())] {
         assert_uniform(ring, ours.masks.iter().chain(&ours.shares).chain(&theirs.shares));
     }
+}
+
+#[test]
+fn masks_and_shares_modulo_a_prime_are_uniform() {
+    let prime = Options::made().find(|options| options.is_prime()).expect("a mode");
+    let plan = RESIDUAL.plan(prime);
+    let (field, model) = (plan.field().expect("a field"), RESIDUAL.model(&plan));
+    let (mut seen, mut count) = ([0_f64; 16], 0.0);
+    for _ in 0..4 {
+        let (ours, theirs) = prepared(&plan, &model);
+        for &residue in ours.masks.iter().chain(&ours.shares).chain(&theirs.shares).flatten() {
+            assert!(residue < field.prime());
+            seen[(residue * 16 / field.prime()) as usize] += 1.0;
+            count += 1.0;
+        }
+    }
+    assert!(count > 1000.0, "only {count} residues");
+    let chi_square: f64 = seen.iter().map(|seen| (seen - count / 16.0).powi(2) / (count / 16.0)).sum();
+    // 15 degrees of freedom: above 56 once in a million.
+    assert!(chi_square < 56.0, "{chi_square}");
 }
 
 #[test]

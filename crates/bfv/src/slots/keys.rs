@@ -1,0 +1,177 @@
+//! The client's secret key, what it encrypts and opens, and the public key.
+
+use privet_prg::{Prg, Seed};
+use zeroize::Zeroizing;
+
+use crate::error::{Error, Misuse, PeerMisbehaved};
+use crate::ntt::Ntt;
+use crate::sample;
+use crate::wire::{packed_bytes, unpack};
+
+use super::decode::{decode, encode, from_slots, integer, to_slots};
+use super::key_switch::Rotation;
+use super::parameters::{LIMBS, Parameters, WITH_SPECIAL};
+use super::polynomial::Polynomial;
+
+/// The client's secret: a polynomial `s` with coefficients in {-1, 0, 1}. Wiped when dropped.
+pub struct SecretKey {
+    parameters: Parameters,
+    /// `-s`, transformed.
+    negated: Zeroizing<Polynomial<WITH_SPECIAL>>,
+    /// The same modulo `q`'s primes alone.
+    short: Zeroizing<Polynomial<LIMBS>>,
+}
+
+/// What the server re-randomises with: `(b, a)` with `b = -a s + e`, both transformed.
+#[derive(Clone, Debug)]
+pub struct PublicKey {
+    pub(super) parameters: Parameters,
+    pub(super) b: Polynomial<LIMBS>,
+    pub(super) a: Polynomial<LIMBS>,
+}
+
+impl SecretKey {
+    /// A fresh key.
+    pub fn generate(parameters: &Parameters, prg: &mut Prg) -> Self {
+        let inner = parameters.inner();
+        let secret = sample::ternary(parameters.degree(), prg);
+        let opposite = Zeroizing::new(secret.iter().map(|s| -s).collect::<Vec<_>>());
+        let negated = Zeroizing::new(Polynomial::from_signed(&inner.ntts, &opposite).forward(&inner.ntts));
+        let short = Zeroizing::new(Polynomial(std::array::from_fn(|i| negated.0[i].clone())));
+        Self { parameters: parameters.clone(), negated, short }
+    }
+
+    /// What it was made for.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// `-s`, transformed.
+    #[cfg(test)]
+    pub(super) fn negated(&self) -> &Polynomial<WITH_SPECIAL> {
+        &self.negated
+    }
+
+    /// A public key for the peer, [`Parameters::ciphertext_bytes`] bytes.
+    pub fn public_key(&self, prg: &mut Prg) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.parameters.ciphertext_bytes());
+        let limbs = self.parameters.inner().limbs();
+        mask(limbs, &self.short, Polynomial::zero(self.parameters.degree()), prg, &mut out);
+        out
+    }
+
+    /// The key of a rotation, [`Parameters::rotation_key_bytes`] bytes: for each prime `q_i` of `q` a seed of `A` and
+    /// `e - A s + P (q / q_i) s(X^g)` modulo `q P`.
+    pub fn rotation_key(&self, rotation: Rotation, prg: &mut Prg) -> Vec<u8> {
+        let inner = self.parameters.inner();
+        let turned = Zeroizing::new(self.negated.permuted(&inner.order.sources(rotation.exponent(&self.parameters))));
+        let mut out = Vec::with_capacity(self.parameters.rotation_key_bytes());
+        for i in 0..LIMBS {
+            let prime = inner.ntts[i].prime();
+            // The message is zero but modulo `q_i`, where it is brought back to coefficients for the errors to join it.
+            let mut message = Polynomial::<WITH_SPECIAL>::zero(self.parameters.degree());
+            message.0[i] = turned.0[i].iter().map(|&x| prime.negate(prime.scale(x, inner.raised[i]))).collect();
+            inner.ntts[i].inverse(&mut message.0[i]);
+            mask(&inner.ntts, &self.negated, message, prg, &mut out);
+        }
+        out
+    }
+
+    /// Encrypts at most `N` slots, each reduced modulo `p`, and appends [`Parameters::ciphertext_bytes`] bytes to `out`.
+    ///
+    /// # Errors
+    /// [`Misuse::WrongLength`] if there are more than `N`.
+    pub fn encrypt(&self, slots: &[u64], prg: &mut Prg, out: &mut Vec<u8>) -> Result<(), Error> {
+        let (expected, actual) = (self.parameters.degree(), slots.len());
+        if actual > expected {
+            return Err(Misuse::WrongLength { what: "slots", expected, actual }.into());
+        }
+        let message = encode(&self.parameters, &from_slots(&self.parameters, slots));
+        mask(self.parameters.inner().limbs(), &self.short, message, prg, out);
+        Ok(())
+    }
+
+    /// Opens a reply: this party's share of all slots.
+    ///
+    /// # Errors
+    /// [`PeerMisbehaved`] if the reply has the wrong length.
+    pub fn open(&self, reply: &[u8]) -> Result<Vec<u64>, Error> {
+        let phases = self.phases(reply)?;
+        let shares: Zeroizing<Vec<u64>> =
+            Zeroizing::new(phases.iter().map(|&phase| decode(&self.parameters, phase)).collect());
+        Ok(to_slots(&self.parameters, &shares))
+    }
+
+    /// `c0 + c1 s` modulo `2^reply_bits`.
+    pub(super) fn phases(&self, reply: &[u8]) -> Result<Zeroizing<Vec<u64>>, Error> {
+        let parameters = &self.parameters;
+        let (degree, bits) = (parameters.degree(), parameters.reply_bits());
+        let (expected, actual) = (parameters.reply_bytes(), reply.len());
+        if actual != expected {
+            return Err(PeerMisbehaved::WrongLength { what: "reply", expected, actual }.into());
+        }
+        let (c1, c0) = reply.split_at(packed_bytes(degree, bits));
+        let (c1, c0) = (unpack("reply", c1, degree, bits)?, unpack("reply", c0, degree, bits)?);
+        // The product with s over the integers: N 2^k at most, far below the product of two primes.
+        let product = |i: usize| {
+            let ntt: &Ntt = &parameters.inner().ntts[i];
+            let mut factor: Vec<u64> = c1.iter().map(|&x| ntt.prime().reduce(x)).collect();
+            ntt.forward(&mut factor);
+            let mut product = Zeroizing::new(vec![0; degree]);
+            ntt.multiply_add(&mut product, &[(&factor, &self.negated.0[i])]);
+            ntt.inverse(&mut product);
+            product
+        };
+        let (first, second) = (product(0), product(1));
+        let negated = first.iter().zip(second.iter()).map(|(&x0, &x1)| integer(parameters, x0, x1));
+        let phase = |(c0, negated): (&u64, u64)| c0.wrapping_sub(negated) & parameters.reply_mask();
+        Ok(Zeroizing::new(c0.iter().zip(negated).map(phase).collect()))
+    }
+}
+
+/// Writes a seed and `x + e - a s`, transformed, where the seed stands for `a`.
+fn mask<const L: usize>(
+    ntts: &[Ntt; L],
+    negated: &Polynomial<L>,
+    mut x: Polynomial<L>,
+    prg: &mut Prg,
+    out: &mut Vec<u8>,
+) {
+    x.add_errors(ntts, prg);
+    let mut x = x.forward(ntts);
+    let seed = prg.seed();
+    let a = Polynomial(sample::uniform(&seed, ntts, x.0[0].len()));
+    x.multiply_add(ntts, &[(&a, negated)]);
+    out.extend_from_slice(seed.as_bytes());
+    x.write(ntts[0].prime().bits(), out);
+}
+
+/// Reads what [`mask`] wrote: the polynomial, and what the seed stands for.
+pub(super) fn read_masked<const L: usize>(
+    ntts: &[Ntt; L],
+    degree: usize,
+    what: &'static str,
+    bytes: &[u8],
+) -> Result<[Polynomial<L>; 2], Error> {
+    let expected = 16 + L * packed_bytes(degree, ntts[0].prime().bits());
+    let wrong = PeerMisbehaved::WrongLength { what, expected, actual: bytes.len() };
+    let (seed, rest) = bytes.split_first_chunk().ok_or(wrong)?;
+    let polynomial = Polynomial::read(ntts, degree, what, rest)?;
+    Ok([polynomial, Polynomial(sample::uniform(&Seed::from_bytes(*seed), ntts, degree))])
+}
+
+impl PublicKey {
+    /// Reads the key that the client sent.
+    ///
+    /// # Errors
+    /// [`PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
+    pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
+        let [b, a] = read_masked(parameters.inner().limbs(), parameters.degree(), "public key", bytes)?;
+        Ok(Self { parameters: parameters.clone(), b, a })
+    }
+
+    /// What it was made for.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+}

@@ -1,0 +1,52 @@
+//! How much noise a sum of rotated products carries, and what then leaves with the reply. All bounds hold always.
+//!
+//! With `p` the plaintext prime, a product of a fresh ciphertext and a polynomial of slots, whose coefficients are at most
+//! `p / 2`, has noise of at most `N (p / 2)(21 + 1/2)`. A rotation adds what its key's errors make of three digits below the
+//! special prime, which it divides by that prime, and half a unit of rounding in each part.
+
+use crate::flood::Range;
+use crate::sample::ERROR_BOUND;
+
+use super::parameters::LIMBS;
+
+/// Bits by which the flood is wider than what it hides.
+const FLOOD_BITS: i32 = 40;
+
+/// Widest reply: rounding is done in 64 bits.
+const WIDEST_REPLY: u32 = 60;
+
+/// Bound on the error of a sum of `terms` products after `rotations` rotations, with a fresh encryption of zero on top.
+pub(super) fn sum_bound(degree: usize, prime: u64, terms: usize, rotations: usize) -> f64 {
+    let (degree, errors) = (degree as f64, ERROR_BOUND as f64);
+    let products = terms as f64 * degree * (prime as f64 / 2.0) * (errors + 0.5);
+    let rotated = rotations as f64 * (LIMBS as f64 * degree * errors + (degree + 1.0) / 2.0);
+    products + rotated + errors * 2.0 * degree
+}
+
+/// What hides it, the share's half unit included.
+pub(super) fn flood(bound: f64) -> Range {
+    Range::at_least((bound + 0.5) * 2_f64.powi(FLOOD_BITS))
+}
+
+/// Bound on how far a coefficient is rounded when it goes to `2^k`: half a unit, and the units of 2^-64 by which the fraction
+/// that is rounded may be off, three for each prime.
+fn rounding(reply_bits: u32) -> f64 {
+    0.5 + (f64::from(reply_bits) - 60.0).exp2()
+}
+
+/// What scaled noise and flood may take of half the distance between two messages, in units of `2^k`.
+fn allowance(degree: usize, prime: u64, reply_bits: u32) -> f64 {
+    f64::from(reply_bits).exp2() / (2.0 * prime as f64) - (degree as f64 + 1.0) * rounding(reply_bits) - 1.0
+}
+
+/// The smallest reply width that leaves the flood enough room.
+pub(super) fn reply_bits(degree: usize, prime: u64) -> Option<u32> {
+    (1..WIDEST_REPLY).find(|&bits| allowance(degree, prime, bits) >= degree as f64 / 4.0)
+}
+
+/// The logarithm of the modulus that noise and flood need.
+pub(super) fn modulus_bits(degree: usize, prime: u64, reply_bits: u32, bound: f64) -> f64 {
+    let carried = bound + 0.5 + flood(bound).half() as f64;
+    // A thousandth of a bit for the rounding of floating-point numbers.
+    carried.log2() + f64::from(reply_bits) - allowance(degree, prime, reply_bits).log2() + 0.001
+}

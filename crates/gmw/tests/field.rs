@@ -1,0 +1,139 @@
+//! Between rings and prime fields: every share of every value for small primes, laws for those in use, and the wire.
+
+mod pair;
+
+use pair::{join, own, prg, run, run_over, share};
+use privet_channel::record;
+use privet_gmw::{Rounds, cost, from_field, open_to_server_in_field, to_field};
+use privet_prg::Prg;
+use privet_ring::{Field, Modulus};
+use proptest::prelude::*;
+
+/// Client's and server's random shares of `values` modulo the field's prime.
+fn share_in(values: &[i64], field: Field, prg: &mut Prg) -> [Vec<u64>; 2] {
+    let client: Vec<u64> = values.iter().map(|_| prg.below(field.prime())).collect();
+    let server = values.iter().zip(&client).map(|(&x, &c)| field.sub(field.from_signed(x), c)).collect();
+    [client, server]
+}
+
+fn join_in(shares: &[Vec<u64>; 2], field: Field) -> Vec<i64> {
+    shares[0].iter().zip(&shares[1]).map(|(&a, &b)| field.signed(field.add(a, b))).collect()
+}
+
+#[test]
+fn every_share_of_every_value_arrives_for_small_primes() {
+    for (prime, bits) in [(17, 4), (37, 5), (67, 6), (127, 6), (257, 8)] {
+        let (field, ring) = (Field::new(prime), Modulus::new(bits));
+        let bound = 1_i64 << (bits - 2);
+        let every = |size: u64| (1 - bound..=bound).flat_map(move |x| (0..size).map(move |share| (x, share)));
+        let (values, client): (Vec<i64>, Vec<u64>) = every(prime).unzip();
+        let server = values.iter().zip(&client).map(|(&x, &c)| field.sub(field.from_signed(x), c)).collect();
+        let shares = [client, server];
+        let demand = cost::from_field(values.len(), bits).demand;
+        let out =
+            run(&demand, Rounds::Linear, &mut prg(prime), |party| from_field(party, own(&shares, party), field, ring));
+        assert_eq!(join(&out, ring), values, "from the field of {prime}");
+
+        let (values, client): (Vec<i64>, Vec<u64>) = every(1 << bits).unzip();
+        let server = values.iter().zip(&client).map(|(&x, &c)| ring.reduce((x as u64).wrapping_sub(c))).collect();
+        let shares = [client, server];
+        let demand = cost::to_field(values.len(), field).demand;
+        let out =
+            run(&demand, Rounds::Linear, &mut prg(prime), |party| to_field(party, own(&shares, party), ring, field));
+        assert_eq!(join_in(&out, field), values, "to the field of {prime}");
+    }
+}
+
+/// Signed values that leave two bits of room in a ring of `bits` bits, extremes among them.
+fn values(bits: u32) -> impl Strategy<Value = Vec<i64>> {
+    let bound = 1i64 << (bits - 2);
+    prop::collection::vec(prop_oneof![1 - bound..=bound, Just(0), Just(1 - bound), Just(bound), Just(-1)], 1..90)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn values_go_to_the_field_and_back(
+        (wide, narrow, x) in (Field::RINGS, 8_u32..=42).prop_flat_map(|(wide, narrow)| {
+            let narrow = narrow.min(wide);
+            (Just(wide), Just(narrow), values(narrow))
+        }),
+        seed: u64,
+    ) {
+        let (ring, from, prg) = (Modulus::new(wide), Modulus::new(narrow), &mut prg(seed));
+        let field = Field::over(ring).unwrap();
+        let shares = share(&x, from, prg);
+        let demand = cost::to_field(x.len(), field).demand;
+        let in_field = run(&demand, Rounds::Linear, prg, |party| to_field(party, own(&shares, party), from, field));
+        prop_assert_eq!(join_in(&in_field, field), x.clone());
+        let demand = cost::from_field(x.len(), wide).demand;
+        let back = run(&demand, Rounds::Linear, prg, |party| from_field(party, own(&in_field, party), field, ring));
+        prop_assert_eq!(join(&back, ring), x);
+    }
+
+    #[test]
+    fn the_server_learns_a_value_behind_the_mask(x in values(37), seed: u64) {
+        let (field, prg) = (Field::over(Modulus::new(37)).unwrap(), &mut prg(seed));
+        let shares = share_in(&x, field, prg);
+        let mask: Vec<u64> = x.iter().map(|_| prg.below(field.prime())).collect();
+        let [client, server] = run(&cost::open_to_server(x.len(), 38).demand, Rounds::Linear, prg, |party| {
+            let mask = (!party.is_server()).then_some(mask.as_slice());
+            open_to_server_in_field(party.channel, own(&shares, party), mask, field)
+        });
+        prop_assert_eq!(client, None);
+        let opened = server.unwrap();
+        let unmasked: Vec<i64> = opened.iter().zip(&mask).map(|(&x, &r)| field.signed(field.add(x, r))).collect();
+        prop_assert_eq!(unmasked, x);
+    }
+}
+
+#[test]
+fn formulas_hold_on_the_wire() {
+    let (field, ring) = (Field::over(Modulus::new(37)).unwrap(), Modulus::new(37));
+    for n in [1, 7, 64, 1000] {
+        let prg = &mut prg(n as u64);
+        let (narrow, wide) = (share(&vec![-3; n], Modulus::new(25), prg), share_in(&vec![-3; n], field, prg));
+        let expected = cost::to_field(n, field) + cost::from_field(n, 37);
+        let [client, server] = run(&expected.demand, Rounds::Linear, prg, |party| {
+            to_field(party, own(&narrow, party), Modulus::new(25), field)?;
+            from_field(party, own(&wide, party), field, ring)?;
+            assert_eq!(party.stock.left(), Default::default());
+            Ok(party.channel.cost())
+        });
+        assert_eq!((client.bytes_sent, server.bytes_sent), (expected.client_bytes, expected.server_bytes));
+        assert_eq!(client.rounds.max(server.rounds), expected.rounds);
+    }
+}
+
+#[test]
+fn what_goes_over_the_wire_is_fresh_and_uniform() {
+    const N: usize = 4096;
+    let (field, ring) = (Field::over(Modulus::new(37)).unwrap(), Modulus::new(37));
+    let mut seen = std::collections::HashSet::new();
+    for seed in 1..4 {
+        for share in [0, field.prime() - 1] {
+            let (client, server, transcript) = record::pair();
+            let demand = (cost::to_field(N, field) + cost::from_field(N, 37)).demand;
+            run_over((client, server), &demand, Rounds::Linear, &mut prg(seed), |party| {
+                to_field(party, &vec![ring.reduce(share); N], ring, field)?;
+                from_field(party, &vec![share; N], field, ring)
+            })
+            .expect("both parties finish");
+            let transcript = transcript.lock().expect("no thread panicked");
+            for message in &transcript.messages {
+                assert!(seen.insert((share, message.payload.clone())), "a message repeats");
+                // In words of 38 bits residues show: sixteenths of the field are equally likely.
+                let packing = field.packing();
+                if message.payload.len() == packing.packed_bytes(N) {
+                    let residues = packing.unpack(&message.payload, N).unwrap();
+                    let mut counts = [0_f64; 16];
+                    residues.iter().for_each(|x| counts[(x * 16 / field.prime()) as usize] += 1.0);
+                    let expected = N as f64 / 16.0;
+                    let chi_square: f64 = counts.iter().map(|count| (count - expected).powi(2) / expected).sum();
+                    assert!(chi_square < 56.0, "{chi_square}");
+                }
+            }
+        }
+    }
+}

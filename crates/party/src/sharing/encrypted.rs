@@ -1,0 +1,314 @@
+//! The offline half of linear layers under BFV, in the ring or modulo a prime: which of the two is the plan's.
+
+use std::fmt;
+
+use privet_channel::{Channel, Cost};
+use privet_linear::{ClientMemory, Keep, Layer, Resharing, ServerMemory, TransformedWeights, Workspace, slots};
+use privet_prg::Prg;
+use privet_program::Program;
+use privet_ring::Field;
+
+use super::Options;
+use crate::Error;
+
+/// In slots polynomials are 64 KiB pieces from the heaps of several threads, which keep much of what was freed: what a process
+/// takes was found to be up to 1.6 times the sizes.
+const HEAPS: u64 = 2;
+
+/// Weights up to this width can be multiplied in the clear in two halves of a word.
+const FIELD_WEIGHT_BITS: u32 = 22;
+
+/// How the weights of a linear layer and the client's mask meet under BFV.
+#[derive(Debug, Clone)]
+pub enum Encrypted {
+    /// As coefficients, modulo a power of two.
+    Ring(privet_linear::Plan),
+    /// In slots, modulo a prime.
+    Field(slots::Plan),
+}
+
+/// A layer's weights as evaluation takes them.
+pub enum Transformed {
+    /// As coefficients.
+    Ring(TransformedWeights),
+    /// In slots.
+    Field(slots::Weights),
+}
+
+/// The client's keys for the linear layers of a preparation.
+pub(super) enum ClientKeys {
+    Ring(privet_linear::ClientKeys),
+    Field(slots::ClientKeys),
+}
+
+/// What the server has of them.
+pub(super) enum ServerKeys {
+    Ring(privet_linear::PublicKey),
+    Field(slots::ServerKeys),
+}
+
+/// The field over a program's ring, if linear layers are modulo its prime.
+///
+/// # Errors
+/// [`Error::Misuse`] if the ring has none.
+pub(super) fn field_of(program: &Program, options: Options) -> Result<Option<Field>, Error> {
+    if !options.is_prime() {
+        return Ok(None);
+    }
+    if program.weight_bits() > FIELD_WEIGHT_BITS {
+        let bits = program.weight_bits();
+        return Err(Error::Misuse(format!(
+            "a prime field takes weights of up to {FIELD_WEIGHT_BITS} bits, not {bits}: compile for a smaller scale"
+        )));
+    }
+    let refusal = || {
+        let (bits, rings) = (program.ring_bits(), Field::RINGS);
+        let (least, most) = (rings.start(), rings.end());
+        Error::Misuse(format!(
+            "a prime field takes rings of {least} to {most} bits, not {bits}: compile for another width"
+        ))
+    };
+    Field::over(privet_ring::Modulus::new(program.ring_bits())).map(Some).ok_or_else(refusal)
+}
+
+impl Encrypted {
+    /// Plans all linear layers of a program.
+    ///
+    /// # Errors
+    /// [`Error::Linear`] if one does not fit BFV's secure parameters.
+    pub(super) fn plan(
+        layers: &[Layer],
+        program: &Program,
+        options: Options,
+        field: Option<Field>,
+    ) -> Result<Vec<Self>, Error> {
+        if layers.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(match field {
+            Some(field) => slots::Plan::for_program(layers, field)?.into_iter().map(Self::Field).collect(),
+            None => {
+                let bits = program.ring_bits() + options.guard_bits();
+                let plans =
+                    privet_linear::Plan::for_program(layers, bits, program.weight_bits(), Resharing::Approximate)?;
+                plans.into_iter().map(Self::Ring).collect()
+            }
+        })
+    }
+
+    /// Elements of the weights.
+    pub fn weights_len(&self) -> usize {
+        match self {
+            Self::Ring(plan) => plan.weights_len(),
+            Self::Field(plan) => plan.weights_len(),
+        }
+    }
+
+    /// Elements of the input.
+    pub fn input_len(&self) -> usize {
+        match self {
+            Self::Ring(plan) => plan.input_len(),
+            Self::Field(plan) => plan.input_len(),
+        }
+    }
+
+    /// Elements of the output.
+    pub fn output_len(&self) -> usize {
+        match self {
+            Self::Ring(plan) => plan.output_len(),
+            Self::Field(plan) => plan.output_len(),
+        }
+    }
+
+    /// Ciphertexts that the client and that the server sends.
+    pub fn ciphertexts(&self) -> [usize; 2] {
+        match self {
+            Self::Ring(plan) => [plan.input_ciphertexts(), plan.output_ciphertexts()],
+            Self::Field(plan) => [plan.input_ciphertexts(), plan.output_ciphertexts()],
+        }
+    }
+
+    /// Products of ciphertexts with plain weights that the server computes.
+    pub fn products(&self) -> usize {
+        match self {
+            Self::Ring(plan) => plan.products(),
+            Self::Field(plan) => plan.products(),
+        }
+    }
+
+    /// What the client's channel counts.
+    pub fn cost(&self) -> Cost {
+        match self {
+            Self::Ring(plan) => plan.cost(),
+            Self::Field(plan) => plan.cost(),
+        }
+    }
+
+    /// Bytes of the keys that the client sends for all layers of a program.
+    pub fn keys_bytes(layers: &[&Self]) -> u64 {
+        match layers.first() {
+            None => 0,
+            Some(Self::Ring(plan)) => plan.public_key_cost().bytes_sent,
+            Some(Self::Field(_)) => slots::Plan::keys_cost(&in_slots(layers)).bytes_sent,
+        }
+    }
+
+    /// Bytes of memory that keys, and weights that are not counted with a layer, take at the server during a preparation.
+    pub(super) fn shared_memory(layers: &[&Self]) -> u64 {
+        let in_slots = in_slots(layers);
+        let weights: u64 = in_slots.iter().map(|plan| plan.weights_memory()).sum();
+        HEAPS * (slots::Plan::keys_memory(&in_slots) + weights)
+    }
+
+    /// The client's memory.
+    pub(super) fn client_memory(&self, threads: usize) -> ClientMemory {
+        match self {
+            Self::Ring(plan) => plan.client_memory(threads),
+            Self::Field(plan) => {
+                let most = plan.client_memory(threads);
+                ClientMemory { encrypting: most, decrypting: most }
+            }
+        }
+    }
+
+    /// The server's memory; in slots, weights are counted by [`Self::shared_memory`].
+    pub(super) fn server_memory(&self, workspace: Workspace, threads: usize) -> ServerMemory {
+        match self {
+            Self::Ring(plan) => plan.server_memory(workspace, threads),
+            Self::Field(plan) => {
+                ServerMemory { weights: 0, making: 0, evaluating: HEAPS * plan.server_memory(threads) }
+            }
+        }
+    }
+
+    /// What the server chooses without a limit. In slots it has no choice.
+    pub(super) fn standard_workspace(&self) -> Workspace {
+        match self {
+            Self::Ring(plan) => Workspace::standard(plan),
+            Self::Field(_) => Workspace { keep: Keep::Plain, sections: 1 },
+        }
+    }
+
+    /// Bytes that the weights take if they are kept transformed.
+    pub(super) fn transformed_bytes(&self) -> u64 {
+        match self {
+            Self::Ring(plan) => plan.kept_bytes(Keep::Transformed),
+            Self::Field(_) => 0,
+        }
+    }
+
+    /// The weights as evaluation takes them.
+    pub(super) fn transform(&self, weights: &[i64], workspace: Workspace) -> Result<Transformed, privet_linear::Error> {
+        Ok(match self {
+            Self::Ring(plan) => Transformed::Ring(TransformedWeights::new(plan, weights, workspace)?),
+            Self::Field(plan) => Transformed::Field(slots::Weights::new(plan, weights)?),
+        })
+    }
+}
+
+impl fmt::Display for Encrypted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ring(plan) => plan.fmt(f),
+            Self::Field(plan) => plan.fmt(f),
+        }
+    }
+}
+
+impl ClientKeys {
+    /// Makes keys for a program's layers, of which there must be one, and sends what the server needs of them.
+    pub(super) fn send(channel: &mut Channel, layers: &[&Encrypted], prg: &mut Prg) -> Result<Self, Error> {
+        Ok(match layers[0] {
+            Encrypted::Ring(plan) => {
+                let keys = privet_linear::ClientKeys::generate(plan.parameters(), prg);
+                keys.send_public_key(channel, prg)?;
+                Self::Ring(keys)
+            }
+            Encrypted::Field(plan) => {
+                let keys = slots::ClientKeys::generate(plan.parameters(), prg);
+                keys.send(channel, &in_slots(layers), prg)?;
+                Self::Field(keys)
+            }
+        })
+    }
+
+    /// Whether the keys are for parameters of this layer, in the ring.
+    pub(super) fn fit(&self, layer: &Encrypted) -> bool {
+        matches!((self, layer), (Self::Ring(keys), Encrypted::Ring(plan))
+            if keys.parameters().agrees_with(plan.parameters()))
+    }
+
+    /// Encrypts and sends a layer's input, shifted by `guard` bits in the ring.
+    pub(super) fn encrypt(
+        &self,
+        channel: &mut Channel,
+        layer: &Encrypted,
+        r: &[u64],
+        guard: u32,
+        prg: &mut Prg,
+    ) -> Result<(), Error> {
+        match (self, layer) {
+            (Self::Ring(keys), Encrypted::Ring(plan)) => {
+                let raised: Vec<u64> = r.iter().map(|r| r << guard).collect();
+                Ok(privet_linear::encrypt(channel, plan, keys, &raised, prg)?)
+            }
+            (Self::Field(keys), Encrypted::Field(plan)) => Ok(slots::encrypt(channel, plan, keys, r, prg)?),
+            _ => unreachable!("all layers of a plan are of one kind"),
+        }
+    }
+
+    /// The client's share of a layer's result.
+    pub(super) fn decrypt(&self, channel: &mut Channel, layer: &Encrypted) -> Result<Vec<u64>, Error> {
+        match (self, layer) {
+            (Self::Ring(keys), Encrypted::Ring(plan)) => Ok(privet_linear::decrypt(channel, plan, keys)?),
+            (Self::Field(keys), Encrypted::Field(plan)) => Ok(slots::decrypt(channel, plan, keys)?),
+            _ => unreachable!("all layers of a plan are of one kind"),
+        }
+    }
+}
+
+impl ServerKeys {
+    /// The server's half of [`ClientKeys::send`].
+    pub(super) fn receive(channel: &mut Channel, layers: &[&Encrypted]) -> Result<Self, Error> {
+        Ok(match layers[0] {
+            Encrypted::Ring(plan) => Self::Ring(privet_linear::receive_public_key(channel, plan.parameters())?),
+            Encrypted::Field(plan) => {
+                Self::Field(slots::ServerKeys::receive(channel, plan.parameters(), &in_slots(layers))?)
+            }
+        })
+    }
+
+    /// Whether the keys are for parameters of this layer, in the ring.
+    pub(super) fn fit(&self, layer: &Encrypted) -> bool {
+        matches!((self, layer), (Self::Ring(key), Encrypted::Ring(plan))
+            if key.parameters().agrees_with(plan.parameters()))
+    }
+
+    /// The server's share of a layer's result.
+    pub(super) fn evaluate(
+        &self,
+        channel: &mut Channel,
+        layer: &Encrypted,
+        weights: &Transformed,
+        prg: &mut Prg,
+    ) -> Result<Vec<u64>, Error> {
+        match (self, layer, weights) {
+            (Self::Ring(key), Encrypted::Ring(plan), Transformed::Ring(weights)) => {
+                Ok(privet_linear::evaluate(channel, plan, key, weights, prg)?)
+            }
+            (Self::Field(keys), Encrypted::Field(plan), Transformed::Field(weights)) => {
+                Ok(slots::evaluate(channel, plan, keys, weights, prg)?)
+            }
+            _ => unreachable!("all layers of a plan are of one kind"),
+        }
+    }
+}
+
+/// The layers that are in slots: all or none.
+fn in_slots<'a>(layers: &[&'a Encrypted]) -> Vec<&'a slots::Plan> {
+    let plan = |layer: &&'a Encrypted| match layer {
+        Encrypted::Field(plan) => Some(plan),
+        Encrypted::Ring(_) => None,
+    };
+    layers.iter().filter_map(plan).collect()
+}
