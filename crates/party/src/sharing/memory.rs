@@ -144,7 +144,11 @@ impl Plan {
         // Correlations are gathered and then assembled; the material is written from one piece of memory.
         let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
         let (prepared, computed) = if self.options().is_one_shot() { (0, most) } else { (most, 0) };
-        let offline = (stock + extending).max(material + prepared.max(packed)) + bodies::BUFFERS;
+        let offline = match self.field() {
+            None => (stock + extending).max(material + prepared.max(packed)),
+            // What threads give back that work in slots is not used again for the rest, nor the other way round.
+            Some(_) => stock + extending + masks + shares + prepared + packed,
+        } + bodies::BUFFERS;
         let online = (material + packed).max(material.max(self.filled(role, extension)) + self.computing() + computed);
         (slack(offline), slack(online))
     }
