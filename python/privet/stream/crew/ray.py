@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from privet.errors import Misuse, PrivetError
 from privet.parties.address import split_address
-from privet.stream.crew.crew import Part, Recipe, WorkerLost
+from privet.stream.crew.crew import Crew, Part, Place, Recipe
 
 NAME = "privet:"
 """Begins the name of the resource that names a server."""
@@ -29,22 +28,20 @@ START_SECONDS = 120.0
 """How long the cluster may take to bring up all workers."""
 
 
-class RayCrew:
-    """As `Crew`, on the cluster at `address` (`auto` finds the one of this machine)."""
+class RayCrew(Crew):
+    """On the cluster at `address` (`auto` finds the one of this machine)."""
 
     def __init__(self, address: str, seconds: float) -> None:
+        super().__init__(seconds)
         try:
             import ray
         except ImportError as error:
             raise Misuse("a cluster needs Ray: pip install 'privet[ray]'") from error
         self._ray: Any = ray
+        self.gone = (ray.exceptions.RayError, TimeoutError)
         self._address = address
-        self._seconds = seconds
-        self._recipe: Recipe | None = None
         self._arguments: list[Any] = []
-        self._servers: dict[tuple[int, int], str | None] = {}
-        self._workers: dict[tuple[int, int], Any] = {}
-        self._turns: defaultdict[tuple[int, int], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._servers: dict[Place, str | None] = {}
 
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         """Connects to the cluster and starts an actor for each part."""
@@ -75,36 +72,9 @@ class RayCrew:
             await self.close()
             raise
 
-    async def call(self, stage: int, part: int, method: str, *arguments: Any) -> Any:
-        """Has a worker do something."""
-        # Its turn first, so that the deadline counts what the worker does and not others' calls.
-        async with self._turns[stage, part]:
-            return await self._call(stage, part, method, arguments)
-
-    async def _call(self, stage: int, part: int, method: str, arguments: tuple[Any, ...]) -> Any:
-        worker = self._workers.get((stage, part))
-        if worker is None:
-            raise Misuse(f"there is no worker for part {part} of stage {stage}")
-        try:
-            async with asyncio.timeout(self._seconds):
-                return await getattr(worker, method).remote(*arguments)
-        except self._ray.exceptions.RayTaskError as error:
-            cause = error.cause
-            raise cause if isinstance(cause, PrivetError) else error from None
-        except (self._ray.exceptions.RayError, TimeoutError) as error:
-            self._replace((stage, part), worker)
-            raise WorkerLost(f"a worker of stage {stage} was lost: {error!r}") from error
-
-    async def processes(self) -> dict[tuple[int, int], int]:
-        """Ids of the workers' processes by stage and part."""
-        ids = await asyncio.gather(*(self.call(*place, "process") for place in self._servers))
-        return dict(zip(self._servers, ids, strict=True))
-
     async def close(self) -> None:
         """Ends all workers and leaves the cluster."""
-        workers, self._workers = self._workers, {}
-        for worker in workers.values():
-            self._ray.kill(worker)
+        await super().close()
         await asyncio.to_thread(self._ray.shutdown)
 
     async def _knock(self) -> None:
@@ -118,7 +88,7 @@ class RayCrew:
             raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
         writer.close()
 
-    def _hire(self, place: tuple[int, int]) -> Any:
+    def _hire(self, place: Place) -> Any:
         recipe, server = self._recipe, self._alive(place)
         if recipe is None:
             raise Misuse("start the crew first")
@@ -133,7 +103,7 @@ class RayCrew:
             getattr(worker, method).remote(secret)
         return worker
 
-    def _alive(self, place: tuple[int, int]) -> str | None:
+    def _alive(self, place: Place) -> str | None:
         """The server of a part, or another if it is not there."""
         wanted = self._servers[place]
         if wanted is None:
@@ -146,8 +116,11 @@ class RayCrew:
             return wanted
         return names[sum(place) % len(names)]
 
-    def _replace(self, place: tuple[int, int], lost: Any) -> None:
-        """Puts a new worker in a place, once for each that was lost."""
-        if self._workers.get(place) is lost:
-            self._workers[place] = self._hire(place)
-            self._ray.kill(lost)
+    async def _ask(self, worker: Any, method: str, arguments: tuple[Any, ...]) -> Any:
+        try:
+            return await getattr(worker, method).remote(*arguments)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+
+    def _end(self, worker: Any) -> None:
+        self._ray.kill(worker)
