@@ -2,12 +2,11 @@
 
 use privet_bfv::{Parameters, PublicKey, SecretKey};
 use privet_channel::Channel;
-use privet_prg::{Prg, Seed};
+use privet_prg::Prg;
 use rayon::prelude::*;
-use zeroize::Zeroizing;
 
 use crate::error::{Error, Misuse};
-use crate::mail::messages;
+use crate::mail::{messages, send_encrypted};
 use crate::plan::Plan;
 
 /// The client's keys for all layers under the same parameters. Made for one session and never stored.
@@ -63,21 +62,12 @@ pub fn encrypt(channel: &mut Channel, plan: &Plan, keys: &ClientKeys, r: &[u64],
     if r.len() != plan.input_len() {
         return Err(Misuse::WrongLength { what: "r", expected: plan.input_len(), actual: r.len() }.into());
     }
-    for message in messages(plan.input_ciphertexts()) {
-        let work: Vec<(usize, Seed)> = message.map(|index| (index, prg.seed())).collect();
-        let ciphertexts: Vec<Vec<u8>> = work
-            .into_par_iter()
-            .map(|(index, seed)| {
-                let mut polynomial = Zeroizing::new(vec![0; plan.parameters().degree()]);
-                plan.packing().fill_input(index, r, &mut polynomial);
-                let mut bytes = Vec::with_capacity(plan.parameters().ciphertext_bytes());
-                keys.secret.encrypt(&polynomial, &mut Prg::from_seed(&seed), &mut bytes)?;
-                Ok::<_, Error>(bytes)
-            })
-            .collect::<Result<_, _>>()?;
-        channel.send(&ciphertexts.concat())?;
-    }
-    Ok(())
+    let sizes = (plan.parameters().degree(), plan.parameters().ciphertext_bytes());
+    let messages = messages(plan.input_ciphertexts());
+    let fill = |index, polynomial: &mut [u64]| plan.packing().fill_input(index, r, polynomial);
+    send_encrypted(channel, messages, sizes, prg, fill, |polynomial, prg, out| {
+        keys.secret.encrypt(polynomial, prg, out)
+    })
 }
 
 /// Receives a layer's replies: the client's share of `W r`, `[plan.output_len()]` elements of Z_2^l, row-major.

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use privet_bfv::Ciphertext;
 use privet_channel::Channel;
+use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 use crate::error::Error;
 use crate::plan::Plan;
@@ -14,7 +16,38 @@ pub(crate) const PER_MESSAGE: usize = 16;
 
 /// The ciphertexts of each message.
 pub(crate) fn messages(ciphertexts: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..ciphertexts).step_by(PER_MESSAGE).map(move |start| start..ciphertexts.min(start + PER_MESSAGE))
+    in_groups(ciphertexts, PER_MESSAGE)
+}
+
+/// The ciphertexts of each message, `most` to a message.
+pub(crate) fn in_groups(ciphertexts: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..ciphertexts).step_by(most).map(move |start| start..ciphertexts.min(start + most))
+}
+
+/// Sends the ciphertexts of each message, which are made in parallel, each with randomness of its own: `fill` writes the
+/// values with an index into `degree` zeros, which are wiped after, and `encrypt` appends their ciphertext of `each` bytes.
+pub(crate) fn send_encrypted(
+    channel: &mut Channel,
+    messages: impl Iterator<Item = Range<usize>>,
+    (degree, each): (usize, usize),
+    prg: &mut Prg,
+    fill: impl Fn(usize, &mut [u64]) + Sync,
+    encrypt: impl Fn(&[u64], &mut Prg, &mut Vec<u8>) -> Result<(), privet_bfv::Error> + Sync,
+) -> Result<(), Error> {
+    for message in messages {
+        let work: Vec<(usize, Seed)> = message.map(|index| (index, prg.seed())).collect();
+        let ciphertexts: Vec<Vec<u8>> = work
+            .into_par_iter()
+            .map(|(index, seed)| {
+                let (mut values, mut bytes) = (Zeroizing::new(vec![0; degree]), Vec::with_capacity(each));
+                fill(index, &mut values);
+                encrypt(&values, &mut Prg::from_seed(&seed), &mut bytes)?;
+                Ok::<_, Error>(bytes)
+            })
+            .collect::<Result<_, _>>()?;
+        channel.send(&ciphertexts.concat())?;
+    }
+    Ok(())
 }
 
 /// Reads a layer's ciphertexts as they are needed.

@@ -1,11 +1,11 @@
 //! The client: encryption of its random input, decryption of its share.
 
 use privet_channel::Channel;
-use privet_prg::{Prg, Seed};
+use privet_prg::Prg;
 use rayon::prelude::*;
-use zeroize::Zeroizing;
 
 use crate::error::{Error, Misuse};
+use crate::mail::send_encrypted;
 
 use super::keys::ClientKeys;
 use super::plan::{Plan, messages};
@@ -21,21 +21,10 @@ pub fn encrypt(channel: &mut Channel, plan: &Plan, keys: &ClientKeys, r: &[u64],
         return Err(Misuse::WrongLength { what: "r", expected: plan.input_len(), actual: r.len() }.into());
     }
     let inputs = plan.packing().inputs;
-    for message in messages(plan.input_ciphertexts()) {
-        let work: Vec<(usize, Seed)> = message.map(|index| (index, prg.seed())).collect();
-        let ciphertexts: Vec<Vec<u8>> = work
-            .into_par_iter()
-            .map(|(index, seed)| {
-                let mut slots = Zeroizing::new(vec![0; plan.parameters().degree()]);
-                plan.packing().fill_input(index / inputs, index % inputs, r, &mut slots);
-                let mut bytes = Vec::with_capacity(plan.parameters().ciphertext_bytes());
-                keys.secret.encrypt(&slots, &mut Prg::from_seed(&seed), &mut bytes)?;
-                Ok::<_, Error>(bytes)
-            })
-            .collect::<Result<_, _>>()?;
-        channel.send(&ciphertexts.concat())?;
-    }
-    Ok(())
+    let sizes = (plan.parameters().degree(), plan.parameters().ciphertext_bytes());
+    let messages = messages(plan.input_ciphertexts());
+    let fill = |index, slots: &mut [u64]| plan.packing().fill_input(index / inputs, index % inputs, r, slots);
+    send_encrypted(channel, messages, sizes, prg, fill, |slots, prg, out| keys.secret.encrypt(slots, prg, out))
 }
 
 /// Receives a layer's replies: the client's share of `W r`, `[plan.output_len()]` residues modulo `p`, row-major.

@@ -206,7 +206,7 @@ impl fmt::Display for Plan {
 
 /// The ciphertexts of each message.
 pub(super) fn messages(ciphertexts: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-    (0..ciphertexts).step_by(PER_MESSAGE).map(move |start| start..ciphertexts.min(start + PER_MESSAGE))
+    crate::mail::in_groups(ciphertexts, PER_MESSAGE)
 }
 
 /// Every rotation that some of these layers takes.
