@@ -59,7 +59,7 @@ def serve(job: dict[str, Any]) -> None:
         state=job["state"],
         dealer=job.get("dealer"),
         memory=job["memory"],
-        weights=job["weights"],
+        weights=job.get("weights"),
         timeout=job["timeout"],
         on_finished=on_finished,
     ) as server:
