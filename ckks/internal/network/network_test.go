@@ -77,17 +77,24 @@ func TestNetworksComputeTheirProgram(t *testing.T) {
 	}
 }
 
-func TestStructureDependsOnNoWeight(t *testing.T) {
-	sample := toy.New(3, 1)
+// withAndWithoutWeights is what the holder of a model builds of it, and what everybody else does.
+func withAndWithoutWeights(t *testing.T, sample toy.Program) (full, structure *network.Network) {
+	t.Helper()
 	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
-	full, err := network.Build(parsed, weights)
+	var err error
+	full, err = network.Build(parsed, weights)
 	if err != nil {
 		t.Fatal(err)
 	}
-	structure, err := network.Build(parsed, nil)
+	structure, err = network.Build(parsed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return full, structure
+}
+
+func TestStructureDependsOnNoWeight(t *testing.T) {
+	full, structure := withAndWithoutWeights(t, toy.New(3, 1))
 	for i, node := range full.Nodes {
 		for k, argument := range node.Arguments {
 			if argument.Terms[0].Matrix.Entries() != structure.Nodes[i].Arguments[k].Terms[0].Matrix.Entries() {

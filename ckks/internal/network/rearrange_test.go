@@ -4,22 +4,12 @@ import (
 	"math"
 	"testing"
 
-	"privet/ckks/internal/network"
 	"privet/ckks/internal/toy"
 )
 
 // TestRearrangedNetworksComputeTheSame compares values in the clear, and what a party without weights makes of it.
 func TestRearrangedNetworksComputeTheSame(t *testing.T) {
-	sample := toy.New(2, 9)
-	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
-	full, err := network.Build(parsed, weights)
-	if err != nil {
-		t.Fatal(err)
-	}
-	structure, err := network.Build(parsed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	full, structure := withAndWithoutWeights(t, toy.New(2, 9))
 	full = full.WithBareSquares()
 	made, public := full.Rearranged(1<<10), structure.WithBareSquares().Rearranged(1<<10)
 	copies := 0
