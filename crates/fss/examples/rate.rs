@@ -8,7 +8,7 @@ use std::time::Instant;
 use privet_channel::pair;
 use privet_fss::group::TaggedBit;
 use privet_fss::point::{self, Table};
-use privet_fss::{Gate, Party, Relu, Role, Seeds, dcf};
+use privet_fss::{Compared, Gate, Party, Relu, Role, Seeds, dcf};
 use privet_prg::{Block, Prg, paths};
 
 /// Each figure is the best of as many runs: other processes only ever slow one down.

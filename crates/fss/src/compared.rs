@@ -42,6 +42,26 @@ pub trait Compared: Copy {
     fn choose(&self, role: Role, mask: u64, opened: u64, bit: bool, secrets: &[u64]) -> u64;
     /// The ring of the result.
     fn output(&self) -> Modulus;
+
+    /// This party's first step; see [`Opening`].
+    fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Opening<Self>, Vec<u8>) {
+        let mut streams = Streams::new(role, seed);
+        let masks = Zeroizing::new(streams.masks(x.len(), self.input()));
+        let own = self.input().add(x, &masks);
+        let message = self.input().pack(&own);
+        (Opening { gate: self, role, streams, masks, own }, message)
+    }
+
+    /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring. All steps over a channel: two
+    /// rounds.
+    ///
+    /// # Errors
+    /// If the link or the key fails.
+    fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Vec<u64>, Error> {
+        let (opening, message) = self.start(party.role, seed, x);
+        let (choosing, message) = opening.compare(&party.channel.exchange(&message)?, body)?;
+        choosing.finish(&party.channel.exchange(&message)?, body)
+    }
 }
 
 /// Makes the words of comparisons with `points`, chunk by chunk.
@@ -79,7 +99,7 @@ pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &m
     Ok(Bits::from_words(packed, points.len())?)
 }
 
-/// A batch whose masked input is on its way; made by [`Opening::start`].
+/// A batch whose masked input is on its way; made by [`Compared::start`].
 pub struct Opening<G> {
     pub(crate) gate: G,
     pub(crate) role: Role,
@@ -89,15 +109,6 @@ pub struct Opening<G> {
 }
 
 impl<G: Compared> Opening<G> {
-    /// Masks this party's shares `x` of the inputs, `[n]` in the gate's input ring. Returns the message for the other.
-    pub fn start(gate: G, role: Role, seed: &Seed, x: &[u64]) -> (Self, Vec<u8>) {
-        let mut streams = Streams::new(role, seed);
-        let masks = Zeroizing::new(streams.masks(x.len(), gate.input()));
-        let own = gate.input().add(x, &masks);
-        let message = gate.input().pack(&own);
-        (Self { gate, role, streams, masks, own }, message)
-    }
-
     /// The opened inputs.
     ///
     /// # Errors
@@ -146,19 +157,6 @@ impl<G: Compared> Choosing<G> {
             output.reduce(gate.choose(*role, masks[i], opened[i], bits.get(i), secrets))
         })
     }
-}
-
-/// Both steps over a channel: two rounds.
-pub(crate) fn evaluate<G: Compared>(
-    gate: G,
-    party: &mut Party<'_>,
-    seed: &Seed,
-    body: &mut dyn Source,
-    x: &[u64],
-) -> Result<Vec<u64>, Error> {
-    let (opening, message) = Opening::start(gate, party.role, seed, x);
-    let (choosing, message) = opening.compare(&party.channel.exchange(&message)?, body)?;
-    choosing.finish(&party.channel.exchange(&message)?, body)
 }
 
 impl<G: Compared> Gate for G {

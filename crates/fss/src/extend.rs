@@ -12,9 +12,9 @@ use privet_prg::Seed;
 use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
-use crate::compared::{self, Compared};
+use crate::compared::Compared;
 use crate::streams::Streams;
-use crate::{Error, Gate, KeyBytes, Opening, Party, Role, Seeds, Source, secrets};
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
 /// Signed values from Z_2^n to Z_2^m, `m > n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,25 +31,6 @@ impl Extend {
     pub fn new(bits: u32, wide: u32) -> Self {
         assert!(bits < wide, "an extension widens the ring");
         Self { input: Modulus::new(bits), output: Modulus::new(wide) }
-    }
-
-    /// This party's first step; see [`Opening`].
-    pub fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Opening<Self>, Vec<u8>) {
-        Opening::start(self, role, seed, x)
-    }
-
-    /// Shares in Z_2^m of the signed value of `x`; `x`: this party's shares in Z_2^n. Two rounds.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
-    pub fn evaluate(
-        self,
-        party: &mut Party<'_>,
-        seed: &Seed,
-        body: &mut dyn Source,
-        x: &[u64],
-    ) -> Result<Vec<u64>, Error> {
-        compared::evaluate(self, party, seed, body, x)
     }
 }
 

@@ -41,7 +41,7 @@ mod streams;
 mod truncate;
 
 pub use argmax::argmax;
-pub use compared::{Choosing, Opening};
+pub use compared::{Choosing, Compared, Opening};
 pub use error::Error;
 pub use extend::{Extend, ExtendBounded, Extending};
 pub use gate::{Gate, KeyBytes, Seeds};

@@ -8,11 +8,10 @@
 //! whether the sum wrapped. So the value goes on in any wider ring without a second comparison. The result is
 //! `d z = v z + d^ (1 - 2 v) z`, linear in shares of `v`, `v r`, `t v`, `t` and the mask's own wrap.
 
-use privet_prg::Seed;
 use privet_ring::Modulus;
 
-use crate::compared::{self, Compared};
-use crate::{Error, Opening, Party, Role, Source};
+use crate::Role;
+use crate::compared::Compared;
 
 /// `max(x, 0)` from Z_2^n into Z_2^m, `m >= n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,25 +28,6 @@ impl Relu {
     pub fn new(bits: u32, wide: u32) -> Self {
         assert!(bits <= wide, "a ReLU does not shrink its ring");
         Self { input: Modulus::new(bits), output: Modulus::new(wide) }
-    }
-
-    /// This party's first step; see [`Opening`].
-    pub fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Opening<Self>, Vec<u8>) {
-        Opening::start(self, role, seed, x)
-    }
-
-    /// Shares in Z_2^m of `max(x, 0)`; `x`: this party's shares in Z_2^n. Two rounds.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
-    pub fn evaluate(
-        self,
-        party: &mut Party<'_>,
-        seed: &Seed,
-        body: &mut dyn Source,
-        x: &[u64],
-    ) -> Result<Vec<u64>, Error> {
-        compared::evaluate(self, party, seed, body, x)
     }
 
     fn widens(self) -> bool {

@@ -4,11 +4,10 @@
 //! `floor(x / 2^f) = (x^ >> f) - (r >> f) - c` in Z_2^(n-f). The parties open `c ^ u`; then `c` is `u` or `1 - u`, and one
 //! of the two secrets `(r >> f) + u`, `(r >> f) - u` completes it.
 
-use privet_prg::Seed;
 use privet_ring::Modulus;
 
-use crate::compared::{self, Compared};
-use crate::{Error, Opening, Party, Role, Source};
+use crate::Role;
+use crate::compared::Compared;
 
 /// `floor(x / 2^f)` from Z_2^n into Z_2^(n-f).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,25 +24,6 @@ impl Truncate {
     pub fn new(bits: u32, dropped: u32) -> Self {
         assert!(dropped >= 1 && dropped < bits, "a truncation drops some bits and leaves some");
         Self { input: Modulus::new(bits), dropped }
-    }
-
-    /// This party's first step; see [`Opening`].
-    pub fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Opening<Self>, Vec<u8>) {
-        Opening::start(self, role, seed, x)
-    }
-
-    /// Shares in Z_2^(n-f) of `floor(x / 2^f)`; `x`: this party's shares in Z_2^n. Two rounds.
-    ///
-    /// # Errors
-    /// If the link or the key fails.
-    pub fn evaluate(
-        self,
-        party: &mut Party<'_>,
-        seed: &Seed,
-        body: &mut dyn Source,
-        x: &[u64],
-    ) -> Result<Vec<u64>, Error> {
-        compared::evaluate(self, party, seed, body, x)
     }
 }
 

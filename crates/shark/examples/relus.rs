@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use privet_channel::{Channel, pair};
-use privet_fss::{Gate, KeyBytes, Role, Seeds};
+use privet_fss::{Compared, Gate, KeyBytes, Role, Seeds};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 use privet_shark::{Dealer, Key, Keys, Party, Relu, Values, dealer};

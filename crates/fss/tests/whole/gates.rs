@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use privet_fss::{
-    Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Truncate, argmax, max_pool,
+    Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Truncate, argmax,
+    max_pool,
 };
 use privet_prg::{Prg, Seed};
 use privet_ring::tournament::{Ties, matches};

@@ -7,7 +7,8 @@ use std::thread;
 
 use privet_channel::record::{self, Direction};
 use privet_fss::{
-    Error, Extend, ExtendBounded, Gate, Lookup, Party, Piece, Relu, Role, Select, Sign, Source, Spline, Truncate,
+    Compared, Error, Extend, ExtendBounded, Gate, Lookup, Party, Piece, Relu, Role, Select, Sign, Source, Spline,
+    Truncate,
 };
 use privet_prg::Seed;
 use privet_ring::{Bits, Modulus};

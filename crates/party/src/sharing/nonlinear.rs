@@ -1,7 +1,7 @@
 //! The non-linear steps of a party, on what its suite runs them on.
 
 use privet_channel::Channel;
-use privet_fss::Source;
+use privet_fss::{Compared, Source};
 use privet_gmw::{Rounds, Truncation, drop_low_bits};
 use privet_ot::{Role, Stock};
 use privet_prg::Prg;
