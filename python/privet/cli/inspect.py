@@ -24,6 +24,7 @@ from privet.suites import SUITES
 def inspect(
     model: options.Model,
     suite: options.Suite = "gmw",
+    ckks: Annotated[bool, typer.Option("--ckks", help="The same as `--suite ckks`.")] = False,
     security: options.Security = "semi-honest",
     bits: options.Bits = None,
     scale: options.Scale = None,
@@ -49,6 +50,7 @@ def inspect(
     as_json: options.AsJson = False,
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
+    suite = "ckks" if ckks else suite
     suites.check_scenario(suite, scenario, parties)
     correlations = suites.in_field(field, suite, correlations, relu_bits)
     exact = exact or field == "prime"

@@ -192,13 +192,11 @@ def homomorphic(console: Console, plan: Mapping[str, Any], program_hash: str) ->
         f"{plan['log_qp']:g} bits (at most {plan['log_qp_limit']:g} are secure), scale 2^"
         f"{chosen['scale_bits']}, {chosen['depth']} levels; program {program_hash[:16]}."
     )
+    room = f"{plan['batch']} sample{'s' if plan['batch'] > 1 else ''}"
     runs = f", in {plan['groups']} runs" if plan["groups"] > 1 else ""
     loading = plan.get("loading_cpu_seconds")
     loaded = f" The server took {loading:.2f} CPU seconds to load the model." if loading else ""
-    console.print(
-        f"{plan['keys']} evaluation keys; room for {plan['batch']} samples in a ciphertext{runs}."
-        f"{loaded}"
-    )
+    console.print(f"{plan['keys']} evaluation keys; room for {room} in a ciphertext{runs}.{loaded}")
 
 
 def stream(console: Console, plan: Mapping[str, Any], program_hash: str) -> None:
