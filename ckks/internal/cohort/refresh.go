@@ -10,25 +10,15 @@ import (
 	"privet/ckks/internal/collective"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/flood"
+	"privet/ckks/internal/plan"
 	"privet/ckks/internal/wire"
 )
 
-// ordered is a refresh of one ciphertext of a node's value, or of its argument, to a level.
-type ordered struct {
-	node, level int
-	value       bool
-}
-
-// refreshes are those of one run, in order: the same list at every party.
-func (s *Setup) refreshes() []ordered {
-	var found []ordered
-	for index, layout := range s.Plan.Layouts {
-		if s.Plan.Arguments[index] {
-			found = append(found, slices.Repeat([]ordered{{index, s.Plan.Argument[index], false}}, layout.Ciphertexts)...)
-		}
-		if s.Plan.Values[index] {
-			found = append(found, slices.Repeat([]ordered{{index, s.Plan.Made[index], true}}, layout.Ciphertexts)...)
-		}
+// refreshes are those of one run, one for each ciphertext.
+func (s *Setup) refreshes() []plan.Point {
+	var found []plan.Point
+	for _, point := range s.Plan.Points() {
+		found = append(found, slices.Repeat([]plan.Point{point}, s.Plan.Layouts[point.Node].Ciphertexts)...)
 	}
 	return found
 }
@@ -91,7 +81,7 @@ func evaluating(c *channel.Channel, s *Setup, m *collective.Member, next func() 
 		if err := next(); err != nil {
 			return err
 		}
-		for ; done < len(all) && all[done].node == index; done++ {
+		for ; done < len(all) && all[done].Node == index; done++ {
 			if err := refresh(c, s, m, refreshName(done), all[done]); err != nil {
 				return err
 			}
@@ -101,7 +91,7 @@ func evaluating(c *channel.Channel, s *Setup, m *collective.Member, next func() 
 }
 
 // refresh is a member's part in one refresh.
-func refresh(c *channel.Channel, s *Setup, m *collective.Member, name string, asked ordered) error {
+func refresh(c *channel.Channel, s *Setup, m *collective.Member, name string, asked plan.Point) error {
 	data, err := c.Receive(wire.PolysBytes(s.Params, s.Plan.Floor, 1))
 	if err != nil {
 		return err
@@ -110,8 +100,8 @@ func refresh(c *channel.Channel, s *Setup, m *collective.Member, name string, as
 	if err := wire.ReadPolys(data, s.Params, s.Plan.Floor, second); err != nil {
 		return err
 	}
-	noise := flood.New(s.Plan.RefreshDeviation(asked.node, asked.value), s.Plan.Period(asked.node))
-	share, err := m.Refresh(name, second, asked.level, noise)
+	noise := flood.New(s.Plan.RefreshDeviation(asked.Node, asked.Value), s.Plan.Period(asked.Node))
+	share, err := m.Refresh(name, second, asked.Level, noise)
 	if err != nil {
 		return err
 	}

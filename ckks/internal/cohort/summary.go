@@ -28,7 +28,7 @@ func (s *Setup) Summary() Summary {
 		shares += sums.RotationSize(level)
 	}
 	for _, refresh := range s.refreshes() {
-		shares += sums.RefreshSize(s.Plan.Floor, refresh.level)
+		shares += sums.RefreshSize(s.Plan.Floor, refresh.Level)
 	}
 	shares += len(s.results()) * sums.SwitchSize(s.Plan.Set.Floor())
 	made.MemberBytes = int64(shares)

@@ -29,7 +29,7 @@ type Randomiser struct {
 	secret, noise ring.Sampler
 }
 
-// NewRandomiser takes an encryption of zero at the level of results that are to be randomised.
+// NewRandomiser takes an encryption of zero at the highest level of ciphertexts that are to be randomised.
 func NewRandomiser(params ckks.Parameters, zero *rlwe.Ciphertext) (*Randomiser, error) {
 	if zero.Degree() != 1 {
 		return nil, fmt.Errorf("an encryption of zero in %d parts, not 2", zero.Degree()+1)
@@ -48,14 +48,14 @@ func NewRandomiser(params ckks.Parameters, zero *rlwe.Ciphertext) (*Randomiser, 
 
 // Randomise adds a fresh encryption of zero to a result: zero * u + (e, e').
 func (r *Randomiser) Randomise(result *rlwe.Ciphertext) error {
-	if result.Level() != r.zero.Level() {
-		return fmt.Errorf("a result at level %d, not %d", result.Level(), r.zero.Level())
+	if result.Level() > r.zero.Level() {
+		return fmt.Errorf("a result at level %d, above %d", result.Level(), r.zero.Level())
 	}
-	ephemeral := r.sample(r.secret)
-	r.ringQ.MForm(ephemeral, ephemeral)
+	ringQ, ephemeral := r.ringQ.AtLevel(result.Level()), r.sample(r.secret)
+	ringQ.MForm(ephemeral, ephemeral)
 	for part := range 2 {
-		r.ringQ.MulCoeffsMontgomeryThenAdd(r.zero.Value[part], ephemeral, result.Value[part])
-		r.ringQ.Add(result.Value[part], r.sample(r.noise), result.Value[part])
+		ringQ.MulCoeffsMontgomeryThenAdd(r.zero.Value[part], ephemeral, result.Value[part])
+		ringQ.Add(result.Value[part], r.sample(r.noise), result.Value[part])
 	}
 	return nil
 }

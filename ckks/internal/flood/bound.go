@@ -33,7 +33,7 @@ type bound struct {
 	reach    []float64
 	// gathered is the largest period of all values since the last refresh that a node's noise comes from.
 	gathered []int
-	// norms are those of results; refreshes is what all refreshes together spend of statistical distance.
+	// norms are those of results; refreshes is what all refreshes of a run together spend of statistical distance.
 	norms     map[int]float64
 	refreshes float64
 }
@@ -46,7 +46,7 @@ func Strength(n *network.Network, p *plan.Plan, scene Scene) float64 {
 	for index, norm := range b.norms {
 		worst = max(worst, params.Spent(p.Set.FloodDeviation(p.Period(index), scene.Holders), norm, p.Budget))
 	}
-	return params.Advantage(worst + b.refreshes)
+	return params.Advantage(worst + float64(p.Runs())*b.refreshes)
 }
 
 // Check gives the strength, and refuses a network whose noise leaves fewer statistical bits than there must be.
@@ -130,10 +130,16 @@ func (b *bound) fresh() float64 {
 	return b.plan.Set.FreshVariance()
 }
 
-// refresh is the variance after a collective refresh: rounding, and a fresh error of each member. What there was before is a
-// part of the value from then on, either as it was or, where refreshes are flooded, under noise that hides it.
+// refresh is the variance after a refresh: after a collective one rounding, and a fresh error of each member; after an oblivious
+// one, for which a ciphertext is re-randomised, a fresh error. What there was before is a part of the value from then on,
+// either as it was or, where refreshes are flooded, under noise that hides it.
 func (b *bound) refresh(index int, value bool, before float64) float64 {
-	after := b.plan.Set.RoundingVariance(b.scene.Holders) + float64(b.scene.Holders)*b.plan.Set.FreshVariance()
+	after := float64(b.scene.Holders) * b.plan.Set.FreshVariance()
+	if b.scene.Holders > 1 {
+		after += b.plan.Set.RoundingVariance(b.scene.Holders)
+	} else {
+		before += b.plan.Set.RandomisingVariance()
+	}
 	deviation := b.plan.RefreshDeviation(index, value)
 	if deviation == 0 {
 		return before + after

@@ -99,6 +99,10 @@ func (s Set) FreshVariance() float64 { return s.slotVariance(errorDeviation * er
 // errorDeviation is that of Lattigo's errors.
 const errorDeviation = 3.2
 
+// RandomisingVariance is that of the noise in a slot that re-randomising a ciphertext adds, by an encryption of zero times a
+// ternary polynomial and an error in either part.
+func (s Set) RandomisingVariance() float64 { return s.FreshVariance() * (1 + 2*s.SecretVariance(1)) }
+
 // SwitchVariance is that of the noise in a slot that a key switch at a level adds, besides rounding: digits times the
 // errors in the key, of a variance in a slot, over the special primes.
 func (s Set) SwitchVariance(level int, key float64) float64 {

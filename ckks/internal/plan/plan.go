@@ -219,24 +219,3 @@ func (p *Plan) addCircuit() error {
 	p.Circuit, err = bootstrap.New(p.Set, residual, bits.Len(uint(slots-1)))
 	return err
 }
-
-// Refreshes is how many ciphertexts are refreshed for a run.
-func (p *Plan) Refreshes() int {
-	total := 0
-	for index, layout := range p.Layouts {
-		total += layout.Ciphertexts * len(p.refreshesOf(index))
-	}
-	return total
-}
-
-// refreshesOf tells of each refresh of a node whether it is its value's, or before that its argument's.
-func (p *Plan) refreshesOf(index int) []bool {
-	var found []bool
-	if p.Arguments[index] {
-		found = append(found, false)
-	}
-	if p.Values[index] {
-		found = append(found, true)
-	}
-	return found
-}

@@ -9,12 +9,18 @@ import (
 	"privet/ckks/internal/params"
 )
 
-// MaskBits is by how much the masks of a collective refresh exceed what they hide.
-const MaskBits = 128
+// MaskBits is by how much the masks of a collective refresh exceed what they hide. WrapBits is by how much the modulus
+// exceeds a value in an oblivious refresh, whose masks are uniform: the mask of one coefficient in 2^WrapBits is so large
+// that it and the value wrap around, which spoils the value.
+const (
+	MaskBits = 128
+	WrapBits = 64
+)
 
 // Refresh says how ciphertexts get levels back; the zero value says that they do not.
 type Refresh struct {
-	// Members of a cohort refresh together, by collective bootstrapping; 0 is no cohort.
+	// Members of a cohort refresh together, by collective bootstrapping; 0 is no cohort. Alone in knowing the key, one
+	// refreshes values that whoever evaluates has masked: an oblivious refresh.
 	Members int
 	// Central is bootstrapping by whoever evaluates.
 	Central bool
@@ -27,6 +33,9 @@ func (r Refresh) sealed(n *network.Network) bool { return r.Members > 0 || n.Kno
 
 // possible tells whether there is any way to refresh.
 func (r Refresh) possible() bool { return r.Members > 0 || r.Central }
+
+// oblivious tells whether the owner of the key refreshes values that are masked.
+func (r Refresh) oblivious() bool { return r.Members == 1 }
 
 // floor is the lowest level at which a ciphertext can be refreshed. A cohort's masks, 2^MaskBits times as large as the
 // scale and one from each member, must have room in the modulus; primes are a little smaller than the powers of two that
@@ -48,6 +57,9 @@ func (r Refresh) allows(set params.Set, found Schedule) bool {
 // maskBits is how many bits more than a value's scale a ciphertext must have where it is refreshed.
 func (r Refresh) maskBits() float64 {
 	const short = 0.01
+	if r.oblivious() {
+		return WrapBits + short
+	}
 	return MaskBits + math.Log2(float64(r.Members)) + short
 }
 

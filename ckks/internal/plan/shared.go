@@ -11,7 +11,8 @@ import (
 
 // Shared plans a network whose results are flooded, each by one of so many holders of the key: parameters that leave the
 // result intact under noise that hides everything else. `budget` is how many ciphertexts may be decrypted under a key; 0 is
-// for the results of one run. `members` of a cohort refresh values; 0 is without refreshes.
+// for the results of one run. `members` of a cohort refresh values, 1 obliviously for whoever evaluates; 0 is without
+// refreshes.
 //
 // Where it is cheaper, dense layers read rearranged values: see Arrange.
 func Shared(n *network.Network, holders, budget, members int) (*Plan, error) {
@@ -56,8 +57,22 @@ func (p *Plan) Arrange(n *network.Network) *network.Network {
 	return n
 }
 
+// Runs is how many times the network can be evaluated under a key, for a group of samples each.
+func (p *Plan) Runs() int {
+	_, results := p.Ciphertexts()
+	return p.Budget * p.Groups / results
+}
+
 // HidingLevel is the level of results when they are re-randomised, just before the last rescaling.
 func (p *Plan) HidingLevel() int { return p.Set.Floor() + 1 }
+
+// ZeroLevel is that of the encryption of zero by which results, and values that are refreshed obliviously, are re-randomised.
+func (p *Plan) ZeroLevel() int {
+	if p.Refresh.oblivious() {
+		return max(p.HidingLevel(), p.Floor)
+	}
+	return p.HidingLevel()
+}
 
 // expected is what is spent of statistical distance if noise grows as it typically does.
 func (p *Plan) expected() float64 {
@@ -68,7 +83,8 @@ func (p *Plan) expected() float64 {
 			worst = max(worst, p.Set.Expected(p.FloodDeviation(index), period, p.Holders, p.Budget))
 		}
 		for _, value := range p.refreshesOf(index) {
-			refreshes += p.Set.Expected(p.RefreshDeviation(index, value), period, p.Holders, layout.Ciphertexts)
+			count := p.Runs() * layout.Ciphertexts
+			refreshes += p.Set.Expected(p.RefreshDeviation(index, value), period, p.Holders, count)
 		}
 	}
 	return worst + refreshes

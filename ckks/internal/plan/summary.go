@@ -82,7 +82,7 @@ func (p *Plan) fillSizes(s *Summary) {
 	sent, received := p.Ciphertexts()
 	s.OnlineBytesClient = int64(sent) * int64(wire.SeededBytes(built, built.MaxLevel()))
 	s.OnlineBytesServer = int64(received) * int64(wire.ResultBytes(built, p.Set.Floor()))
-	s.OfflineBytes = int64(wire.SeededBytes(built, p.HidingLevel()))
+	s.OfflineBytes = int64(wire.SeededBytes(built, p.ZeroLevel()))
 	for _, level := range p.Rotations {
 		s.OfflineBytes += int64(wire.KeyBytes(built, level))
 	}
@@ -117,6 +117,11 @@ func (p *Plan) fillKnown(s *Summary, built ckks.Parameters) {
 		count := int64(p.Layouts[index].Ciphertexts * p.Groups)
 		s.OnlineBytesClient += count * int64(wire.ResultBytes(built, p.Set.Floor()))
 		s.OnlineBytesServer += count * int64(wire.OpenedBytes(built, p.Set.Floor(), p.Period(index)))
+	}
+	for _, point := range p.Points() {
+		count := int64(p.Layouts[point.Node].Ciphertexts * p.Groups)
+		s.OnlineBytesClient += count * int64(wire.MaskedBytes(built, p.Floor, p.Period(point.Node)))
+		s.OnlineBytesServer += count * int64(wire.SeededBytes(built, point.Level))
 	}
 }
 

@@ -23,14 +23,26 @@ type Key struct {
 	secret    *rlwe.SecretKey
 	generator *rlwe.KeyGenerator
 	encoder   *ckks.Encoder
-	// decryptions is how many ciphertexts this key still opens for others.
-	decryptions int
+	// decryptions is how many ciphertexts this key still opens for others, refreshes how many it still refreshes.
+	decryptions, refreshes int
 }
 
 // New makes a key.
 func New(params ckks.Parameters) (*Key, error) {
 	generator := rlwe.NewKeyGenerator(params)
-	return &Key{params, generator.GenSecretKeyNew(), generator, codec.New(params), set.Decryptions}, nil
+	return &Key{
+		params: params, secret: generator.GenSecretKeyNew(), generator: generator, encoder: codec.New(params),
+		decryptions: set.Decryptions,
+	}, nil
+}
+
+// ForRuns makes a key for an encrypted model, with a budget for so many runs of so many results and refreshes each.
+func ForRuns(params ckks.Parameters, runs, results, refreshes int) (*Key, error) {
+	made, err := New(params)
+	if err == nil {
+		made.decryptions, made.refreshes = runs*results, runs*refreshes
+	}
+	return made, err
 }
 
 // Relinearisation is the key that brings products up to a level back to two parts, as it is sent.
@@ -113,8 +125,28 @@ func (k *Key) Decrypt(ct *rlwe.Ciphertext, period int) ([]float64, error) {
 	return slots, k.encoder.Decode(pt, slots)
 }
 
-// Opens tells whether the key's budget covers so many more ciphertexts for others.
-func (k *Key) Opens(count int) bool { return count <= k.decryptions }
+// Refresh decrypts a value that whoever evaluates has masked, adds noise to the coefficients that it has, and encrypts it at
+// a level, as it is sent. It counts.
+func (k *Key) Refresh(ct *rlwe.Ciphertext, level int, noise *flood.Noise) ([]byte, error) {
+	if k.refreshes == 0 {
+		return nil, fmt.Errorf("the budget of refreshes under this key is spent")
+	}
+	k.refreshes--
+	masked := rlwe.NewDecryptor(k.params, k.secret).DecryptNew(ct)
+	from, to := k.params.RingQ().AtLevel(ct.Level()), k.params.RingQ().AtLevel(level)
+	from.INTT(masked.Value, masked.Value)
+	pt := ckks.NewPlaintext(k.params, level)
+	pt.Value.Copy(flood.Lift(from, masked.Value, to, noise.Period))
+	if err := noise.AddSparse(to, pt.Value); err != nil {
+		return nil, err
+	}
+	return k.Seal(pt)
+}
+
+// Covers tells whether the key's budget covers so many more results and refreshes for others.
+func (k *Key) Covers(results, refreshes int) bool {
+	return results <= k.decryptions && refreshes <= k.refreshes
+}
 
 // Open decrypts a result for somebody else, flooded, and only the coefficients that it has. It counts.
 func (k *Key) Open(ct *rlwe.Ciphertext, noise *flood.Noise) ([]byte, error) {

@@ -91,15 +91,18 @@ func (g *Guest) evaluate(inputs [][][]float64, first, last int, observe func(eva
 	if err != nil {
 		return nil, err
 	}
+	if g.Plan.Refreshes() > 0 {
+		if err := g.agree("run"); err != nil {
+			return nil, err
+		}
+	}
 	masks := &masker{Randomiser: randomiser, params: g.params}
-	results, err := g.model.Run(g.keys.evaluator, evaluate.Helpers{Hiding: masks}, values, observe)
+	help := evaluate.Helpers{Hiding: masks, Refresher: &refresher{randomiser, g}}
+	results, err := g.model.Run(g.keys.evaluator, help, values, observe)
 	if err != nil {
 		return nil, err
 	}
-	if err := ask(g.channel, request{Request: "decrypt", Program: g.Program.Hash}); err != nil {
-		return nil, err
-	}
-	if err := acknowledged(g.channel); err != nil {
+	if err := g.agree("decrypt"); err != nil {
 		return nil, err
 	}
 	var slots [][]float64
@@ -113,6 +116,14 @@ func (g *Guest) evaluate(inputs [][][]float64, first, last int, observe func(eva
 		}
 	}
 	return slots, nil
+}
+
+// agree asks the server for something that it may refuse.
+func (g *Guest) agree(what string) error {
+	if err := ask(g.channel, request{Request: what, Program: g.Program.Hash}); err != nil {
+		return err
+	}
+	return acknowledged(g.channel)
 }
 
 // encode gives inputs the form of ciphertexts of a single part: values that need no encryption here.

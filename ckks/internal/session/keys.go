@@ -17,7 +17,7 @@ import (
 
 // sendKeys makes and sends the evaluation keys of a plan one by one, so that no more than one lies in memory.
 func sendKeys(c *channel.Channel, key *secret.Key, p *plan.Plan) error {
-	zero, err := key.Zero(p.HidingLevel())
+	zero, err := key.Zero(p.ZeroLevel())
 	if err != nil {
 		return err
 	}
@@ -49,11 +49,11 @@ type received struct {
 
 // receiveKeys takes exactly the keys that the plan needs, each checked for its size and its coefficients.
 func receiveKeys(c *channel.Channel, p *plan.Plan, params ckks.Parameters) (*received, error) {
-	data, err := c.Receive(wire.SeededBytes(params, p.HidingLevel()))
+	data, err := c.Receive(wire.SeededBytes(params, p.ZeroLevel()))
 	if err != nil {
 		return nil, err
 	}
-	zero, err := wire.ReadSeeded(data, params, p.HidingLevel())
+	zero, err := wire.ReadSeeded(data, params, p.ZeroLevel())
 	if err != nil {
 		return nil, channel.Misbehaviour("an encryption of zero: " + err.Error())
 	}

@@ -3,9 +3,12 @@
 package session
 
 import (
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/flood"
+	"privet/ckks/internal/plan"
 	"privet/ckks/internal/secret"
 	"privet/ckks/internal/wire"
 )
@@ -17,7 +20,8 @@ func (s *Server) handOut(c *channel.Channel, served *Served) (*secret.Key, error
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
-	key, err := secret.New(served.params)
+	p := served.Plan
+	key, err := secret.ForRuns(served.params, p.Runs(), len(served.outputs()), p.Refreshes())
 	if err != nil {
 		return nil, err
 	}
@@ -32,19 +36,78 @@ func (s *Server) handOut(c *channel.Channel, served *Served) (*secret.Key, error
 	return key, nil
 }
 
-// open decrypts a group's results for the client, which has masked them: the server sees uniform values. Its noise keeps
-// the client, which knows the ciphertexts, from learning the key.
-func (s *Server) open(c *channel.Channel, served *Served, key *secret.Key) error {
-	meter := Begin(c)
-	outputs := served.outputs()
-	if !key.Opens(len(outputs)) {
-		return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
+// run is one evaluation of a model by a client, which has had so many values refreshed.
+type run struct {
+	meter     Meter
+	refreshed int
+}
+
+// help does what a client that evaluates the model asks for: "run" begins an evaluation where the plan refreshes values,
+// "refresh" and, once all are, "decrypt" follow.
+func (s *Server) help(c *channel.Channel, v *visit, what string) error {
+	points := v.served.Plan.Points()
+	if what == "run" || (v.run == nil && len(points) == 0) {
+		if !v.key.Covers(len(v.served.outputs()), v.served.Plan.Refreshes()) {
+			return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
+		}
+		v.run = &run{meter: Begin(c)}
 	}
+	if v.run == nil {
+		return refuse(channel.BadRequest, "a run of the model comes before its refreshes and its results")
+	}
+	switch done := v.run.refreshed; {
+	case what == "run":
+		return c.Send([]byte{1})
+	case what == "refresh" && done == len(points):
+		return refuse(channel.BadRequest, "all %d refreshes of this run are done: the plan has no other", done)
+	case what == "refresh":
+		v.run.refreshed++
+		return refresh(c, v.served, v.key, points[done])
+	case done < len(points):
+		return refuse(channel.BadRequest, "results come after %d refreshes, and there were %d", len(points), done)
+	}
+	if err := decrypt(c, v.served, v.key); err != nil {
+		return err
+	}
+	s.Notify(Event{Kind: "inferred", Peer: c.Peer(), Model: v.served.Program.Model, Cost: v.run.meter.End()})
+	v.run = nil
+	return nil
+}
+
+// refresh is the owner's part in refreshing a value, all of its ciphertexts at once.
+func refresh(c *channel.Channel, served *Served, key *secret.Key, point plan.Point) error {
+	floor, period := served.Plan.Floor, served.Plan.Period(point.Node)
+	masked := make([]*rlwe.Ciphertext, served.Plan.Layouts[point.Node].Ciphertexts)
+	for i := range masked {
+		data, err := c.Receive(wire.MaskedBytes(served.params, floor, period))
+		if err != nil {
+			return err
+		}
+		if masked[i], err = wire.ReadMasked(data, served.params, floor, period); err != nil {
+			return channel.Misbehaviour("a value to refresh: " + err.Error())
+		}
+	}
+	noise := flood.New(served.Plan.RefreshDeviation(point.Node, point.Value), period)
+	for _, ct := range masked {
+		data, err := key.Refresh(ct, point.Level, noise)
+		if err != nil {
+			return err
+		}
+		if err := c.Send(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decrypt decrypts a group's results for the client, which has masked them: the server sees uniform values. Its noise keeps
+// the client, which knows the ciphertexts, from learning the key.
+func decrypt(c *channel.Channel, served *Served, key *secret.Key) error {
 	if err := c.Send([]byte{1}); err != nil {
 		return err
 	}
 	level := served.Plan.Set.Floor()
-	for _, index := range outputs {
+	for _, index := range served.outputs() {
 		data, err := c.Receive(wire.ResultBytes(served.params, level))
 		if err != nil {
 			return err
@@ -61,6 +124,5 @@ func (s *Server) open(c *channel.Channel, served *Served, key *secret.Key) error
 			return err
 		}
 	}
-	s.Notify(Event{Kind: "inferred", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.End()})
 	return nil
 }

@@ -23,7 +23,8 @@ var greeting = binary.LittleEndian.AppendUint16([]byte("PRIVET"), version)
 
 // request is what a client asks, as JSON.
 type request struct {
-	// Request is "describe" or "bye", in scenario 1 "keys" or "infer", in scenario 2 "model" or "decrypt".
+	// Request is "describe" or "bye", in scenario 1 "keys" or "infer", in scenario 2 "model" or "decrypt", and "run" and
+	// "refresh" where values are refreshed.
 	Request  string `json:"request"`
 	Model    string `json:"model,omitempty"`
 	Scenario string `json:"scenario,omitempty"`

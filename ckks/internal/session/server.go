@@ -85,6 +85,8 @@ type visit struct {
 	// keys are the client's, to evaluate with; key is the server's own, under which the client has the model.
 	keys *received
 	key  *secret.Key
+	// run is the run of the model that the client is in, nil between two.
+	run *run
 	// handed is how many ciphertexts of results went out under the client's keys.
 	handed  int
 	release func()
@@ -139,11 +141,11 @@ func (s *Server) answer(c *channel.Channel, v *visit, asked request) error {
 			return refuse(channel.BadRequest, "the budget of results under these keys is spent: a new session has new keys")
 		}
 		return s.infer(c, v.served, v.keys)
-	case "decrypt":
+	case "run", "refresh", "decrypt":
 		if v.key == nil || v.served.Program.Hash != asked.Program {
 			return refuse(channel.BadRequest, "the model comes before its results")
 		}
-		return s.open(c, v.served, v.key)
+		return s.help(c, v, asked.Request)
 	}
 	return refuse(channel.BadRequest, "there is no request %q", asked.Request)
 }

@@ -58,17 +58,25 @@ func arrange(public []byte, terms Terms) (*arranged, error) {
 	if a.Network, err = a.build(nil); err != nil {
 		return nil, err
 	}
-	if terms.Scenario == EncryptedModel || terms.Statistical {
-		a.Plan, err = plan.Shared(a.Network, 1, params.Decryptions, 0)
-	} else {
-		a.Plan, err = plan.New(a.Network)
-	}
-	if err != nil {
+	if a.Plan, err = terms.plan(a.Network); err != nil {
 		return nil, err
 	}
 	a.Network = a.Plan.Arrange(a.Network)
 	a.params, err = a.Plan.Set.Build()
 	return a, err
+}
+
+// plan plans a network. An encrypted model is evaluated without a word from its owner if some ring has room for that, and
+// else with oblivious refreshes.
+func (t Terms) plan(n *network.Network) (*plan.Plan, error) {
+	if t.Scenario == EncryptedData && !t.Statistical {
+		return plan.New(n)
+	}
+	made, err := plan.Shared(n, 1, params.Decryptions, 0)
+	if err != nil && t.Scenario == EncryptedModel {
+		return plan.Shared(n, 1, params.Decryptions, 1)
+	}
+	return made, err
 }
 
 // Plan is how a program of which only the public half is known would be evaluated on the terms.

@@ -1,0 +1,69 @@
+package session
+
+import (
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+	"github.com/tuneinsight/lattigo/v6/ring"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/flood"
+	"privet/ckks/internal/wire"
+)
+
+// refresher has the owner of the key refresh values obliviously: it decrypts uniform polynomials, and encrypts them again.
+//
+// Masks are uniform modulo the ciphertext's modulus and come off modulo a larger one. That is right as long as value and mask
+// do not wrap around, of which the plan leaves a chance of 2^-plan.WrapBits for each coefficient.
+type refresher struct {
+	*evaluate.Randomiser
+	guest *Guest
+}
+
+// Refresh sends all ciphertexts of a value at once, so that it takes one round trip.
+func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evaluate.Values, error) {
+	g, period := r.guest, r.guest.Plan.Period(node)
+	if err := ask(g.channel, request{Request: "refresh", Program: g.Program.Hash}); err != nil {
+		return nil, err
+	}
+	masks := make([]ring.Poly, len(values))
+	for i, ct := range values {
+		data, mask, err := r.masked(ct, period)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.channel.Send(data); err != nil {
+			return nil, err
+		}
+		masks[i] = mask
+	}
+	from, to := g.params.RingQ().AtLevel(g.Plan.Floor), g.params.RingQ().AtLevel(level)
+	made := make(evaluate.Values, len(values))
+	for i, mask := range masks {
+		data, err := g.channel.Receive(wire.SeededBytes(g.params, level))
+		if err != nil {
+			return nil, err
+		}
+		if made[i], err = wire.ReadSeeded(data, g.params, level); err != nil {
+			return nil, channel.Misbehaviour("a refreshed value: " + err.Error())
+		}
+		to.Sub(made[i].Value[0], flood.Lift(from, mask, to, period), made[i].Value[0])
+	}
+	return made, nil
+}
+
+// masked is a ciphertext as it is sent, re-randomised, and the mask on its first part, in coefficients.
+func (r *refresher) masked(ct *rlwe.Ciphertext, period int) ([]byte, ring.Poly, error) {
+	params := r.guest.params
+	ringQ, hidden := params.RingQ().AtLevel(ct.Level()), ct.CopyNew()
+	if err := r.Randomise(hidden); err != nil {
+		return nil, ring.Poly{}, err
+	}
+	mask, err := flood.Uniform(ringQ)
+	if err != nil {
+		return nil, mask, err
+	}
+	first := hidden.Value[0]
+	ringQ.INTT(first, first)
+	ringQ.Add(first, mask, first)
+	return wire.AppendMasked(nil, params, period, first, hidden.Value[1]), mask, nil
+}
