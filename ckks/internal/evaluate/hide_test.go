@@ -48,6 +48,16 @@ func models(t *testing.T, seeds ...uint64) []*evaluate.Model {
 
 func newScene(t *testing.T, model *evaluate.Model) scene {
 	t.Helper()
+	x := make([]float64, toy.Inputs)
+	for i := range x {
+		x[i] = float64(i)/toy.Inputs - 0.5
+	}
+	return newSceneOn(t, model, [][]float64{x, x})
+}
+
+// newSceneOn has inputs that fill one ciphertext.
+func newSceneOn(t *testing.T, model *evaluate.Model, inputs [][]float64) scene {
+	t.Helper()
 	params := model.Params
 	generator := rlwe.NewKeyGenerator(params)
 	secret := generator.GenSecretKeyNew()
@@ -56,11 +66,7 @@ func newScene(t *testing.T, model *evaluate.Model) scene {
 		rotations = append(rotations, generator.GenGaloisKeyNew(params.GaloisElement(rotation), secret))
 	}
 	keys := rlwe.NewMemEvaluationKeySet(generator.GenRelinearizationKeyNew(secret), rotations...)
-	x := make([]float64, toy.Inputs)
-	for i := range x {
-		x[i] = float64(i)/toy.Inputs - 0.5
-	}
-	slots := model.Plan.Layouts[0].Fill([][]float64{x, x}, model.Plan.Batch)
+	slots := model.Plan.Layouts[0].Fill(inputs, model.Plan.Batch)
 	pt := ckks.NewPlaintext(params, params.MaxLevel())
 	if err := ckks.NewEncoder(params).Encode(slots[0], pt); err != nil {
 		t.Fatal(err)

@@ -124,3 +124,26 @@ func TestMasksHaveRoomAtTheFloor(t *testing.T) {
 		}
 	}
 }
+
+// TestMaskedValuesDoNotWrapAround looks at the room that an oblivious refresh leaves, with the plan of a deep network.
+func TestMaskedValuesDoNotWrapAround(t *testing.T) {
+	n := deep(t, 8, 7)
+	n.Known = true
+	p, err := Shared(n, 1, params.Decryptions, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Refreshes() == 0 {
+		t.Fatal("32 levels without a refresh")
+	}
+	modulus := p.Set.BaseBits + (p.Floor-p.Set.Floor())*p.Set.ScaleBits
+	if modulus < WrapBits+p.Set.ScaleBits || modulus-p.Set.ScaleBits > WrapBits+p.Set.ScaleBits {
+		t.Errorf("a modulus of %d bits at level %d for values of %d", modulus, p.Floor, p.Set.ScaleBits)
+	}
+	if p.ZeroLevel() < max(p.Floor, p.HidingLevel()) {
+		t.Errorf("the encryption of zero is at level %d", p.ZeroLevel())
+	}
+	if p.Runs() != p.Budget {
+		t.Errorf("%d runs of one result in a budget of %d", p.Runs(), p.Budget)
+	}
+}

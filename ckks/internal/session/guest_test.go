@@ -13,9 +13,9 @@ import (
 
 func ignore(evaluate.Step) {}
 
-func visit(t *testing.T, sample toy.Program) (*session.Guest, chan session.Event) {
+func visit(t *testing.T, public, private []byte) (*session.Guest, chan session.Event) {
 	t.Helper()
-	address, keys, events := serveOn(t, sample, session.Terms{Scenario: session.EncryptedModel})
+	address, keys, events := serveOn(t, public, private, session.Terms{Scenario: session.EncryptedModel})
 	guest, err := session.Visit(connect(t, address, keys), "", "", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func visit(t *testing.T, sample toy.Program) (*session.Guest, chan session.Event
 func TestPredictionsOfAnEncryptedModelAreThoseOfTheModel(t *testing.T) {
 	for _, degree := range []int{1, 2, 7} {
 		sample := toy.New(degree, uint64(degree))
-		guest, events := visit(t, sample)
+		guest, events := visit(t, sample.Public, sample.Private)
 		for round := range 2 {
 			inputs := samples(uint64(10*degree + round))
 			outputs, cost, err := guest.Infer([][][]float64{inputs}, ignore)
@@ -59,7 +59,8 @@ func TestPredictionsOfAnEncryptedModelAreThoseOfTheModel(t *testing.T) {
 }
 
 func TestTheBudgetOfDecryptionsEndsASession(t *testing.T) {
-	guest, _ := visit(t, toy.New(2, 1))
+	sample := toy.New(2, 1)
+	guest, _ := visit(t, sample.Public, sample.Private)
 	for range params.Decryptions {
 		if _, _, err := guest.Infer([][][]float64{samples(1)}, ignore); err != nil {
 			t.Fatal(err)
@@ -77,14 +78,15 @@ func TestAnotherScenarioIsRefusedByName(t *testing.T) {
 	if _, err := session.Visit(connect(t, address, keys), "", "", 0); err == nil || !strings.Contains(err.Error(), "encrypted-data") {
 		t.Errorf("%v", err)
 	}
-	address, keys, _ = serveOn(t, sample, session.Terms{Scenario: session.EncryptedModel})
+	address, keys, _ = serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedModel})
 	if _, err := session.Open(connect(t, address, keys), "", ""); err == nil || !strings.Contains(err.Error(), "encrypted-model") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestAnEncryptedModelThatDoesNotFitIsRefusedWithTheFigure(t *testing.T) {
-	address, keys, _ := serveOn(t, toy.New(2, 1), session.Terms{Scenario: session.EncryptedModel})
+	sample := toy.New(2, 1)
+	address, keys, _ := serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedModel})
 	_, err := session.Visit(connect(t, address, keys), "", "", 1<<20)
 	if err == nil || !strings.Contains(err.Error(), "MB, more than the limit of 1 MB") {
 		t.Errorf("%v", err)
@@ -94,7 +96,7 @@ func TestAnEncryptedModelThatDoesNotFitIsRefusedWithTheFigure(t *testing.T) {
 func TestStatisticalFloodingLeavesResultsIntact(t *testing.T) {
 	for _, degree := range []int{2, 7} {
 		sample := toy.New(degree, 4)
-		address, keys, _ := serveOn(t, sample, session.Terms{Scenario: session.EncryptedData, Statistical: true})
+		address, keys, _ := serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData, Statistical: true})
 		client, err := session.Open(connect(t, address, keys), "", "")
 		if err != nil {
 			t.Fatal(err)

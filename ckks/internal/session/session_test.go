@@ -20,10 +20,10 @@ const patience = toyserver.Patience
 // serve starts a server of a program and gives its address, the directory of its certificates, and what it notified.
 func serve(t *testing.T, sample toy.Program) (address, keys string, events chan session.Event) {
 	t.Helper()
-	return serveOn(t, sample, session.Terms{Scenario: session.EncryptedData})
+	return serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData})
 }
 
-func serveOn(t *testing.T, sample toy.Program, terms session.Terms) (address, keys string, events chan session.Event) {
+func serveOn(t *testing.T, public, private []byte, terms session.Terms) (address, keys string, events chan session.Event) {
 	t.Helper()
 	keys = t.TempDir()
 	if err := toy.Certificates(keys); err != nil {
@@ -37,7 +37,7 @@ func serveOn(t *testing.T, sample toy.Program, terms session.Terms) (address, ke
 	if err != nil {
 		t.Fatal(err)
 	}
-	return listener.Addr().String(), keys, toyserver.Run(t, listener, sample, terms)
+	return listener.Addr().String(), keys, toyserver.Run(t, listener, public, private, terms)
 }
 
 func connect(t *testing.T, address, keys string) *channel.Channel {

@@ -66,17 +66,24 @@ func arrange(public []byte, terms Terms) (*arranged, error) {
 	return a, err
 }
 
-// plan plans a network. An encrypted model is evaluated without a word from its owner if some ring has room for that, and
-// else with oblivious refreshes.
+// plan plans a network. An encrypted model is evaluated without a word from its owner, unless no ring has room for that or
+// oblivious refreshes, a round trip each, at least halve the work.
 func (t Terms) plan(n *network.Network) (*plan.Plan, error) {
 	if t.Scenario == EncryptedData && !t.Statistical {
 		return plan.New(n)
 	}
 	made, err := plan.Shared(n, 1, params.Decryptions, 0)
-	if err != nil && t.Scenario == EncryptedModel {
-		return plan.Shared(n, 1, params.Decryptions, 1)
+	if t.Scenario == EncryptedData {
+		return made, err
 	}
-	return made, err
+	refreshed, failure := plan.Shared(n, 1, params.Decryptions, 1)
+	if err != nil {
+		return refreshed, failure
+	}
+	if failure == nil && 2*refreshed.Cost < made.Cost {
+		return refreshed, nil
+	}
+	return made, nil
 }
 
 // Plan is how a program of which only the public half is known would be evaluated on the terms.

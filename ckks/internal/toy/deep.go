@@ -43,7 +43,7 @@ func NewDeep(layers, degree int, seed uint64) Deep {
 			break
 		}
 		tensors[fmt.Sprintf("%d.coefficients", layer)] = coefficients
-		tensors[fmt.Sprintf("%d.bound", layer)] = []int64{4 << (2 * Scale)}
+		tensors[fmt.Sprintf("%d.bound", layer)] = []int64{deepBound << (2 * Scale)}
 		scale = Scale
 		value()
 		operations = append(operations, fmt.Sprintf(`{"op":"polynomial","name":"act%d","inputs":[%d],"output":%d,"coefficients":"%d.coefficients","bound":"%d.bound","degree":%d}`,
@@ -58,22 +58,40 @@ func NewDeep(layers, degree int, seed uint64) Deep {
 	return p
 }
 
+// deepBound is the bound of all activations' arguments.
+const deepBound = 4
+
 // Run computes the model on one sample in the clear.
 func (p Deep) Run(x []float64) []float64 {
-	for layer, weights := range p.Layers {
-		y := make([]float64, Hidden)
-		for i, row := range weights {
-			for j, weight := range row {
-				y[j] += x[i] * weight
+	x = p.Between(x, 0, 2*(len(p.Layers)-1))
+	return p.dense(x, len(p.Layers)-1)
+}
+
+// Between computes a value at a stage of the model from one at an earlier stage. Each layer has two: the argument of its
+// activation, as a part of its bound, and the activation.
+func (p Deep) Between(x []float64, from, to int) []float64 {
+	activation := Program{Coefficients: p.Coefficients, Bound: 1}.activation
+	for stage := from; stage < to; stage++ {
+		made := make([]float64, Hidden)
+		for j := range made {
+			if stage%2 == 0 {
+				made[j] = p.dense(x, stage/2)[j] / deepBound
+			} else {
+				made[j] = activation(x[j])
 			}
 		}
-		x = y
-		if layer == len(p.Layers)-1 {
-			break
-		}
-		for j := range x {
-			x[j] = Program{Coefficients: p.Coefficients, Bound: 4}.activation(x[j])
-		}
+		x = made
 	}
 	return x
+}
+
+// dense is a layer's product.
+func (p Deep) dense(x []float64, layer int) []float64 {
+	y := make([]float64, Hidden)
+	for i, row := range p.Layers[layer] {
+		for j, weight := range row {
+			y[j] += x[i] * weight
+		}
+	}
+	return y
 }

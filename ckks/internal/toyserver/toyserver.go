@@ -9,16 +9,15 @@ import (
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/session"
-	"privet/ckks/internal/toy"
 )
 
 // Patience is how long such a server waits for a message.
 const Patience = 20 * time.Second
 
 // Run serves a program to whoever comes to a listener, until the test ends, and gives what the server notifies.
-func Run(t *testing.T, listener *channel.Listener, sample toy.Program, terms session.Terms) chan session.Event {
+func Run(t *testing.T, listener *channel.Listener, public, private []byte, terms session.Terms) chan session.Event {
 	t.Helper()
-	served, err := session.Serve(sample.Public, sample.Private, terms, 0)
+	served, err := session.Serve(public, private, terms, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func serve(t *testing.T, sample toy.Program) (path string, events chan session.E
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path, toyserver.Run(t, listener, sample, session.Terms{Scenario: session.EncryptedData})
+	return path, toyserver.Run(t, listener, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData})
 }
 
 // relayed is a connection that was introduced, for so many inferences in a minute.
