@@ -56,7 +56,7 @@ class Task:
     cpu: float | None = None
     memory: float | None = None
     deep: bool = False
-    """Takes many minutes or more than 10 GB."""
+    """Takes minutes or more than 10 GB, or belongs beside models that do."""
 
 
 SLYTHERIN_ONE = Peer("slytHErin", wall_seconds=27.7, memory_gb=4.3)
@@ -80,6 +80,8 @@ TASKS = (
     Task("nn20-both-128", "nn20", BOTH, 128, memory=8.0),
     Task("nn20-data", "nn20", deep=True),
     Task("nn50-data", "nn50", deep=True),
+    Task("nn20-model", "nn20", MODEL, deep=True),
+    Task("nn50-model", "nn50", MODEL, deep=True),
     Task("nn50-both", "nn50", BOTH, deep=True),
     Task("resnet20-both", "resnet20", BOTH, memory=20.0, deep=True),
 )

@@ -186,6 +186,20 @@ def test_an_encrypted_model_that_does_not_fit_its_client_is_refused(tmp_path: Pa
         )
 
 
+def test_the_owner_of_an_encrypted_model_refreshes_deep_ones(tmp_path: Path) -> None:
+    run = privet.run(
+        zoo.build("nn20", tmp_path), suite="ckks", scenario="encrypted-model", input_range=(0, 1)
+    )
+    assert run.argmax_agrees
+    assert within(run, 16 * UNIT)
+    assert run.plan is not None
+    assert run.plan["refreshes"] > 0
+    assert run.plan["statistical_bits"] >= 16
+    assert run.offline.bytes_server == pytest.approx(run.plan["offline_bytes_server"], rel=0.01)
+    assert run.online.bytes_client == pytest.approx(run.plan["online_bytes_client"], rel=0.01)
+    assert run.online.bytes_server == pytest.approx(run.plan["online_bytes_server"], rel=0.01)
+
+
 def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
     run = privet.run(path, suite="ckks", flooding="statistical", input_range=(0, 1))

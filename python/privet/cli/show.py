@@ -241,13 +241,23 @@ def packing(console: Console, plan: Mapping[str, Any]) -> None:
     if "members" in plan:
         _cohort(console, plan)
         return
-    sent = size(plan["offline_bytes_client"])
-    data = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
     console.print(
-        f"The client sends {sent} of keys once, then {data[0]} of data for {data[1]} of results; "
-        f"memory {size(plan['memory_bytes_client'])} at the client, "
+        f"{_between_two(plan)}; memory {size(plan['memory_bytes_client'])} at the client, "
         f"{size(plan['memory_bytes_server'])} at the server."
     )
+
+
+def _between_two(plan: Mapping[str, Any]) -> str:
+    """What client and server of suite `ckks` send: keys and data, or an encrypted model and masked
+    values."""
+    sent, back = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
+    if ahead := plan["offline_bytes_server"]:
+        return (
+            f"The server sends {size(ahead)} of keys and model once, then the client {sent} of "
+            f"masked values for {back}"
+        )
+    ahead = size(plan["offline_bytes_client"])
+    return f"The client sends {ahead} of keys once, then {sent} of data for {back} of results"
 
 
 def _cohort(console: Console, plan: Mapping[str, Any]) -> None:
