@@ -54,7 +54,7 @@ func evaluateHere(j job) error {
 	if err != nil {
 		return err
 	}
-	guest, err := session.Visit(link, j.Model, j.Hash, j.Memory)
+	guest, err := session.Visit(link, j.Model, j.Hash, room(j))
 	if err != nil {
 		return err
 	}
@@ -80,9 +80,11 @@ func evaluateHere(j job) error {
 	if err := writeOutputs(j.Result, outputs); err != nil {
 		return err
 	}
+	summary := guest.Plan.Summary()
+	summary.MemoryClient = guest.Needs()
 	say("result", map[string]any{
-		"offline": offline, "online": online, "program_hash": guest.Program.Hash, "plan": guest.Plan.Summary(),
-		"server": link.Peer(), "layers": layers, "needs": guest.Plan.CohortMemory(),
+		"offline": offline, "online": online, "program_hash": guest.Program.Hash, "plan": summary,
+		"server": link.Peer(), "layers": layers, "needs": guest.Needs(),
 	})
 	return nil
 }

@@ -18,20 +18,31 @@ type Guest struct {
 	channel *channel.Channel
 	model   *evaluate.Model
 	keys    *received
+	// streamed says that each run gets the model layer by layer.
+	streamed bool
 }
 
 // Visit greets the server as Open does, for an encrypted model. With a limit (bytes, 0: none), a model that does not fit is
-// refused with the figure before it is sent.
+// sent anew in each run, layer by layer, and refused with the figure if that does not fit either.
 func Visit(c *channel.Channel, model, hash string, limit int64) (*Guest, error) {
 	made, err := open(c, model, hash, EncryptedModel)
 	if err != nil {
 		return nil, err
 	}
-	if need := made.Plan.CohortMemory(); limit > 0 && need > limit {
+	g := &Guest{arranged: made, channel: c, streamed: limit > 0 && made.Plan.CohortMemory() > limit}
+	if need := g.Needs(); limit > 0 && need > limit {
 		return nil, fmt.Errorf("evaluating %s encrypted takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
 			made.Program.Model, need/1e6, limit/1e6)
 	}
-	return &Guest{arranged: made, channel: c}, nil
+	return g, nil
+}
+
+// Needs is the resident memory in bytes that evaluating the model takes.
+func (g *Guest) Needs() int64 {
+	if g.streamed {
+		return g.Plan.StreamedMemory()
+	}
+	return g.Plan.CohortMemory()
 }
 
 // Prepare gets keys and the encrypted model: the offline phase. They serve as many inferences as the key's budget of
@@ -39,7 +50,7 @@ func Visit(c *channel.Channel, model, hash string, limit int64) (*Guest, error) 
 func (g *Guest) Prepare() (Cost, error) {
 	meter := Begin(g.channel)
 	err := ask(g.channel, request{
-		Request: "model", Program: g.Program.Hash, Parameters: &g.Plan.Set, Batch: g.Plan.Batch,
+		Request: "model", Program: g.Program.Hash, Parameters: &g.Plan.Set, Batch: g.Plan.Batch, Layers: g.streamed,
 	})
 	if err != nil {
 		return Cost{}, err
@@ -50,18 +61,23 @@ func (g *Guest) Prepare() (Cost, error) {
 	if g.keys, err = receiveKeys(g.channel, g.Plan, g.params); err != nil {
 		return Cost{}, err
 	}
-	taker := Taker{Params: g.params, Batch: g.Plan.Batch, Channel: g.channel, Next: g.part}
-	if g.model, err = evaluate.Assemble(g.Network, g.Plan, g.params, taker); err != nil {
-		return Cost{}, err
+	if !g.streamed {
+		if g.model, err = evaluate.Assemble(g.Network, g.Plan, g.params, g.taker()); err != nil {
+			return Cost{}, err
+		}
 	}
 	return meter.End(), nil
+}
+
+func (g *Guest) taker() Taker {
+	return Taker{Params: g.params, Batch: g.Plan.Batch, Channel: g.channel, Next: g.part}
 }
 
 // Infer evaluates the model on inputs, one row for each sample of each input, and gives the outputs alike: the online
 // phase. `observe` hears of each step.
 func (g *Guest) Infer(inputs [][][]float64, observe func(evaluate.Step)) ([][][]float64, Cost, error) {
 	meter := Begin(g.channel)
-	if g.model == nil {
+	if g.keys == nil {
 		return nil, Cost{}, fmt.Errorf("the model comes before data: call Prepare first")
 	}
 	if err := g.check(inputs); err != nil {
@@ -91,14 +107,21 @@ func (g *Guest) evaluate(inputs [][][]float64, first, last int, observe func(eva
 	if err != nil {
 		return nil, err
 	}
-	if g.Plan.Refreshes() > 0 {
+	if g.streamed || g.Plan.Refreshes() > 0 {
 		if err := g.agree("run"); err != nil {
 			return nil, err
 		}
 	}
+	model := g.model
+	if g.streamed {
+		model = evaluate.Stream(g.Network, g.Plan, g.params, g.taker())
+	}
 	masks := &masker{Randomiser: randomiser, params: g.params}
 	help := evaluate.Helpers{Hiding: masks, Refresher: &refresher{randomiser, g}}
-	results, err := g.model.Run(g.keys.evaluator, help, values, observe)
+	results, err := model.Run(g.keys.evaluator, help, values, observe)
+	if failed, ok := err.(*evaluate.MakeError); ok {
+		return nil, failed.Err
+	}
 	if err != nil {
 		return nil, err
 	}

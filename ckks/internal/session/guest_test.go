@@ -15,8 +15,13 @@ func ignore(evaluate.Step) {}
 
 func visit(t *testing.T, public, private []byte) (*session.Guest, chan session.Event) {
 	t.Helper()
+	return visitWithin(t, public, private, 0)
+}
+
+func visitWithin(t *testing.T, public, private []byte, limit int64) (*session.Guest, chan session.Event) {
+	t.Helper()
 	address, keys, events := serveOn(t, public, private, session.Terms{Scenario: session.EncryptedModel})
-	guest, err := session.Visit(connect(t, address, keys), "", "", 0)
+	guest, err := session.Visit(connect(t, address, keys), "", "", limit)
 	if err != nil {
 		t.Fatal(err)
 	}

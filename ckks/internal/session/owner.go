@@ -13,9 +13,9 @@ import (
 	"privet/ckks/internal/wire"
 )
 
-// handOut makes a key for one client and sends the model encrypted under it, with what evaluating it takes: the offline
-// phase of scenario 2.
-func (s *Server) handOut(c *channel.Channel, served *Served) (*secret.Key, error) {
+// handOut makes a key for one client and sends what evaluating a model under it takes and, unless each run gets it layer by
+// layer, the encrypted model: the offline phase of scenario 2.
+func (s *Server) handOut(c *channel.Channel, served *Served, layers bool) (*secret.Key, error) {
 	meter := Begin(c)
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
@@ -28,41 +28,75 @@ func (s *Server) handOut(c *channel.Channel, served *Served) (*secret.Key, error
 	if err := sendKeys(c, key, served.Plan); err != nil {
 		return nil, err
 	}
-	sender := Sender{Params: served.params, Batch: served.Plan.Batch, Channel: c, Seal: key.Seal}
-	if _, err := evaluate.Assemble(served.full, served.Plan, served.params, sender); err != nil {
-		return nil, err
+	if !layers {
+		if _, err := evaluate.Assemble(served.full, served.Plan, served.params, sender(c, served, key)); err != nil {
+			return nil, err
+		}
 	}
 	s.Notify(Event{Kind: "prepared", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.End()})
 	return key, nil
+}
+
+// sender encrypts the parts of a model under a key and sends them.
+func sender(c *channel.Channel, served *Served, key *secret.Key) Sender {
+	return Sender{Params: served.params, Batch: served.Plan.Batch, Channel: c, Seal: key.Seal}
 }
 
 // run is one evaluation of a model by a client, which has had so many values refreshed.
 type run struct {
 	meter     Meter
 	refreshed int
+	// model is what the client gets layer by layer, of which so many nodes are sent; nil if it has all.
+	model *evaluate.Model
+	sent  int
+}
+
+// advance sends what of the model comes until the next refresh, or the end.
+func (r *run) advance(points []plan.Point, nodes int) error {
+	if r.model == nil {
+		return nil
+	}
+	if r.refreshed < len(points) {
+		nodes = points[r.refreshed].Node + 1
+	}
+	for ; r.sent < nodes; r.sent++ {
+		if err := r.model.Make(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // help does what a client that evaluates the model asks for: "run" begins an evaluation where the plan refreshes values,
 // "refresh" and, once all are, "decrypt" follow.
 func (s *Server) help(c *channel.Channel, v *visit, what string) error {
-	points := v.served.Plan.Points()
-	if what == "run" || (v.run == nil && len(points) == 0) {
+	points, nodes := v.served.Plan.Points(), len(v.served.Network.Nodes)
+	if what == "run" || (v.run == nil && len(points) == 0 && !v.layers) {
 		if !v.key.Covers(len(v.served.outputs()), v.served.Plan.Refreshes()) {
 			return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
 		}
 		v.run = &run{meter: Begin(c)}
+		if v.layers {
+			v.run.model = evaluate.Stream(v.served.full, v.served.Plan, v.served.params, sender(c, v.served, v.key))
+		}
 	}
 	if v.run == nil {
 		return refuse(channel.BadRequest, "a run of the model comes before its refreshes and its results")
 	}
 	switch done := v.run.refreshed; {
 	case what == "run":
-		return c.Send([]byte{1})
+		if err := c.Send([]byte{1}); err != nil {
+			return err
+		}
+		return v.run.advance(points, nodes)
 	case what == "refresh" && done == len(points):
 		return refuse(channel.BadRequest, "all %d refreshes of this run are done: the plan has no other", done)
 	case what == "refresh":
+		if err := refresh(c, v.served, v.key, points[done]); err != nil {
+			return err
+		}
 		v.run.refreshed++
-		return refresh(c, v.served, v.key, points[done])
+		return v.run.advance(points, nodes)
 	case done < len(points):
 		return refuse(channel.BadRequest, "results come after %d refreshes, and there were %d", len(points), done)
 	}

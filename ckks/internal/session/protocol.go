@@ -32,6 +32,8 @@ type request struct {
 	// Parameters and Batch are what the client's plan says; the server's must say the same.
 	Parameters *params.Set `json:"parameters,omitempty"`
 	Batch      int         `json:"batch,omitempty"`
+	// Layers asks for the model layer by layer in each run, instead of all of it before.
+	Layers bool `json:"layers,omitempty"`
 }
 
 // Greet exchanges greetings, which say the version.

@@ -25,27 +25,8 @@ func visitDeep(t *testing.T) (*session.Guest, toy.Deep, chan session.Event) {
 
 func TestADeepEncryptedModelIsRefreshedByItsOwner(t *testing.T) {
 	guest, sample, events := visitDeep(t)
-	inputs := make([][]float64, toy.Batch)
-	for i := range inputs {
-		inputs[i] = make([]float64, toy.Hidden)
-		for k := range inputs[i] {
-			inputs[i][k] = math.Sin(float64(i + 3*k))
-		}
-	}
 	for range 2 {
-		outputs, cost, err := guest.Infer([][][]float64{inputs}, ignore)
-		if err != nil {
-			t.Fatal(err)
-		}
-		worst := 0.0
-		for i, x := range inputs {
-			for k, expected := range sample.Run(x) {
-				worst = max(worst, math.Abs(outputs[0][i][k]-expected))
-			}
-		}
-		if !(worst < 1.0/(1<<9)) {
-			t.Errorf("off by %v", worst)
-		}
+		cost := predictDeep(t, guest, sample)
 		summary, points := guest.Plan.Summary(), guest.Plan.Points()
 		for who, bytes := range map[string][2]int64{
 			"client": {cost.BytesSent, summary.OnlineBytesClient}, "server": {cost.BytesReceived, summary.OnlineBytesServer},
@@ -65,6 +46,67 @@ func TestADeepEncryptedModelIsRefreshedByItsOwner(t *testing.T) {
 	for _, kind := range []string{"prepared", "inferred", "inferred"} {
 		if event := <-events; event.Kind != kind {
 			t.Errorf("the server notified %q (%v), not %q", event.Kind, event.Err, kind)
+		}
+	}
+}
+
+// predictDeep compares an inference with the model in the clear.
+func predictDeep(t *testing.T, guest *session.Guest, sample toy.Deep) session.Cost {
+	t.Helper()
+	inputs := make([][]float64, toy.Batch)
+	for i := range inputs {
+		inputs[i] = make([]float64, toy.Hidden)
+		for k := range inputs[i] {
+			inputs[i][k] = math.Sin(float64(i + 3*k))
+		}
+	}
+	outputs, cost, err := guest.Infer([][][]float64{inputs}, ignore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worst := 0.0
+	for i, x := range inputs {
+		for k, expected := range sample.Run(x) {
+			worst = max(worst, math.Abs(outputs[0][i][k]-expected))
+		}
+	}
+	if !(worst < 1.0/(1<<9)) {
+		t.Errorf("off by %v", worst)
+	}
+	return cost
+}
+
+// TestAClientWithLittleMemoryGetsLayerAfterLayer runs a model that is refreshed, twice, and one that is not.
+func TestAClientWithLittleMemoryGetsLayerAfterLayer(t *testing.T) {
+	sample := deep()
+	made, err := session.Terms{Scenario: session.EncryptedModel}.Plan(sample.Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest, _ := visitWithin(t, sample.Public, sample.Private, made.CohortMemory()-1)
+	if guest.Needs() >= made.CohortMemory() {
+		t.Errorf("%d bytes instead of %d", guest.Needs(), made.CohortMemory())
+	}
+	for range 2 {
+		if cost := predictDeep(t, guest, sample); cost.BytesReceived < made.Summary().OfflineBytesServer/2 {
+			t.Errorf("%d bytes came with a run: the model is not among them", cost.BytesReceived)
+		}
+	}
+	flat := toy.New(2, 1)
+	if made, err = (session.Terms{Scenario: session.EncryptedModel}).Plan(flat.Public); err != nil {
+		t.Fatal(err)
+	}
+	guest, _ = visitWithin(t, flat.Public, flat.Private, made.CohortMemory()-1)
+	inputs := samples(1)
+	outputs, _, err := guest.Infer([][][]float64{inputs}, ignore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range inputs {
+		for k, expected := range flat.Run(x) {
+			if math.Abs(outputs[0][i][k]-expected) > 2e-3 {
+				t.Errorf("sample %d, output %d: %v, not %v", i, k, outputs[0][i][k], expected)
+			}
 		}
 	}
 }

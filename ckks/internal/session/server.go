@@ -85,6 +85,8 @@ type visit struct {
 	// keys are the client's, to evaluate with; key is the server's own, under which the client has the model.
 	keys *received
 	key  *secret.Key
+	// layers says that each run gets the model layer by layer.
+	layers bool
 	// run is the run of the model that the client is in, nil between two.
 	run *run
 	// handed is how many ciphertexts of results went out under the client's keys.
@@ -163,7 +165,8 @@ func (s *Server) begin(c *channel.Channel, v *visit, asked request) error {
 		return refuse(channel.BadRequest, "%s is offered in scenario %s here", served.Program.Model, served.Terms.Scenario)
 	}
 	if asked.Request == "model" {
-		v.key, err = s.handOut(c, served)
+		v.layers = asked.Layers
+		v.key, err = s.handOut(c, served, v.layers)
 	} else {
 		v.keys, err = s.prepare(c, served)
 	}
