@@ -10,6 +10,9 @@ use crate::{Error, MaterialId, PeerMisbehaved};
 
 const MAGIC: [u8; 6] = *b"PRIVET";
 
+/// Bytes that a channel adds to a message.
+const HEADER: usize = 5;
+
 /// Longest control message; a public half may take [`MAX_PROGRAM`].
 const MAX_CONTROL: usize = 4096;
 
@@ -75,6 +78,11 @@ pub(crate) fn greet(channel: &mut Channel) -> Result<(), Error> {
         VERSION => Ok(()),
         theirs => Err(PeerMisbehaved::Version { ours: VERSION, theirs }.into()),
     }
+}
+
+/// Bytes of a message on the wire, its frame header included.
+pub(crate) fn bytes(message: &impl Serialize) -> usize {
+    HEADER + serde_json::to_vec(message).expect("control messages are plain data").len()
 }
 
 pub(crate) fn send(channel: &mut Channel, message: &impl Serialize) -> Result<(), Error> {

@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use privet_paillier::KeySize;
 use privet_program::{Operation, Operator, Program};
 use privet_ring::window::Groups;
-use serde::Serialize;
 
 use super::bfv::Layout;
 use super::cipher::Cipher;
 use super::exchange::{Exchange, Order};
+use super::forecast::{self, Forecast};
 use super::packed::Samples;
-use super::transport;
 use crate::Error;
 use crate::layers::{check_supported, window_groups};
 
@@ -34,31 +33,6 @@ pub struct Plan {
 enum Method {
     Paillier(KeySize, Samples),
     Bfv(Box<Layout>),
-}
-
-/// What one inference takes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Forecast {
-    /// The cipher's name.
-    pub cipher: &'static str,
-    /// Bits of the key; of the degree of BFV's polynomials there is no choice.
-    pub key_bits: Option<usize>,
-    /// Samples in a plaintext.
-    pub samples: usize,
-    /// Exchanges, the input and outputs not counted.
-    pub exchanges: usize,
-    /// Values that the client encrypts, or masks.
-    pub encryptions: usize,
-    /// Values that it opens; with Paillier the server makes as much noise.
-    pub decryptions: usize,
-    /// Bytes that the client sends to prepare the first inference of a session; 0 with Paillier but for the key.
-    pub offline_bytes_client: usize,
-    /// Bytes that the server sends for it.
-    pub offline_bytes_server: usize,
-    /// Bytes of ciphertexts or masked values that the client sends.
-    pub online_bytes_client: usize,
-    /// Bytes of ciphertexts or masked values that the server sends.
-    pub online_bytes_server: usize,
 }
 
 impl Plan {
@@ -134,37 +108,7 @@ impl Plan {
 
     /// What one inference takes.
     pub fn forecast(&self) -> Forecast {
-        let given = self.program.inputs().iter().map(|input| self.program.value(input.value).len());
-        let returned = self.exchanges().map(|exchange| exchange.returned(&self.program));
-        let encrypted: Vec<usize> = given.chain(returned).collect();
-        let decrypted: Vec<usize> = self.exchanges().map(|exchange| exchange.sent(&self.program)).collect();
-        let online = |counts: &[usize]| counts.iter().map(|&count| self.online_bytes(count)).sum();
-        let (key_bits, [offline_bytes_client, offline_bytes_server]) = match &self.method {
-            Method::Paillier(key_size, _) => {
-                (Some(key_size.bits()), [key_size.public_key_bytes(), transport::ACKNOWLEDGED])
-            }
-            Method::Bfv(layout) => (None, layout.offline_bytes()),
-        };
-        Forecast {
-            cipher: self.cipher().name(),
-            key_bits,
-            samples: self.samples().count(),
-            exchanges: self.exchanges().filter(|exchange| !matches!(exchange.order, Order::Output(_))).count(),
-            encryptions: encrypted.iter().sum(),
-            decryptions: decrypted.iter().sum(),
-            offline_bytes_client,
-            offline_bytes_server,
-            online_bytes_client: online(&encrypted),
-            online_bytes_server: online(&decrypted),
-        }
-    }
-
-    /// Bytes of a tensor on its way, frame headers of ciphertexts not counted.
-    fn online_bytes(&self, elements: usize) -> usize {
-        match &self.method {
-            Method::Paillier(key_size, _) => elements * key_size.ciphertext_bytes(),
-            Method::Bfv(layout) => transport::ring_bytes(layout.ring(), elements),
-        }
+        forecast::of(self)
     }
 
     /// The name of a step: its operation's.

@@ -28,6 +28,22 @@ enum Request {
     Bye,
 }
 
+impl Request {
+    /// To prepare an inference; over BFV with keys if it is a session's `first`.
+    fn preparation(plan: &Plan, first: bool) -> Self {
+        let program = plan.program().hash().to_string();
+        match plan.cipher() {
+            Cipher::Paillier(size) => Self::Encrypt { program, key_bits: size.bits(), samples: plan.samples().count() },
+            Cipher::Bfv => Self::Mask { program, first },
+        }
+    }
+}
+
+/// Bytes of the request for a session's first preparation.
+pub(super) fn request_bytes(plan: &Plan) -> usize {
+    messages::bytes(&Request::preparation(plan, true))
+}
+
 /// A request that was served, with what it cost.
 #[derive(Debug)]
 pub enum Event {
@@ -84,19 +100,18 @@ impl Client {
     pub fn prepare(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<Report, Error> {
         observer.progress(Phase::Offline, 0, 1, "key and noise");
         let report = self.guarded(|client| match plan.cipher() {
-            Cipher::Paillier(size) => client.encrypt(plan, size.bits()),
+            Cipher::Paillier(_) => client.encrypt(plan),
             Cipher::Bfv => client.mask(plan),
         })?;
         observer.progress(Phase::Offline, 1, 1, "");
         Ok(report)
     }
 
-    fn encrypt(&mut self, plan: &Plan, key_bits: usize) -> Result<Report, Error> {
+    fn encrypt(&mut self, plan: &Plan) -> Result<Report, Error> {
         let mut recorder = Recorder::start(Phase::Offline, &self.channel);
         let mut provider = recorder.layer("key", "generate", &mut self.channel, |channel| {
             let provider = DataProvider::new(plan)?;
-            let (program, samples) = (plan.program().hash().to_string(), plan.samples().count());
-            messages::send(channel, &Request::Encrypt { program, key_bits, samples })?;
+            messages::send(channel, &Request::preparation(plan, true))?;
             channel.send(&provider.public_key().to_bytes())?;
             channel.flush()?;
             Ok::<_, Error>(provider)
@@ -117,7 +132,7 @@ impl Client {
             _ => None,
         };
         let first = known.is_none();
-        messages::send(&mut self.channel, &Request::Mask { program: program.clone(), first })?;
+        messages::send(&mut self.channel, &Request::preparation(plan, first))?;
         let mut provider = match known {
             Some(provider) => provider,
             None => recorder.layer("keys", "bfv", &mut self.channel, |channel| {

@@ -1,7 +1,7 @@
 //! Vectors of ciphertexts, ring elements and bits as messages.
 
 use privet_channel::Channel;
-use privet_paillier::{Ciphertexts, PublicKey};
+use privet_paillier::{Ciphertexts, KeySize, PublicKey};
 use privet_ring::{Bits, Modulus};
 
 use crate::{Error, PeerMisbehaved};
@@ -16,6 +16,11 @@ pub(super) fn send(channel: &mut Channel, ciphertexts: &Ciphertexts) -> Result<(
         channel.send(&ciphertexts.slice(start..end).to_bytes())?;
     }
     Ok(channel.flush()?)
+}
+
+/// Bytes on the wire of `count` ciphertexts.
+pub(super) fn ciphertext_bytes(size: KeySize, count: usize) -> usize {
+    count * size.ciphertext_bytes() + count.div_ceil(CHUNK) * HEADER
 }
 
 /// Receives `count` ciphertexts, each checked, and hands them to `take` as they come.
@@ -37,7 +42,7 @@ pub(super) fn receive(
 const ELEMENTS: usize = 1 << 16;
 
 /// Bytes that a channel adds to a message.
-const HEADER: usize = 5;
+pub(super) const HEADER: usize = 5;
 
 /// Bytes of [`acknowledge`].
 pub(super) const ACKNOWLEDGED: usize = 1 + HEADER;

@@ -75,25 +75,21 @@ fn a_session_may_change_its_cipher() {
 }
 
 #[test]
-fn bytes_are_those_forecast() {
-    for cipher in BOTH {
-        let plan = plan(&RESIDUAL, cipher);
-        let ((offline, online), ..) = session(&RESIDUAL, |client| {
+fn bytes_and_rounds_are_those_forecast() {
+    for (fixture, cipher) in [&*RESIDUAL, &*CHOICE].into_iter().flat_map(|fixture| BOTH.map(|cipher| (fixture, cipher)))
+    {
+        let plan = plan(fixture, cipher);
+        let ((offline, online), ..) = session(fixture, |client| {
             let offline = client.prepare(&plan, &mut Silent).expect("a preparation");
-            let (_, online) = client.infer(&plan, &RESIDUAL.case.inputs, &mut Silent).expect("outputs");
+            let (_, online) = client.infer(&plan, &fixture.case.inputs, &mut Silent).expect("outputs");
             (offline, online)
         });
         let forecast = plan.forecast();
-        // Beside tensors there are the requests, and with Paillier a header for every message.
-        for (bytes, expected) in [
-            (offline.total.bytes_sent, forecast.offline_bytes_client),
-            (offline.total.bytes_received, forecast.offline_bytes_server),
-            (online.total.bytes_sent, forecast.online_bytes_client),
-            (online.total.bytes_received, forecast.online_bytes_server),
-        ] {
-            let around = bytes.checked_sub(expected as u64);
-            assert!(around.is_some_and(|around| around < 200), "{bytes} for {expected} with {cipher}");
-        }
+        let counted = |report: &Report| (report.total.bytes_sent as usize, report.total.bytes_received as usize);
+        assert_eq!(counted(&offline), (forecast.offline_bytes_client, forecast.offline_bytes_server), "{cipher}");
+        assert_eq!(counted(&online), (forecast.online_bytes_client, forecast.online_bytes_server), "{cipher}");
+        let rounds = (offline.total.rounds, online.total.rounds);
+        assert_eq!(rounds, (forecast.offline_rounds, forecast.online_rounds), "{cipher}");
     }
 }
 

@@ -9,7 +9,8 @@ use privet_ring::{Bits, Modulus};
 
 use super::super::exchange::{Exchange, Order};
 use super::super::plan::{Plan, Step};
-use super::super::{shuffle, transport};
+use super::super::shuffle::{self, Shape};
+use super::super::transport;
 use super::layout::{Layout, elements};
 use crate::layers::linear_layer;
 use crate::report::Recorder;
@@ -81,7 +82,8 @@ impl DataProvider {
         Ok(())
     }
 
-    /// Draws the masks of what the client returns and shuffles them back; reads all bits of the server.
+    /// Reads all bits of the server; draws the masks of what the client returns and shuffles them back. Returns the bits
+    /// of the way there.
     fn backward(
         &mut self,
         channel: &mut Channel,
@@ -91,11 +93,15 @@ impl DataProvider {
         masks: &mut Masks<'_>,
         material: &mut Material,
     ) -> Result<Vec<Bits>, Error> {
-        let mut flips = Vec::new();
-        for (step, shape) in layout.shuffles() {
+        // The server sends them in a row: to answer in between would look like waiting.
+        let bits = |(_, shape): (usize, Shape)| {
+            let forward = transport::receive_bits(channel, shape.forward())?;
+            Ok::<_, Error>((forward, transport::receive_bits(channel, shape.backward())?))
+        };
+        let (there, back): (Vec<_>, Vec<_>) =
+            layout.shuffles().map(bits).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        for ((step, shape), back) in layout.shuffles().zip(back) {
             let Step::Exchange(exchange) = &plan.steps()[step] else { continue };
-            flips.push(transport::receive_bits(channel, shape.forward())?);
-            let back = transport::receive_bits(channel, shape.backward())?;
             let returned = uniform(&mut self.prg, shape.windows, layout.ring());
             let mut mask = returned.clone();
             let products = stock.take_products_sent(shape.backward())?;
@@ -105,7 +111,7 @@ impl DataProvider {
             material.exchanges[step][1] = returned;
             masks.values[exchange.target] = Some(mask);
         }
-        Ok(flips)
+        Ok(there)
     }
 
     /// Takes masks through the linear layers, a wave at a time.

@@ -85,8 +85,12 @@ impl Layout {
 
     /// Transfers for one preparation.
     pub fn demand(&self) -> Demand {
-        let products = self.shuffles().map(|(_, shape)| shape.products()).sum();
-        Demand { products_sent_by_client: products, ..Demand::NONE }
+        Demand { products_sent_by_client: self.transfers(), ..Demand::NONE }
+    }
+
+    /// How many transfers these are.
+    pub fn transfers(&self) -> usize {
+        self.shuffles().map(|(_, shape)| shape.products()).sum()
     }
 
     /// Bytes that client and server send for a session's first preparation, without the request for it.
