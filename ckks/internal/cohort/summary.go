@@ -11,9 +11,10 @@ import (
 type Summary struct {
 	plan.Summary
 	Members int `json:"members"`
-	// MemberBytes are what each member sends for keys and refreshes, ModelBytes what the owner sends beside,
-	// CoordinatorBytes what the coordinator sends to all members together.
+	// MemberBytes are what each member sends for keys, refreshes and results, RefreshBytes the part for refreshes,
+	// ModelBytes what the owner sends beside, CoordinatorBytes what the coordinator sends to all members together.
 	MemberBytes      int64 `json:"member_bytes"`
+	RefreshBytes     int64 `json:"refresh_bytes"`
 	ModelBytes       int64 `json:"model_bytes"`
 	CoordinatorBytes int64 `json:"coordinator_bytes"`
 }
@@ -27,11 +28,13 @@ func (s *Setup) Summary() Summary {
 	for _, level := range s.Plan.Rotations {
 		shares += sums.RotationSize(level)
 	}
+	refreshes := 0
 	for _, refresh := range s.refreshes() {
-		shares += sums.RefreshSize(s.Plan.Floor, refresh.Level)
+		refreshes += sums.RefreshSize(s.Plan.Floor, refresh.Level)
 	}
+	shares += refreshes
 	shares += len(s.results()) * sums.SwitchSize(s.Plan.Set.Floor())
-	made.MemberBytes = int64(shares)
+	made.MemberBytes, made.RefreshBytes = int64(shares), int64(refreshes)
 	made.ModelBytes = s.modelBytes()
 	made.CoordinatorBytes = s.coordinatorBytes(sizes.First)
 	made.OfflineBytes = 0
