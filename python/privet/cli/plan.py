@@ -62,6 +62,7 @@ def plan(
     cores: Annotated[
         int | None, typer.Option(min=1, help="Cores that the server has at most.")
     ] = None,
+    input_range: options.InputRange = None,
     records: Annotated[
         Path | None,
         typer.Option(
@@ -102,6 +103,7 @@ def plan(
         order_leak=order_leak,
         parties=parties or 0,
         cores=cores,
+        input_range=input_range,
         records=records,
         prices=read_prices(price_table, prices),
         progress=progress,

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from privet.cli import leakage, options, predictions, show
+from privet.cli import digest, leakage, options, predictions, show
 from privet.errors import Misuse
 from privet.study import report
 from privet.study.cases import Case, find_models, plan_cases, time_left
@@ -26,6 +26,7 @@ app = typer.Typer(help="What suites cost: measure, predict, report.", no_args_is
 app.command("predict")(predictions.predict_command)
 app.command("validate")(predictions.validate_command)
 app.command("pool")(predictions.pool_command)
+app.command("tables")(digest.tables_command)
 app.command("leakage")(leakage.leakage_command)
 
 MODELS = "m1,m2,nn5,resnet20,squeezenet,resnet50"
@@ -43,7 +44,8 @@ Suites = Annotated[
     typer.Option(
         metavar="NAME,...",
         help="`gmw`, `gmw-dealer` (each in three depths; `gmw-log` for one), `fss`, "
-        f"`fss-malicious`, `ckks`, `ckks-collective-3`, `stream`. [{SUITES}]",
+        "`fss-malicious`, `ckks`, `ckks-collective-3`, `stream`, `stream-packed`, "
+        f"`stream-bfv`. [{SUITES}]",
     ),
 ]
 
@@ -64,6 +66,7 @@ def measure_command(
             "`40ms,400mbps`, with semicolons between; `none` is the loopback. [none]",
         ),
     ] = None,
+    input_range: options.InputRange = None,
     full: Annotated[
         bool, typer.Option("--full", help="The full study, which takes hours.")
     ] = False,
@@ -89,7 +92,7 @@ def measure_command(
     elif full:
         raise Misuse("--full is the whole of a study: leave out models, suites and the like")
     else:
-        cases = _product(output / "models", chosen, repeats or 1)
+        cases = _product(output / "models", chosen, repeats or 1, input_range)
     if dry_run:
         _tell(show.make_console(), cases, as_json)
         return
@@ -108,7 +111,12 @@ def measure_command(
     _show(show.make_console(), records, skipped)
 
 
-def _product(folder: Path, chosen: Sequence[str | None], repeats: int) -> list[Case]:
+def _product(
+    folder: Path,
+    chosen: Sequence[str | None],
+    repeats: int,
+    input_range: tuple[float, float] | None,
+) -> list[Case]:
     """Cases of all combinations of models, suites, batches and networks."""
     defaults = (MODELS, SUITES, "1", "none")
     models, suites, batches, networks = (
@@ -116,7 +124,8 @@ def _product(folder: Path, chosen: Sequence[str | None], repeats: int) -> list[C
     )
     shapes = [None if it.strip() == "none" else parse_network(it) for it in networks.split(";")]
     wanted, sizes = settings(options.words(suites)), options.counts(batches, 1)
-    return plan_cases(find_models(options.words(models), folder), wanted, sizes, shapes, repeats)
+    files = find_models(options.words(models), folder)
+    return plan_cases(files, wanted, sizes, shapes, repeats, input_range=input_range)
 
 
 def _tell(console: Console, cases: Sequence[Case], as_json: bool) -> None:

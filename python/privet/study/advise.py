@@ -73,6 +73,7 @@ def plan(
     order_leak: bool = False,
     parties: int = 0,
     cores: int | None = None,
+    input_range: tuple[float, float] | None = None,
     records: str | Path | None = None,
     prices: Prices | None = None,
     progress: Progress | None = None,
@@ -83,7 +84,7 @@ def plan(
     `400mbps`, `rate` in samples a second, `batch` one size or several to choose from,
     `budget` in dollars a month. `order_leak` allows suite `stream`, whose client sees values inside
     the network in a random order. `parties` is how many share the key of data and model, if the
-    host that evaluates may see neither. `records` is a folder of `privet study measure`. The first
+    host that evaluates may see neither. `input_range` is as in `privet.compile`. `records` is a folder of `privet study measure`. The first
     plan on a machine finds unit costs, which takes a minute or two.
 
     # Errors
@@ -115,7 +116,7 @@ def plan(
             (setting, size): found
             for size in question.batches
             for setting, found in cost_settings(
-                path, wanted, size, lambda: units.known(progress)
+                path, wanted, size, lambda: units.known(progress), input_range
             ).items()
         }
     return advise(path.stem, question, costs, prices or read_prices())

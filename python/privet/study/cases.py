@@ -16,7 +16,8 @@ from privet.study.setting import Setting
 @dataclass(frozen=True)
 class Case:
     """One model under one setting, for a batch, over a network (None: the loopback); `repeats`
-    runs, which take about `seconds` together (None: unknown)."""
+    runs, which take about `seconds` together (None: unknown). Ranges are measured on inputs in
+    `input_range`; without it on standard normal ones."""
 
     model: Path
     setting: Setting
@@ -24,6 +25,7 @@ class Case:
     network: Network | None = None
     repeats: int = 1
     seconds: float | None = None
+    input_range: tuple[float, float] | None = None
 
     @property
     def link(self) -> str | None:
@@ -73,11 +75,12 @@ def plan_cases(
     networks: Iterable[Network | None] = (None,),
     repeats: int = 1,
     seconds: float | None = None,
+    input_range: tuple[float, float] | None = None,
 ) -> list[Case]:
     """All cases, ordered by program; networks only where a link can be shaped."""
     settings, sizes, shapes = list(chosen), list(batches), list(networks)
     return [
-        Case(model, setting, batch, network, repeats, seconds)
+        Case(model, setting, batch, network, repeats, seconds, input_range)
         for model in models
         for batch in sizes
         for setting in settings

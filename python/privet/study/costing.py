@@ -15,7 +15,11 @@ from privet.study.work import cost
 
 
 def cost_settings(
-    model: Path, wanted: Iterable[Setting], batch: int, prices: Callable[[], UnitCosts]
+    model: Path,
+    wanted: Iterable[Setting],
+    batch: int,
+    prices: Callable[[], UnitCosts],
+    input_range: tuple[float, float] | None = None,
 ) -> dict[Setting, Record | str]:
     """A record by formulas and unit costs for each setting, or why there is none.
 
@@ -23,14 +27,17 @@ def cost_settings(
     Those of `privet.compile`, if the model cannot be compiled for any suite.
     """
     digest = file_sha256(model)
-    compiled: dict[suites.Precision, Compiled] = {}
+    compiled: dict[tuple[suites.Precision, int], Compiled] = {}
     found: dict[Setting, Record | str] = {}
     for setting in wanted:
         widths = suites.precision(setting.suite)
+        key = widths, setting.compiled_batch(batch)
         try:
-            if widths not in compiled:
-                compiled[widths] = compile(model, batch=batch, **vars(widths))
-            costing = cost(compiled[widths].program, setting)
+            if key not in compiled:
+                compiled[key] = compile(
+                    model, batch=key[1], input_range=input_range, **vars(widths)
+                )
+            costing = cost(compiled[key].program, setting, batch)
         except PrivetError as error:
             found[setting] = str(error).splitlines()[0].rstrip(":")
             continue

@@ -77,16 +77,19 @@ class _Compiler:
     """Compiles a model once for all settings of a suite and batch, which follow one another."""
 
     def __init__(self) -> None:
-        self._key: tuple[Path, str, int] | None = None
+        self._key: tuple[object, ...] | None = None
         self._compiled: Compiled | UnsupportedModel | None = None
 
     def program(self, case: Case) -> Compiled:
         widths = suites.precision(case.setting.suite)
-        key = (case.model, str(widths), case.batch)
+        batch = case.setting.compiled_batch(case.batch)
+        key = (case.model, str(widths), batch, case.input_range)
         if key != self._key:
             self._key = key
             try:
-                self._compiled = compile(case.model, batch=case.batch, **vars(widths))
+                self._compiled = compile(
+                    case.model, batch=batch, input_range=case.input_range, **vars(widths)
+                )
             except UnsupportedModel as error:
                 self._compiled = error
         if isinstance(self._compiled, UnsupportedModel):
@@ -99,12 +102,15 @@ class _Compiler:
 def _measure(case: Case, compiler: _Compiler) -> Record:
     compiled = compiler.program(case)
     suites.check_supported(compiled.program, case.setting.suite)
-    costing = cost(compiled.program, case.setting)
+    costing = cost(compiled.program, case.setting, case.batch)
     _check_room(costing)
+    # Packed samples have a program of their own beside that of the batch, which `run` compiles.
+    subject = case.model if case.setting.packs else compiled
+    asked = {"batch": case.batch, "input_range": case.input_range} | case.setting.options()
     runs, joules = [], []
     for _ in range(case.repeats):
         counters = Counters()
-        runs.append(run(compiled, link=case.link, timeout=TIMEOUT, **case.setting.options()))
+        runs.append(run(subject, link=case.link, timeout=TIMEOUT, **asked))
         joules.append(counters.joules())
     middle = sorted(runs, key=lambda it: it.online.seconds)[len(runs) // 2]
     measured = [it for it in joules if it is not None]

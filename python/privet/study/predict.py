@@ -24,11 +24,13 @@ from privet.study.setting import Setting
 @dataclass(frozen=True)
 class Shape:
     """How a phase uses its link: half trips beyond its rounds, the part of computing or transfer,
-    whichever is shorter, that the other does not hide, and half trips of a round."""
+    whichever is shorter, that the other does not hide, half trips of a round, and whether the two
+    directions take turns, so that their bytes add up."""
 
     lead: int
     exposed: float
     half_trips: int = 1
+    in_turns: bool = False
 
 
 ONLINE = Shape(lead=1, exposed=1.0)
@@ -38,7 +40,8 @@ DEALT = Shape(lead=1, exposed=0.3)
 ENCRYPTED = Shape(lead=1, exposed=1.0)
 KEYS = Shape(lead=1, exposed=0.3)
 COLLECTIVE = Shape(lead=0, exposed=1.0, half_trips=2)
-STREAMED = Shape(lead=0, exposed=1.0, half_trips=2)
+STREAMED = Shape(lead=0, exposed=1.0, half_trips=2, in_turns=True)
+MASKED = Shape(lead=-2, exposed=1.0, half_trips=2)
 
 
 def shape(setting: Setting, phase: str) -> Shape:
@@ -46,7 +49,7 @@ def shape(setting: Setting, phase: str) -> Shape:
     if setting.members:
         return COLLECTIVE
     if setting.suite == "stream":
-        return STREAMED
+        return MASKED if setting.masks and phase == "offline" else STREAMED
     if setting.suite == "ckks":
         return KEYS if phase == "offline" else ENCRYPTED
     if phase == "offline":
@@ -139,7 +142,8 @@ def predict(
         used = shape(record.setting, name)
         computing = phase.seconds / speed
         far = replace(phase, dealer_bytes_server=0) if dealer_near_server else phase
-        transfer = far.fullest_bytes / network.bytes_per_second
+        sent = far.bytes if used.in_turns else far.fullest_bytes
+        transfer = sent / network.bytes_per_second
         trips = used.half_trips * phase.rounds + used.lead if phase.rounds else 0
         waiting = trips * network.rtt / 2
         hidden = (1 - used.exposed) * min(computing, transfer)

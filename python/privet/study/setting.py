@@ -16,9 +16,11 @@ DEPTHS = ("linear", "log", "blocks")
 STREAM: Mapping[str, Mapping[str, Any]] = {
     "": {},
     "3072": {"key_bits": 3072},
+    "packed": {"packed": True},
+    "bfv": {"cipher": "bfv"},
 }
-"""Variants of suite `stream`: the end of a setting's name, and its options of `privet.run` and of
-`privet.suites.plan_stream`. A further variant is a further line."""
+"""Variants of suite `stream`: the end of a setting's name, and its options of `privet.run`. The
+first is as its paper; `bfv` is the one to recommend."""
 
 COHORT = re.compile(r"ckks-collective-(\d+)")
 
@@ -76,6 +78,20 @@ class Setting:
         return self.suite == "ckks" and not self.members
 
     @property
+    def packs(self) -> bool:
+        """Whether the samples of a batch share plaintexts of a program of one sample."""
+        return bool(self.variant_options.get("packed"))
+
+    def compiled_batch(self, batch: int) -> int:
+        """The samples of the program that a batch runs."""
+        return 1 if self.packs else batch
+
+    @property
+    def masks(self) -> bool:
+        """Whether suite `stream` hides values by masks that are made ahead."""
+        return self.variant_options.get("cipher") == "bfv"
+
+    @property
     def can_shape(self) -> bool:
         """Whether `privet.run` can slow its link down: all but those of a cohort."""
         return not self.members
@@ -101,7 +117,7 @@ class Setting:
 
     @property
     def variant_options(self) -> Mapping[str, Any]:
-        """Options of the variant, for `privet.run` and for plans of the suite."""
+        """Options of the variant, for `privet.run`."""
         return STREAM[self.variant] if self.suite == "stream" else {}
 
     def options(self) -> dict[str, Any]:

@@ -23,6 +23,10 @@ LINKS = ("40ms,200mbps", "5ms,1gbps")
 """Networks that validation runs over."""
 
 
+INPUT_RANGES = {"nn20": (0.0, 1.0)}
+"""What inputs of a model are like, where that is not standard normal."""
+
+
 @dataclass(frozen=True)
 class Part:
     """Every one of `models` under every one of `suites` for every one of `batches`, on the loopback
@@ -45,16 +49,22 @@ STANDARD = (
     Part(("m1-silu",), ("ckks",), 20),
     Part(("mnist-1",), ("ckks",), 50),
     Part(("nn5",), ("ckks-collective-3",), 12),
+    Part(("nn20",), ("ckks-collective-3",), 60),
     Part(("mnist-1", "m1"), ("stream", "stream-3072"), 8),
     Part(("resnet20",), ("stream",), 160),
+    Part(("mnist-1", "m1", "m2", "resnet20"), ("stream-bfv",), 6, repeats=3),
+    Part(("mnist-1", "m1"), ("stream-packed",), 12, batches=(1, 8, 32, 53)),
     Part(("m1",), SWEEP, 4, batches=(2, 4, 8, 16, 32, 64)),
     Part(("m1",), SWEEP, 10, batches=(128,)),
     Part(("resnet20",), SWEEP, 12, batches=(8, 32)),
     Part(("resnet20",), SWEEP, 90, batches=(128,)),
     Part(("nn5",), ("ckks",), 8, batches=(8, 32, 128)),
+    Part(("m1",), ("stream-bfv",), 4, batches=(2, 4, 8, 16, 32, 64, 128)),
+    Part(("resnet20",), ("stream-bfv",), 40, batches=(8, 32)),
     Part(("m2", "mnist-2"), HELD_OUT, 9, links=LINKS, repeats=3),
     Part(("mlp-square", "m1-silu"), ("ckks",), 30, links=LINKS),
     Part(("mnist-2",), ("stream",), 8, links=LINKS),
+    Part(("mnist-2", "resnet20"), ("stream-bfv",), 9, links=LINKS, repeats=3),
 )
 """The standard study."""
 
@@ -84,11 +94,16 @@ def standard_cases(folder: Path, *, full: bool = False, repeats: int | None = No
 
 
 def _cases(part: Part, folder: Path, repeats: int) -> Sequence[Case]:
-    return plan_cases(
-        find_models(part.models, folder),
-        settings(part.suites),
-        part.batches,
-        (None, *(parse_network(link) for link in part.links)),
-        repeats,
-        part.seconds * repeats / part.repeats,
-    )
+    return [
+        case
+        for name, model in zip(part.models, find_models(part.models, folder), strict=True)
+        for case in plan_cases(
+            [model],
+            settings(part.suites),
+            part.batches,
+            (None, *(parse_network(link) for link in part.links)),
+            repeats,
+            part.seconds * repeats / part.repeats,
+            INPUT_RANGES.get(name),
+        )
+    ]

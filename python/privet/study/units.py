@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from privet.study.cases import Case, find_models, plan_cases
 from privet.study.measure import Progress, measure
 from privet.study.record import Phase, Record
 from privet.study.setting import Setting, settings
+from privet.study.work import MEMBERS_REFRESHES
 
 FORMAT = "privet-unit-costs"
-VERSION = 2
+VERSION = 3
 
 VARIABLE = "PRIVET_UNIT_COSTS"
 """Environment variable that names the file with this machine's unit costs."""
@@ -35,10 +36,16 @@ CALIBRATION = (
     (("mnist-1", "m1"), ("gmw-dealer-linear", "gmw-dealer-blocks"), (1, 8)),
     (("m2",), ("gmw-log", "gmw-dealer-log", "fss", "fss-malicious"), (1,)),
     (("nn5", "mlp-square"), ("ckks", "ckks-collective-3"), (1,)),
+    (("breast",), ("ckks-collective-2", "ckks-collective-4"), (1,)),
     (("breast", "mnist-1"), ("stream", "stream-3072"), (1,)),
     (("m1",), ("stream",), (1,)),
+    (("breast", "mnist-1"), ("stream-packed",), (1, 8, 32)),
+    (("breast", "mnist-1", "mnist-2", "m1"), ("stream-bfv",), (1, 8)),
 )
 """Models, settings and batches that are run to find unit costs; a minute on two cores."""
+
+TIMELESS = (MEMBERS_REFRESHES,)
+"""Kinds of work that take no time by the clock of the phase that they are booked in."""
 
 ITERATIONS = 5000
 
@@ -99,7 +106,7 @@ def fit(records: Sequence[Record]) -> UnitCosts:
         for name in ("offline", "online"):
             phases: list[Phase] = [getattr(it, name) for it in plain if it.setting.kind == kind]
             key = f"{kind} {name}"
-            seconds[key] = _prices(phases, [phase.seconds for phase in phases])
+            seconds[key] = _prices(phases, [phase.seconds for phase in phases], TIMELESS)
             processors[key] = _prices(
                 phases, [phase.cpu_seconds or phase.seconds for phase in phases]
             )
@@ -107,8 +114,10 @@ def fit(records: Sequence[Record]) -> UnitCosts:
     return UnitCosts(seconds, processors, str(here["cpu"]), int(here["cores"]))
 
 
-def _prices(phases: Sequence[Phase], times: Sequence[float]) -> Prices:
-    kinds = sorted({kind for phase in phases for kind in phase.work})
+def _prices(
+    phases: Sequence[Phase], times: Sequence[float], without: Collection[str] = ()
+) -> Prices:
+    kinds = sorted({kind for phase in phases for kind in phase.work} - set(without))
     counts = np.array([[phase.work.get(kind, 0.0) for kind in kinds] for phase in phases])
     measured = np.maximum(np.array(times), 1e-6)
     found = non_negative_least_squares(counts / measured[:, None], np.ones(len(times)))

@@ -7,7 +7,8 @@ shapes. `privet.study.units` has what one of each costs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -21,6 +22,11 @@ COHORT_ROUNDS = 4
 """Rounds of a cohort's keys and model: greeting, common randomness, the relinearisation key's first
 half, the model. Online there is one for each ciphertext that is refreshed, one for the results, and
 the client's."""
+
+
+MEMBERS_REFRESHES = "bytes of refreshes at members"
+"""Work of a cohort's members that is booked offline, though they do it online: it takes processors
+there, and no time by the clock."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +58,15 @@ class Costing:
         )
 
 
-def cost(program: Program, setting: Setting) -> Costing:
-    """What formulas say of a program.
+def cost(program: Program, setting: Setting, samples: int = 1) -> Costing:
+    """What formulas say of a program; where a setting packs, of `samples` in each plaintext.
 
     # Errors
     `UnsupportedModel` if the suite has no protocol for a layer, `Misuse` if no parameters fit.
     """
     suites.check_supported(program, setting.suite)
     if setting.suite == "stream":
-        return _streamed(program, setting)
+        return _streamed(program, setting, samples if setting.packs else 1)
     if setting.members:
         return _collective(program, setting)
     if setting.suite == "ckks":
@@ -139,6 +145,7 @@ def _collective(program: Program, setting: Setting) -> Costing:
         program.to_public_bytes(), COLLECTIVE, STATISTICAL, parties=setting.members
     )
     shares = setting.members * plan["member_bytes"]
+    refreshes = setting.members * plan["refresh_bytes"]
     offline = Phase(
         0.0,
         None,
@@ -147,11 +154,13 @@ def _collective(program: Program, setting: Setting) -> Costing:
         COHORT_ROUNDS,
         work={
             "run": 1.0,
-            "bytes of shares": float(shares),
+            "bytes of shares": float(shares - refreshes),
             "bytes of the model": float(plan["model_bytes"]),
+            MEMBERS_REFRESHES: float(refreshes),
         },
     )
     online = _evaluation(plan, 2 + plan["refreshes"])
+    online = replace(online, work={**online.work, "bytes of refreshes": float(refreshes)})
     return Costing(offline, online, {"client": 0, "server": 0}, _memory(plan, "coordinator"))
 
 
@@ -168,26 +177,45 @@ def _memory(plan: dict[str, Any], server: str) -> dict[str, float]:
     }
 
 
-def _streamed(program: Program, setting: Setting) -> Costing:
-    """Suite `stream`: offline a key and noise for each value that is encrypted or sent back."""
-    plan = suites.plan_stream(program.to_public_bytes(), **setting.variant_options)
-    encryptions, decryptions = float(plan["encryptions"]), float(plan["decryptions"])
-    noise = {"run": 1.0, "noise": encryptions + decryptions}
-    online = {
-        "run": 1.0,
-        "encryptions": encryptions,
-        "decryptions": decryptions,
-        "multiply-adds": float(multiply_adds(program)),
-    }
-    sent, received = plan["online_bytes_client"], plan["online_bytes_server"]
-    rounds = plan["exchanges"] + len(program.outputs)
-    made = plan["offline_bytes_client"], plan["offline_bytes_server"]
-    return Costing(
-        Phase(0.0, None, *made, 1, work=noise),
-        Phase(0.0, None, sent, received, rounds, work=online),
-        {"client": 0, "server": 0},
-        {},
+def _streamed(program: Program, setting: Setting, samples: int) -> Costing:
+    """Suite `stream`, the first inference of a session."""
+    options = {k: v for k, v in setting.variant_options.items() if k != "packed"}
+    plan = suites.plan_stream(program.to_public_bytes(), **options, samples=samples)
+    offline, online = (
+        Phase(
+            0.0,
+            None,
+            plan[f"{name}_bytes_client"],
+            plan[f"{name}_bytes_server"],
+            plan[f"{name}_rounds"],
+            work={"run": 1.0, **work},
+        )
+        for name, work in (("offline", _ahead(plan)), ("online", _streaming(program, plan)))
     )
+    material = {party: plan[f"material_bytes_{party}"] for party in ("client", "server")}
+    return Costing(offline, online, material, {})
+
+
+def _ahead(plan: Mapping[str, Any]) -> dict[str, float]:
+    """What suite `stream` makes ahead: masks with ciphertexts and transfers, or noise for each
+    value that is encrypted or sent back."""
+    if plan["cipher"] == "bfv":
+        return {
+            "transfers": float(plan["transfers"]),
+            "ciphertexts": float(plan["ciphertexts"]),
+            "products of ciphertexts": float(plan["products"]),
+        }
+    return {"noise": float(plan["encryptions"] + plan["decryptions"])}
+
+
+def _streaming(program: Program, plan: Mapping[str, Any]) -> dict[str, float]:
+    """Online work of suite `stream`."""
+    values = {name: float(plan[name]) for name in ("encryptions", "decryptions")}
+    work = {"multiply-adds": float(multiply_adds(program))}
+    if plan["cipher"] == "bfv":
+        return {**work, "rounds": float(plan["online_rounds"]), "values": sum(values.values())}
+    packed = {"values in slots": plan["samples"] * sum(values.values())}
+    return {**work, **values, **(packed if plan["samples"] > 1 else {})}
 
 
 def _homomorphic_work(plan: dict[str, Any]) -> dict[str, float]:

@@ -55,6 +55,8 @@ def test_names_stand_for_settings() -> None:
     assert settings(ALL) == tuple(ALL.values())
     assert settings(["ckks-collective-7"])[0].members == 7
     assert setting_named("stream-3072").options()["key_bits"] == 3072
+    assert setting_named("stream-bfv").options()["cipher"] == "bfv"
+    assert [setting_named(it).compiled_batch(8) for it in ("stream-bfv", "stream-packed")] == [8, 1]
     with pytest.raises(Misuse, match="a family"):
         setting_named("gmw")
     with pytest.raises(Misuse, match="2 to 20"):
@@ -99,20 +101,35 @@ def test_bytes_and_rounds_are_those_of_the_formulas(tmp_path: Path) -> None:
         assert it.layers
 
 
-def test_suite_stream_is_measured_as_planned(tmp_path: Path) -> None:
-    (record,), skipped = measure(plan_cases([MODEL], settings(["stream"]), [1]), tmp_path)
+@pytest.mark.parametrize(
+    ("name", "batch"), [("stream", 1), ("stream-packed", 3), ("stream-bfv", 2)]
+)
+def test_suite_stream_is_measured_as_planned(name: str, batch: int, tmp_path: Path) -> None:
+    (record,), skipped = measure(plan_cases([MODEL], settings([name]), [batch]), tmp_path)
     assert skipped == []
-    planned = cost(compile(MODEL).program, record.setting)
-    assert record.online.rounds == planned.online.rounds
-    # A message has a header of five bytes; the rest is ciphertexts.
-    messages = planned.online.rounds
-    assert record.online.bytes_client == planned.online.bytes_client + 5 * messages
-    assert record.online.bytes_server == planned.online.bytes_server + 5 * messages
-    assert record.online.cpu_seconds is not None
-    assert record.online.cpu_seconds > 0
-    assert {"noise", "run"} == set(record.offline.work)
+    program = compile(MODEL, batch=record.setting.compiled_batch(batch)).program
+    planned = cost(program, record.setting, batch)
+    for phase in ("offline", "online"):
+        measured, told = getattr(record, phase), getattr(planned, phase)
+        for figure in ("bytes_client", "bytes_server", "rounds", "work"):
+            assert getattr(measured, figure) == getattr(told, figure), (phase, figure)
+        assert measured.cpu_seconds is not None
+        assert measured.cpu_seconds > 0
+    assert min(record.material_bytes.values()) > 0
+    assert ("transfers" in record.offline.work) == (name == "stream-bfv")
     assert record.max_abs_error is not None
     assert record.max_abs_error < 0.05
+
+
+def test_packed_samples_share_ciphertexts(tmp_path: Path) -> None:
+    program = compile(MODEL).program
+    one, eight = (cost(program, setting_named("stream-packed"), count) for count in (1, 8))
+    assert one.online.bytes == eight.online.bytes
+    assert eight.online.work["values in slots"] > one.online.work["encryptions"]
+    cases = plan_cases([MODEL], settings(["stream-packed"]), [128])
+    records, skipped = measure(cases, tmp_path)
+    assert records == []
+    assert "53" in skipped[0].reason
 
 
 @pytest.mark.go

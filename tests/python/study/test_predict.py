@@ -20,7 +20,7 @@ from privet.study.record import Record
 from privet.study.setting import Setting, settings
 from privet.study.units import UnitCosts, fit, non_negative_least_squares
 from privet.study.validate import compare, errors
-from privet.study.work import cost
+from privet.study.work import MEMBERS_REFRESHES, cost
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
 
@@ -54,6 +54,14 @@ def test_a_prediction_is_the_formula(record: MakeRecord) -> None:
     assert found.online_throughput == pytest.approx(4 / found.online_latency)
     assert found.pipelined_throughput == pytest.approx(4 / 2.0)  # the link is the narrow place
     assert predict(made, network, speed=10).online.computing == pytest.approx(0.05)
+
+
+def test_in_suite_stream_directions_take_turns(record: MakeRecord) -> None:
+    made = record("stream-bfv", online={"seconds": 0.5, "rounds": 4, "bytes_client": 10**6})
+    network = Network("n", 0.1, 8e6)
+    online = predict(made, network).online
+    assert online.seconds == pytest.approx(0.5 + 1.0005 + 4 * 0.1)
+    assert predict(made, network).offline.waiting == pytest.approx((2 * 10 - 2) * 0.05)
 
 
 def test_what_has_a_delay_in_it_is_no_base(record: MakeRecord) -> None:
@@ -107,13 +115,14 @@ def test_homomorphic_suites_are_slowed_down_as_well(tmp_path: Path) -> None:
     cases = plan_cases(
         [MODELS / "digits-smooth" / "square.onnx"], settings(["ckks"]), [1], [None, network]
     )
-    cases += plan_cases([MODELS / "breast-mlp.onnx"], settings(["stream"]), [1], [None, network])
+    streamed = settings(["stream", "stream-bfv"])
+    cases += plan_cases([MODELS / "breast-mlp.onnx"], streamed, [1], [None, network])
     records, skipped = measure(cases, tmp_path)
     assert skipped == []
     compared = compare(records)
     assert [(it.setting, it.phase) for it in compared] == [
-        ("ckks", "online"), ("ckks", "both"), ("stream", "online"), ("stream", "both"),
-    ]  # fmt: skip
+        (name, phase) for name in ("ckks", "stream", "stream-bfv") for phase in ("online", "both")
+    ]
     for it in records:
         if it.link is not None:
             (base,) = (r for r in records if r.setting == it.setting and r.link is None)
@@ -154,6 +163,26 @@ def test_unit_costs_explain_what_they_were_found_from(record: MakeRecord) -> Non
     assert priced.online.cpu_seconds == pytest.approx(2 * unseen.online.seconds, rel=1e-3)
     assert found.knows(Setting("gmw", "linear"))
     assert not found.knows(Setting("fss", dealer=True))
+
+
+def test_refreshes_are_paid_where_they_are_done(record: MakeRecord) -> None:
+    """A cohort's members refresh online, and their processors are booked offline."""
+
+    def run(keys: float, refreshed: float) -> Record:
+        offline = {"run": 1.0, "bytes of shares": keys, MEMBERS_REFRESHES: refreshed}
+        making, refreshing = 1.0 + 1e-7 * keys, 3e-6 * refreshed
+        return record(
+            "ckks-collective-3",
+            offline={"seconds": making, "cpu_seconds": making + refreshing, "work": offline},
+            online={"seconds": 2e-6 * refreshed, "work": {"bytes of refreshes": refreshed}},
+        )
+
+    found = fit([run(1e7, 1e5), run(3e8, 0.0), run(1e8, 1e6), run(2e7, 3e6)])
+    unseen = run(2e8, 5e6)
+    priced = found.price(unseen)
+    assert priced.offline.seconds == pytest.approx(unseen.offline.seconds, rel=1e-3)
+    assert priced.offline.cpu_seconds == pytest.approx(unseen.offline.cpu_seconds, rel=1e-3)
+    assert priced.online.seconds == pytest.approx(unseen.online.seconds, rel=1e-3)
 
 
 def test_no_price_is_negative() -> None:

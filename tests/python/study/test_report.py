@@ -52,6 +52,9 @@ def study(record: MakeRecord) -> list[Record]:
         record("fss", model="resnet20", offline=dealt, online={"seconds": 0.1}),
         record("ckks", model="resnet20-silu", online={"seconds": 50.0, "rounds": 1}),
         record("stream", model="resnet20", online={"seconds": 80.0, "rounds": 20}),
+        record("stream-bfv", model="resnet20", online={"seconds": 0.2, "rounds": 20}),
+        record("stream-packed", model="resnet20", online={"seconds": 80.0, "rounds": 20}),
+        record("stream-bfv", model="resnet20", batch=8, online={"rounds": 20}),
         record("gmw-log", model="resnet20", batch=8, online={"rounds": 100}),
         record("gmw-log", model="resnet20", link="40ms,400mbps", online={"seconds": 3.0}),
     ]
@@ -100,12 +103,14 @@ def test_keys_that_serve_again_cost_nothing_each_time(study: list[Record]) -> No
 def test_the_best_depth_stands_for_a_family(study: list[Record]) -> None:
     chosen = tables.of_subject(study, "resnet20", 1)
     far = {it.record.setting.name for it in tables.best_of_families(chosen, PRESETS["WAN_F"])}
-    assert far == {"gmw-blocks", "gmw-dealer-log", "fss", "ckks", "stream"}
+    streamed = {"stream", "stream-packed", "stream-bfv"}
+    assert far == {"gmw-blocks", "gmw-dealer-log", "fss", "ckks", *streamed}
     assert tables.drawn_subjects(study) == ["resnet20"]
 
 
 def test_the_papers_model_is_drawn_too(study: list[Record], record: MakeRecord) -> None:
-    names = ("gmw-log", "gmw-dealer-log", "fss", "fss-malicious", "ckks", "stream")
+    names = ("gmw-log", "gmw-dealer-log", "fss", "fss-malicious", "ckks", "stream", "stream-3072")
+    names = (*names, "stream-bfv")
     assert tables.drawn_subjects([*study, *(record(name, model="m1") for name in names)]) == [
         "m1",
         "resnet20",
@@ -116,6 +121,7 @@ def test_figures_of_batches_have_each_familys_largest(study: list[Record]) -> No
     chosen = tables.largest_batches(study, "resnet20")
     assert {(it.setting.family, it.batch) for it in chosen} == {
         ("gmw", 8), ("gmw-dealer", 1), ("fss", 1), ("ckks", 1), ("stream", 1),
+        ("stream-packed", 1), ("stream-bfv", 8),
     }  # fmt: skip
     assert tables.swept_subjects(study) == ["resnet20"]
 
