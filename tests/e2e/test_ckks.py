@@ -264,9 +264,14 @@ def test_a_cohort_refreshes_deep_models() -> None:
     assert run.plan["refreshes"] > 0
     assert any(layer["refresh"] for layer in run.plan["layers"])
     assert within(run, 8 * UNIT)
-    # What members and the model's owner send is booked offline.
-    sent = run.parties * run.plan["member_bytes"] + run.plan["model_bytes"]
-    assert run.offline.bytes_client == pytest.approx(sent, rel=0.01)
+    # Shares of keys and the model go offline, those of refreshes and results online.
+    late = run.parties * run.plan["member_bytes_online"]
+    early = run.parties * run.plan["member_bytes"] - late + run.plan["model_bytes"]
+    assert run.offline.bytes_client == pytest.approx(early, rel=0.01)
+    assert run.online.bytes_client == pytest.approx(
+        late + run.plan["online_bytes_client"], rel=0.01
+    )
+    assert run.plan["refresh_bytes"] > 0.5 * run.plan["member_bytes_online"]
 
 
 def test_plans_differ_by_who_refreshes() -> None:

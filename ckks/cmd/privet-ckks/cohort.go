@@ -90,12 +90,13 @@ func takePart(j job) error {
 	}
 	defer link.Close()
 	meter := session.Begin(link)
-	bits, err := cohort.Member(link, s, j.Member, weights)
+	var offline session.Cost
+	bits, err := cohort.Member(link, s, j.Member, weights, func() { offline = meter.End() })
 	if err != nil {
 		session.GiveUp(link, err)
 		return err
 	}
-	say("helped", map[string]any{"cost": meter.End(), "statistical_bits": bits})
+	say("helped", map[string]any{"cost": meter.End(), "offline": offline, "statistical_bits": bits})
 	return nil
 }
 

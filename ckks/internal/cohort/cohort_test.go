@@ -108,7 +108,7 @@ func (s stage) member(t *testing.T, index int) {
 	}
 	link := s.dial(t, fmt.Sprintf("member-%d", index))
 	defer link.Close()
-	if _, err := Member(link, s.setup, index, weights); err != nil {
+	if _, err := Member(link, s.setup, index, weights, func() {}); err != nil {
 		t.Errorf("member %d: %v", index, err)
 	}
 }
@@ -234,7 +234,7 @@ func TestAMemberThatFailsARefreshIsNamed(t *testing.T) {
 				return
 			}
 			// The coordinator ends the meeting.
-			_, _ = Member(link, s.setup, 0, weights)
+			_, _ = Member(link, s.setup, 0, weights, func() {})
 		}()
 		go func() {
 			link := s.dial(t, "member-1")
@@ -313,7 +313,7 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 		link := s.dial(t, "member-0")
 		defer link.Close()
 		// Whatever comes of it, the coordinator ends the meeting first.
-		_, _ = Member(link, s.setup, 0, nil)
+		_, _ = Member(link, s.setup, 0, nil, func() {})
 	}()
 	for _, h := range []hello{{roleMember, 1, 2, s.setup.Program.Hash}, {roleClient, 0, 2, s.setup.Program.Hash}} {
 		var nonsense []byte
@@ -339,7 +339,7 @@ func TestAMemberThatFallsSilentIsNamed(t *testing.T) {
 		link := s.dial(t, "member-0")
 		defer link.Close()
 		// Whatever comes of it, the coordinator ends the meeting first.
-		_, _ = Member(link, s.setup, 0, nil)
+		_, _ = Member(link, s.setup, 0, nil, func() {})
 	}()
 	s.come(t, hello{roleMember, 1, 2, s.setup.Program.Hash}, nil)
 	s.come(t, hello{roleClient, 0, 2, s.setup.Program.Hash}, nil)

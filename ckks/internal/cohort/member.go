@@ -13,8 +13,9 @@ import (
 )
 
 // Member takes part in one inference as member `index`. Member 0 has the weights (nil at all others), which it encrypts
-// under the cohort's key; it alone knows, and gives, by how many bits flooding protects the key.
-func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights) (bits float64, err error) {
+// under the cohort's key; it alone knows, and gives, by how many bits flooding protects the key. prepared is called when
+// keys, and the model unless it goes layer by layer, are sent.
+func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights, prepared func()) (bits float64, err error) {
 	if err := introduce(c, hello{roleMember, index, s.Members, s.Program.Hash}); err != nil {
 		return 0, err
 	}
@@ -31,6 +32,7 @@ func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights) (
 			return bits, err
 		}
 	}
+	prepared()
 	if err := evaluating(c, s, m, next); err != nil {
 		return bits, err
 	}

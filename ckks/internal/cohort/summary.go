@@ -17,6 +17,9 @@ type Summary struct {
 	RefreshBytes     int64 `json:"refresh_bytes"`
 	ModelBytes       int64 `json:"model_bytes"`
 	CoordinatorBytes int64 `json:"coordinator_bytes"`
+	// MemberBytesOnline and CoordinatorBytesOnline are the parts of it for refreshes and results.
+	MemberBytesOnline      int64 `json:"member_bytes_online"`
+	CoordinatorBytesOnline int64 `json:"coordinator_bytes_online"`
 }
 
 // Summary describes the plan with what a cohort's parties send and hold.
@@ -32,11 +35,12 @@ func (s *Setup) Summary() Summary {
 	for _, refresh := range s.refreshes() {
 		refreshes += sums.RefreshSize(s.Plan.Floor, refresh.Level)
 	}
-	shares += refreshes
-	shares += len(s.results()) * sums.SwitchSize(s.Plan.Set.Floor())
-	made.MemberBytes, made.RefreshBytes = int64(shares), int64(refreshes)
+	online := refreshes + len(s.results())*sums.SwitchSize(s.Plan.Set.Floor())
+	made.MemberBytes, made.MemberBytesOnline = int64(shares+online), int64(online)
+	made.RefreshBytes = int64(refreshes)
 	made.ModelBytes = s.modelBytes()
-	made.CoordinatorBytes = s.coordinatorBytes(sizes.First)
+	made.CoordinatorBytesOnline = s.coordinatorBytesOnline()
+	made.CoordinatorBytes = s.coordinatorBytesOffline(sizes.First) + made.CoordinatorBytesOnline
 	made.OfflineBytes = 0
 	sent, _ := s.Plan.Ciphertexts()
 	made.OnlineBytesClient = int64(wire.QPBytes(s.Params, 2)) + int64(sent)*int64(wire.PolysBytes(s.Params, s.Params.MaxLevel(), 2))
@@ -44,14 +48,18 @@ func (s *Setup) Summary() Summary {
 	return made
 }
 
-// coordinatorBytes are the common randomness, the first sum of the relinearisation key, parts to refresh, the client's
-// public key and results, to each member; and the public key to the owner of the model.
-func (s *Setup) coordinatorBytes(first int) int64 {
-	key := wire.QPBytes(s.Params, 2)
-	each := s.Members*collective.ContributionBytes + first + key
+// coordinatorBytesOffline are the common randomness and the first sum of the relinearisation key, to each member; and the
+// public key to the owner of the model.
+func (s *Setup) coordinatorBytesOffline(first int) int64 {
+	return int64(s.Members*(s.Members*collective.ContributionBytes+first) + wire.QPBytes(s.Params, 2))
+}
+
+// coordinatorBytesOnline are parts to refresh, the client's public key and results, to each member.
+func (s *Setup) coordinatorBytesOnline() int64 {
+	each := wire.QPBytes(s.Params, 2)
 	each += len(s.refreshes()) * wire.PolysBytes(s.Params, s.Plan.Floor, 1)
 	each += len(s.results()) * wire.ResultBytes(s.Params, s.Plan.Set.Floor())
-	return int64(s.Members*each + key)
+	return int64(s.Members * each)
 }
 
 // modelBytes are the encrypted matrices, biases and coefficients in the order of evaluate.Assemble.

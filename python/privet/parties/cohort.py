@@ -69,8 +69,7 @@ def run_collective(
         result = event(client, "result")
         ended = [event(helper, "helped") for helper in helpers]
     result["plan"]["statistical_bits"] = ended[0]["statistical_bits"]
-    helped = [told["cost"] for told in ended]
-    found = _found(options, result, listening, offline, evaluated, helped)
+    found = _found(options, result, listening, offline, evaluated, ended)
     return read_integers(compiled.program, folder / "result.f64"), found
 
 
@@ -80,35 +79,24 @@ def _found(
     listening: dict[str, Any],
     offline: dict[str, Any],
     evaluated: dict[str, Any],
-    helped: list[dict[str, Any]],
+    ended: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Fields of `Run`. Members do nearly all of their work offline, which is booked there."""
-    online = result["online"]
-    peaks = [cost["peak_rss_mb"] for cost in (offline, evaluated["cost"], online, *helped)]
+    """Fields of `Run`. Members make keys offline; online they refresh and hand out results."""
+    online, evaluation = result["online"], evaluated["cost"]
+    whole, early = ([told[key] for told in ended] for key in ("cost", "offline"))
+    late = [_since(before, cost) for before, cost in zip(early, whole, strict=True)]
+    peak = round(max(it["peak_rss_mb"] for it in (offline, evaluation, online, *whole)), 1)
     phases = {
-        "offline": PhaseCost(
-            seconds=offline["seconds"],
-            bytes_client=sum(cost["bytes_sent"] for cost in helped),
-            bytes_server=sum(cost["bytes_received"] for cost in helped),
-            rounds=max(cost["rounds"] for cost in helped),
-            peak_rss_mb=round(max(peaks), 1),
-            cpu_seconds=offline["cpu_seconds"] + sum(cost["cpu_seconds"] for cost in helped),
-        ),
-        "online": PhaseCost(
-            seconds=online["seconds"],
-            bytes_client=online["bytes_sent"],
-            bytes_server=online["bytes_received"],
-            rounds=online["rounds"],
-            peak_rss_mb=round(max(peaks), 1),
-            cpu_seconds=online["cpu_seconds"] + evaluated["cost"]["cpu_seconds"],
-        ),
+        "offline": _phase(early, offline["seconds"], [offline], peak),
+        "online": _phase([online, *late], online["seconds"], [evaluation], peak)
+        | {"rounds": online["rounds"] + max(cost["rounds"] for cost in late)},
     }
-    coordinator = max(offline["peak_rss_mb"], evaluated["cost"]["peak_rss_mb"])
+    coordinator = max(offline["peak_rss_mb"], evaluation["peak_rss_mb"])
     forecast = result["plan"]["memory_bytes_client"] / 1e6  # a key and a few ciphertexts
     memory = {
         "client": MemoryUse(forecast, online["peak_rss_mb"]),
         "coordinator": MemoryUse(listening["needs"] / 1e6, coordinator),
-        "member": MemoryUse(forecast, max(cost["peak_rss_mb"] for cost in helped)),
+        "member": MemoryUse(forecast, max(cost["peak_rss_mb"] for cost in whole)),
     }
     layers = tuple(
         LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
@@ -124,7 +112,27 @@ def _found(
         "memory": memory,
         "layers": layers,
         "plan": result["plan"],
-        **phases,
+        **{name: PhaseCost(**cost) for name, cost in phases.items()},
+    }
+
+
+def _since(before: dict[str, Any], cost: dict[str, Any]) -> dict[str, Any]:
+    """What a cost has grown by."""
+    counts = ("bytes_sent", "bytes_received", "rounds", "cpu_seconds")
+    return {key: cost[key] - before[key] for key in counts}
+
+
+def _phase(
+    ends: list[dict[str, Any]], seconds: float, others: list[dict[str, Any]], peak: float
+) -> dict[str, Any]:
+    """A phase in which `ends` talked to the coordinator; `others` took processors, too."""
+    return {
+        "seconds": seconds,
+        "bytes_client": sum(cost["bytes_sent"] for cost in ends),
+        "bytes_server": sum(cost["bytes_received"] for cost in ends),
+        "rounds": max(cost["rounds"] for cost in ends),
+        "peak_rss_mb": peak,
+        "cpu_seconds": sum(cost["cpu_seconds"] for cost in (*ends, *others)),
     }
 
 

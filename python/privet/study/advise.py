@@ -84,8 +84,9 @@ def plan(
     `400mbps`, `rate` in samples a second, `batch` one size or several to choose from,
     `budget` in dollars a month. `order_leak` allows suite `stream`, whose client sees values inside
     the network in a random order. `parties` is how many share the key of data and model, if the
-    host that evaluates may see neither. `input_range` is as in `privet.compile`. `records` is a folder of `privet study measure`. The first
-    plan on a machine finds unit costs, which takes a minute or two.
+    host that evaluates may see neither. `input_range` is as in `privet.compile`. `records` is a
+    folder of `privet study measure`. The first plan on a machine finds unit costs, which takes a
+    few minutes.
 
     # Errors
     Those of `privet.compile`; `Misuse` on an option that makes no sense.

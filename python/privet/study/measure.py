@@ -115,8 +115,6 @@ def _measure(case: Case, compiler: _Compiler) -> Record:
     middle = sorted(runs, key=lambda it: it.online.seconds)[len(runs) // 2]
     measured = [it for it in joules if it is not None]
     offline, online = (_phase(middle, name, runs, costing) for name in ("offline", "online"))
-    if case.setting.members:
-        offline, online = _members_rounds(offline, online, costing)
     return Record(
         model=case.model.stem,
         model_sha256=file_sha256(case.model),
@@ -152,15 +150,6 @@ def _check_room(costing: Costing) -> None:
             raise Misuse(
                 f"both parties need {needed / 1000:.1f} GB of {what}, {free / 1000:.1f} GB are free"
             )
-
-
-def _members_rounds(offline: Phase, online: Phase, costing: Costing) -> tuple[Phase, Phase]:
-    """Both phases of a cohort, with members' rounds where they come: all are booked offline."""
-    late = costing.online.rounds - online.rounds
-    return (
-        replace(offline, rounds=offline.rounds - late),
-        replace(online, rounds=online.rounds + late),
-    )
 
 
 def _dealer_mb(one: Run) -> dict[str, float]:

@@ -114,13 +114,15 @@ def per_month(prediction: Prediction, prices: Prices, rate: float, pool: int = 1
     instances += 1 if record.setting.dealer else record.setting.members
     batches = rate / prediction.batch * MONTH
     dealt = record.offline.dealer_bytes_client + record.offline.dealer_bytes_server
-    if record.setting.members:
-        dealt += record.offline.bytes_client  # what members send the coordinator
+    answered = record.online.bytes_server
+    if record.setting.members:  # they send the coordinator shares of keys and refreshes
+        dealt += record.offline.bytes_client
+        answered += record.online.bytes_client
     port = prices.port_per_second if _needs_port(prediction.network, prices) else 0.0
     return Money(
         instances * prices.instance_per_second * MONTH,
         batches * (record.offline.bytes_server + dealt) * prices.egress_per_byte,
-        batches * record.online.bytes_server * prices.egress_per_byte,
+        batches * answered * prices.egress_per_byte,
         pool * record.material_bytes["server"] * prices.storage_per_byte_second * MONTH,
         port * MONTH,
     )

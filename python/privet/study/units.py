@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from privet.study.cases import Case, find_models, plan_cases
 from privet.study.measure import Progress, measure
 from privet.study.record import Phase, Record
 from privet.study.setting import Setting, settings
-from privet.study.work import MEMBERS_REFRESHES
 
 FORMAT = "privet-unit-costs"
 VERSION = 3
@@ -43,9 +42,6 @@ CALIBRATION = (
     (("breast", "mnist-1", "mnist-2", "m1"), ("stream-bfv",), (1, 8)),
 )
 """Models, settings and batches that are run to find unit costs; a minute on two cores."""
-
-TIMELESS = (MEMBERS_REFRESHES,)
-"""Kinds of work that take no time by the clock of the phase that they are booked in."""
 
 ITERATIONS = 5000
 
@@ -106,7 +102,7 @@ def fit(records: Sequence[Record]) -> UnitCosts:
         for name in ("offline", "online"):
             phases: list[Phase] = [getattr(it, name) for it in plain if it.setting.kind == kind]
             key = f"{kind} {name}"
-            seconds[key] = _prices(phases, [phase.seconds for phase in phases], TIMELESS)
+            seconds[key] = _prices(phases, [phase.seconds for phase in phases])
             processors[key] = _prices(
                 phases, [phase.cpu_seconds or phase.seconds for phase in phases]
             )
@@ -114,10 +110,8 @@ def fit(records: Sequence[Record]) -> UnitCosts:
     return UnitCosts(seconds, processors, str(here["cpu"]), int(here["cores"]))
 
 
-def _prices(
-    phases: Sequence[Phase], times: Sequence[float], without: Collection[str] = ()
-) -> Prices:
-    kinds = sorted({kind for phase in phases for kind in phase.work} - set(without))
+def _prices(phases: Sequence[Phase], times: Sequence[float]) -> Prices:
+    kinds = sorted({kind for phase in phases for kind in phase.work})
     counts = np.array([[phase.work.get(kind, 0.0) for kind in kinds] for phase in phases])
     measured = np.maximum(np.array(times), 1e-6)
     found = non_negative_least_squares(counts / measured[:, None], np.ones(len(times)))

@@ -24,11 +24,6 @@ half, the model. Online there is one for each ciphertext that is refreshed, one 
 the client's."""
 
 
-MEMBERS_REFRESHES = "bytes of refreshes at members"
-"""Work of a cohort's members that is booked offline, though they do it online: it takes processors
-there, and no time by the clock."""
-
-
 @dataclass(frozen=True)
 class Costing:
     """What formulas say of a program under a setting: phases without times, bytes of a piece and
@@ -144,23 +139,27 @@ def _collective(program: Program, setting: Setting) -> Costing:
     plan = suites.plan_ckks(
         program.to_public_bytes(), COLLECTIVE, STATISTICAL, parties=setting.members
     )
-    shares = setting.members * plan["member_bytes"]
-    refreshes = setting.members * plan["refresh_bytes"]
+    late = setting.members * plan["member_bytes_online"]
+    shares = setting.members * plan["member_bytes"] - late
     offline = Phase(
         0.0,
         None,
         shares + plan["model_bytes"],
-        plan["coordinator_bytes"],
+        plan["coordinator_bytes"] - plan["coordinator_bytes_online"],
         COHORT_ROUNDS,
         work={
             "run": 1.0,
-            "bytes of shares": float(shares - refreshes),
+            "bytes of shares": float(shares),
             "bytes of the model": float(plan["model_bytes"]),
-            MEMBERS_REFRESHES: float(refreshes),
         },
     )
     online = _evaluation(plan, 2 + plan["refreshes"])
-    online = replace(online, work={**online.work, "bytes of refreshes": float(refreshes)})
+    online = replace(
+        online,
+        bytes_client=online.bytes_client + late,
+        bytes_server=online.bytes_server + plan["coordinator_bytes_online"],
+        work={**online.work, "bytes of refreshes": float(setting.members * plan["refresh_bytes"])},
+    )
     return Costing(offline, online, {"client": 0, "server": 0}, _memory(plan, "coordinator"))
 
 

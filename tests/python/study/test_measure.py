@@ -133,13 +133,16 @@ def test_packed_samples_share_ciphertexts(tmp_path: Path) -> None:
 
 
 @pytest.mark.go
-def test_a_cohort_sends_what_is_planned(tmp_path: Path) -> None:
+@pytest.mark.parametrize("refreshes", [False, True])
+def test_a_cohort_sends_what_is_planned(refreshes: bool, tmp_path: Path) -> None:
+    model = MODEL if refreshes else SMOOTH
     (record,), skipped = measure(
-        plan_cases([SMOOTH], settings(["ckks-collective-2"]), [1]), tmp_path
+        plan_cases([model], settings(["ckks-collective-2"]), [1]), tmp_path
     )
     assert skipped == []
     widths = suites.precision("ckks")
-    planned = cost(compile(SMOOTH, **vars(widths)).program, record.setting)
+    planned = cost(compile(model, **vars(widths)).program, record.setting)
+    assert (planned.online.work["bytes of refreshes"] > 0) == refreshes
     assert record.offline.rounds == planned.offline.rounds
     assert record.online.rounds == planned.online.rounds
     for name in ("bytes_client", "bytes_server"):

@@ -20,7 +20,7 @@ from privet.study.record import Record
 from privet.study.setting import Setting, settings
 from privet.study.units import UnitCosts, fit, non_negative_least_squares
 from privet.study.validate import compare, errors
-from privet.study.work import MEMBERS_REFRESHES, cost
+from privet.study.work import cost
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
 
@@ -163,26 +163,6 @@ def test_unit_costs_explain_what_they_were_found_from(record: MakeRecord) -> Non
     assert priced.online.cpu_seconds == pytest.approx(2 * unseen.online.seconds, rel=1e-3)
     assert found.knows(Setting("gmw", "linear"))
     assert not found.knows(Setting("fss", dealer=True))
-
-
-def test_refreshes_are_paid_where_they_are_done(record: MakeRecord) -> None:
-    """A cohort's members refresh online, and their processors are booked offline."""
-
-    def run(keys: float, refreshed: float) -> Record:
-        offline = {"run": 1.0, "bytes of shares": keys, MEMBERS_REFRESHES: refreshed}
-        making, refreshing = 1.0 + 1e-7 * keys, 3e-6 * refreshed
-        return record(
-            "ckks-collective-3",
-            offline={"seconds": making, "cpu_seconds": making + refreshing, "work": offline},
-            online={"seconds": 2e-6 * refreshed, "work": {"bytes of refreshes": refreshed}},
-        )
-
-    found = fit([run(1e7, 1e5), run(3e8, 0.0), run(1e8, 1e6), run(2e7, 3e6)])
-    unseen = run(2e8, 5e6)
-    priced = found.price(unseen)
-    assert priced.offline.seconds == pytest.approx(unseen.offline.seconds, rel=1e-3)
-    assert priced.offline.cpu_seconds == pytest.approx(unseen.offline.cpu_seconds, rel=1e-3)
-    assert priced.online.seconds == pytest.approx(unseen.online.seconds, rel=1e-3)
 
 
 def test_no_price_is_negative() -> None:
