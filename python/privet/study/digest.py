@@ -15,6 +15,7 @@ from privet.study.network import PRESETS
 from privet.study.predict import Prediction, predict
 from privet.study.prices import Prices, per_batch
 from privet.study.record import Record
+from privet.study.setting import ALL
 from privet.study.validate import compare, errors
 
 COLUMNS = ("fss", "gmw-dealer", "gmw", "ckks", "stream", "stream-bfv")
@@ -30,6 +31,14 @@ SHOWN = (
 )
 """Its models and networks."""
 
+NAMES = {
+    "mnist-1": "MNIST-1",
+    "m1": "M1",
+    "m2": "M2",
+    "squeezenet": "SqueezeNet",
+    **published.MODELS,
+}
+
 Cells = Sequence[str]
 
 
@@ -39,7 +48,7 @@ def digest(records: Sequence[Record], prices: Prices) -> dict[str, str]:
         "latency": lambda: (_heads(), _latency(records)),
         "rounds": lambda: (
             ("Rounds online", *COLUMNS),
-            [(model, *_rounds(records, model)) for model, _ in SHOWN],
+            [(NAMES[model], *_rounds(records, model)) for model, _ in SHOWN],
         ),
         "largest": lambda: (
             ("Largest runs", "setting", "batch", "memory of a party, GB", "material, GB"),
@@ -81,7 +90,7 @@ def number(value: float) -> str:
     """Two digits, or three where the first are whole."""
     if value >= 100:
         return f"{float(f'{value:.2g}'):,.0f}"
-    return f"{value:.0f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.2g}"
+    return f"{value:.0f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:#.2g}"
 
 
 def _heads() -> Cells:
@@ -100,8 +109,8 @@ def _latency(records: Sequence[Record]) -> list[Cells]:
             for family in COLUMNS:
                 known = [it for it in chosen if it.setting.family == family]
                 cells += _best(known, network)
-                paper += _published(known, model, network)
-            rows.append((f"{published.MODELS.get(model, model)}, {network}", *cells))
+                paper += _published(family, model, network)
+            rows.append((f"{NAMES[model]}, {network}", *cells))
             if any(paper):
                 rows.append(("the paper's, on a GPU", *paper))
     return rows
@@ -116,10 +125,8 @@ def _best(known: Sequence[Record], network: str) -> list[str]:
     return [number(online), both]
 
 
-def _published(known: Sequence[Record], model: str, network: str) -> list[str]:
-    if not known:
-        return ["", ""]
-    setting = known[0].setting
+def _published(family: str, model: str, network: str) -> list[str]:
+    setting = next(it for it in ALL.values() if it.family == family)
     told = [
         published.figure("latency", model, network, setting, offline=offline)
         for offline in ((False,) if setting.makes_once else (False, True))

@@ -37,9 +37,9 @@ def study(record: MakeRecord) -> list[Record]:
 def test_every_table_tells_what_was_found(study: list[Record]) -> None:
     made = digest(study, read_prices())
     latency = made["latency"].splitlines()
-    assert latency[2].startswith("| ResNet-20, LAN_S | 0.1 | 1.10 |")
-    assert latency[3] == "| the paper's, on a GPU | 0.024 | 0.21 |  |  |  |  | 1.7 |  |  |  |  |  |"
-    assert "| resnet20 | 10 |  | 60 to 100 | 1 |  | 20 |" in made["rounds"]
+    assert latency[2].startswith("| ResNet-20, LAN_S | 0.10 | 1.10 |")
+    assert latency[3] == "| the paper's, on a GPU | 0.024 | 0.21 | 0.058 | 0.074 |  |  | 1.7 |  |  |  |  |  |"
+    assert "| ResNet-20 | 10 |  | 60 to 100 | 1 |  | 20 |" in made["rounds"]
     assert made["validation"].count("stream-bfv") == 2
     assert "resnet20, stream-bfv | 8 |" in made["batches"]
     assert "cells won" in made["regimes"]
@@ -93,5 +93,5 @@ def test_costs_by_layers_are_put_beside_runs(
 
 def test_figures_are_short() -> None:
     found = [number(it) for it in (0.01234, 0.5, 1.234, 12.6, 234.0, 12345.0)]
-    assert found == ["0.012", "0.5", "1.23", "13", "230", "12,000"]
+    assert found == ["0.012", "0.50", "1.23", "13", "230", "12,000"]
     assert markdown(("a", "b"), [("c", "d")]) == "| a | b |\n| --- | ---: |\n| c | d |\n"
