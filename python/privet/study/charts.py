@@ -50,7 +50,11 @@ def batch_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
             y=alt.Y("times:Q", title="throughput, times that of batch 1"),
             color=alt.Color("setting:N", title=None, legend=alt.Legend(orient="bottom", columns=2)),
             strokeDash=alt.StrokeDash(
-                "phase:N", title=None, legend=alt.Legend(orient="bottom", columns=1)
+                "phase:N",
+                title=None,
+                legend=alt.Legend(
+                    orient="bottom", columns=1, symbolType="stroke", symbolFillColor="transparent"
+                ),
             ),
         )
     )

@@ -214,14 +214,17 @@ def _batches(records: Sequence[Record]) -> list[Cells]:
 def _regimes(records: Sequence[Record]) -> list[Cells]:
     rows: list[Cells] = []
     for model in tables.drawn_subjects(records):
+        single = tables.of_subject(records, model, 1)
         for batch, chosen in (
-            ("1", tables.of_subject(records, model, 1)),
-            ("largest", tables.largest_batches(records, model)),
+            ("1", tables.tight(single)),
+            ("largest", tables.tight(tables.largest_batches(records, model))),
+            ("1, with `stream`", single),
         ):
-            for name, cells in (
-                ("by round trip", figures.regimes(chosen)),
-                ("by computing", figures.computing_regimes(chosen)),
-            ):
+            maps = {
+                "by round trip": figures.regimes(chosen) if chosen else [],
+                "by computing": figures.computing_regimes(chosen) if chosen else [],
+            }
+            for name, cells in maps.items():
                 for phase in dict.fromkeys(row["phase"] for row in cells):
                     won = Counter(row["family"] for row in cells if row["phase"] == phase)
                     told = ", ".join(f"{family} {count}" for family, count in won.most_common())

@@ -85,27 +85,39 @@ def _parts(records: Sequence[Record], model: str, prices: Prices) -> list[Figure
 
 def _regimes(records: Sequence[Record], model: str) -> list[Figure]:
     """Figure 8 (a): by network and by speed of computing, for latency and, where batches were
-    measured, for throughput."""
+    measured, for throughput, among suites that reveal nothing inside the network; and for latency
+    by network among all."""
     single = tables.of_subject(records, model, 1)
     most = tables.largest_batches(records, model)
-    goals = [("", "latency (batch 1)", single)]
-    if any(it.batch > 1 for it in most):
-        goals.append(("-throughput", "throughput (each suite's largest batch)", most))
-    found = []
-    for end, goal, chosen in goals:
-        found += [
-            Figure(
-                f"regimes{end}-{model}",
-                figures.regimes(chosen),
-                charts.regimes,
-                f"Figure 8 (a): the suite with the best {goal} for {model}, predicted.",
-            ),
-            Figure(
-                f"computing-regimes{end}-{model}",
-                figures.computing_regimes(chosen),
-                charts.computing_regimes,
-                f"Figure 8 (a) by computing: the suite with the best {goal} for {model} at 70 ms, "
-                "predicted.",
-            ),
-        ]
+    found = [*_maps("", "latency (batch 1)", model, tables.tight(single))]
+    if any(it.batch > 1 for it in tables.tight(most)):
+        goal = "throughput (each suite's largest batch)"
+        found += _maps("-throughput", goal, model, tables.tight(most))
+    if len(tables.tight(single)) < len(single):
+        text = (
+            f"Figure 8 (a) with suite stream, whose client sees values in a random order: the best "
+            f"latency (batch 1) for {model}, predicted."
+        )
+        rows = figures.regimes(single)
+        found.append(Figure(f"regimes-with-stream-{model}", rows, charts.regimes, text))
     return found
+
+
+def _maps(end: str, goal: str, model: str, chosen: Sequence[Record]) -> list[Figure]:
+    if not chosen:
+        return []
+    return [
+        Figure(
+            f"regimes{end}-{model}",
+            figures.regimes(chosen),
+            charts.regimes,
+            f"Figure 8 (a): the suite with the best {goal} for {model}, predicted.",
+        ),
+        Figure(
+            f"computing-regimes{end}-{model}",
+            figures.computing_regimes(chosen),
+            charts.computing_regimes,
+            f"Figure 8 (a) by computing: the suite with the best {goal} for {model} at 70 ms, "
+            "predicted.",
+        ),
+    ]

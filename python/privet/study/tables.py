@@ -135,6 +135,11 @@ def largest_batches(records: Iterable[Record], model: str) -> list[Record]:
     return [it for it in found if it.batch == most[it.setting.family]]
 
 
+def tight(records: Iterable[Record]) -> list[Record]:
+    """Records of suites that reveal nothing but outputs: all but `stream`."""
+    return [it for it in records if not it.setting.reveals_order]
+
+
 def drawn_subjects(records: Sequence[Record]) -> list[str]:
     """The models to draw: the one that most families ran, and of the paper's own the one that most
     did; of equals the one with most traffic."""

@@ -38,7 +38,10 @@ def test_every_table_tells_what_was_found(study: list[Record]) -> None:
     made = digest(study, read_prices())
     latency = made["latency"].splitlines()
     assert latency[2].startswith("| ResNet-20, LAN_S | 0.10 | 1.10 |")
-    assert latency[3] == "| the paper's, on a GPU | 0.024 | 0.21 | 0.058 | 0.074 |  |  | 1.7 |  |  |  |  |  |"
+    assert (
+        latency[3]
+        == "| the paper's, on a GPU | 0.024 | 0.21 | 0.058 | 0.074 |  |  | 1.7 |  |  |  |  |  |"
+    )
     assert "| ResNet-20 | 10 |  | 60 to 100 | 1 |  | 20 |" in made["rounds"]
     assert made["validation"].count("stream-bfv") == 2
     assert "resnet20, stream-bfv | 8 |" in made["batches"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ NAMES = {
     "computing-regimes-resnet20",
     "regimes-throughput-resnet20",
     "computing-regimes-throughput-resnet20",
+    "regimes-with-stream-resnet20",
 }
 TABLES = 5
 
@@ -150,11 +152,25 @@ def test_every_figure_of_the_paper_is_there_or_said_to_be_missing(
 
 
 def test_a_slow_network_favours_few_bytes(study: list[Record]) -> None:
-    rows = figures.regimes(tables.of_subject(study, "resnet20", 1))
+    rows = figures.regimes(tables.tight(tables.of_subject(study, "resnet20", 1)))
     both = {(r["rtt"], r["bandwidth"]): r["family"] for r in rows if r["phase"] != "online"}
     assert both["0.02 ms", "10 Mbit/s"] in ("gmw", "gmw-dealer")
     online = {(r["rtt"], r["bandwidth"]): r["family"] for r in rows if r["phase"] == "online"}
     assert online["0.02 ms", "100 Gbit/s"] == "fss"
+
+
+def test_a_leak_has_a_map_of_its_own(study: list[Record], tmp_path: Path) -> None:
+    quick = next(it for it in study if it.setting.name == "stream-bfv")
+    study.append(replace(quick, online=replace(quick.online, seconds=1e-4, rounds=1)))
+    page = tmp_path / "report.html"
+    report.write(study, page, read_prices())
+
+    def winners(name: str) -> set[str]:
+        with (tmp_path / f"report-{name}-resnet20.csv").open() as file:
+            return {row["family"] for row in csv.DictReader(file)}
+
+    assert "stream-bfv" in winners("regimes-with-stream")
+    assert "stream-bfv" not in winners("regimes") | winners("computing-regimes-throughput")
 
 
 def test_idle_energy_is_told_apart(study: list[Record]) -> None:
