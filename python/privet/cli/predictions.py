@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +14,12 @@ from rich.console import Console
 from privet.cli import options, show
 from privet.errors import Misuse
 from privet.study import key_pool
+from privet.study.measure import measure
 from privet.study.network import parse_network, parse_seconds
 from privet.study.predict import predict
 from privet.study.record import read_record, read_records
-from privet.study.validate import Comparison, compare, errors
+from privet.study.standard import validation_cases
+from privet.study.validate import Comparison, by_suite, compare, errors
 
 OnNetwork = Annotated[
     str, typer.Option("--network", metavar="NETWORK", help="A preset, or such as 40ms,400mbps.")
@@ -111,9 +114,18 @@ def validate_command(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Records of runs with and without links.")
     ],
+    first_run: Annotated[
+        bool,
+        typer.Option("--run", help="First make the standard study's runs over links, if missing."),
+    ] = False,
+    suites: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="With --run, these alone. [all]")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Compare predictions with runs that `measure --networks` made over links that delay."""
+    """Compare predictions with runs over links that delay, which `measure --networks` makes."""
+    if first_run:
+        _run(folder, options.words(suites) if suites else ())
     found = compare(read_records(folder))
     if not found:
         raise Misuse(f"{folder} has no case that was measured with a link and without")
@@ -133,6 +145,25 @@ def validate_command(
                 f"{'Online' if phase == 'online' else 'Offline and online'}: median error "
                 f"{it.median:.1%}, 95th percentile {it.percentile_95:.1%}, of {it.count} runs."
             )
+
+    for suite, phase, it in by_suite(found):
+        console.print(
+            f"  {suite}, {phase}: {it.median:.1%} and {it.percentile_95:.1%} of {it.count}."
+        )
+
+
+def _run(folder: Path, suites: Sequence[str]) -> None:
+    told = Console(stderr=True)
+
+    def progress(done: int, total: int, name: str, left: float | None) -> None:
+        if name:
+            until = "" if left is None else f", about {left / 60:.1f} min left"
+            told.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
+
+    cases = validation_cases(folder / "models", suites)
+    _, skipped = measure(cases, folder, resume=True, progress=progress)
+    for left_out in skipped:
+        told.print(f"Not run: {left_out.case}: {left_out.reason}", soft_wrap=True)
 
 
 def _compared(console: Console, found: list[Comparison]) -> None:

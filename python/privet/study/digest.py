@@ -16,7 +16,7 @@ from privet.study.predict import Prediction, predict
 from privet.study.prices import Prices, per_batch
 from privet.study.record import Record
 from privet.study.setting import ALL
-from privet.study.validate import compare, errors
+from privet.study.validate import by_suite, compare
 
 COLUMNS = ("fss", "gmw-dealer", "gmw", "ckks", "stream", "stream-bfv")
 """Families of the table of latencies."""
@@ -82,7 +82,8 @@ def write(page: str, made: dict[str, str]) -> str:
     """The page with these tables in place of those between its markers of the same names."""
     for name, table in made.items():
         marker = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        page = re.sub(marker, lambda it, new=table: it[1] + new + it[2], page, flags=re.DOTALL)
+        literal = table.replace("\\", "\\\\")
+        page = re.sub(marker, rf"\g<1>{literal}\g<2>", page, flags=re.DOTALL)
     return page
 
 
@@ -171,19 +172,10 @@ def _material(record: Record) -> float:
 
 
 def _validation(records: Sequence[Record]) -> list[Cells]:
-    compared = compare(records)
-    groups = {it: it.split("-")[0] for it in dict.fromkeys(each.setting for each in compared)}
-    groups |= {it: it for it in groups if it.startswith("stream")}
-    rows: list[Cells] = []
-    for group in dict.fromkeys(groups.values()):
-        for phase in ("online", "both"):
-            told = errors(
-                [it for it in compared if it.phase == phase and groups[it.setting] == group]
-            )
-            if told is not None:
-                shares = (f"{told.median:.1%}", f"{told.percentile_95:.0%}")
-                rows.append((group, phase, str(told.count), *shares))
-    return rows
+    return [
+        (suite, phase, str(it.count), f"{it.median:.1%}", f"{it.percentile_95:.0%}")
+        for suite, phase, it in by_suite(compare(records))
+    ]
 
 
 def _batches(records: Sequence[Record]) -> list[Cells]:

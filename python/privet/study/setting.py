@@ -112,7 +112,7 @@ class Setting:
         if self.members:
             return collective_trust(self.members)
         if self.reveals_order:
-            return STREAM_TRUST
+            return f"{STREAM_TRUST}; packed samples share it" if self.packs else STREAM_TRUST
         return DEALER_TRUST if self.dealer else None
 
     @property

@@ -93,6 +93,19 @@ def standard_cases(folder: Path, *, full: bool = False, repeats: int | None = No
     return list(found.values())
 
 
+def validation_cases(folder: Path, suites: Sequence[str] = ()) -> list[Case]:
+    """Those cases of the standard study that are run over links, with the same on the loopback;
+    with `suites` theirs alone."""
+    wanted = settings(suites)
+    return [
+        case
+        for part in STANDARD
+        if part.links
+        for case in _cases(part, folder, part.repeats)
+        if not wanted or case.setting in wanted
+    ]
+
+
 def _cases(part: Part, folder: Path, repeats: int) -> Sequence[Case]:
     return [
         case

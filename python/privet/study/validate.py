@@ -70,3 +70,17 @@ def errors(comparisons: Sequence[Comparison]) -> Errors | None:
     last = sizes[-1]
     high = statistics.quantiles(sizes, n=20, method="inclusive")[-1] if len(sizes) > 1 else last
     return Errors(len(sizes), statistics.median(sizes), high)
+
+
+def by_suite(comparisons: Sequence[Comparison]) -> list[tuple[str, str, Errors]]:
+    """Errors of each suite and phase; the forms of suite `stream` count as suites of their own."""
+
+    def group(it: Comparison) -> str:
+        name = it.setting.split("-")[0]
+        return it.setting if name == "stream" else name
+
+    keys = dict.fromkeys((group(it), it.phase) for it in comparisons)
+    told = [
+        (*key, errors([it for it in comparisons if (group(it), it.phase) == key])) for key in keys
+    ]
+    return [(suite, phase, it) for suite, phase, it in told if it is not None]

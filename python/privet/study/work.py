@@ -24,6 +24,10 @@ half, the model. Online there is one for each ciphertext that is refreshed, one 
 the client's."""
 
 
+TRANSFER_BYTES = 16
+"""What a party of suite `stream` over BFV holds at least for each transfer of a preparation."""
+
+
 @dataclass(frozen=True)
 class Costing:
     """What formulas say of a program under a setting: phases without times, bytes of a piece and
@@ -192,7 +196,10 @@ def _streamed(program: Program, setting: Setting, samples: int) -> Costing:
         for name, work in (("offline", _ahead(plan)), ("online", _streaming(program, plan)))
     )
     material = {party: plan[f"material_bytes_{party}"] for party in ("client", "server")}
-    return Costing(offline, online, material, {})
+    held = {
+        party: (TRANSFER_BYTES * plan["transfers"] + size) / 1e6 for party, size in material.items()
+    }
+    return Costing(offline, online, material, held)
 
 
 def _ahead(plan: Mapping[str, Any]) -> dict[str, float]:

@@ -129,7 +129,7 @@ def test_packed_samples_share_ciphertexts(tmp_path: Path) -> None:
     cases = plan_cases([MODEL], settings(["stream-packed"]), [128])
     records, skipped = measure(cases, tmp_path)
     assert records == []
-    assert "53" in skipped[0].reason
+    assert "128 slots of 38 bits do not fit" in skipped[0].reason
 
 
 @pytest.mark.go
@@ -187,6 +187,26 @@ def test_a_study_without_models_is_the_standard_one(
     assert isinstance(both.exception, Misuse)
 
 
+def test_validation_runs_what_the_study_has_over_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = (
+        Part(("breast",), ("stream-bfv",), 1.0, links=("1ms,1gbps",)),
+        Part(("breast",), ("fss",), 1.0, links=("1ms,1gbps",)),
+        Part(("breast",), ("gmw",), 1.0),
+    )
+    monkeypatch.setattr(standard, "STANDARD", parts)
+    command = ["study", "validate", str(tmp_path), "--run", "--suites", "stream-bfv"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "stream-bfv, online:" in done.output
+    assert {it.setting.name for it in read_records(tmp_path)} == {"stream-bfv"}
+    before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("*.json"))]
+    assert len(before) == 2
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert before == [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("*.json"))]
+
+
 def test_time_left_follows_what_cases_weigh() -> None:
     (setting,) = settings(["fss"])
     known = [Case(MODEL, setting, seconds=seconds) for seconds in (10.0, 30.0, 60.0)]
@@ -223,9 +243,11 @@ def test_what_does_not_fit_into_memory_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "available_mb", lambda: 1.0)
-    records, skipped = measure(plan_cases([MODEL], settings(["fss"]), [1]), tmp_path)
+    cases = plan_cases([MODEL], settings(["fss"]), [1])
+    cases += plan_cases([MODEL], settings(["stream-bfv"]), [64])
+    records, skipped = measure(cases, tmp_path)
     assert records == []
-    assert "GB of memory, 0.0 GB are free" in skipped[0].reason
+    assert ["GB of memory, 0.0 GB are free" in it.reason for it in skipped] == [True, True]
     monkeypatch.undo()
     monkeypatch.setattr(machine, "free_disk_mb", lambda: 0.0)
     records, skipped = measure(plan_cases([MODEL], settings(["fss"]), [1]), tmp_path)
