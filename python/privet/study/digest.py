@@ -228,7 +228,8 @@ def _spending(records: Sequence[Record], prices: Prices) -> list[Cells]:
     rows: list[Cells] = []
     for model, _ in SHOWN:
         chosen = tables.of_subject(records, model, 1)
-        for it in tables.best_of_families(chosen, PRESETS["WAN_M"]):
+        known = [it for it in chosen if it.setting.family in COLUMNS]
+        for it in tables.best_of_families(known, PRESETS["WAN_M"]):
             rows.append((f"{model}, {it.record.setting.name}", *_spent(it, prices)))
     return rows
 
