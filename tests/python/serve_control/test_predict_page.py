@@ -4,8 +4,10 @@ suite behind a service whose executor pretends."""
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import json
+import logging
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,7 +20,7 @@ from playwright.async_api import Page
 from tests.browser import browsing
 from tests.python.serve_control.actors import Scene, scene
 
-from privet.serve.control.identity import Gate
+from privet.serve.control.identity import Gate, Token
 from privet.serve.desk import Desk, Streams
 from privet.serve.repository import Builder
 from privet.suites import module_paths, plan_ckks
@@ -33,6 +35,7 @@ SEVEN = ((70, 50), (210, 50), (120, 235))
 """Corners of a digit, in pixels of the pad."""
 
 GREETING = 8
+TOKEN = "open-sesame"
 REQUEST_BYTES = 4096
 
 Look = Callable[[Scene, Page], Awaitable[None]]
@@ -85,14 +88,14 @@ def look(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
     """Opens the page as a client, and runs a test's coroutine on it. Whatever the page says on its
     console, errors of its content policy among it, fails the test."""
 
-    def run(act: Look) -> None:
+    def run(act: Look, gate: Gate | None = None, **options: Any) -> None:
         async def main() -> None:
             said: list[str] = []
             compiler = Builder(folder / "programs")
-            async with scene(folder, key_folder, program, gate=Gate(), compiler=compiler) as it:
+            async with scene(folder, key_folder, program, gate=gate, compiler=compiler) as it:
                 origin = f"https://{it.address}"
-                size: Any = {"width": 1280, "height": 900}
-                async with browsing(origin, key_folder, "client", viewport=size) as context:
+                options["viewport"] = {"width": 1280, "height": 900}
+                async with browsing(origin, key_folder, "client", **options) as context:
                     page = await context.new_page()
                     page.on("console", lambda message: said.append(message.text))
                     page.on("pageerror", lambda error: said.append(str(error)))
@@ -214,6 +217,24 @@ def test_the_page_says_the_hash_of_the_module(look: Callable[..., None]) -> None
         await says(page, "#costs", "Module\t1")
 
     look(act)
+
+
+def test_a_person_who_knows_the_token_is_served_and_nothing_logs_it(
+    look: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def act(it: Scene, page: Page) -> None:
+        await draw(page, SEVEN)
+        label, _ = await predict(page)
+        assert label == "7"
+
+    known = Token(hashlib.sha256(TOKEN.encode()).hexdigest(), "visitors", operator=False)
+    person = {"username": "anybody", "password": TOKEN}
+    look(act, Gate(tokens=(known,)), http_credentials=person)
+    assert "/v2/models/digits/versions/1/session" in caplog.text
+    for secret in (TOKEN, base64.b64encode(f"anybody:{TOKEN}".encode()).decode()):
+        assert secret not in caplog.text
 
 
 SEEN = """() => {

@@ -132,8 +132,12 @@ class Gate:
                 401,
                 "no token",
                 "this service asks for a token: Authorization: Bearer TOKEN",
-                # A browser asks its user, and sends the token as a password.
-                headers={"WWW-Authenticate": 'Basic realm="privet", Bearer'},
+                # A browser asks its user, and sends the token as a password. Each scheme has a line
+                # of its own: Chromium reads one in a line, and finds two to be none.
+                headers=[
+                    ("WWW-Authenticate", 'Basic realm="privet", charset="UTF-8"'),
+                    ("WWW-Authenticate", "Bearer"),
+                ],
             )
         return found[0]
 

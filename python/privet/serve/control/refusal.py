@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 
 class Refusal(Exception):
     """A call that is refused with an HTTP `status`.
 
     `reason` is a word for metrics and programs, `message` says what is wrong and what to do. With
-    `retry_after` (seconds) the same call may succeed later.
+    `retry_after` (seconds) the same call may succeed later. Of `headers`, a name may come again.
     """
 
     def __init__(
@@ -21,17 +22,17 @@ class Refusal(Exception):
         reason: str,
         message: str,
         retry_after: float | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Iterable[tuple[str, str]] = (),
     ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
         self.retry_after = retry_after
-        self._headers = dict(headers or {})
+        self._headers = tuple(headers)
 
     def response(self) -> web.Response:
         """The answer: `{"error": message, "reason": reason}`."""
-        headers = self._headers
+        headers = CIMultiDict(self._headers)
         if self.retry_after is not None:
             headers["Retry-After"] = str(max(1, math.ceil(self.retry_after)))
         body = {"error": str(self), "reason": self.reason}
