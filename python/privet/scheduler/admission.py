@@ -29,11 +29,15 @@ def admit(state: State, now: float, submission: Submission) -> None:
         raise
     entry = Entry(submission, now)
     state.counts["submitted", "notice" if submission.notice else "request"] += 1
-    state.policy.submitted(now, submission, batches)
     pairs = list(notice.pairs) if notice is not None else []
+    if submission.only is None:
+        state.policy.submitted(now, submission, batches)
     for batch in batches:
         stream = Stream(submission.client, submission.model, submission.suite, batch)
-        _pair(state, now, entry, stream, pairs)
+        if submission.only is None:
+            _pair(state, now, entry, stream, pairs)
+        else:
+            _alone(state, now, entry, stream)
     entry.open = len(entry.pairs)
     state.open(entry)
     if notice is not None:
@@ -59,14 +63,18 @@ def _check(state: State, submission: Submission) -> list[int]:
     if not state.limits.of_pairs(client, state.pairs_of.total() + pairs):
         raise Refused(Why.FULL, "too many jobs wait; try again later")
     batches = state.profiles.split(model, suite, submission.batch)
-    most = max((room.machine.memory for room in state.rooms.values()), default=None)
+    if submission.only is not None and submission.machine not in state.rooms:
+        raise Refused(Why.FULL, f"machine {submission.machine} is not there; try again later")
+    rooms = [room for name, room in state.rooms.items() if submission.machine in ("", name)]
+    most = max((room.most for room in rooms), default=None)
     for batch in set(batches):
-        for phase in Phase:
+        for phase in (submission.only,) if submission.only is not None else Phase:
             needed = state.profiles.estimate(Key(model, suite, batch, phase)).memory
             if most is not None and needed > most:
                 raise Refused(
                     Why.TOO_LARGE,
-                    f"{batch} samples of {model} need {needed} bytes; no machine has that many",
+                    f"{batch} samples of {model} need {needed} bytes; no machine has that many "
+                    f"({most})",
                 )
     return batches
 
@@ -75,6 +83,8 @@ def _notice(state: State, submission: Submission) -> Entry | None:
     """The notice that a request refers to; None if it came to nothing by no fault of the client."""
     id = submission.refers_to or ""
     notice = state.entries.get(id)
+    if notice is not None and notice.submission.only is not None:
+        raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {id}")
     if notice is None or not notice.submission.notice:
         client, fate = state.past.get(id, (None, ""))
         if client is None:
@@ -127,6 +137,14 @@ def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[
     pair = Pair(stream, entry, None if entry.submission.notice else entry)
     entry.pairs.append(pair)
     state.enqueue(now, pair, Stage.PRE)
+
+
+def _alone(state: State, now: float, entry: Entry, stream: Stream) -> None:
+    submission = entry.submission
+    request = None if submission.notice else entry
+    pair = Pair(stream, entry, request, machine=submission.machine)
+    entry.pairs.append(pair)
+    state.enqueue(now, pair, Stage.PRE if submission.only is Phase.PRE else Stage.READY)
 
 
 def _claim(state: State, now: float, entry: Entry, pair: Pair) -> None:

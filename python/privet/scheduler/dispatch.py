@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 
-from privet.scheduler.machine import Machine
+from privet.scheduler.machine import Room
 from privet.scheduler.pairs import Pair
 from privet.scheduler.placement import Placement
 from privet.scheduler.policies.policy import Stream, View
@@ -51,7 +51,8 @@ class Dispatch:
         most = state.limits.jobs_per_model
         if most is None:
             ahead = sum(len(pairs) for pairs in state.making.values())
-            return len(state.running) - ahead + len(state.queues)
+            resting = sum(run.resting for run in state.running.values())
+            return len(state.running) - resting - ahead + len(state.queues)
         by_model = Counter(state.running_of)
         for stream, pairs in state.making.items():
             by_model[stream.model] -= len(pairs)
@@ -102,14 +103,15 @@ class Dispatch:
         state = self._state
         if not state.may_run(lane.job.model):
             return False
-        place = self._placement.find(self._demand(lane.job), lane.machine)
+        lease = pair.owner.submission.lease
+        place = self._placement.find(self._demand(lane.job), lane.machine, lease)
         if place is None:
             return False
         machine, demand = place
         phase = lane.job.phase
         state.policy.started(self._now, state.candidate(pair, phase), pair.key)
         state.start(self._now, pair, phase, machine, demand)
-        self._placement.started(machine, demand)
+        self._placement.started(machine, demand, lease)
         return True
 
     def _demand(self, job: Key) -> Demand:
@@ -136,7 +138,7 @@ class Dispatch:
         """Fails jobs for which no machine has been large enough for long."""
         state = self._state
         for lane in state.queues.lanes():
-            if any(self._fits_empty(lane, room.machine) for room in state.rooms.values()):
+            if any(self._fits_empty(lane, room) for room in state.rooms.values()):
                 lane.homeless_since = None
                 continue
             if lane.homeless_since is None:
@@ -147,10 +149,10 @@ class Dispatch:
                         reason = "no machine has the memory that it needs"
                         state.end(self._now, pair.owner, Outcome.FAILED, reason)
 
-    def _fits_empty(self, lane: Lane, machine: Machine) -> bool:
-        if lane.machine not in (None, machine.name):
+    def _fits_empty(self, lane: Lane, room: Room) -> bool:
+        if lane.machine not in (None, room.machine.name):
             return False
-        return self._state.profiles.estimate(lane.job).memory <= machine.memory
+        return self._state.profiles.estimate(lane.job).memory <= room.most
 
     def _wishes(self) -> None:
         """Makes material ahead, as the policy wishes, with what is left."""

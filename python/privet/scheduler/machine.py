@@ -22,11 +22,13 @@ class Machine:
 
 
 class Room:
-    """What is free on one machine: numbered cores, and memory in bytes."""
+    """What is free on one machine: numbered cores, and `memory` in bytes, which is below zero while
+    what was set aside waits for jobs to end. `most`: the bytes that jobs may have at all."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.memory = machine.memory
+        self.most = machine.memory
         self._cores = list(range(machine.cores))
 
     @property
@@ -42,6 +44,11 @@ class Room:
         """The lowest free cores, theirs until `give`; call `fits` first."""
         self.memory -= memory
         return tuple(heapq.heappop(self._cores) for _ in range(cores))
+
+    def set_aside(self, memory: int) -> None:
+        """Keeps so many bytes from jobs; a negative number gives back."""
+        self.memory -= memory
+        self.most -= memory
 
     def give(self, cores: tuple[int, ...], memory: int) -> None:
         """Returns what `take` gave."""

@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass(eq=False, slots=True)
 class Pair:
-    """A T_pre and the T_on that uses what it made.
+    """A T_pre and the T_on that uses what it made; or one of them alone.
 
     `maker`: the entry under whose id T_pre runs; `request`: the one that waits for the T_on.
     `since`: when it came to its stage. `machine` and `material`: where its piece lies, and which.
@@ -73,3 +73,8 @@ class Pair:
     def owner(self) -> Entry:
         """The request, or else the notice."""
         return self.request or self.maker
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is a single job, without material."""
+        return self.maker.submission.only is not None

@@ -25,14 +25,14 @@ class Reservation:
     cores: int
     memory: int
 
-    def admits(self, now: float, demand: Demand) -> bool:
+    def admits(self, now: float, demand: Demand, lease: float) -> bool:
         """Whether a job may start now without delaying the one the room is kept for."""
-        ends_before = now + demand.seconds <= self.at
+        ends_before = now + demand.seconds + lease <= self.at
         return ends_before or (demand.cores <= self.cores and demand.memory <= self.memory)
 
-    def use(self, now: float, demand: Demand) -> None:
+    def use(self, now: float, demand: Demand, lease: float) -> None:
         """A job was started beside."""
-        if now + demand.seconds > self.at:
+        if now + demand.seconds + lease > self.at:
             self.cores -= demand.cores
             self.memory -= demand.memory
 
@@ -51,8 +51,11 @@ class Placement:
         self._running = running
         self._reservations: list[Reservation] = []
 
-    def find(self, demand: Demand, pinned: str | None) -> tuple[str, Demand] | None:
-        """The machine with the most free cores on which the job fits, and what it takes there."""
+    def find(
+        self, demand: Demand, pinned: str | None, lease: float = 0.0
+    ) -> tuple[str, Demand] | None:
+        """The machine with the most free cores on which the job fits, and what it takes there. Its
+        memory stays taken for `lease` seconds after its end."""
         best: tuple[str, Demand] | None = None
         most = 0.0
         for name in self._rooms if pinned is None else (pinned,):
@@ -61,19 +64,23 @@ class Placement:
                 continue
             here = demand.on(min(demand.cores, room.machine.cores))
             free = room.cores / room.machine.cores
-            if free > most and room.fits(here.cores, here.memory) and self._admits(name, here):
+            if (
+                free > most
+                and room.fits(here.cores, here.memory)
+                and self._admits(name, here, lease)
+            ):
                 best, most = (name, here), free
         return best
 
-    def _admits(self, machine: str, demand: Demand) -> bool:
+    def _admits(self, machine: str, demand: Demand, lease: float) -> bool:
         kept = (kept for kept in self._reservations if kept.machine == machine)
-        return all(kept.admits(self._now, demand) for kept in kept)
+        return all(kept.admits(self._now, demand, lease) for kept in kept)
 
-    def started(self, machine: str, demand: Demand) -> None:
+    def started(self, machine: str, demand: Demand, lease: float = 0.0) -> None:
         """A job was started that `find` placed."""
         for kept in self._reservations:
             if kept.machine == machine:
-                kept.use(self._now, demand)
+                kept.use(self._now, demand, lease)
 
     def reserve(self, demand: Demand, pinned: str | None) -> str | None:
         """Keeps room for a job that does not fit now; the machine, None if none is large enough."""
@@ -88,7 +95,7 @@ class Placement:
     def _soonest(self, name: str, demand: Demand) -> Reservation | None:
         room = self._rooms[name]
         here = demand.on(min(demand.cores, room.machine.cores))
-        if here.memory > room.machine.memory:
+        if here.memory > room.most:
             return None
         cores, memory, at = room.cores, room.memory, self._now
         runs = [run for run in self._running() if run.machine == name]

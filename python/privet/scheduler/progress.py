@@ -14,7 +14,7 @@ def finished(state: State, now: float, job: str, usage: Usage | None, material: 
     run = state.running.get(job)
     if run is None:
         return
-    if run.shown.phase is Phase.PRE:
+    if run.shown.phase is Phase.PRE and not run.pair.alone:
         state.material.check_new(material or job)
     state.leave(job)
     shown, pair = run.shown, run.pair
@@ -22,14 +22,32 @@ def finished(state: State, now: float, job: str, usage: Usage | None, material: 
     if usage is not None:
         key = Key(shown.model, shown.suite, shown.batch, shown.phase)
         state.profiles.observe(key, usage)
-    if shown.phase is Phase.PRE:
+    if pair.alone:
+        _done(state, now, pair)
+    elif shown.phase is Phase.PRE:
         _prepared(state, now, pair, material or job)
     elif pair.stage is Stage.INFERRING:
-        pair.stage = Stage.OVER
-        request = pair.owner
-        state.close_pairs(request, 1)
-        if not request.open:
-            state.end(now, request, Outcome.DONE)
+        _done(state, now, pair)
+
+
+def _done(state: State, now: float, pair: Pair) -> None:
+    if pair.stage is Stage.OVER:
+        return
+    pair.stage = Stage.OVER
+    owner = pair.owner
+    state.close_pairs(owner, 1)
+    if not owner.open:
+        state.end(now, owner, Outcome.DONE)
+        if pair.alone:
+            state.forget(owner, str(Outcome.DONE))
+
+
+def rest(state: State, now: float, job: str, usage: Usage | None) -> None:
+    """A T_pre alone did what it should, and keeps its memory."""
+    run = state.rest(now, job)
+    if run is not None and usage is not None:
+        shown = run.shown
+        state.profiles.observe(Key(shown.model, shown.suite, shown.batch, shown.phase), usage)
 
 
 def _prepared(state: State, now: float, pair: Pair, material: str) -> None:
@@ -60,7 +78,7 @@ def failed(state: State, now: float, job: str, reason: str, rerun: bool) -> None
         return
     pair = run.pair
     state.counts["jobs", f"{run.shown.phase} failed"] += 1
-    if run.shown.phase is Phase.ON:
+    if run.shown.phase is Phase.ON and not pair.alone:
         state.counts["material", "given up"] += 1
     if pair.stage not in (Stage.MAKING, Stage.INFERRING):
         return
@@ -73,7 +91,7 @@ def failed(state: State, now: float, job: str, reason: str, rerun: bool) -> None
 
 def _again(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
     """Runs a pair again from a fresh T_pre, or fails its submission."""
-    if rerun and pair.reruns < state.limits.reruns:
+    if rerun and not pair.alone and pair.reruns < state.limits.reruns:
         pair.reruns += 1
         state.counts["jobs", "rerun"] += 1
         made_once = pair.material is not None
@@ -117,7 +135,8 @@ def _waiting_on(state: State, machine: str) -> list[Pair]:
     ]
     for pair in struck:
         state.queues.remove(pair)
-        state.material.gone(pair.material or "", machine, "machine lost")
+        if not pair.alone:
+            state.material.gone(pair.material or "", machine, "machine lost")
         pair.stage = Stage.OVER
     return struck
 
@@ -131,7 +150,7 @@ def _running_on(state: State, machine: str) -> list[Pair]:
             continue
         state.leave(job)
         state.counts["jobs", f"{run.shown.phase} failed"] += 1
-        if run.shown.phase is Phase.ON:
+        if run.shown.phase is Phase.ON and not pair.alone:
             state.counts["material", "given up"] += 1
         if pair.stage in (Stage.MAKING, Stage.INFERRING):
             if pair.request is None and pair.maker.ahead:

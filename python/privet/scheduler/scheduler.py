@@ -104,6 +104,31 @@ class Scheduler:
         self._at(now)
         progress.failed(self._state, now, job, reason, rerun)
 
+    def rest(self, now: float, job: str, measured: Usage | None = None) -> None:
+        """The T_pre of a submission that asked for it alone has done its work, and what it made
+        stays in memory: frees its cores. Its memory is free again when `finished` or `failed` is
+        called; when its lease is over it is told to stop."""
+        self._at(now)
+        progress.rest(self._state, now, job, measured)
+
+    def set_aside(self, now: float, machine: str, memory: int) -> bool:
+        """Keeps `memory` bytes of a machine from jobs, for something else (a negative number gives
+        back); whether they are free now, and not only when jobs have ended. No job starts before.
+
+        # Errors
+        `Misuse` if the machine is unknown, or has no memory left for jobs then.
+        """
+        self._at(now)
+        room = self._state.rooms.get(machine)
+        if room is None:
+            raise Misuse(f"there is no machine {machine}")
+        if memory >= room.most:
+            raise Misuse(
+                f"{memory} bytes are all that jobs have on {machine} ({room.most}), or more"
+            )
+        room.set_aside(memory)
+        return room.memory >= 0
+
     def client_present(self, now: float, client: str, present: bool) -> None:
         """Whether `client` is there to take part in jobs that it did not ask for (material made
         ahead); it is not until it says so."""

@@ -26,10 +26,11 @@ REMEMBERED = 10_000
 
 @dataclass(eq=False, slots=True)
 class Run:
-    """A job that runs, and its pair."""
+    """A job that runs, and its pair; `resting`, it only keeps memory."""
 
     shown: Running
     pair: Pair
+    resting: bool = False
 
 
 class State:
@@ -118,7 +119,7 @@ class State:
         self.queues.remove(pair)
         if stage in (Stage.MAKING, Stage.INFERRING):
             self.stop(pair, reason or str(outcome))
-        elif stage in (Stage.TRANSIT, Stage.READY):
+        elif stage in (Stage.TRANSIT, Stage.READY) and not pair.alone:
             self.material.release(now, pair)
         if pair.maker is not entry:
             self.end(now, pair.maker, outcome, reason)
@@ -128,7 +129,7 @@ class State:
     def enqueue(self, now: float, pair: Pair, stage: Stage) -> None:
         """Puts a pair at the end of the queue of its next job: `PRE` or `READY`."""
         pair.stage, pair.since, pair.reserved = stage, now, None
-        if stage is Stage.PRE:
+        if stage is Stage.PRE and not pair.alone:
             pair.machine = pair.material = None
         phase = Phase.PRE if stage is Stage.PRE else Phase.ON
         pair.key = self.policy.key(self.candidate(pair, phase))
@@ -179,7 +180,7 @@ class State:
             cores,
             demand.memory,
             now,
-            now + demand.seconds,
+            now + demand.seconds + owner.submission.lease,
             now + limit,
             False,
         )
@@ -187,7 +188,7 @@ class State:
         self.running_of[stream.model] += 1
         self.timers.set(Alarm.LIMIT, job, now + limit)
         self.counts["jobs", f"{phase} started"] += 1
-        if phase is Phase.ON:
+        if phase is Phase.ON and not pair.alone:
             self.counts["material", "used"] += 1
         start = Start(
             job,
@@ -216,12 +217,29 @@ class State:
             self.timers.drop(Alarm.LIMIT, run.shown.job)
             self.outbox.append(Stop(run.shown.job, reason))
 
+    def rest(self, now: float, job: str) -> Run | None:
+        """Frees the cores of a T_pre alone, which keeps its memory for its lease; None if no such
+        job runs."""
+        run = self.running.get(job)
+        if run is None or run.resting:
+            return None
+        end = now + run.pair.owner.submission.lease
+        room = self.rooms.get(run.shown.machine)
+        if room is not None:
+            room.give(run.shown.cores, 0)
+        run.resting = True
+        run.shown = replace(run.shown, cores=(), expected_end=end, limit_end=end)
+        self.running_of[run.shown.model] -= 1
+        if not run.shown.stopping:
+            self.timers.set(Alarm.LIMIT, job, end)
+        return run
+
     def leave(self, job: str) -> Run | None:
         """Frees what a job took; None if no such job runs."""
         run = self.running.pop(job, None)
         if run is not None:
             self.timers.drop(Alarm.LIMIT, job)
-            self.running_of[run.shown.model] -= 1
+            self.running_of[run.shown.model] -= not run.resting
             if run.shown.phase is Phase.ON:
                 self.material.used(run.pair)
             room = self.rooms.get(run.shown.machine)

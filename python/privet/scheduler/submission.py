@@ -60,6 +60,9 @@ class Submission:
     notice that announced this request. `timeout` is in seconds from the submission: a request that
     has not ended by then ends as timed out. `deadline` is a time on the scheduler's clock in
     seconds by which the client would like the answer; policies may use it, nothing ends by it.
+
+    `only`: one job of that phase on `machine`, which needs no material and leaves none. A T_pre
+    alone is a notice that keeps its memory for a while (`Scheduler.rest`), `lease` seconds at most.
     """
 
     id: str
@@ -71,6 +74,9 @@ class Submission:
     refers_to: str | None = None
     timeout: float | None = None
     deadline: float | None = None
+    only: Phase | None = None
+    machine: str = ""
+    lease: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.id or "/" in self.id:
@@ -79,6 +85,10 @@ class Submission:
             raise Misuse(f"a batch has at least one sample, not {self.batch}")
         if self.notice and self.refers_to is not None:
             raise Misuse("a notice refers to no other notice")
+        if (self.only is None) != (not self.machine):
+            raise Misuse("a job alone, and nothing else, names its machine")
+        if self.only is not None and self.notice != (self.only is Phase.PRE):
+            raise Misuse("a T_pre alone is a notice, a T_on alone a request")
         if self.timeout is not None and not 0 < self.timeout < math.inf:
             raise Misuse(f"a timeout is a positive number of seconds, not {self.timeout}")
         if self.deadline is not None and not math.isfinite(self.deadline):

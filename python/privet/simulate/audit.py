@@ -31,11 +31,12 @@ class Violation(PrivetError):
 
 @dataclass
 class Host:
-    """What a machine runs: who has each core, and the bytes of each job."""
+    """What a machine runs: who has each core, the bytes of each job, and those set `aside`."""
 
     machine: Machine
     cores: dict[int, str] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
+    aside: int = 0
 
 
 class Audit:
@@ -47,12 +48,14 @@ class Audit:
         self.outcomes: dict[str, Outcome] = {}
         self.running: dict[str, Start] = {}
         self.stopped: set[str] = set()
+        self.resting: set[str] = set()
         self.pieces: dict[str, tuple[Stream, str]] = {}
         self.spent: set[str] = set()
         self.events = 0
         self._jobs: set[str] = set()
         self._due: list[tuple[float, str]] = []
         self._inferred: dict[str, int] = {}
+        self._leases: list[tuple[float, str]] = []
 
     # Events -------------------------------------------------------------------------------------
 
@@ -86,21 +89,39 @@ class Audit:
         self.events += 1
         self.pieces[material] = (stream, machine)
 
+    def rested(self, now: float, job: str) -> None:
+        """A T_pre alone gives its cores back at `now` and keeps its memory."""
+        self.events += 1
+        start = self.running[job]
+        self._leave_cores(start)
+        self.resting.add(job)
+        heapq.heappush(self._leases, (now + self.admitted[start.request].lease, job))
+
+    def set_aside(self, machine: str, memory: int) -> None:
+        """Jobs may have so many bytes less."""
+        self.events += 1
+        self.hosts[machine].aside += memory
+
     def over(self, job: str, material: str | None = None) -> None:
         """A job ended; one that did its work left `material` (any name for a T_on), a failed one
         none."""
         self.events += 1
         start = self.running.pop(job)
-        host = self.hosts[start.machine]
-        for core in start.cores:
-            del host.cores[core]
-        del host.memory[job]
+        if job not in self.resting:
+            self._leave_cores(start)
+        self.resting.discard(job)
+        del self.hosts[start.machine].memory[job]
+        submission = self.admitted.get(start.request)
         if start.phase is Phase.ON:
             if material is not None:
                 done = self._inferred.get(start.request, 0) + start.batch
                 self._inferred[start.request] = done
-        elif material is not None:
+        elif material is not None and (submission is None or submission.only is None):
             self.pieces[material] = (_stream(start), start.machine)
+
+    def _leave_cores(self, start: Start) -> None:
+        for core in start.cores:
+            del self.hosts[start.machine].cores[core]
 
     # Actions ------------------------------------------------------------------------------------
 
@@ -123,6 +144,10 @@ class Audit:
         while self._due and self._due[0][0] <= now:
             _, id = heapq.heappop(self._due)
             _require(id in self.outcomes, f"{id} should have timed out")
+        while self._leases and self._leases[0][0] <= now:
+            _, job = heapq.heappop(self._leases)
+            told = job in self.stopped or job not in self.running
+            _require(told, f"{job} rests longer than its lease")
 
     def _start(self, start: Start) -> None:
         host = self.hosts.get(start.machine)
@@ -137,7 +162,8 @@ class Audit:
             host.cores[core] = start.job
         host.memory[start.job] = start.memory
         taken = sum(host.memory.values())
-        _require(taken <= host.machine.memory, f"{taken} bytes on {start.machine} are too many")
+        most = host.machine.memory - host.aside
+        _require(taken <= most, f"{taken} bytes on {start.machine} are too many")
         self.running[start.job] = start
         self._serves(start)
         if start.phase is Phase.ON:
@@ -156,9 +182,15 @@ class Audit:
         _require(start.request not in self.outcomes, f"{start.job} starts after its request ended")
         if start.phase is Phase.ON:
             _require(not submission.notice, f"{start.job} infers for a notice")
+        if submission.only is not None:
+            _require(start.phase is submission.only, f"{start.job} is of another phase")
+            _require(start.machine == submission.machine, f"{start.job} is elsewhere")
 
     def _uses(self, start: Start) -> None:
         """The piece of a T_on was made, for this, here, and never used."""
+        if self.admitted[start.request].only is not None:
+            _require(start.material is None, f"{start.job} is alone and uses material")
+            return
         material = start.material or ""
         _require(material not in self.spent, f"{start.job} uses {material} again")
         _require(material in self.pieces, f"{start.job} starts before its T_pre is over")

@@ -7,6 +7,7 @@ does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from privet.scheduler import progress, state
@@ -88,7 +89,7 @@ def a_failed_t_on_starts_again(change: Change) -> None:
 def t_on_runs_anywhere(change: Change) -> None:
     """Forgets where the material lies."""
     find = Placement.find
-    change(Placement, "find", lambda self, demand, pinned: find(self, demand, None))
+    change(Placement, "find", lambda self, demand, pinned, lease: find(self, demand, None, lease))
 
 
 def timeouts_are_forgotten(change: Change) -> None:
@@ -123,6 +124,37 @@ def a_lost_job_is_forgotten(change: Change) -> None:
     change(progress, "_running_on", lambda at, machine: _dropped(at, machine))
 
 
+def a_session_that_rests_gives_its_memory_back(change: Change) -> None:
+    """Frees with the cores what the keys take."""
+    rest = state.State.rest
+
+    def freed(self: state.State, now: float, job: str) -> state.Run | None:
+        run = rest(self, now, job)
+        if run is not None and run.shown.machine in self.rooms:
+            self.rooms[run.shown.machine].give((), run.shown.memory)
+            run.shown = replace(run.shown, memory=0)
+        return run
+
+    change(state.State, "rest", freed)
+
+
+def sessions_last_for_ever(change: Change) -> None:
+    """Lets a session keep its memory beyond its lease."""
+    rest = state.State.rest
+
+    def kept(self: state.State, now: float, job: str) -> state.Run | None:
+        run = rest(self, now, job)
+        self.timers.drop(Alarm.LIMIT, job)
+        return run
+
+    change(state.State, "rest", kept)
+
+
+def what_is_set_aside_is_lent(change: Change) -> None:
+    """Forgets what jobs may not have."""
+    change(Room, "set_aside", lambda self, memory: None)
+
+
 def _dropped(at: state.State, machine: str) -> list[Pair]:
     for job, run in list(at.running.items()):
         if run.shown.machine == machine:
@@ -146,4 +178,7 @@ MUTANTS = (
     a_request_ends_with_its_first_batch,
     a_submission_may_end_again,
     a_lost_job_is_forgotten,
+    a_session_that_rests_gives_its_memory_back,
+    sessions_last_for_ever,
+    what_is_set_aside_is_lent,
 )

@@ -39,6 +39,8 @@ def profiles() -> Profiles:
         table.set_at_once("middle", suite, 2)
         table.set(Key("large", suite, 1, Phase.PRE), Demand(8, 5 * GIB, 20.0, 1000))
         table.set(Key("large", suite, 1, Phase.ON), Demand(4, 6 * GIB, 8.0))
+    table.set(Key("keyed", "ckks", 1, Phase.PRE), Demand(1, 2 * GIB, 1.0))
+    table.set(Key("keyed", "ckks", 1, Phase.ON), Demand(2, GIB, 3.0))
     return table
 
 
@@ -80,7 +82,7 @@ class World:
 
     def step(self) -> None:
         """One random event."""
-        weights = (30, 50, 12, 3, 0.4, 2, 0.5, 0.5, 0.5)
+        weights = (30, 50, 12, 3, 0.4, 2, 0.5, 0.5, 0.5, 6, 0.5)
         (event,) = self.random.choices(self.EVENTS, weights)
         event(self)
 
@@ -103,6 +105,34 @@ class World:
             )
         )
 
+    def submit_alone(self) -> None:
+        """A session's keys, or an inference in one, on a machine that may be gone."""
+        self._count += 1
+        pick = self.random
+        keys, client = pick.random() < 0.4, pick.choice(CLIENTS)
+        self.send(
+            Submission(
+                f"s{self._count}",
+                client,
+                "keyed",
+                "ckks",
+                notice=keys,
+                timeout=None if keys else pick.choice((None, 60.0)),
+                only=Phase.PRE if keys else Phase.ON,
+                machine=pick.choice(MACHINES).name,
+                lease=pick.choice((5.0, 100.0)) if keys else 0.0,
+            )
+        )
+
+    def set_aside(self) -> None:
+        """Something else takes memory, or gives it back."""
+        if self.audit.hosts:
+            name = self.random.choice(list(self.audit.hosts))
+            bytes = GIB if self.audit.hosts[name].aside <= 0 else -GIB
+            self.scheduler.set_aside(self.now, name, bytes)
+            self.audit.set_aside(name, bytes)
+            self.decide()
+
     def send(self, submission: Submission) -> bool:
         """Submits; whether it was admitted."""
         try:
@@ -123,6 +153,12 @@ class World:
         start = self.audit.running[job]
         stopped = job in self.audit.stopped
         self.now += self.random.random()
+        alone = self.audit.admitted.get(start.request)
+        keys = alone is not None and alone.only is Phase.PRE
+        if keys and job not in self.audit.resting and self.random.random() < 0.8:
+            self.audit.rested(self.now, job)
+            self.scheduler.rest(self.now, job, Usage(1.0))
+            return self.decide()
         if self.random.random() < (0.8 if stopped else 0.1):
             self.audit.over(job)
             rerun = self.random.random() < 0.5
@@ -231,4 +267,6 @@ class World:
         find_piece,
         lose_piece,
         change_presence,
+        submit_alone,
+        set_aside,
     )

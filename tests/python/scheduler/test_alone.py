@@ -1,0 +1,174 @@
+"""Jobs alone: the keys of a session, which keep memory for a lease, and inferences in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from privet.errors import Misuse
+from privet.scheduler import (
+    GIB,
+    Action,
+    Demand,
+    Ended,
+    Key,
+    Limits,
+    Machine,
+    Outcome,
+    Phase,
+    Policy,
+    Priority,
+    Profiles,
+    Refused,
+    Scheduler,
+    Start,
+    Stop,
+    Submission,
+    Usage,
+    Why,
+)
+
+LEASE = 100.0
+
+
+def make(policy: Policy | None = None) -> Scheduler:
+    """One machine of two cores and 8 GiB; keys take 2 GiB, a request of `large` 7 GiB."""
+    table = Profiles()
+    table.set(Key("keyed", "ckks", 1, Phase.PRE), Demand(1, 2 * GIB, 1.0))
+    table.set(Key("keyed", "ckks", 1, Phase.ON), Demand(2, GIB, 3.0))
+    for phase in Phase:
+        table.set(Key("large", "gmw", 1, phase), Demand(1, 7 * GIB, 4.0))
+    return Scheduler([Machine("here", 2, 8 * GIB)], table, policy, Limits(homeless_seconds=1e6))
+
+
+def session(id: str) -> Submission:
+    """The keys of a session."""
+    return Submission(
+        id, id, "keyed", "ckks", notice=True, only=Phase.PRE, machine="here", lease=LEASE
+    )
+
+
+def inference(id: str, timeout: float | None = None) -> Submission:
+    """An inference in some session."""
+    return Submission(id, "alice", "keyed", "ckks", timeout=timeout, only=Phase.ON, machine="here")
+
+
+def starts(actions: list[Action]) -> list[str]:
+    """The jobs that start."""
+    return [it.job for it in actions if isinstance(it, Start)]
+
+
+def test_keys_keep_memory_and_give_cores_back() -> None:
+    scheduler = make()
+    scheduler.submit(0.0, session("s"))
+    assert starts(scheduler.decide(0.0)) == ["s/pre#1"]
+    scheduler.rest(1.0, "s/pre#1", Usage(1.0))
+    (load,) = scheduler.snapshot(1.0).machines
+    assert (load.cores_taken, load.memory_taken) == (0, 2 * GIB)
+    scheduler.submit(1.0, inference("i"))
+    assert starts(scheduler.decide(1.0)) == ["i/on#1"]
+    scheduler.finished(2.0, "i/on#1", Usage(1.0))
+    scheduler.finished(3.0, "s/pre#1")
+    ended = [it for it in scheduler.decide(3.0) if isinstance(it, Ended)]
+    assert [(it.id, it.outcome) for it in ended] == [("i", Outcome.DONE), ("s", Outcome.DONE)]
+    (load,) = scheduler.snapshot(3.0).machines
+    assert (load.cores_taken, load.memory_taken) == (0, 0)
+    assert scheduler.snapshot(3.0).counters.material == {}
+
+
+def test_an_inference_waits_for_cores_in_its_turn() -> None:
+    scheduler = make()
+    scheduler.submit(0.0, inference("first"))
+    scheduler.submit(0.0, inference("second"))
+    scheduler.submit(0.0, inference("third", timeout=2.0))
+    assert starts(scheduler.decide(0.0)) == ["first/on#1"]
+    assert scheduler.snapshot(0.0).ready.length == 2
+    assert [it.id for it in scheduler.decide(2.0) if isinstance(it, Ended)] == ["third"]
+    scheduler.finished(3.0, "first/on#1")
+    assert starts(scheduler.decide(3.0)) == ["second/on#1"]
+
+
+def test_a_lease_ends_a_session() -> None:
+    scheduler = make()
+    scheduler.submit(0.0, session("s"))
+    scheduler.decide(0.0)
+    scheduler.rest(1.0, "s/pre#1")
+    assert scheduler.next_event_at() == 1.0 + LEASE
+    stops = [it.job for it in scheduler.decide(1.0 + LEASE) if isinstance(it, Stop)]
+    assert stops == ["s/pre#1"]
+
+
+def test_a_drain_stops_sessions_and_lets_inferences_end() -> None:
+    scheduler = make()
+    scheduler.submit(0.0, session("s"))
+    scheduler.decide(0.0)
+    scheduler.rest(1.0, "s/pre#1")
+    scheduler.submit(1.0, inference("i"))
+    scheduler.decide(1.0)
+    scheduler.drain(2.0)
+    actions = scheduler.decide(2.0)
+    assert [it.job for it in actions if isinstance(it, Stop)] == ["s/pre#1"]
+    scheduler.finished(3.0, "i/on#1")
+    scheduler.finished(3.0, "s/pre#1")
+    ended = {it.id: it.outcome for it in scheduler.decide(3.0) if isinstance(it, Ended)}
+    assert ended == {"i": Outcome.DONE}
+    assert scheduler.drained
+
+
+def test_what_cannot_fit_is_refused_with_the_figure() -> None:
+    scheduler = make()
+    assert scheduler.set_aside(0.0, "here", 7 * GIB)
+    with pytest.raises(Refused, match=f"need {2 * GIB} bytes.*{GIB}") as caught:
+        scheduler.submit(0.0, session("s"))
+    assert caught.value.why is Why.TOO_LARGE
+    scheduler.submit(0.0, inference("i"))
+    with pytest.raises(Misuse, match="all that jobs have"):
+        scheduler.set_aside(0.0, "here", GIB)
+
+
+def test_what_is_set_aside_waits_for_jobs_that_run() -> None:
+    scheduler = make()
+    scheduler.submit(0.0, Submission("r", "alice", "large", "gmw"))
+    scheduler.decide(0.0)
+    assert not scheduler.set_aside(0.0, "here", 2 * GIB)
+    assert scheduler.set_aside(0.0, "here", 0) is False
+    scheduler.failed(1.0, "r/pre#1", "it broke")
+    assert scheduler.set_aside(1.0, "here", 0)
+
+
+def test_a_session_is_no_notice_to_refer_to() -> None:
+    scheduler = make()
+    scheduler.submit(0.0, session("s"))
+    with pytest.raises(Refused) as caught:
+        scheduler.submit(0.0, Submission("r", "s", "keyed", "ckks", refers_to="s"))
+    assert caught.value.why is Why.UNKNOWN_NOTICE
+
+
+@pytest.mark.parametrize("policy", [Policy, Priority])
+def test_sessions_that_keep_coming_starve_no_large_job(policy: Callable[[], Policy]) -> None:
+    """Sessions stay as long as they may, and more come than fit; one large job among them."""
+    scheduler = make(policy())
+    resting: dict[str, float] = {}
+    began: float | None = None
+    for second in range(1000):
+        now = float(second)
+        if second % 20 == 0:
+            scheduler.submit(now, session(f"s{second}"))
+        if second == 90:
+            scheduler.submit(now, Submission("big", "bob", "large", "gmw"))
+        for action in scheduler.decide(now):
+            if isinstance(action, Start) and action.request == "big":
+                began = now
+            elif isinstance(action, Start):
+                resting[action.job] = now + 1.0
+            elif isinstance(action, Stop):
+                scheduler.finished(now, action.job)
+        for job, due in list(resting.items()):
+            if due <= now:
+                scheduler.rest(now, job)
+                del resting[job]
+        if began is not None:
+            break
+    assert began is not None
+    assert began <= 90 + 3 * LEASE
