@@ -37,6 +37,8 @@ type job struct {
 	// Members is the size of a cohort, Member which of it a party is; the one with the weights is member 0.
 	Members int `json:"members"`
 	Member  int `json:"member"`
+	// Scheduled says that whoever started a server shares out processors and memory; see gate.
+	Scheduled bool `json:"scheduled"`
 	// Memory is the most resident memory in bytes; 0 sets no limit.
 	Memory int64 `json:"memory"`
 }

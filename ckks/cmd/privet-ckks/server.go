@@ -25,6 +25,17 @@ func serve(j job) error {
 	server := &session.Server{
 		Programs: []*session.Served{served}, Timeout: timeout(j), Limit: j.Memory, Notify: tell,
 	}
+	orders := func() { _, _ = io.Copy(io.Discard, os.Stdin) }
+	if j.Scheduled {
+		gate := newGate()
+		server.Gate, orders = gate, func() { gate.obey(os.Stdin) }
+		server.Notify = func(event session.Event) {
+			if event.Kind == "left" {
+				gate.forget(event.Session)
+			}
+			tell(event)
+		}
+	}
 	say("listening", map[string]any{
 		"port":   portOf(listener),
 		"memory": session.Resident(),
@@ -32,11 +43,13 @@ func serve(j job) error {
 		"model":  served.Program.Model, "program_hash": served.Program.Hash, "statistical_bits": served.Strength,
 		// What planning and encoding the weights took, once for all clients.
 		"cpu_seconds": session.ProcessorSeconds(),
+		// What a group takes on one processor, about.
+		"seconds": served.Seconds(),
 	})
 	done := make(chan error, 1)
 	go func() { done <- server.Run(listener) }()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		orders()
 		listener.Close()
 	}()
 	return <-done
@@ -82,11 +95,11 @@ func room(j job) int64 {
 }
 
 func tell(event session.Event) {
-	fields := map[string]any{"client": event.Peer, "model": event.Model, "cost": event.Cost, "layers": event.Layers}
+	fields := map[string]any{"model": event.Model, "cost": event.Cost, "layers": event.Layers}
 	if event.Err != nil {
 		fields = failure(event.Err)
-		fields["client"] = event.Peer
 	}
+	fields["client"], fields["session"] = event.Peer, event.Session
 	say(event.Kind, fields)
 }
 

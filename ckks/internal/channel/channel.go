@@ -41,6 +41,7 @@ type Channel struct {
 	timeout    time.Duration
 	peer, name string
 	perMinute  int
+	session    uint64
 	// Sent and Received count payloads and headers.
 	Sent, Received int64
 	// Rounds counts how often this party turned from sending to receiving.
@@ -62,6 +63,9 @@ func (c *Channel) PeerName() string { return c.name }
 
 // PerMinute is how many inferences the peer may have in a minute, 0 for any number.
 func (c *Channel) PerMinute() int { return c.perMinute }
+
+// Session is the number by which a relay knows this conversation, 0 without one.
+func (c *Channel) Session() uint64 { return c.session }
 
 // Send sends one message.
 func (c *Channel) Send(payload []byte) error {

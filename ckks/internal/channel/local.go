@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// An introduction is the SHA-256 of a client's certificate and how many inferences it may have in a minute (32 bits,
-// little-endian, 0: any number).
-const introductionBytes = 32 + 4
+// An introduction is the SHA-256 of a client's certificate, how many inferences it may have in a minute (32 bits,
+// little-endian, 0: any number), and the relay's number of the session (64 bits).
+const introductionBytes = 32 + 4 + 8
 
 // ListenLocal listens at a Unix socket, in a folder that is its owner's alone, for a relay of the same user. The relay has
 // checked each client's certificate, and begins each connection with an introduction.
@@ -41,5 +41,6 @@ func introduced(raw net.Conn, timeout time.Duration) (*Channel, error) {
 	}
 	made.peer = hex.EncodeToString(introduction[:32])
 	made.perMinute = int(binary.LittleEndian.Uint32(introduction[32:]))
+	made.session = binary.LittleEndian.Uint64(introduction[36:])
 	return made, nil
 }

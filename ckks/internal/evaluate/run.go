@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,7 +27,12 @@ type Step struct {
 type Helpers struct {
 	Hiding    Hiding
 	Refresher Refresher
+	// Stop ends the evaluation before its next node once it is closed; nil for never.
+	Stop <-chan struct{}
 }
+
+// ErrStopped is what an evaluation ends with that was told to stop.
+var ErrStopped = errors.New("the evaluation was stopped")
 
 // Run evaluates the network on the inputs' ciphertexts, in order, and gives those of the outputs, at the plan's
 // floor and hidden.
@@ -37,6 +43,11 @@ func (m *Model) Run(eval *ckks.Evaluator, help Helpers, inputs []Values, observe
 	taken := 0
 	for index := range m.network.Nodes {
 		node := &m.network.Nodes[index]
+		select {
+		case <-help.Stop:
+			return nil, ErrStopped
+		default:
+		}
 		if m.maker != nil {
 			if err := m.Make(); err != nil {
 				return nil, &MakeError{err}

@@ -30,7 +30,12 @@ type Summary struct {
 	OnlineBytesClient  int64 `json:"online_bytes_client"`
 	OnlineBytesServer  int64 `json:"online_bytes_server"`
 	MemoryServer       int64 `json:"memory_bytes_server"`
-	MemoryClient       int64 `json:"memory_bytes_client"`
+	// MemoryModel is what of it a server without clients takes, MemoryKeys what each client adds while it has a session, and
+	// MemoryWorking what an evaluation adds; their slack is in MemoryModel only.
+	MemoryModel   int64 `json:"memory_bytes_model"`
+	MemoryKeys    int64 `json:"memory_bytes_keys"`
+	MemoryWorking int64 `json:"memory_bytes_working"`
+	MemoryClient  int64 `json:"memory_bytes_client"`
 }
 
 // Layer is one line of a plan.
@@ -79,6 +84,8 @@ func (p *Plan) fillSizes(s *Summary) {
 	}
 	memory := p.Memory()
 	s.MemoryServer = memory.Server()
+	s.MemoryModel = Memory{Plaintexts: memory.Plaintexts}.Server()
+	s.MemoryKeys, s.MemoryWorking = memory.Keys, memory.Working
 	sent, received := p.Ciphertexts()
 	s.OnlineBytesClient = int64(sent) * int64(wire.SeededBytes(built, built.MaxLevel()))
 	s.OnlineBytesServer = int64(received) * int64(wire.ResultBytes(built, p.Set.Floor()))

@@ -33,7 +33,7 @@ func (s *Server) handOut(c *channel.Channel, served *Served, layers bool) (*secr
 			return nil, err
 		}
 	}
-	s.Notify(Event{Kind: "prepared", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.End()})
+	s.notify(c, Event{Kind: "prepared", Model: served.Program.Model, Cost: meter.End()})
 	return key, nil
 }
 
@@ -103,7 +103,7 @@ func (s *Server) help(c *channel.Channel, v *visit, what string) error {
 	if err := decrypt(c, v.served, v.key); err != nil {
 		return err
 	}
-	s.Notify(Event{Kind: "inferred", Peer: c.Peer(), Model: v.served.Program.Model, Cost: v.run.meter.End()})
+	s.notify(c, Event{Kind: "inferred", Model: v.served.Program.Model, Cost: v.run.meter.End()})
 	v.run = nil
 	return nil
 }

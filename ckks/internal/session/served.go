@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"time"
 
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/flood"
@@ -60,6 +61,26 @@ func (s *Served) Needs() int64 {
 		return s.Plan.OwnerMemory()
 	}
 	return s.Plan.Memory().Server()
+}
+
+// Seconds is about what evaluating one group takes on one processor: the plan's transforms, at what one takes here and now.
+func (s *Served) Seconds() float64 {
+	set := s.Plan.Set
+	unit := float64(set.Slots()) * float64(set.LogN)
+	return s.Plan.Cost / float64(s.Plan.Groups) / unit * s.transformSeconds()
+}
+
+const transformsTimed = 16
+
+func (s *Served) transformSeconds() float64 {
+	ring := s.params.RingQ().SubRings[0]
+	values := make([]uint64, ring.N)
+	ring.NTT(values, values) // the first one finds nothing in caches
+	start := time.Now()
+	for range transformsTimed {
+		ring.NTT(values, values)
+	}
+	return time.Since(start).Seconds() / transformsTimed
 }
 
 // session is what another client adds.

@@ -17,24 +17,53 @@ import (
 	"privet/ckks/internal/wire"
 )
 
-// Event is something that a server did for a client: "prepared", "inferred", or "failed" with an error.
+// Event is something that a server did for a client: "prepared", "inferred", "failed" with an error, or, with a gate, "left" at
+// the end of its session.
 type Event struct {
-	Kind   string
-	Peer   string
-	Model  string
-	Cost   Cost
-	Layers []Layer
-	Err    error
+	Kind string
+	Peer string
+	// Session is the relay's number, see channel.Session.
+	Session uint64
+	Model   string
+	Cost    Cost
+	Layers  []Layer
+	Err     error
 }
 
-// Server answers clients. Evaluations run one at a time, each on all processors; keys of a limited number of clients are
-// held at once.
+// Work is what a client needs processors and memory for.
+type Work string
+
+// Kinds of work. A client's keys take memory until its session ends.
+const (
+	WorkKeys      Work = "keys"
+	WorkInference Work = "infer"
+)
+
+// Gate gives leave to take processors and memory, from whoever shares them out among all that runs on the machine.
+type Gate interface {
+	// Enter waits for leave; a Refusal says why there is none.
+	Enter(c *channel.Channel, work Work) (*Pass, error)
+}
+
+// Pass is leave to work.
+type Pass struct {
+	// Gone is closed when the client has left, or its time is over: then nobody waits for the result.
+	Gone <-chan struct{}
+	// Leave gives the processors back, and says with what error the work ended, nil if it was done. The memory of keys stays
+	// taken until the event "left".
+	Leave func(error)
+}
+
+// Server answers clients. Without a gate evaluations run one at a time, each on all processors; keys of a limited number of
+// clients are held at once.
 type Server struct {
 	Programs []*Served
 	Timeout  time.Duration
 	// Limit is the most resident memory in bytes, 0 for none: a client whose keys do not fit is told to come back.
 	Limit  int64
 	Notify func(Event)
+	// Gate is nil where a server has its machine for itself.
+	Gate Gate
 
 	evaluating sync.Mutex
 	allowances allowances
@@ -73,10 +102,22 @@ func (s *Server) meet(listener *channel.Listener, raw net.Conn) {
 		return
 	}
 	defer c.Close()
-	if err := s.converse(c); err != nil {
-		GiveUp(c, err)
-		s.Notify(Event{Kind: "failed", Peer: c.Peer(), Err: err})
+	err = s.converse(c)
+	if err != nil {
+		s.notify(c, Event{Kind: "failed", Err: err})
 	}
+	if s.Gate != nil {
+		// Keys and what was computed with them are free from here on.
+		s.notify(c, Event{Kind: "left"})
+	}
+	if err != nil {
+		GiveUp(c, err)
+	}
+}
+
+func (s *Server) notify(c *channel.Channel, event Event) {
+	event.Peer, event.Session = c.Peer(), c.Session()
+	s.Notify(event)
 }
 
 // visit is what a server keeps for one client.
@@ -208,20 +249,37 @@ func (s *Server) admit(asked request) (*Served, func(), error) {
 	return nil, nil, refuse(channel.UnknownProgram, "no program %.16s here", asked.Program)
 }
 
-func (s *Server) prepare(c *channel.Channel, served *Served) (*received, error) {
+func (s *Server) prepare(c *channel.Channel, served *Served) (keys *received, err error) {
+	pass, err := s.enter(c, WorkKeys)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { pass.Leave(err) }()
 	meter := Begin(c)
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
-	keys, err := receiveKeys(c, served.Plan, served.params)
+	keys, err = receiveKeys(c, served.Plan, served.params)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
 	}
-	s.Notify(Event{Kind: "prepared", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.End()})
+	s.notify(c, Event{Kind: "prepared", Model: served.Program.Model, Cost: meter.End()})
 	return keys, nil
+}
+
+// enter waits for leave to work.
+func (s *Server) enter(c *channel.Channel, work Work) (*Pass, error) {
+	switch {
+	case s.Gate != nil:
+		return s.Gate.Enter(c, work)
+	case work == WorkInference:
+		s.evaluating.Lock()
+		return &Pass{Leave: func(error) { s.evaluating.Unlock() }}, nil
+	}
+	return &Pass{Leave: func(error) {}}, nil
 }
 
 func (s *Server) infer(c *channel.Channel, served *Served, keys *received) error {
@@ -233,7 +291,10 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *received) error
 		if err != nil {
 			return err
 		}
-		outputs, err := s.evaluate(served, keys, inputs, observe)
+		outputs, err := s.evaluate(c, served, keys, inputs, observe)
+		if errors.Is(err, evaluate.ErrStopped) {
+			return refuse(channel.Busy, "the service stopped the inference: it was cancelled, or took too long")
+		}
 		if err != nil {
 			return err
 		}
@@ -249,18 +310,25 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *received) error
 			}
 		}
 	}
-	s.Notify(Event{Kind: "inferred", Peer: c.Peer(), Model: served.Program.Model, Cost: meter.End(), Layers: layers})
+	s.notify(c, Event{Kind: "inferred", Model: served.Program.Model, Cost: meter.End(), Layers: layers})
 	return nil
 }
 
-func (s *Server) evaluate(served *Served, keys *received, inputs []evaluate.Values, observe func(evaluate.Step)) ([]evaluate.Values, error) {
-	s.evaluating.Lock()
-	defer s.evaluating.Unlock()
+// evaluate evaluates one group, whose inputs are there, so that no processor waits for the client.
+func (s *Server) evaluate(
+	c *channel.Channel, served *Served, keys *received, inputs []evaluate.Values, observe func(evaluate.Step),
+) (outputs []evaluate.Values, err error) {
+	pass, err := s.enter(c, WorkInference)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { pass.Leave(err) }()
 	hider, err := evaluate.NewHider(served.params, served.Plan, keys.zero)
 	if err != nil {
 		return nil, err
 	}
-	return served.model.Run(keys.evaluator, evaluate.Helpers{Hiding: hider, Refresher: keys.refresher}, inputs, observe)
+	help := evaluate.Helpers{Hiding: hider, Refresher: keys.refresher, Stop: pass.Gone}
+	return served.model.Run(keys.evaluator, help, inputs, observe)
 }
 
 func receiveInputs(c *channel.Channel, served *Served) ([]evaluate.Values, error) {

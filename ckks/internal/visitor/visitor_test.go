@@ -41,7 +41,8 @@ func relayed(t *testing.T, path string, perMinute uint32) *channel.Channel {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { raw.Close() })
-	if _, err := raw.Write(binary.LittleEndian.AppendUint32(bytes.Clone(fingerprint), perMinute)); err != nil {
+	introduction := binary.LittleEndian.AppendUint32(bytes.Clone(fingerprint), perMinute)
+	if _, err := raw.Write(binary.LittleEndian.AppendUint64(introduction, 7)); err != nil {
 		t.Fatal(err)
 	}
 	return channel.Over(raw, patience)

@@ -65,7 +65,7 @@ def _check(state: State, submission: Submission) -> list[int]:
     batches = state.profiles.split(model, suite, submission.batch)
     if submission.only is not None and submission.machine not in state.rooms:
         raise Refused(Why.FULL, f"machine {submission.machine} is not there; try again later")
-    rooms = [room for name, room in state.rooms.items() if submission.machine in ("", name)]
+    rooms = [room for room in state.rooms.values() if room.is_for(submission.machine or None)]
     most = max((room.most for room in rooms), default=None)
     for batch in set(batches):
         for phase in (submission.only,) if submission.only is not None else Phase:

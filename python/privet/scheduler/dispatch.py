@@ -150,7 +150,7 @@ class Dispatch:
                         state.end(self._now, pair.owner, Outcome.FAILED, reason)
 
     def _fits_empty(self, lane: Lane, room: Room) -> bool:
-        if lane.machine not in (None, room.machine.name):
+        if not room.is_for(lane.machine):
             return False
         return self._state.profiles.estimate(lane.job).memory <= room.most
 

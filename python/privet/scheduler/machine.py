@@ -10,11 +10,13 @@ from privet.errors import Misuse
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine that runs jobs: `cores` that it lends, and `memory` in bytes."""
+    """A machine that runs jobs: `cores` that it lends, and `memory` in bytes. A `reserved` one runs
+    only jobs that name it."""
 
     name: str
     cores: int
     memory: int
+    reserved: bool = False
 
     def __post_init__(self) -> None:
         if not self.name or self.cores < 1 or self.memory < 1:
@@ -35,6 +37,10 @@ class Room:
     def cores(self) -> int:
         """Cores that are free."""
         return len(self._cores)
+
+    def is_for(self, machine: str | None) -> bool:
+        """Whether jobs may run here that must run on `machine`, or (None) may run anywhere."""
+        return not self.machine.reserved if machine is None else machine == self.machine.name
 
     def fits(self, cores: int, memory: int) -> bool:
         """Whether `cores` and `memory` (bytes) are free now."""

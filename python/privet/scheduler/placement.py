@@ -58,9 +58,8 @@ class Placement:
         memory stays taken for `lease` seconds after its end."""
         best: tuple[str, Demand] | None = None
         most = 0.0
-        for name in self._rooms if pinned is None else (pinned,):
-            room = self._rooms[name]
-            if not room.cores:
+        for name, room in self._rooms.items():
+            if not room.cores or not room.is_for(pinned):
                 continue
             here = demand.on(min(demand.cores, room.machine.cores))
             free = room.cores / room.machine.cores
@@ -84,7 +83,7 @@ class Placement:
 
     def reserve(self, demand: Demand, pinned: str | None) -> str | None:
         """Keeps room for a job that does not fit now; the machine, None if none is large enough."""
-        names = self._rooms if pinned is None else (pinned,)
+        names = [name for name, room in self._rooms.items() if room.is_for(pinned)]
         kept = [found for name in names if (found := self._soonest(name, demand)) is not None]
         if not kept:
             return None

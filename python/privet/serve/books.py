@@ -67,6 +67,10 @@ class Books:
         elif told is not None:
             self._claims[told.id] = job.id
 
+    def refused(self, reason: str) -> None:
+        """Something was not admitted, in a word."""
+        self._metrics.refused(reason)
+
     def close(self, job: Job, reason: str) -> None:
         """A notice that was done, or material that was made ahead, has no more to say."""
         job.state, job.reason, job.ended = "ended", reason, time.time()
@@ -84,7 +88,8 @@ class Books:
         elif isinstance(action, MaterialGone):
             self._gone(action, piece)
         elif isinstance(action, Start) and action.phase is Phase.ON:
-            self._metrics.material(action.model, "used")
+            if action.material is not None:
+                self._metrics.material(action.model, "used")
             job = self._jobs.find(action.request)
             if job is not None and job.waited is None:
                 job.waited = time.time() - job.created

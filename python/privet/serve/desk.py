@@ -1,8 +1,9 @@
 """Servers of suite `ckks`, one process for each version that is offered in it.
 
 A process listens at a Unix socket in a folder that only this user can enter. The control plane,
-which knows each client by its certificate, relays sessions to it. Sessions are no jobs: keys and
-ciphertexts of a client stay for as long as it does, and the process bounds its own memory.
+which knows each client by its certificate, relays sessions to it. Before it takes in keys or
+computes, the process asks for leave by a line on its standard output, and waits for the answer on
+its standard input (`privet.serve.sessions`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from privet.errors import PeerBusy, PrivetError
 from privet.parties.memory import parse_size
@@ -41,12 +42,25 @@ _LINE_BYTES = 2**24
 _log = logging.getLogger(__name__)
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Hear = Callable[["Desk", dict[str, Any] | None], None]
+"""Hears what a desk's process says, and (None) that it has ended. Must be quick."""
+
+
+class Place(Protocol):
+    """The memory that processes take beside jobs."""
+
+    async def take(self, version: Version) -> None:
+        """Sets aside what a version's process holds without clients."""
+
+    def give(self, version: Version) -> None:
+        """The process is gone."""
 
 
 class Desks:
-    """A desk for each version in suite `ckks`."""
+    """A desk for each version in suite `ckks`; `hear` gets what their processes say."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place, hear: Hear) -> None:
+        self._place, self._hear = place, hear
         self._desks: dict[str, Desk] = {}
 
     async def open(self, version: Version) -> None:
@@ -55,16 +69,23 @@ class Desks:
         # Errors
         Those of the process, if the version does not run or does not fit the memory.
         """
-        if version.key not in self._desks:
-            desk = Desk(version)
+        if version.key in self._desks:
+            return
+        await self._place.take(version)
+        try:
+            desk = Desk(version, self._hear)
             await desk.start()
-            self._desks[version.key] = desk
+        except BaseException:
+            self._place.give(version)
+            raise
+        self._desks[version.key] = desk
 
     async def shut(self, version: Version) -> None:
         """Ends the version's process, with its sessions."""
         desk = self._desks.pop(version.key, None)
         if desk is not None:
             await desk.close()
+            self._place.give(version)
 
     def find(self, version: Version) -> Desk | None:
         """The version's desk."""
@@ -77,10 +98,13 @@ class Desks:
 
 
 class Desk:
-    """A version's process (None while there is none), started again if it dies."""
+    """A version's process (None while there is none), started again if it dies. `seconds` is about
+    what evaluating one group of samples takes it on one core."""
 
-    def __init__(self, version: Version) -> None:
-        self._version = version
+    def __init__(self, version: Version, hear: Hear) -> None:
+        self.version = version
+        self.seconds = 0.0
+        self._hear = hear
         self._folder = Path(tempfile.mkdtemp(prefix="privet-"))
         self.process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -116,25 +140,35 @@ class Desk:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=_LINE_BYTES,
-            env={**os.environ, "GOMAXPROCS": str(self._version.config.cores)},
+            env={**os.environ, "GOMAXPROCS": str(self.version.config.cores)},
         )
         self.process = process
         assert process.stdout is not None
         line = await process.stdout.readline()
         if not line:
-            raise PrivetError(f"the process of {self._version.name} ended before it listened")
-        raise_failure(json.loads(line))
+            raise PrivetError(f"the process of {self.version.name} ended before it listened")
+        told = json.loads(line)
+        raise_failure(told)
+        self.seconds = float(told["seconds"])
         self._reading = asyncio.create_task(self._follow(process.stdout))
 
     def _job(self) -> dict[str, Any]:
-        limit = parse_size(self._version.config.limits.memory)
+        limit = parse_size(self.version.config.limits.memory)
         return {
             "role": "server",
             "socket": str(self._socket),
-            "program": str(self._version.folder),
+            "program": str(self.version.folder),
             "memory": limit or available_memory() // 2,
             "timeout": SILENCE_SECONDS,
+            "scheduled": True,
         }
+
+    def order(self, **fields: Any) -> None:
+        """Tells the process what a session may do, or that it is over."""
+        process = self.process
+        if process is not None and process.returncode is None and process.stdin is not None:
+            with contextlib.suppress(OSError, RuntimeError):
+                process.stdin.write(json.dumps(fields).encode() + b"\n")
 
     @property
     def _socket(self) -> Path:
@@ -142,15 +176,21 @@ class Desk:
 
     async def _follow(self, lines: asyncio.StreamReader) -> None:
         """Logs what the process tells of its clients."""
-        async for line in lines:
-            event = json.loads(line)
-            fields = {"model": self._version.name, "client": str(event.get("client", ""))[:16]}
-            if event["event"] == "failed":
-                _log.info("session failed", extra={**fields, "error": event["message"]})
-            else:
-                cost = event.get("cost", {})
-                fields["seconds"] = cost.get("seconds")
-                _log.info(f"session: {event['event']}", extra=fields)
+        try:
+            async for line in lines:
+                event = json.loads(line)
+                self._hear(self, event)
+                self._note(event)
+        finally:
+            self._hear(self, None)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        fields = {"model": self.version.name, "client": str(event.get("client", ""))[:16]}
+        if event["event"] == "failed":
+            _log.info("session failed", extra={**fields, "error": event["message"]})
+        elif event["event"] in ("prepared", "inferred"):
+            fields["seconds"] = event["cost"]["seconds"]
+            _log.info(f"session: {event['event']}", extra=fields)
 
     @contextmanager
     def place(self, client: str) -> Iterator[None]:
@@ -170,16 +210,18 @@ class Desk:
             self._sessions[client] -= 1
             self._sessions += Counter()
 
-    async def connect(self, client: str, per_minute: int) -> Streams:
-        """A connection for a session of `client`, the SHA-256 of its certificate in hexadecimal,
-        which may have so many inferences in a minute over all its sessions.
+    async def connect(self, client: str, per_minute: int, number: int) -> Streams:
+        """A connection for the session `number` of `client`, the SHA-256 of its certificate in
+        hexadecimal, which may have so many inferences in a minute over all its sessions.
 
         # Errors
         `OSError`; those of `start` if the process had died and does not come up.
         """
         await self.start()
         reader, writer = await asyncio.open_unix_connection(self._socket)
-        writer.write(bytes.fromhex(client) + per_minute.to_bytes(4, "little"))
+        writer.write(
+            bytes.fromhex(client) + per_minute.to_bytes(4, "little") + number.to_bytes(8, "little")
+        )
         return reader, writer
 
     async def close(self) -> None:

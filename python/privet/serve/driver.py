@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from privet.errors import PrivetError
 from privet.scheduler import (
@@ -60,6 +61,16 @@ class Door:
     dealer: str | None
 
 
+class Host(Protocol):
+    """Runs jobs that need no executor: those of sessions of suite `ckks`."""
+
+    async def run(self, start: Start, cores: tuple[int, ...]) -> Outcome:
+        """Runs a job on `cores`; never raises for what goes wrong in it."""
+
+    async def stop(self, job: str) -> None:
+        """Ends a job, if it has not ended by itself; need not wait for that."""
+
+
 class Driver:
     """Runs what the scheduler decides.
 
@@ -89,6 +100,9 @@ class Driver:
         self._estimates = estimates
         self._door = door
         self._find, self._changed, self._joined = find, changed, joined
+        self._host: Host | None = None
+        self._hosted: set[str] = set()
+        self._rested: set[str] = set()
         self._told: Told = lambda action, piece: None
         self._ran: Callable[[Ran], None] = lambda ran: None
         self._nodes: dict[str, Node] = {}
@@ -103,6 +117,10 @@ class Driver:
         """From now on, `told` hears of each action as it is carried out (and which piece is gone,
         if it is about one), `ran` of each job that is over. Both must be quick."""
         self._told, self._ran = told, ran
+
+    def lend(self, host: Host) -> None:
+        """From now on, `host` runs the jobs of sessions."""
+        self._host = host
 
     @property
     def nodes(self) -> list[Node]:
@@ -131,6 +149,26 @@ class Driver:
         self.scheduler.client_present(self.clock(), client, present)
         self._wake.set()
 
+    def rest(self, start: Start, outcome: Outcome, began: float) -> None:
+        """A job that began then has done its work, and from now on only keeps its memory."""
+        now = self.clock()
+        key = Key(start.model, start.suite, start.batch, start.phase)
+        usage = Usage(outcome.seconds, outcome.memory, cores=len(start.cores))
+        self.scheduler.rest(now, start.job, self._estimates.measured(key, usage))
+        self._rested.add(start.job)
+        self._ran(Ran(start, outcome, began, now))
+        self._wake.set()
+
+    def set_aside(self, machine: str, memory: int) -> bool:
+        """Keeps memory of a machine from jobs, see the scheduler; whether it is free now.
+
+        # Errors
+        `Misuse` if there is no such machine, or jobs would have nothing left.
+        """
+        free = self.scheduler.set_aside(self.clock(), machine, memory)
+        self._wake.set()
+        return free
+
     def drain(self) -> None:
         """Admits nothing more."""
         self.scheduler.drain(self.clock())
@@ -151,11 +189,12 @@ class Driver:
 
     # The loop -----------------------------------------------------------------------------------
 
-    async def join(self, node: Node) -> None:
-        """A machine is there."""
-        await self._keeper.joined(node.name)
+    async def join(self, node: Node, *, reserved: bool = False) -> None:
+        """A machine is there; a `reserved` one is none of the executor's, and for sessions only."""
+        if not reserved:
+            await self._keeper.joined(node.name)
         self._nodes[node.name] = node
-        machine = Machine(node.name, len(node.cores), node.memory)
+        machine = Machine(node.name, len(node.cores), node.memory, reserved)
         self.scheduler.machine_joined(self.clock(), machine)
         await self._joined(node)
         self._wake.set()
@@ -223,7 +262,8 @@ class Driver:
             self._background(self._job(action))
         elif isinstance(action, Stop):
             self._stops[action.job] = action.reason
-            self._background(self._executor.stop(action.job))
+            hosted = self._host if action.job in self._hosted else None
+            self._background((hosted or self._executor).stop(action.job))
         elif isinstance(action, MaterialGone):
             piece = self.shelf.take(action.material)
             if action.reason != "machine lost":
@@ -248,6 +288,11 @@ class Driver:
         if node is None or job is None:
             why: Failure = "machine lost" if node is None else "failed"
             return Outcome(start.job, why, "there is nothing to run", start.material)
+        if job.version.homomorphic and self._host is not None:
+            if start.job in self._stops:
+                return Outcome(start.job, "stopped")
+            self._hosted.add(start.job)
+            return await self._host.run(start, tuple(node.cores[index] for index in start.cores))
         grant = self._grant(start, node, job)
         if grant.material is not None:
             self._keeper.take(grant.material, grant.client, grant.program, grant.suite)
@@ -304,6 +349,12 @@ class Driver:
         start, outcome, now = ran.start, ran.outcome, self.clock()
         self._starts.pop(start.job)
         stopped = self._stops.pop(start.job, None)
+        self._hosted.discard(start.job)
+        if start.job in self._rested:
+            self._rested.discard(start.job)
+            self.scheduler.finished(now, start.job)
+            self._wake.set()
+            return
         key = Key(start.model, start.suite, start.batch, start.phase)
         if outcome.failure is None:
             usage = Usage(outcome.seconds, outcome.memory, outcome.bytes, cores=len(start.cores))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from privet.scheduler import Demand, Key, Phase, Profiles, Usage
+from privet.serve.repository.config import HOMOMORPHIC
 from privet.suites import Forecast
 
 MEMORY_FLOOR = 48 * 2**20
@@ -42,15 +43,26 @@ class Estimates:
         """Jobs of `model` under `suite` will come, `batch` samples at once."""
         self._profiles.set_at_once(model, suite, batch)
         for phase, guess in _guesses(of, cores).items():
-            key = Key(model, suite, batch, phase)
-            self._floors[key] = max(MEMORY_FLOOR, int(TRUSTED_SHARE * guess.memory))
-            if self._profiles.knows(key):
-                self._lend(key, cores)
-                continue
-            known = self._earlier(key)
-            if known is None:
-                self._guessed.add(key)
-            self._profiles.set(key, guess if known is None else replace(known, cores=cores))
+            floor = max(MEMORY_FLOOR, int(TRUSTED_SHARE * guess.memory))
+            self._expect(Key(model, suite, batch, phase), guess, floor)
+
+    def expect_session(self, model: str, batch: int, demands: Mapping[Phase, Demand]) -> None:
+        """Sessions of suite `ckks` will come, whose keys and inferences take that much by plan. A
+        process evaluates for several clients, so that nobody can measure what memory each takes.
+        """
+        self._profiles.set_at_once(model, HOMOMORPHIC, batch)
+        for phase, demand in demands.items():
+            self._expect(Key(model, HOMOMORPHIC, batch, phase), demand, demand.memory)
+
+    def _expect(self, key: Key, guess: Demand, floor: int) -> None:
+        self._floors[key] = floor
+        if self._profiles.knows(key):
+            self._lend(key, guess.cores)
+            return
+        known = self._earlier(key)
+        if known is None:
+            self._guessed.add(key)
+        self._profiles.set(key, guess if known is None else replace(known, cores=guess.cores))
 
     def measured(self, key: Key, usage: Usage) -> Usage:
         """A run took that much: what the scheduler is to hear of it, after this."""

@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 from privet.serve.repository import Asked, Version
 
-Kind = Literal["notice", "request", "ahead"]
-"""An advance notice, a request for an inference, or material that the service offers to make."""
+Kind = Literal["notice", "request", "ahead", "session"]
+"""An advance notice, a request for an inference, material that the service offers to make, or the
+keys of a session of suite `ckks`."""
 
 State = Literal["queued", "preparing", "prepared", "inferring", "ended"]
 """`prepared`: the material is ready. A notice then is done and waits for its request; a request
-waits for its turn."""
+waits for its turn. A session then has its keys."""
 
 KEPT = 200
 """Jobs of one client that are remembered after their end."""
@@ -55,7 +56,8 @@ class Go:
 @dataclass
 class Job:
     """A notice or a request. `created` and `ended` are in seconds since 1970, `done` counts the
-    samples whose material is made (of a notice) or that are inferred (of a request), `waited` is
+    samples whose material is made (of a notice) or that are inferred (of a request); `notice` is
+    what announced a request, or the session that it is made in; `waited` is
     how many seconds passed until the first inference started, `key` is the client's name for the
     call that made it."""
 
@@ -146,9 +148,9 @@ class Jobs:
 
     def open(self, client: str | None = None) -> list[Job]:
         """As `live`, but only jobs with work to do that a client asked for: no notices whose
-        material lies ready, and nothing that the service makes ahead."""
+        material lies ready, no sessions that have their keys, nothing that is made ahead."""
         asked = [job for job in self.live(client) if job.kind != "ahead"]
-        return [job for job in asked if job.kind != "notice" or job.state != "prepared"]
+        return [it for it in asked if it.kind == "request" or it.state != "prepared"]
 
     def changed(self, job: Job) -> None:
         """Tells the job's client that it changed."""

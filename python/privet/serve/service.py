@@ -15,6 +15,8 @@ from typing import Any
 
 from privet.errors import PrivetError
 from privet.scheduler import (
+    Action,
+    Ended,
     Limits,
     Phase,
     Policy,
@@ -28,10 +30,12 @@ from privet.scheduler import (
 )
 from privet.serve.asks import Ask, RequestBody
 from privet.serve.books import Books
-from privet.serve.desk import Desks
+from privet.serve.crowd import Crowd, crowd
+from privet.serve.desk import Desk, Desks
 from privet.serve.driver import Door, Driver
 from privet.serve.estimates import HEADROOM, Estimates
 from privet.serve.executor import Executor, Node
+from privet.serve.home import Home
 from privet.serve.jobs import Job, Jobs
 from privet.serve.keeper import Keeper
 from privet.serve.ledger import Ledger
@@ -42,6 +46,8 @@ from privet.serve.offers import Offers
 from privet.serve.presence import Presence
 from privet.serve.records import Records
 from privet.serve.repository import Build, Repository, Version
+from privet.serve.sessions import Sessions
+from privet.serve.shelf import Lying
 from privet.serve.timeline import WINDOW_SECONDS, Timeline
 
 RECORDS_FILE = "service.sqlite"
@@ -84,14 +90,8 @@ class Service:
         self.started = time.time()
         self.metrics = Metrics(self.snapshot)
         self._executor = executor
-        self.desks = Desks()
-        self._offers = Offers(executor, self.jobs, self.metrics, self.desks)
         self._changes = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        dealer = settings.door.dealer is not None
-        self.repository = Repository(
-            settings.repository, build, self._offers.offer, self._retire, dealer=dealer
-        )
         self.records = Records(settings.state / RECORDS_FILE)
         self.timeline = Timeline(self.records.runs(time.time() - WINDOW_SECONDS))
         self.monitor = Monitor()
@@ -113,6 +113,13 @@ class Service:
             changed=self.jobs.changed,
             joined=self._joined,
         )
+        self._home = Home(executor, self.driver)
+        self.desks = Desks(self._home, self._hear)
+        self._offers = Offers(executor, self.jobs, self.metrics, self.desks)
+        dealer = settings.door.dealer is not None
+        self.repository = Repository(
+            settings.repository, build, self._offers.offer, self._retire, dealer=dealer
+        )
         self.presence = Presence(self.driver.present)
         self.epoch = time.time() - self.driver.clock()
         self._books = Books(
@@ -126,7 +133,16 @@ class Service:
             self.epoch,
             self._settled,
         )
-        self.driver.tell(self._books.told, self._books.ran)
+        self.driver.tell(self._tell, self._books.ran)
+        self.sessions = Sessions(
+            self.driver,
+            self.jobs,
+            self._books,
+            self._estimates,
+            self.crowd,
+            lambda: self._home.name,
+        )
+        self.driver.lend(self.sessions)
 
     def snapshot(self) -> Snapshot:
         """The scheduler's state now."""
@@ -238,6 +254,10 @@ class Service:
         """How many of them the client asked for; the service made the others ahead."""
         return self.driver.shelf.asked(client, version.key)
 
+    def crowd(self, client: str, version: Version) -> Crowd | None:
+        """Why a client may have no further job of a version now; None if it may."""
+        return crowd(self.jobs, client, version, self.limits.queued)
+
     def submit(self, client: str, version: Version, body: Ask) -> Job:
         """Admits a notice or a request.
 
@@ -250,6 +270,8 @@ class Service:
         asked = told.asked if told and not any(choice) else version.ask(*choice)
         batch = version.program.batch
         cores = version.config.cores
+        if asked.forecast is None:
+            raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {notice}")
         self._estimates.expect(version.key, asked.label, batch, asked.forecast, cores)
         request = isinstance(body, RequestBody)
         job = Job(
@@ -301,16 +323,27 @@ class Service:
     # For repository and driver ------------------------------------------------------------------
 
     async def _joined(self, node: Node) -> None:
+        if self._home.is_apart(node):
+            return
+        self._home.joined(node)
         await self._offers.take_stock(self.driver, self.keeper, node.name)
 
     async def _retire(self, version: Version) -> None:
-        """Lets requests for it run to their end, and gives up what was prepared."""
+        """Lets requests for it run to their end; gives up what was prepared, and sessions."""
         self._offers.retire(version)
         for job in self.jobs.live():
-            if job.version.key == version.key and job.kind == "notice":
+            if job.version.key == version.key and job.kind in ("notice", "session"):
                 self.cancel(job, "the model was changed")
         self.driver.give_up_stock(self.driver.shelf.materials(version.key))
         await self._offers.withdraw(version)
+
+    def _tell(self, action: Action, piece: Lying | None) -> None:
+        self._books.told(action, piece)
+        if isinstance(action, Ended):
+            self.sessions.ended(action)
+
+    def _hear(self, desk: Desk, event: dict[str, Any] | None) -> None:
+        self.sessions.hear(desk, event)
 
     def _settled(self, job: Job) -> None:
         if self._offers.is_retired(job.version):

@@ -77,6 +77,10 @@ class Pretender:
         """Those it was made with."""
         return self.nodes
 
+    def here(self) -> str | None:
+        """The first of them."""
+        return self.nodes[0].name if self.nodes else None
+
     async def events(self) -> AsyncIterator[MachineEvent]:
         """What was put into `news`."""
         while (event := await self.news.get()) is not None:

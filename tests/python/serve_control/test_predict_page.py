@@ -48,8 +48,8 @@ class Tap:
         self.sessions: list[bytearray] = []
         connect = Desk.connect
 
-        async def tapped(desk: Desk, client: str, per_minute: int) -> Streams:
-            reader, writer = await connect(desk, client, per_minute)
+        async def tapped(desk: Desk, client: str, per_minute: int, number: int) -> Streams:
+            reader, writer = await connect(desk, client, per_minute, number)
             self.sessions.append(bytearray())
             write, into = writer.write, self.sessions[-1]
 

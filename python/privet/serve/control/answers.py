@@ -92,11 +92,11 @@ GO = fields(
 
 JOB = fields(
     id=TEXT,
-    kind=words("notice", "request", "ahead"),
+    kind=words("notice", "request", "ahead", "session"),
     model=TEXT,
     version=COUNT,
     program=TEXT,
-    suite=words(*PREPARED),
+    suite=words(*PREPARED, "ckks"),
     security=words("semi-honest", "malicious"),
     rounds=maybe(TEXT),
     truncation=TEXT,

@@ -105,6 +105,10 @@ class LocalExecutor:
         """This machine."""
         return [self.node]
 
+    def here(self) -> str | None:
+        """This machine."""
+        return self.node.name
+
     async def events(self) -> AsyncIterator[MachineEvent]:
         """Nothing: this machine is there for as long as the executor."""
         await self._closed.wait()

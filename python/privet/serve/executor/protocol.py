@@ -88,6 +88,9 @@ class Executor(Protocol):
     def machines(self) -> list[Node]:
         """The machines that are there now."""
 
+    def here(self) -> str | None:
+        """The machine that this process runs on; None if it lends nothing of that."""
+
     def events(self) -> AsyncIterator[MachineEvent]:
         """Machines that join or are lost after `start`; to be read by one reader, ends at `close`.
 

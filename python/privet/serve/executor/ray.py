@@ -136,6 +136,10 @@ class RayExecutor:
         """The nodes that are there now."""
         return [machine.node for machine in self._machines.values()]
 
+    def here(self) -> str | None:
+        """None: which of the nodes is this one, if any, Ray does not say."""
+        return None
+
     async def events(self) -> AsyncIterator[MachineEvent]:
         """Nodes that join or are lost."""
         while (event := await self._events.get()) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from privet import suites
 from privet.compile import PUBLIC_FILE
@@ -31,11 +32,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Asked:
-    """A choice that this version serves: how stores label it, and what it takes by formula."""
+    """A choice that this version serves: how stores label it, and what it takes by formula (None in
+    suite `ckks`, whose plan the version has)."""
 
     choice: Choice
     label: str
-    forecast: suites.Forecast
+    forecast: suites.Forecast | None
+
+
+SESSION = Asked(Choice(HOMOMORPHIC, "semi-honest", None, "one-bit", "none"), HOMOMORPHIC, None)
+"""What sessions of suite `ckks` ask: nothing can be chosen."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ class Version:
     """A version of a model. `folder` holds the compiled program, both halves.
 
     `offers` are the pairs of suite and security that it serves, `missing` says why it lacks others
-    that its configuration or Privet could offer.
+    that its configuration or Privet could offer. `plan` is that of suite `ckks`, as
+    `suites.plan_ckks` tells it.
     """
 
     model: str
@@ -54,6 +61,7 @@ class Version:
     offers: tuple[tuple[str, str], ...]
     missing: tuple[str, ...] = ()
     dealer: bool = False
+    plan: dict[str, Any] | None = None
     _asked: dict[Choice, Asked] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -73,7 +81,7 @@ class Version:
 
     @property
     def homomorphic(self) -> bool:
-        """Whether it is served in suite `ckks`: in sessions with a process of its own, no jobs."""
+        """Whether it is served in suite `ckks`: in sessions, by a process of its own."""
         return self.config.homomorphic
 
     def ask(
@@ -166,8 +174,12 @@ def load_version(
     except OSError as error:
         raise InvalidProgram(f"{path} cannot be read: {error.strerror}") from error
     offers, missing = [], []
+    homomorphic: dict[str, Any] = {}
     for suite, security in _wanted(config):
-        why = _obstacle(public, suite, security, config, dealer)
+        if suite == HOMOMORPHIC:
+            why = _unplanned(public, homomorphic)
+        else:
+            why = _obstacle(public, suite, security, config, dealer)
         if why is None:
             offers.append((suite, security))
         else:
@@ -178,7 +190,15 @@ def load_version(
         raise Misuse("; ".join(missing) or f"no security level that {config.suites} can do")
     program = Program.from_public_bytes(public)
     return Version(
-        model, number, folder, config, program, tuple(offers), tuple(missing), dealer=dealer
+        model,
+        number,
+        folder,
+        config,
+        program,
+        tuple(offers),
+        tuple(missing),
+        dealer=dealer,
+        plan=homomorphic or None,
     )
 
 
@@ -204,11 +224,17 @@ def _obstacle(
         return "this service has no dealer (--dealer)"
     rounds = config.rounds[0] if suite == "gmw" else None
     try:
-        if suite == HOMOMORPHIC:
-            suites.check_supported(Program.from_public_bytes(public), suite)
-            suites.plan_ckks(public)
-            return None
         plan(public, Choice(suite, security, rounds, "one-bit", "parties"))
+    except PrivetError as error:
+        return str(error)
+    return None
+
+
+def _unplanned(public: bytes, plan: dict[str, Any]) -> str | None:
+    """Why suite `ckks` cannot be served; None if it can, and then `plan` is filled."""
+    try:
+        suites.check_supported(Program.from_public_bytes(public), HOMOMORPHIC)
+        plan.update(suites.plan_ckks(public))
     except PrivetError as error:
         return str(error)
     return None

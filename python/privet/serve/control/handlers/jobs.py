@@ -130,19 +130,10 @@ def _mine(call: Call[Any], version: Version) -> list[Job]:
 
 
 def _submit(call: Call[Any], version: Version) -> Answer:
-    limits, all_open = version.config.limits, call.service.jobs.open()
-    mine = _mine(call, version)
-    if len(mine) >= limits.queued_per_client:
-        raise too_many(
-            f"you have {len(mine)} jobs of {version.model} already",
-            call.service.retry_seconds(),
-            "queue",
-        )
-    of_model = sum(it.version.model == version.model for it in all_open)
-    if len(all_open) >= call.service.limits.queued or of_model >= limits.queued:
-        raise unavailable(
-            "the queue is full: try again later", call.service.retry_seconds(), "full"
-        )
+    crowd = call.service.crowd(call.caller.client, version)
+    if crowd is not None:
+        refuse = too_many if crowd.own else unavailable
+        raise refuse(str(crowd), call.service.retry_seconds(), crowd.reason)
     try:
         made = call.service.submit(call.caller.client, version, call.body)
     except Misuse as error:

@@ -79,8 +79,12 @@ async def session(call: Call[Any]) -> Answer:
     per_minute = max(1, int(min(rate for rate in rates if rate is not None)))
     try:
         with desk.place(call.caller.client):
-            streams = await desk.connect(call.caller.client, per_minute)
-            return await _relay(call, streams)
+            session = call.service.sessions.open(call.caller.client, desk)
+            try:
+                streams = await desk.connect(session.client, per_minute, session.number)
+                return await _relay(call, streams, session.closing)
+            finally:
+                call.service.sessions.close(session)
     except PeerBusy as error:
         raise too_many(str(error), 5.0, "sessions") from error
     except (PrivetError, OSError) as error:
@@ -94,16 +98,19 @@ def _check_origin(request: web.Request) -> None:
         raise Refusal(403, "other origin", "sessions are for this service's own page")
 
 
-async def _relay(call: Call[Any], streams: Streams) -> Answer:
+async def _relay(call: Call[Any], streams: Streams, closing: asyncio.Event) -> Answer:
     reader, writer = streams
     socket = web.WebSocketResponse(max_msg_size=MESSAGE_BYTES, compress=False)
     try:
         await socket.prepare(call.request)
-        tasks = [
-            asyncio.create_task(work)
-            for work in (_up(socket, writer), _down(reader, socket), call.service.closing.wait())
-        ]
+        down = asyncio.create_task(_down(reader, socket))
+        tasks: list[asyncio.Task[Any]] = [down, asyncio.create_task(_up(socket, writer))]
+        tasks += [asyncio.create_task(it.wait()) for it in (call.service.closing, closing)]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if closing.is_set():
+            # The process finds the end of what the client said, and says no more.
+            writer.write_eof()
+            await asyncio.wait([down], timeout=SILENCE_SECONDS)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"runtime"
+	"sync"
+	"time"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/session"
+)
+
+// order is a line of standard input from whoever shares out the machine: leave for a session's work on so many processors,
+// a refusal, or that the session is over.
+type order struct {
+	Session uint64 `json:"session"`
+	Cores   int    `json:"cores"`
+	Refused string `json:"refused"`
+	// Busy says that the same may be given later.
+	Busy bool `json:"busy"`
+	Gone bool `json:"gone"`
+}
+
+// gate asks for leave by an event "ask" on standard output, waits for the order that answers it, and says by an event "leave"
+// that the work is over. The process computes on as many processors as its sessions have been given together.
+type gate struct {
+	mutex    sync.Mutex
+	sessions map[uint64]*turn
+	cores    int
+}
+
+// turn is what the gate knows of a session.
+type turn struct {
+	answers chan order
+	gone    chan struct{}
+	over    bool
+}
+
+func newGate() *gate { return &gate{sessions: map[uint64]*turn{}} }
+
+// obey carries out orders until the reader ends.
+func (g *gate) obey(orders io.Reader) {
+	lines := bufio.NewScanner(orders)
+	for lines.Scan() {
+		var o order
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			say("failed", failure(err))
+			return
+		}
+		g.carryOut(o)
+	}
+}
+
+func (g *gate) carryOut(o order) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	t := g.sessions[o.Session]
+	if t == nil {
+		return // it has asked for nothing, or left
+	}
+	if o.Gone {
+		if !t.over {
+			t.over = true
+			close(t.gone)
+		}
+		return
+	}
+	select {
+	case t.answers <- o:
+	default: // nobody asked
+	}
+}
+
+// turn is that of a session, made where there is none.
+func (g *gate) turn(number uint64) *turn {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	t := g.sessions[number]
+	if t == nil {
+		t = &turn{answers: make(chan order, 1), gone: make(chan struct{})}
+		g.sessions[number] = t
+	}
+	return t
+}
+
+// Enter implements session.Gate.
+func (g *gate) Enter(c *channel.Channel, work session.Work) (*session.Pass, error) {
+	t := g.turn(c.Session())
+	say("ask", map[string]any{"session": c.Session(), "work": work})
+	select {
+	case o := <-t.answers:
+		if o.Refused != "" {
+			return nil, refusal(o)
+		}
+		g.lend(o.Cores)
+		begun := time.Now()
+		return &session.Pass{Gone: t.gone, Leave: func(err error) {
+			g.lend(-o.Cores)
+			fields := map[string]any{"session": c.Session(), "work": work, "seconds": time.Since(begun).Seconds()}
+			if err != nil {
+				fields["error"] = err.Error()
+			}
+			say("leave", fields)
+		}}, nil
+	case <-t.gone:
+		return nil, &session.Refusal{Reason: channel.Busy, Text: "the session is over"}
+	}
+}
+
+func refusal(o order) error {
+	if o.Busy {
+		return &session.Refusal{Reason: channel.Busy, Text: o.Refused}
+	}
+	return &session.Refusal{Reason: channel.BadRequest, Text: o.Refused}
+}
+
+// lend changes how many processors the process computes on; between evaluations it needs one to talk.
+func (g *gate) lend(cores int) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.cores += cores
+	runtime.GOMAXPROCS(max(1, g.cores))
+}
+
+// forget drops a session that has left.
+func (g *gate) forget(number uint64) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	delete(g.sessions, number)
+}

@@ -1,0 +1,122 @@
+package session_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/evaluate"
+	"privet/ckks/internal/session"
+	"privet/ckks/internal/toy"
+	"privet/ckks/internal/toyserver"
+)
+
+// keeper is a gate that does with each piece of work what a test says, and remembers how it ended.
+type keeper struct {
+	enter func(work session.Work) (gone <-chan struct{}, err error)
+	left  chan error
+}
+
+func (k *keeper) Enter(_ *channel.Channel, work session.Work) (*session.Pass, error) {
+	gone, err := k.enter(work)
+	if err != nil {
+		return nil, err
+	}
+	return &session.Pass{Gone: gone, Leave: func(err error) { k.left <- err }}, nil
+}
+
+// guarded is a client that has sent its keys to a server behind a gate.
+func guarded(t *testing.T, k *keeper) (*session.Client, chan session.Event, error) {
+	t.Helper()
+	k.left = make(chan error, 16)
+	keys := t.TempDir()
+	if err := toy.Certificates(keys); err != nil {
+		t.Fatal(err)
+	}
+	credentials, err := channel.LoadCredentials(keys, "server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := channel.Listen("127.0.0.1:0", credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms := session.Terms{Scenario: session.EncryptedData}
+	sample := toy.New(2, 1)
+	events := toyserver.RunBehind(t, k, listener, sample.Public, sample.Private, terms)
+	client, err := session.Open(connect(t, listener.Addr().String(), keys), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Prepare()
+	return client, events, err
+}
+
+func TestAGateIsPassedForKeysAndForEachInference(t *testing.T) {
+	var works []session.Work
+	k := &keeper{enter: func(work session.Work) (<-chan struct{}, error) {
+		works = append(works, work)
+		return nil, nil
+	}}
+	client, events, err := guarded(t, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, _, err := client.Infer([][][]float64{samples(1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := <-k.left; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, kind := range []string{"prepared", "inferred", "inferred", "left"} {
+		if event := <-events; event.Kind != kind {
+			t.Errorf("the server notified %q (%v), not %q", event.Kind, event.Err, kind)
+		}
+	}
+	if len(works) != 3 || works[0] != session.WorkKeys || works[1] != session.WorkInference {
+		t.Errorf("the gate was asked for %v", works)
+	}
+}
+
+func TestAClientIsToldWhyAGateIsShut(t *testing.T) {
+	k := &keeper{enter: func(session.Work) (<-chan struct{}, error) {
+		return nil, &session.Refusal{Reason: channel.Busy, Text: "the keys take 5 GB, and there are 4"}
+	}}
+	_, events, err := guarded(t, k)
+	var known *channel.Error
+	if !errors.As(err, &known) || known.Family != channel.FamilyBusy || !strings.Contains(known.Text, "5 GB, and there are 4") {
+		t.Errorf("%v", err)
+	}
+	for _, kind := range []string{"failed", "left"} {
+		if event := <-events; event.Kind != kind {
+			t.Errorf("the server notified %q, not %q", event.Kind, kind)
+		}
+	}
+}
+
+func TestAnEvaluationStopsThatNobodyWaitsFor(t *testing.T) {
+	gone := make(chan struct{})
+	close(gone)
+	k := &keeper{enter: func(session.Work) (<-chan struct{}, error) { return gone, nil }}
+	client, _, err := guarded(t, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-k.left; err != nil {
+		t.Errorf("keys: %v", err)
+	}
+	if _, _, err := client.Infer([][][]float64{samples(1)}); err == nil {
+		t.Error("an evaluation went on")
+	}
+	if err := <-k.left; !errors.Is(err, evaluate.ErrStopped) {
+		t.Errorf("%v", err)
+	}
+}
