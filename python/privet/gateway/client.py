@@ -170,7 +170,7 @@ class ServiceClient:
         ended the request without a result: asking again takes fresh material; `MaterialError` if
         the notice or its material is gone or used; else as `notify`.
 
-        In suite `ckks` it is a session, which no queue knows: up to the program's batch of samples,
+        In suite `ckks` it is a session with keys of its own: up to the program's batch of samples,
         and neither notice nor deadline.
         """
         if terms is not None and terms.suite == SUITE:

@@ -1,7 +1,7 @@
 """Models of suite `ckks` at a service: a session of the program `privet-ckks`, which runs here.
 
 The service relays sessions by WebSocket and knows their certificates; key and data stay in the
-program on this host. Such sessions are no jobs: the service counts them, and does not queue them.
+program on this host. What a session computes waits in the service's queues like other jobs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from aiohttp import ClientWebSocketResponse, WSMsgType
 
@@ -72,14 +73,19 @@ def _result(found: Prediction) -> Result:
 async def _relay(calls: Calls, path: str) -> AsyncIterator[tuple[Path, list[PrivetError]]]:
     """A Unix socket each of whose connections is a session at the service, and why some failed."""
     failures: list[PrivetError] = []
+    open: set[asyncio.Task[Any]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        open.add(task)
         try:
             async with calls.stream(path) as link:
                 await _join(link, reader, writer)
         except PrivetError as error:
             failures.append(error)
         finally:
+            open.discard(task)
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
@@ -91,6 +97,10 @@ async def _relay(calls: Calls, path: str) -> AsyncIterator[tuple[Path, list[Priv
             yield socket, failures
         finally:
             server.close()
+            # Whoever gives up ends the session as well: the service computes for nobody then.
+            for task in (left := list(open)):
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
 
 
 async def _join(

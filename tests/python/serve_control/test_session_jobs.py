@@ -1,0 +1,353 @@
+"""Sessions of suite `ckks` as jobs: a real process of the suite beside an executor that pretends,
+on one machine whose cores and memory both share."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+import onnxruntime
+import pytest
+from tests.e2e.services import put_digits
+from tests.e2e.visitor import Visitor, tls
+from tests.python.serve_control.actors import GIB, Pretender, Scene, eventually, scene
+
+from privet.compile import compile
+from privet.errors import PeerBusy, PeerError, PrivetError
+from privet.gateway import ServiceClient, Terms
+from privet.parties import Credentials, Result
+from privet.serve import sessions
+from privet.serve.estimates import HEADROOM
+from privet.serve.executor import Node
+from privet.serve.limits import ServiceLimits
+from privet.serve.repository import ModelConfig
+from privet.serve.repository.files import Source
+
+pytestmark = pytest.mark.go
+
+MODEL = Path(__file__).parents[3] / "zoo" / "models" / "digits-smooth" / "square.onnx"
+CONFIG = 'suites = ["ckks"]\ninput_range = [0, 1]\ncores = 2\n'
+TERMS = Terms("ckks")
+
+X = np.random.default_rng(4).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def smooth(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compiled program with smooth activations."""
+    folder = tmp_path_factory.mktemp("smooth")
+    compile(MODEL, bits=50, scale=16, input_range=(0, 1), name="smooth").save(folder)
+    return folder
+
+
+class Stage:
+    """A service of `smooth` in suite `ckks`, whose inferences take both cores of the machine, and
+    of `digits` in `gmw`, whose jobs take one and last until the executor is told to end them."""
+
+    def __init__(self, it: Scene, keys: Path, folder: Path) -> None:
+        self.service, self.executor, self.address = it.service, it.executor, it.address
+        self._keys, self._folder = keys, folder
+
+    def client(self) -> ServiceClient:
+        """A client of the service."""
+        credentials = Credentials.from_directory(self._keys, "client")
+        return ServiceClient(f"https://{self.address}", credentials, state=self._folder / "state")
+
+    def visitor(self, role: str = "client") -> Visitor:
+        """A caller of the control plane."""
+        return Visitor(self.address, self._keys, self._folder / "v", role)
+
+    async def socket(self) -> aiohttp.ClientWebSocketResponse:
+        """A session in which nothing was said yet."""
+        url = f"https://{self.address}/v2/models/smooth/versions/1/session"
+        self._web = aiohttp.ClientSession()
+        return await self._web.ws_connect(url, ssl=tls(self._keys, "client"))
+
+    async def leave(self) -> None:
+        """Lets go of what `socket` opened."""
+        await self._web.close()
+
+    def lengths(self) -> tuple[int, int]:
+        """How many jobs wait for a T_pre, and for a T_on."""
+        now = self.service.snapshot()
+        return now.pre.length, now.ready.length
+
+    def taken(self) -> tuple[int, int]:
+        """Cores and bytes that jobs and processes have."""
+        (load,) = self.service.snapshot().machines
+        return load.cores_taken, load.memory_taken
+
+    def plan(self) -> dict[str, Any]:
+        """The plan of `smooth`."""
+        version = self.service.repository.version("smooth")
+        assert version is not None
+        assert version.plan is not None
+        return version.plan
+
+
+Act = Callable[[Stage], Awaitable[None]]
+Play = Callable[..., None]
+
+
+@pytest.fixture
+def play(tmp_path: Path, key_folder: Path, smooth: Path, program: Path) -> Play:
+    """Runs a test's coroutine beside such a service; `memory` is what the machine lends."""
+
+    async def build(source: Source, config: ModelConfig) -> Path:
+        return smooth if config.homomorphic else program
+
+    def run(act: Act, memory: int = 4 * GIB, **settings: Any) -> None:
+        async def main() -> None:
+            folder = tmp_path / "repository" / "smooth" / "1"
+            folder.mkdir(parents=True)
+            shutil.copy(MODEL, folder / "model.onnx")
+            (folder.parent / "config.toml").write_text(CONFIG)
+            put_digits(tmp_path / "repository")
+            executor = Pretender(nodes=[Node("here", (0, 1), memory, "127.0.0.1")])
+            async with scene(
+                tmp_path, key_folder, program, executor, compiler=build, **settings
+            ) as it:
+                await act(Stage(it, key_folder, tmp_path))
+
+        asyncio.run(main())
+
+    return run
+
+
+def assert_right(found: Result) -> None:
+    """The prediction is that of the model in the clear."""
+    session = onnxruntime.InferenceSession(MODEL)
+    expected = session.run(None, {session.get_inputs()[0].name: X})[0]
+    assert np.abs(next(iter(found.outputs.values())) - expected).max() < 0.05
+
+
+async def failing(asked: asyncio.Task[Result]) -> PrivetError:
+    """What a prediction failed with."""
+    async with asyncio.timeout(20):
+        with pytest.raises(PrivetError) as caught:
+            await asked
+    return caught.value
+
+
+def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        alone = it.taken()
+        assert alone == (0, it.plan()["memory_bytes_model"])
+        async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as boss:
+            await visitor.notify("digits")
+            held = await it.executor.granted("prepare")
+            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
+            await eventually(lambda: it.lengths() == (0, 1))
+            state = await boss.good("GET", "/v2/state")
+            resting = [run for run in state["running"] if run["suite"] == "ckks"]
+            keys = int(HEADROOM * it.plan()["memory_bytes_keys"])
+            assert [(run["phase"], run["cores"], run["memory"]) for run in resting] == [
+                ("pre", [], keys)
+            ]
+            assert [job["suite"] for job in state["queues"]["ready"]["first"]] == ["ckks"]
+            await asyncio.sleep(0.3)
+            assert not asked.done()
+            assert it.taken()[0] == 1
+            it.executor.finish(held.job)
+            assert_right(await asked)
+            await eventually(lambda: it.taken()[1] == alone[1])
+            news = await visitor.good("GET", "/v2/jobs")
+            jobs = [job for job in news["jobs"] if job["suite"] == "ckks"]
+            jobs.sort(key=lambda job: job["kind"], reverse=True)
+            assert [(job["kind"], job["state"], job["outcome"]) for job in jobs] == [
+                ("session", "ended", "done"),
+                ("request", "ended", "done"),
+            ]
+            assert jobs[1]["notice"] == jobs[0]["id"]
+            state = await boss.good("GET", "/v2/state")
+            runs = [run for run in state["timeline"] if run["suite"] == "ckks"]
+            assert [(run["phase"], len(run["cores"])) for run in runs] == [("pre", 1), ("on", 2)]
+            metrics = await boss.good("GET", "/metrics")
+            for line in (
+                'privet_submissions_total{kind="session",model="smooth/1",suite="ckks"} 1.0',
+                'privet_submissions_total{kind="request",model="smooth/1",suite="ckks"} 1.0',
+                'privet_job_seconds_count{model="smooth/1",phase="on",suite="ckks"} 1.0',
+            ):
+                assert line in metrics
+
+    play(act)
+
+
+def test_keys_wait_for_the_memory_of_another_session(play: Play, smooth: Path) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as first, it.client() as second, it.visitor() as visitor:
+            await visitor.notify("digits")
+            held = await it.executor.granted("prepare")
+            asked = asyncio.create_task(first.infer("smooth", [X], terms=TERMS))
+            await eventually(lambda: it.lengths() == (0, 1))
+            later = asyncio.create_task(second.infer("smooth", [X], terms=TERMS))
+            await eventually(lambda: it.lengths() == (1, 1))
+            it.executor.finish(held.job)
+            assert_right(await asked)
+            assert_right(await later)
+
+    # The process, one client, and the job of the other model: no second set of keys.
+    sizes = measure(smooth)
+    digits = 80 * 2**20
+    play(act, memory=int(sizes["model"] + HEADROOM * (sizes["keys"] + sizes["working"])) + digits)
+
+
+def measure(folder: Path) -> dict[str, int]:
+    """Bytes by the plan of a compiled program."""
+    from privet.compile import PUBLIC_FILE
+    from privet.suites import plan_ckks
+
+    plan = plan_ckks((folder / PUBLIC_FILE).read_bytes())
+    return {name: int(plan[f"memory_bytes_{name}"]) for name in ("model", "keys", "working")}
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_figure(play: Play, smooth: Path) -> None:
+    sizes = measure(smooth)
+    most = int(sizes["model"] + HEADROOM * (sizes["keys"] + sizes["working"]))
+
+    async def act(it: Stage) -> None:
+        rows = {row.model: row for row in it.service.repository.rows()}
+        assert not rows["smooth"].ready
+        assert f"more than the {(most - 10**6) / 1e6:.0f} MB" in str(rows["smooth"].error)
+        async with it.visitor() as visitor:
+            status, _ = await visitor.call("GET", "/v2/models/smooth")
+            assert status == 404
+
+    play(act, memory=most - 10**6)
+
+
+def test_a_client_that_leaves_the_queue_gives_its_memory_back(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        alone = it.taken()[1]
+        async with it.client() as client, it.visitor() as visitor:
+            notice = await visitor.notify("digits")
+            await it.executor.granted("prepare")
+            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
+            await eventually(lambda: it.lengths() == (0, 1))
+            asked.cancel()
+            await eventually(lambda: it.lengths() == (0, 0))
+            await visitor.good("DELETE", f"/v2/jobs/{notice}")
+            await eventually(lambda: it.taken() == (0, alone))
+            await asyncio.gather(asked, return_exceptions=True)
+
+    play(act)
+
+
+def test_a_process_that_dies_gives_all_back(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        alone = it.taken()[1]
+        async with it.client() as client, it.visitor() as visitor:
+            notice = await visitor.notify("digits")
+            held = await it.executor.granted("prepare")
+            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
+            await eventually(lambda: it.lengths() == (0, 1))
+            version = it.service.repository.version("smooth")
+            assert version is not None
+            desk = it.service.desks.find(version)
+            assert desk is not None
+            assert desk.process is not None
+            desk.process.kill()
+            await failing(asked)
+            await eventually(lambda: it.lengths() == (0, 0))
+            it.executor.finish(held.job)
+            await eventually(lambda: it.taken() == (0, alone))
+            assert_right(await client.infer("smooth", [X], terms=TERMS))
+            await visitor.good("DELETE", f"/v2/jobs/{notice}")
+
+    play(act)
+
+
+def test_a_queue_that_is_full_refuses_and_tells(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor:
+            await visitor.notify("digits")
+            await it.executor.granted("prepare")
+            with pytest.raises(PeerBusy, match="the queue is full"):
+                await client.infer("smooth", [X], terms=TERMS)
+        assert it.lengths() == (0, 0)
+
+    play(act, limits=ServiceLimits(queued=1))
+
+
+def test_nobody_waits_until_the_link_seems_dead(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "QUEUE_SECONDS", 0.5)
+
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor:
+            await visitor.notify("digits")
+            await it.executor.granted("prepare")
+            with pytest.raises(PeerBusy, match="the service is full"):
+                await client.infer("smooth", [X], terms=TERMS)
+            await eventually(lambda: it.lengths() == (0, 0))
+
+    play(act)
+
+
+def test_a_client_may_cancel_its_inference_and_nobody_elses(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as other:
+            await visitor.notify("digits")
+            await it.executor.granted("prepare")
+            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
+            await eventually(lambda: it.lengths() == (0, 1))
+            news = await visitor.good("GET", "/v2/jobs")
+            (request,) = [it["id"] for it in news["jobs"] if it["kind"] == "request"]
+            (keys,) = [it["id"] for it in news["jobs"] if it["kind"] == "session"]
+            assert (await other.call("DELETE", f"/v2/jobs/{request}"))[0] == 404
+            # A session is nothing that a request could refer to.
+            assert (await visitor.call("POST", "/v2/models/smooth/requests", {"notice": keys}))[
+                0
+            ] in (400, 404)
+            await visitor.good("DELETE", f"/v2/jobs/{request}")
+            assert "cancelled" in str(await failing(asked))
+            assert it.lengths() == (0, 0)
+
+    play(act)
+
+
+def test_a_lease_that_is_over_ends_a_session_after_its_answer(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "LEASE_SECONDS", 0.5)
+
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor:
+            await visitor.notify("digits")
+            held = await it.executor.granted("prepare")
+            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
+            await eventually(lambda: it.lengths() == (0, 1))
+            await asyncio.sleep(1.0)
+            it.executor.finish(held.job)
+            assert_right(await asked)
+            await eventually(lambda: it.taken() == (0, it.plan()["memory_bytes_model"]))
+
+    play(act)
+
+
+def test_a_drain_lets_an_inference_end_and_takes_no_other(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor:
+            await visitor.notify("digits")
+            held = await it.executor.granted("prepare")
+            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
+            await eventually(lambda: it.lengths() == (0, 1))
+            idle = await it.socket()
+            drained = asyncio.create_task(it.service.drain())
+            await asyncio.sleep(0.2)
+            it.executor.fail(held.job, "stopped")
+            assert_right(await asked)
+            with pytest.raises(PeerError):
+                await client.infer("smooth", [X], terms=TERMS)
+            async with asyncio.timeout(20):
+                await drained
+            await idle.close()
+            await it.leave()
+
+    play(act)
