@@ -28,6 +28,9 @@ SUITE = "ckks"
 SILENCE = 120.0
 """Seconds that this side waits for each message if it is not told."""
 
+LINGER_SECONDS = 5.0
+"""How long the program here may take to read why a session has ended."""
+
 CHUNK_BYTES = 2**16
 """The most that goes into one message; the service takes twice as much."""
 
@@ -106,11 +109,13 @@ async def _relay(calls: Calls, path: str) -> AsyncIterator[tuple[Path, list[Priv
 async def _join(
     link: ClientWebSocketResponse, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Passes on what comes, until either side ends."""
+    """Passes on what comes, until either side ends. What the service said last arrives: the program
+    here would not read it if nobody took what it still sends."""
 
     async def up() -> None:
         while data := await reader.read(CHUNK_BYTES):
-            await link.send_bytes(data)
+            with contextlib.suppress(ConnectionError):
+                await link.send_bytes(data)
 
     async def down() -> None:
         async for message in link:
@@ -121,6 +126,10 @@ async def _join(
 
     tasks = [asyncio.create_task(up()), asyncio.create_task(down())]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    if tasks[1].done():
+        with contextlib.suppress(OSError):
+            writer.write_eof()
+        await asyncio.wait(tasks[:1], timeout=LINGER_SECONDS)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -21,7 +21,9 @@ def forecast() -> Forecast:
     """The digits network's."""
     program = compile(DIGITS, input_range=(0, 1)).program
     choice = Choice("gmw", "semi-honest", "linear", "one-bit", "parties")
-    return plan(program.to_public_bytes(), choice).forecast
+    found = plan(program.to_public_bytes(), choice).forecast
+    assert found is not None
+    return found
 
 
 def made(forecast: Forecast, cores: int = 1) -> tuple[Profiles, Estimates]:

@@ -1,0 +1,273 @@
+"""Suite `ckks` at a service, as people use it: `privet serve`, `privet infer` and their programs as
+real processes over TLS, beside jobs of other suites."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+import onnxruntime
+import pytest
+from tests.e2e.gateways import IMAGES, assert_right
+from tests.e2e.processes import listening
+from tests.e2e.services import Scene, put_digits, serving
+from tests.e2e.test_commands import PRIVET, SEVEN, key_folder, privet
+from tests.e2e.visitor import Visitor, tls
+
+from privet.gateway import ServiceClient, Terms
+from privet.parties import Credentials
+from privet.serve.desk import SESSIONS_PER_CLIENT
+
+__all__ = ["key_folder"]
+
+pytestmark = pytest.mark.go
+
+MODEL = Path(__file__).parents[2] / "zoo" / "models" / "digits-smooth" / "square.onnx"
+CONFIG = 'suites = ["ckks"]\ninput_range = [0, 1]\n'
+CORES = 2
+GRACE = 60.0
+"""Seconds for which a client that was told to come and does not come keeps a core."""
+
+TOKEN = "open-sesame"
+ROUNDS = 4
+"""How often each suite is asked at once."""
+
+
+def put_smooth(repository: Path, name: str = "smooth", config: str = CONFIG) -> None:
+    """Puts a network with smooth activations into a repository."""
+    folder = repository / name / "1"
+    folder.mkdir(parents=True)
+    shutil.copy(MODEL, folder / "model.onnx")
+    (repository / name / "config.toml").write_text(config)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Iterator[Scene]:
+    """A service of one network in suite `ckks` and one in the suites of shares, with a dealer. An
+    inference of `wide` takes all cores."""
+    folder = tmp_path_factory.mktemp("service")
+    put_smooth(folder / "repository")
+    put_smooth(folder / "repository", "wide", CONFIG + f"cores = {CORES}\n")
+    put_smooth(folder / "repository", "rare", CONFIG + "[limits]\nrequests_per_minute = 1\n")
+    put_digits(folder / "repository")
+    options = ("--cores", CORES, "--memory", "2GiB", "--grace", GRACE)
+    with (
+        listening("dealer", "--keys", key_folder) as (_, dealer),
+        serving(folder, key_folder, *options, "--dealer", dealer) as scene,
+    ):
+        yield scene
+
+
+def ask(scene: Scene, model: str, *words: object, code: int = 0) -> dict[str, Any]:
+    """What `privet infer` prints for programs."""
+    how = ("--keys", scene.keys, "--state", scene.folder / "client", *words)
+    return privet("infer", f"https://{scene.address}", model, *how, code=code)
+
+
+def scores(x: np.ndarray) -> np.ndarray:
+    """What the smooth network says of samples in the clear."""
+    session = onnxruntime.InferenceSession(MODEL)
+    found: np.ndarray = session.run(None, {session.get_inputs()[0].name: x.astype(np.float32)})[0]
+    return found
+
+
+def test_the_command_predicts_and_prints(service: Scene) -> None:
+    found = ask(service, "smooth", "--suite", "ckks", "--input", SEVEN)
+    assert (found["suite"], found["samples"], int(np.argmax(found["output"]))) == ("ckks", 1, 7)
+    assert found["offline"]["bytes_client"] > 10 * found["online"]["bytes_client"] > 10_000
+    assert found["layers"] == []
+    command = [*PRIVET, "infer", f"https://{service.address}", "smooth", "--suite", "ckks"]
+    command += ["--keys", str(service.keys), "--input", str(SEVEN)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    for part in ("Prediction: class 7", "offline", "online", "Suite ckks (semi-honest), program"):
+        assert part in shown
+
+
+def test_inputs_from_arrays_are_those_of_the_model(service: Scene, tmp_path: Path) -> None:
+    x = np.random.default_rng(3).uniform(0, 1, (1, 1, 8, 8))
+    np.save(tmp_path / "x.npy", x)
+    found = ask(service, "smooth", "--suite", "ckks", "--input", tmp_path / "x.npy")
+    assert np.abs(np.array(found["output"]) - scores(x)).max() < 0.05
+
+
+def test_wrong_calls_are_refused_before_anything_is_sent(service: Scene, tmp_path: Path) -> None:
+    np.save(tmp_path / "wide.npy", np.zeros((1, 1, 9, 8)))
+    np.save(tmp_path / "many.npy", np.zeros((5, 1, 8, 8)))
+    np.save(tmp_path / "large.npy", np.full((1, 1, 8, 8), 1e6))
+    asked = ("--suite", "ckks", "--input")
+    for name, said in (("wide", "[1, 1, 9, 8]"), ("many", "5"), ("large", "reaches 1e+06")):
+        refused = ask(service, "smooth", *asked, tmp_path / f"{name}.npy", code=2)["error"]
+        assert refused["type"] == "InputError"
+        assert said in refused["message"]
+    refused = ask(service, "smooth", *asked, SEVEN, "--prepare", 1, code=2)["error"]
+    assert "prepares nothing ahead" in refused["message"]
+    refused = ask(service, "smooth", "--input", SEVEN, code=2)["error"]
+    assert "not offered in gmw" in refused["message"]
+    refused = ask(service, "digits", *asked, SEVEN, code=2)["error"]
+    assert "not offered in ckks" in refused["message"]
+    refused = ask(service, "smooth", *asked, SEVEN, "--program-hash", "0" * 64, code=4)["error"]
+    assert refused["type"] == "PeerMisbehaved"
+
+
+def test_a_service_that_is_full_says_so(service: Scene) -> None:
+    async def crowd() -> dict[str, Any]:
+        url = f"https://{service.address}/v2/models/smooth/versions/1/session"
+        async with aiohttp.ClientSession() as web:
+            context = tls(service.keys, "client")
+            held = [await web.ws_connect(url, ssl=context) for _ in range(SESSIONS_PER_CLIENT)]
+            asked = ("--suite", "ckks", "--input", SEVEN)
+            refused = await asyncio.to_thread(ask, service, "smooth", *asked, code=4)
+            assert not any(socket.closed for socket in held)
+            return refused
+
+    refused = asyncio.run(crowd())["error"]
+    assert refused["type"] == "PeerBusy"
+    assert "429" in refused["message"]
+    ask(service, "rare", "--suite", "ckks", "--input", SEVEN)
+    refused = ask(service, "rare", "--suite", "ckks", "--input", SEVEN, code=4)["error"]
+    assert refused["type"] == "PeerBusy"
+    assert "more than 1 inferences in a minute" in refused["message"]
+
+
+def test_a_token_that_is_asked_for(key_folder: Path, tmp_path: Path) -> None:
+    put_smooth(tmp_path / "repository")
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    (tmp_path / "tokens").write_text(f"{digest} visitors\n")
+    with serving(tmp_path, key_folder, "--tokens", tmp_path / "tokens") as scene:
+        asked = ("--suite", "ckks", "--input", SEVEN)
+        assert "asks for a token" in ask(scene, "smooth", *asked, code=4)["error"]["message"]
+        command = [*PRIVET, "infer", f"https://{scene.address}", "smooth", *map(str, asked)]
+        command += ["--keys", str(key_folder), "--json"]
+        environment = {**os.environ, "PRIVET_TOKEN": TOKEN}
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=True, env=environment
+        )
+        assert int(np.argmax(json.loads(done.stdout)["output"])) == 7
+
+
+def test_a_killed_client_gives_its_place_back(service: Scene, tmp_path: Path) -> None:
+    async def act() -> None:
+        async with (
+            Visitor(service.address, service.keys, tmp_path / "v") as visitor,
+            Visitor(service.address, service.keys, tmp_path / "o", "operator") as operator,
+        ):
+            before = await settled(operator)
+            # A client that is told to come and does not come keeps a core, so that `wide` waits.
+            notice = await visitor.notify("digits")
+            command = [*PRIVET, "infer", f"https://{service.address}", "wide", "--suite", "ckks"]
+            command += ["--keys", str(service.keys), "--input", str(SEVEN)]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+                await until(operator, lambda it: it["queues"]["ready"]["length"] == 1)
+                state = await operator.good("GET", "/v2/state")
+                assert state["machines"][0]["memory_taken"] > before
+                process.send_signal(signal.SIGKILL)
+            await until(operator, lambda it: it["queues"]["ready"]["length"] == 0)
+            await visitor.good("DELETE", f"/v2/jobs/{notice}")
+            assert await settled(operator) == before
+
+    asyncio.run(act())
+
+
+async def until(operator: Visitor, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Waits for a state of the service."""
+    async with asyncio.timeout(30):
+        while True:
+            state: dict[str, Any] = await operator.good("GET", "/v2/state")
+            if holds(state):
+                return state
+            await asyncio.sleep(0.05)
+
+
+async def settled(operator: Visitor) -> int:
+    """The memory that processes have once nothing runs."""
+    state = await until(operator, lambda it: not it["running"])
+    assert state["machines"][0]["cores_taken"] == 0
+    return int(state["machines"][0]["memory_taken"])
+
+
+def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
+    """Clients of three suites at once: all are served, none has what another has."""
+    x = np.random.default_rng(5).uniform(0, 1, (ROUNDS, 1, 1, 8, 8))
+
+    async def watch(operator: Visitor, seen: list[dict[str, Any]]) -> None:
+        while True:
+            state = await operator.good("GET", "/v2/state")
+            (machine,) = state["machines"]
+            assert machine["cores_taken"] <= machine["cores"] == CORES
+            assert machine["memory_taken"] <= machine["memory"]
+            seen.append(state)
+            await asyncio.sleep(0.05)
+
+    async def shares(client: ServiceClient, suite: str) -> None:
+        for _ in range(ROUNDS):
+            found = await client.infer("digits", [IMAGES[:1]], terms=Terms(suite))
+            assert_right(next(iter(found.outputs.values())), IMAGES[:1])
+
+    async def ciphertexts(client: ServiceClient, model: str) -> None:
+        for sample in x:
+            found = await client.infer(model, [sample], terms=Terms("ckks"))
+            assert np.abs(next(iter(found.outputs.values())) - scores(sample)).max() < 0.05
+
+    async def act() -> None:
+        credentials = Credentials.from_directory(service.keys, "client")
+        url, state = f"https://{service.address}", service.folder / "mixed"
+        seen: list[dict[str, Any]] = []
+        async with (
+            Visitor(service.address, service.keys, tmp_path / "o", "operator") as operator,
+            ServiceClient(url, credentials, state=state) as client,
+        ):
+            before = await settled(operator)
+            watching = asyncio.create_task(watch(operator, seen))
+            async with asyncio.TaskGroup() as group:
+                for suite in ("gmw", "fss"):
+                    group.create_task(shares(client, suite))
+                # Two of one model at once: its process computes for both.
+                for model in ("smooth", "smooth", "wide"):
+                    group.create_task(ciphertexts(client, model))
+            assert not watching.done()
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+            assert await settled(operator) == before
+            last = await operator.good("GET", "/v2/state")
+            metrics = await operator.good("GET", "/metrics")
+        assert_apart(last["timeline"])
+        done = [run for run in last["timeline"] if run["failure"] is None]
+        for model in ("smooth", "wide"):
+            infers = [it for it in done if it["model"] == f"{model}/1" and it["phase"] == "on"]
+            assert len(infers) >= ROUNDS
+        assert {run["suite"].split()[0].split("-")[0] for run in done} >= {"gmw", "fss", "ckks"}
+        # Each suite waited for another at some time.
+        waiting = [it for state in seen for it in state["queues"]["ready"]["first"]]
+        assert "ckks" in {it["suite"] for it in waiting}
+        for suite, model in (("gmw", "digits"), ("fss", "digits"), ("ckks", "smooth")):
+            counted = [
+                line for line in metrics.splitlines() if f'model="{model}/1",phase="on"' in line
+            ]
+            assert any(
+                "privet_job_seconds_count" in it and f'suite="{suite}' in it for it in counted
+            )
+
+    asyncio.run(act())
+
+
+def assert_apart(runs: list[dict[str, Any]]) -> None:
+    """No core was lent to two jobs at once."""
+    for core in range(CORES):
+        mine = sorted(
+            (run["started"], run["ended"], run["job"]) for run in runs if core in run["cores"]
+        )
+        for (_, end, first), (start, _, second) in itertools.pairwise(mine):
+            assert end <= start + 1e-3, f"{first} and {second} had core {core} at once"
