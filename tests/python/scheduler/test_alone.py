@@ -145,6 +145,21 @@ def test_a_session_is_no_notice_to_refer_to() -> None:
     assert caught.value.why is Why.UNKNOWN_NOTICE
 
 
+def test_a_reserved_machine_is_for_those_who_name_it() -> None:
+    scheduler = make()
+    scheduler.machine_joined(0.0, Machine("apart", 4, 16 * GIB, reserved=True))
+    for id in ("a", "b", "c"):
+        scheduler.submit(0.0, Submission(id, "alice", "large", "gmw"))
+    named = Submission("n", "bob", "keyed", "ckks", only=Phase.ON, machine="apart")
+    scheduler.submit(0.0, named)
+    begun = [it for it in scheduler.decide(0.0) if isinstance(it, Start)]
+    assert {(it.request, it.machine) for it in begun} == {("a", "here"), ("n", "apart")}
+    scheduler.machine_lost(1.0, "here")
+    scheduler.decide(1.0)
+    with pytest.raises(Refused):
+        scheduler.submit(1.0, inference("i"))
+
+
 @pytest.mark.parametrize("policy", [Policy, Priority])
 def test_sessions_that_keep_coming_starve_no_large_job(policy: Callable[[], Policy]) -> None:
     """Sessions stay as long as they may, and more come than fit; one large job among them."""

@@ -24,6 +24,7 @@ from privet.parties import Credentials, Result
 from privet.serve import sessions
 from privet.serve.estimates import HEADROOM
 from privet.serve.executor import Node
+from privet.serve.home import APART
 from privet.serve.limits import ServiceLimits
 from privet.serve.repository import ModelConfig
 from privet.serve.repository.files import Source
@@ -101,14 +102,16 @@ def play(tmp_path: Path, key_folder: Path, smooth: Path, program: Path) -> Play:
     async def build(source: Source, config: ModelConfig) -> Path:
         return smooth if config.homomorphic else program
 
-    def run(act: Act, memory: int = 4 * GIB, **settings: Any) -> None:
+    def run(
+        act: Act, memory: int = 4 * GIB, kind: type[Pretender] = Pretender, **settings: Any
+    ) -> None:
         async def main() -> None:
             folder = tmp_path / "repository" / "smooth" / "1"
             folder.mkdir(parents=True)
             shutil.copy(MODEL, folder / "model.onnx")
             (folder.parent / "config.toml").write_text(CONFIG)
             put_digits(tmp_path / "repository")
-            executor = Pretender(nodes=[Node("here", (0, 1), memory, "127.0.0.1")])
+            executor = kind(nodes=[Node("here", (0, 1), memory, "127.0.0.1")])
             async with scene(
                 tmp_path, key_folder, program, executor, compiler=build, **settings
             ) as it:
@@ -260,6 +263,32 @@ def test_a_process_that_dies_gives_all_back(play: Play) -> None:
             await visitor.good("DELETE", f"/v2/jobs/{notice}")
 
     play(act)
+
+
+class Elsewhere(Pretender):
+    """Lends machines none of which is this one."""
+
+    def here(self) -> str | None:
+        """None of them."""
+        return None
+
+
+def test_where_the_executor_lends_others_this_machine_is_for_sessions(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as boss:
+            for _ in range(3):
+                await visitor.notify("digits")
+            assert_right(await client.infer("smooth", [X], terms=TERMS))
+            state = await boss.good("GET", "/v2/state")
+            assert {run["machine"] for run in state["running"] if run["suite"] != "ckks"} == {
+                "here"
+            }
+            ours = {run["machine"] for run in state["timeline"] if run["suite"] == "ckks"}
+            assert ours == {APART}
+            sizes = {machine["name"]: machine["memory_taken"] for machine in state["machines"]}
+            assert sizes[APART] >= it.plan()["memory_bytes_model"]
+
+    play(act, kind=Elsewhere)
 
 
 def test_a_queue_that_is_full_refuses_and_tells(play: Play) -> None:
