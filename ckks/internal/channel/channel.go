@@ -83,12 +83,28 @@ func (c *Channel) send(kind byte, payload []byte) error {
 	}
 	for _, part := range [][]byte{header[:], payload} {
 		if _, err := c.connection.Write(part); err != nil {
+			if told := c.lastWords(); kind != kindAbort && told != nil {
+				return told
+			}
 			return c.broken(err)
 		}
 	}
 	c.Sent += int64(headerBytes + len(payload))
 	c.sending = true
 	return nil
+}
+
+// lastWords is why the peer gave up, if it said so before it stopped to listen; nil if it did not.
+func (c *Channel) lastWords() error {
+	var header [headerBytes]byte
+	if err := c.readFull(header[:], time.Now().Add(linger)); err != nil || header[0] != kindAbort {
+		return nil
+	}
+	length := int(binary.LittleEndian.Uint32(header[1:]))
+	if length > maxAbortText+1 {
+		return nil
+	}
+	return c.aborted(length)
 }
 
 // Receive receives a message of exactly so many bytes.
