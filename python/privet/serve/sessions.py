@@ -56,8 +56,9 @@ class Turn:
 class Session:
     """A client's conversation with a version's process, `number` on both sides.
 
-    `keys` and `asked` are what it holds and what it waits for or computes. `over`: the client has
-    left. `closing` is set when the service ends the session.
+    `keys` and `asked` are what it holds and what it waits for or computes; `busy` from a client's
+    question to its answer. `over`: the client has left. `ending`: it is to end once it is not busy;
+    `closing` is set when the service ends it.
     """
 
     number: int
@@ -65,6 +66,7 @@ class Session:
     desk: Desk
     keys: Turn | None = None
     asked: Turn | None = None
+    busy: bool = False
     over: bool = False
     ending: bool = False
     closing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -142,6 +144,7 @@ class Sessions:
         if session.over:
             self._refuse(session, "the session is over", busy=True)
             return
+        session.busy = True
         if work == "keys" and session.keys is not None:
             self._drop_keys(session)
         try:
@@ -216,7 +219,8 @@ class Sessions:
 
     def _answered(self, session: Session) -> None:
         """The client has its answer: a session that is to end may now."""
-        if session.ending and session.asked is None:
+        session.busy = False
+        if session.ending:
             session.closing.set()
 
     def _left(self, session: Session) -> None:
@@ -230,6 +234,7 @@ class Sessions:
             self._end(turn, Outcome(turn.start.job, "crashed", "the model's process died"))
         elif turn is not None:
             self._driver.cancel(turn.job.id)
+        session.closing.set()
         self._left(session)
 
     def _drop_keys(self, session: Session) -> None:
@@ -261,7 +266,7 @@ class Sessions:
             session.ending = True
             if turn.work == "infer":
                 session.desk.order(session=session.number, gone=True)
-            elif session.asked in (None, turn):
+            elif not session.busy or session.asked is turn:
                 session.closing.set()
 
     def ended(self, ended: Ended) -> None:

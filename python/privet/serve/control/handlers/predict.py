@@ -79,6 +79,7 @@ async def session(call: Call[Any]) -> Answer:
     per_minute = max(1, int(min(rate for rate in rates if rate is not None)))
     try:
         with desk.place(call.caller.client):
+            await desk.start()
             session = call.service.sessions.open(call.caller.client, desk)
             try:
                 streams = await desk.connect(session.client, per_minute, session.number)
@@ -109,7 +110,8 @@ async def _relay(call: Call[Any], streams: Streams, closing: asyncio.Event) -> A
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if closing.is_set():
             # The process finds the end of what the client said, and says no more.
-            writer.write_eof()
+            with contextlib.suppress(OSError):
+                writer.write_eof()
             await asyncio.wait([down], timeout=SILENCE_SECONDS)
         for task in tasks:
             task.cancel()
