@@ -36,7 +36,7 @@ class Prepared:
 def prepare(name: str, folder: Path) -> Prepared:
     """Builds and compiles a model with seeded weights."""
     path = zoo.build(name, folder)
-    compiled = compile(path, input_range=(0, 1))
+    compiled = compile(path, input_range=(0, 1), smooth="function")
     compiled.save(folder / name)
     return Prepared(name, path, folder / name, compiled)
 

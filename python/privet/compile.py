@@ -27,6 +27,8 @@ PUBLIC_FILE = "program.json"
 PRIVATE_FILE = "weights.safetensors"
 RELUS = ("exact", "sign")
 """What becomes of ReLU: a comparison, or a product with an approximate sign."""
+SMOOTH = ("polynomial", "function")
+"""What becomes of smooth activations: polynomials, or public functions that a party computes."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def compile(
     margin: float = 2.0,
     activation_error: float = 2.0**-10,
     relu: str = "exact",
+    smooth: str = "polynomial",
     batch: int = 1,
     name: str | None = None,
 ) -> Compiled:
@@ -74,7 +77,9 @@ def compile(
     ONNX names instead. Everything is multiplied by `margin`.
 
     Smooth activations become polynomials on the ranges measured, with errors up to
-    `activation_error` times the largest magnitude that the activation reaches there.
+    `activation_error` times the largest magnitude that the activation reaches there. With
+    `smooth="function"`, for suite `stream`, they stay what they are, rounded to `scale` bits, and
+    are part of the public half with their constants.
 
     ReLU stays exact, or with `relu="sign"` becomes polynomials, for suite `ckks`: a product with an
     approximate sign, off by up to `activation_error` times the largest magnitude of its input.
@@ -98,12 +103,16 @@ def compile(
     _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
     if relu not in RELUS:
         raise Misuse(f"relu is {relu!r}; possible are {', '.join(RELUS)}")
+    if smooth not in SMOOTH:
+        raise Misuse(f"smooth is {smooth!r}; possible are {', '.join(SMOOTH)}")
     source = load_model(model)
     title = name or model_name(model, source)
-    graph = simplify(import_model(source, name=title, input_shapes=input_shapes))
+    imported = import_model(source, name=title, input_shapes=input_shapes)
+    graph = simplify(imported, public_functions=smooth == "function")
     measured = measure(graph, calibration_batches(graph, calibration, input_range))
     graph = _with_magnitudes(graph, measured, ranges or {}, margin)
-    graph = fit_polynomials(graph, margin=margin, error=activation_error)
+    if smooth == "polynomial":
+        graph = fit_polynomials(graph, margin=margin, error=activation_error)
     if relu == "sign":
         graph = approximate_relus(graph, error=activation_error)
     lowered = lower(

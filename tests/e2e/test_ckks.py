@@ -114,7 +114,7 @@ def test_comparisons_are_refused_by_name() -> None:
 @pytest.mark.parametrize(("suite", "security"), [("gmw", "semi-honest"), ("fss", "malicious")])
 def test_other_suites_refuse_polynomials_by_name(suite: str, security: str, tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
-    with pytest.raises(UnsupportedModel, match="runs only in suite ckks") as refusal:
+    with pytest.raises(UnsupportedModel, match="run only in suites ckks and stream") as refusal:
         privet.run(path, suite=suite, security=security, input_range=(0, 1))
     assert len(refusal.value.problems) == 2
     compiled = privet.compile(path, input_range=(0, 1))

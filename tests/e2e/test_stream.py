@@ -154,9 +154,91 @@ def test_overlapping_windows_are_refused_by_name() -> None:
         privet.run(pooling(3), suite="stream", input_range=(-1, 1))
 
 
-def test_smooth_activations_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedModel, match="runs only in suite ckks"):
-        privet.run(zoo.build("nn5", tmp_path), suite="stream", input_range=(0, 1))
+def smooth(seed: int = 11) -> onnx.ModelProto:
+    """A convolution, SiLU, a dense layer, Tanh, and one output layer with Sigmoid."""
+    rng = np.random.default_rng(seed)
+    weights = {
+        "k": rng.uniform(-0.8, 0.8, (3, 1, 3, 3)).astype(np.float32),
+        "w": rng.uniform(-0.5, 0.5, (48, 6)).astype(np.float32),
+        "v": rng.uniform(-2, 2, (6, 4)).astype(np.float32),
+        "b": rng.uniform(-1, 1, 4).astype(np.float32),
+    }
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "k"], ["c"], "conv"),
+        node("Sigmoid", ["c"], ["gate"], "gate"),
+        node("Mul", ["c", "gate"], ["s"], "silu"),
+        node("Flatten", ["s"], ["f"], "flatten"),
+        node("MatMul", ["f", "w"], ["h"], "hidden"),
+        node("Tanh", ["h"], ["t"], "tanh"),
+        node("MatMul", ["t", "v"], ["o"], "out"),
+        node("Add", ["o", "b"], ["p"], "bias"),
+        node("Sigmoid", ["p"], ["y"], "sigmoid"),
+    ]
+    return model(nodes, [1, 1, 6, 6], weights)
+
+
+@pytest.mark.parametrize("cipher", suites.CIPHERS)
+def test_smooth_activations_are_computed_in_the_clear(cipher: str) -> None:
+    run = privet.run(smooth(), suite="stream", cipher=cipher, input_range=(-1, 1))
+    check(run)
+    assert run.max_abs_error < 4 * 2.0**-12
+    assert run.plan is not None
+    assert run.plan["exchanges"] == 2
+    assert run.plan["encryptions"] == 36 + 48 + 6
+
+
+def test_smooth_activations_of_packed_samples() -> None:
+    run = privet.run(smooth(), suite="stream", input_range=(-1, 1), batch=3, packed=True)
+    assert run.max_fixed_point_error == 0
+    assert run.samples == 3
+
+
+@pytest.mark.parametrize(
+    ("activation", "cipher"),
+    [
+        ("sigmoid", "paillier"),
+        *((it, "bfv") for it in ("sigmoid", "tanh", "softplus", "erf", "gelu", "silu")),
+    ],
+)
+def test_trained_models_keep_their_labels(activation: str, cipher: str) -> None:
+    folder = Path(__file__).parents[2] / "zoo" / "models" / "digits-smooth"
+    with np.load(folder / "held-out.npz") as data:
+        inputs = (data["raw"][:4, None] / 16).astype(np.float32)
+    run = privet.run(
+        folder / f"{activation}.onnx",
+        [inputs],
+        suite="stream",
+        cipher=cipher,
+        batch=4,
+        input_range=(0, 1),
+    )
+    check(run)
+    assert run.max_abs_error < 0.05
+    (output,) = run.outputs.values()
+    (reference,) = run.reference.values()
+    assert np.array_equal(output.argmax(axis=1), reference.argmax(axis=1))
+
+
+def test_polynomials_are_refused_by_name(tmp_path: Path) -> None:
+    compiled = privet.compile(zoo.build("nn5", tmp_path), input_range=(0, 1))
+    with pytest.raises(UnsupportedModel, match='smooth="function"'):
+        privet.run(compiled, suite="stream")
+    with pytest.raises(Misuse, match="functions for suite stream"):
+        suites.plan_stream(compiled.program.to_public_bytes())
+
+
+@pytest.mark.parametrize("suite", ["gmw", "fss", "ckks"])
+def test_functions_are_for_this_suite(suite: str) -> None:
+    compiled = privet.compile(smooth(), input_range=(-1, 1), smooth="function")
+    with pytest.raises(UnsupportedModel, match=r"\(function\)") as refusal:
+        privet.run(compiled, suite=suite)
+    assert len(refusal.value.problems) == 3
+    with pytest.raises(UnsupportedModel, match="suites ckks and stream"):
+        privet.run(smooth(), suite="gmw", input_range=(-1, 1))
+    if suite != "ckks":
+        with pytest.raises(Misuse, match="runs only in suite stream"):
+            suites.plans(compiled.program.to_public_bytes(), suite, "auto")
 
 
 @pytest.mark.parametrize(

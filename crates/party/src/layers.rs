@@ -82,20 +82,26 @@ pub(crate) fn computes_in_ring(operator: &Operator) -> bool {
     )
 }
 
-/// Refuses what only suite `ckks` computes.
+/// Refuses what only suite `ckks` or `stream` computes.
 ///
 /// # Errors
 /// [`Error::Misuse`], which names the first such layer.
 pub(crate) fn check_supported(program: &Program) -> Result<(), Error> {
-    let unsupported =
-        |operation: &&Operation| matches!(operation.operator, Operator::Mul | Operator::Polynomial { .. });
-    match program.operations().iter().find(unsupported) {
+    let smooth = |operation: &&Operation| {
+        matches!(operation.operator, Operator::Mul | Operator::Polynomial { .. } | Operator::Function { .. })
+    };
+    match program.operations().iter().find(smooth) {
         None => Ok(()),
-        Some(operation) => Err(Error::Misuse(format!(
-            "layer {} ({}) runs only in suite ckks: choose that suite, or put a ReLU in its place",
-            operation.name,
-            operation.operator.name()
-        ))),
+        Some(operation) => {
+            let (name, operator) = (&operation.name, operation.operator.name());
+            let (suite, instead) = match operation.operator {
+                Operator::Function { .. } => ("stream", "compile the model for another suite"),
+                _ => ("ckks", "choose that suite"),
+            };
+            Err(Error::Misuse(format!(
+                "layer {name} ({operator}) runs only in suite {suite}: {instead}, or put a ReLU in its place"
+            )))
+        }
     }
 }
 

@@ -15,8 +15,10 @@
 mod arrangement;
 mod bfv;
 mod cipher;
+mod elementary;
 mod exchange;
 mod forecast;
+mod function;
 mod infer;
 mod linear;
 mod network;

@@ -12,12 +12,14 @@
 
 mod check;
 mod error;
+mod function;
 mod operation;
 mod program;
 mod shape;
 mod weights;
 
 pub use error::Error;
+pub use function::{Constant, Primitive, Step};
 pub use operation::{Operation, Operator, Window};
 pub use program::{ClientStep, Input, Output, Program, ProgramHash, Value};
 pub use weights::Weights;

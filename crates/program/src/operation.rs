@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::function::Step;
+
 /// One step of a program: an operator, the values it reads and the value it writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
@@ -67,6 +69,9 @@ pub enum Operator {
     /// `sum_k coefficients[k] T_k(x / bound)` of each element, with Chebyshev's T_k; bound and coefficients are private
     /// tensors of 1 and `degree + 1` elements.
     Polynomial { coefficients: String, bound: String, degree: usize },
+    /// A public function of each element, which a party computes in the clear. Its argument is `x / 2^scale`; its value
+    /// at the output's scale is rounded, halves to even, and kept within the ring.
+    Function { steps: Vec<Step> },
     /// `-x`.
     Negate,
     /// `x * 2^bits`.
@@ -117,6 +122,7 @@ impl Operator {
             Self::Sub => "sub",
             Self::Mul => "mul",
             Self::Polynomial { .. } => "polynomial",
+            Self::Function { .. } => "function",
             Self::Negate => "negate",
             Self::ShiftLeft { .. } => "shift_left",
             Self::Truncate { .. } => "truncate",

@@ -1,5 +1,6 @@
 //! The output shape of each operator, and what it asks of its inputs.
 
+use crate::function;
 use crate::operation::{Operator, Window};
 
 type Shape = Vec<usize>;
@@ -46,6 +47,7 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
             1..=MAX_DEGREE => Ok(x.to_vec()),
             _ => Err(format!("a polynomial of degree {degree}")),
         },
+        Operator::Function { steps } => function::check(steps).map(|()| x.to_vec()),
         Operator::Negate | Operator::ShiftLeft { .. } | Operator::Truncate { .. } | Operator::Relu => Ok(x.to_vec()),
         Operator::MaxPool2d { window } | Operator::AvgPool2d { window, .. } => {
             let [n, c, h, w] = image(x)?;

@@ -33,6 +33,7 @@ def compile(
         model,
         bits=widths.bits,
         scale=widths.scale,
+        smooth=widths.smooth,
         calibration=read_samples(calibration) if calibration else None,
         input_range=input_range,
         batch=batch,

@@ -29,7 +29,7 @@ def leakage_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Tell what suite stream's permuted tensors tell: distance correlation, and attacks."""
-    compiled = compile(model)
+    compiled = compile(model, smooth="function")
     shapes = [compiled.program.values[it.value].shape for it in compiled.program.inputs]
     given: list[list[Any] | None] = [read_input(path, shapes) for path in input or ()]
     given = given or [None] * samples

@@ -84,6 +84,7 @@ def provider_command(
         scale=scale or 12,
         calibration=read_samples(calibration) if calibration else None,
         input_range=input_range,
+        smooth="function",
     )
     plan = Plan(cluster, tuple(server or ()), objective, per_core, timeout)
     console = show.make_console()

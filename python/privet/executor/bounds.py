@@ -21,9 +21,10 @@ def error_bound(
 
     A linear layer multiplies the error of its input by its largest row sum of absolute weights
     and adds `linear_error` (shares rounded as they leave BFV). A truncation divides the error,
-    rounds it up and adds `truncation_error` (a carry lost between the shares). Products of values
-    and polynomials have no such bound here and give None. Nor has an index: it may differ where
-    the largest elements lie closer together than twice the bound of what it was taken from.
+    rounds it up and adds `truncation_error` (a carry lost between the shares). Products of values,
+    polynomials and functions have no such bound here and give None. Nor has an index: it may
+    differ where the largest elements lie closer together than twice the bound of what it was taken
+    from.
     """
     graph = integer_graph(program, weights)
     errors: dict[int, int | None] = {entry.value: 0 for entry in graph.inputs}
@@ -57,7 +58,7 @@ def _outgoing(
         case op.AvgPool2d(factors=factors) as pool:
             window = pool.kernel[0] * pool.kernel[1]
             return int(max(map(abs, factors))) * window * error
-        case op.ArgMax() | op.Mul() | op.Polynomial():
+        case op.ArgMax() | op.Mul() | op.Polynomial() | op.Elementwise():
             return None
         case op.Concat():
             return max(incoming)

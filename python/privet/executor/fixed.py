@@ -15,6 +15,7 @@ from privet.errors import OverflowRisk
 from privet.executor import kernels
 from privet.executor.codec import Inputs, decode_output, encode_input
 from privet.executor.exact import exact_linear, row_sum
+from privet.executor.function import function_values
 from privet.executor.movement import moved
 from privet.executor.polynomial import polynomial_values
 from privet.executor.real import argmax, factor_shape
@@ -101,7 +102,7 @@ def _run(
     for node in graph.nodes:
         operands = [held[id] for id in node.inputs]
         try:
-            result = np.asarray(_compute(node, operands, graph, arithmetic))
+            result = np.asarray(_compute(node, operands, graph, arithmetic, ring_bits))
         except OverflowError as error:
             raise _overflow(node.name, str(error), ring_bits, 63) from error
         held[node.output] = result
@@ -115,7 +116,9 @@ def _run(
     return [held[output.value] for output in graph.outputs]
 
 
-def _compute(node: Node, operands: Sequence[Array], graph: Graph, arithmetic: Arithmetic) -> Array:
+def _compute(
+    node: Node, operands: Sequence[Array], graph: Graph, arithmetic: Arithmetic, ring_bits: int
+) -> Array:
     x, shape = operands[0], graph.values[node.output].shape
     match node.operation:
         case op.Conv2d(weight=weight, bias=bias) as conv:
@@ -149,6 +152,11 @@ def _compute(node: Node, operands: Sequence[Array], graph: Graph, arithmetic: Ar
             scale = graph.values[node.output].scale
             assert scale is not None
             return polynomial_values(x, polynomial, scale)
+        case op.Elementwise(function=function):
+            before, after = (graph.values[id].scale for id in (node.inputs[0], node.output))
+            assert before is not None
+            assert after is not None
+            return function_values(x, function, before, after, ring_bits)
         case op.Negate():
             return -x
         case op.ShiftLeft(bits=bits):

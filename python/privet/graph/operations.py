@@ -89,7 +89,8 @@ class Mul:
 class Elementwise:
     """A smooth function of each element on its own, in small steps.
 
-    Exists only until the pass `fit_polynomials` has run.
+    The pass `fit_polynomials` replaces it, but for suite `stream`, where a party computes it in the
+    clear (`privet.executor.function`).
     """
 
     function: Function

@@ -1,8 +1,8 @@
 """Passes over the typed graph, one per module; each is a pure function from graph to graph.
 
 `simplify` runs those that keep the real function as it is, in the order that lets each find the
-most; `fit_polynomials` replaces smooth functions on the ranges measured, and on request
-`approximate_relus` does so with ReLU; `batch` widens the result
+most; `fit_polynomials` replaces smooth functions on the ranges measured unless they are to stay,
+and on request `approximate_relus` does so with ReLU; `batch` widens the result
 to several samples; `lower` turns the real graph into an integer one.
 """
 
@@ -17,6 +17,7 @@ from privet.passes.fold_affine import fold_affine
 from privet.passes.fold_batchnorm import fold_batchnorm
 from privet.passes.join_elementwise import join_elementwise
 from privet.passes.join_relus import join_relus
+from privet.passes.keep_constants import keep_constants
 from privet.passes.merge_reshapes import merge_reshapes
 from privet.passes.move_truncation import move_truncation
 from privet.passes.pool_before_relu import pool_before_relu
@@ -31,6 +32,7 @@ __all__ = [
     "fold_batchnorm",
     "join_elementwise",
     "join_relus",
+    "keep_constants",
     "lower",
     "merge_reshapes",
     "move_truncation",
@@ -40,11 +42,15 @@ __all__ = [
 ]
 
 
-def simplify(graph: Graph) -> Graph:
-    """The same real function in fewer and cheaper operations."""
+def simplify(graph: Graph, *, public_functions: bool = False) -> Graph:
+    """The same real function in fewer and cheaper operations.
+
+    With `public_functions` constants in front of smooth functions stay with linear operations.
+    """
     for rewrite in (
         merge_reshapes,
         join_elementwise,
+        *([keep_constants] if public_functions else []),
         fold_affine,
         fold_batchnorm,
         fold_affine,

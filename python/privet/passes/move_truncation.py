@@ -53,6 +53,8 @@ class _Placement:
                 return self.add(node, self.scale(x) + self.scale(y), x, y)
             case op.Polynomial():
                 return self.add(node, self.base, self.lowered(node, x))
+            case op.Elementwise():
+                return self.add(node, self.base, x)
             case op.Relu() | op.MaxPool2d():
                 x = self.lowered(node, x)
                 return self.add(node, self.scale(x), x)
@@ -62,10 +64,8 @@ class _Placement:
                 return self.average(node, node.operation, x)
             case op.AddConstant() | op.Pad():
                 return self.sum(node, [x], at_least=self.base)
-            case op.ShiftLeft() | op.Truncate() | op.ChannelAffine() | op.Elementwise():
-                raise AssertionError(
-                    "this pass runs once, after fold_batchnorm and fit_polynomials"
-                )
+            case op.ShiftLeft() | op.Truncate() | op.ChannelAffine():
+                raise AssertionError("this pass runs once, after fold_batchnorm")
             case _:
                 return self.sum(node, inputs, at_least=0)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from privet.graph import operations as op
 from privet.graph.operations import Array, Operation, Shape
+from privet.program.functions import decode_steps, encode_steps
 
 Tensors = Mapping[str, Array]
 
@@ -38,8 +39,8 @@ def encode(operation: Operation, prefix: str) -> tuple[str, dict[str, Any], dict
             limit = np.array([int(bound)], dtype=np.int64)
             tensors = {names["coefficients"]: coefficients, names["bound"]: limit}
             return "polynomial", {**names, "degree": operation.degree}, tensors
-        case op.Elementwise():
-            raise AssertionError("fit_polynomials removes Elementwise")
+        case op.Elementwise(function=function):
+            return "function", {"steps": encode_steps(function)}, {}
         case op.MaxPool2d():
             return "max_pool2d", _window(operation), {}
         case op.AvgPool2d(factors=factors):
@@ -86,6 +87,8 @@ def decode(name: str, given: Mapping[str, Any], shape: Shape, tensors: Tensors) 
             coefficients = _tensor(tensors, a.pop("coefficients"), (count,))
             bound = _tensor(tensors, a.pop("bound"), (1,))
             return _done(a, op.Polynomial(coefficients, float(bound[0])))
+        case "function":
+            return _done(a, op.Elementwise(decode_steps(a.pop("steps"))))
         case "max_pool2d":
             return op.MaxPool2d(**a, size=_size(shape))
         case "avg_pool2d":

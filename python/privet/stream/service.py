@@ -146,7 +146,7 @@ def survey(
 ) -> tuple[list[StageTimes], dict[str, Allocation]]:
     """A model's stages, measured, and their allocation to servers (`NAME:CORES:SIDE`) by each
     objective."""
-    compiled = compile(model, calibration=samples, input_range=input_range)
+    compiled = compile(model, calibration=samples, input_range=input_range, smooth="function")
     servers = []
     for word in words:
         rest, _, side = word.rpartition(":")

@@ -20,11 +20,11 @@ LIGHT, STATISTICAL = "light", "statistical"
 MEMBERS = range(2, 21)
 """How many parties may share a collective key."""
 
-SMOOTH = {"mul", "polynomial"}
-"""Operations that only suite `ckks` computes."""
+SMOOTH = {"polynomial": "ckks", "function": "stream"}
+"""Forms of smooth activations, and the suite that computes each."""
 
 COMPARING = {"relu", "max_pool2d", "argmax"}
-"""Operations that it does not: they compare."""
+"""Operations that suite `ckks` does not compute."""
 
 
 def supported(program: Program, suite: str) -> bool:
@@ -108,11 +108,25 @@ def check_between_two(suite: str, scenario: str) -> None:
 
 
 def _problems(program: Program, suite: str) -> list[Problem]:
-    if suite == "ckks":
-        missing, why = COMPARING, "it compares values, which suite ckks does not do"
-        instead = "Put a smooth activation or an average in its place, or choose suite gmw or fss"
-    else:
-        missing, why = SMOOTH, f"it runs only in suite ckks, not in {suite}"
-        instead = "Choose that suite, or put a ReLU in its place"
-    found = (operation for operation in program.operations if operation.op in missing)
-    return [Problem(operation.name, operation.op, why, instead) for operation in found]
+    found = []
+    for operation in program.operations:
+        if refusal := _refusal(operation.op, suite):
+            found.append(Problem(operation.name, operation.op, *refusal))
+    return found
+
+
+def _refusal(kind: str, suite: str) -> tuple[str, str] | None:
+    """Why a suite does not compute an operation, and what to do; None if it does."""
+    if suite == "ckks" and kind in COMPARING:
+        why = "it compares values, which suite ckks does not do"
+        return why, "Put a smooth activation or an average in its place, or choose another suite"
+    if suite != "ckks" and kind == "mul":
+        return f"it runs only in suite ckks, not in {suite}", "Choose that suite"
+    if kind not in SMOOTH or SMOOTH[kind] == suite:
+        return None
+    if suite in SMOOTH.values():
+        why = f"it runs only in suite {SMOOTH[kind]}, as the model was compiled"
+        form = next(name for name, computes in SMOOTH.items() if computes == suite)
+        return why, f'Compile the model for suite {suite}, with smooth="{form}"'
+    why = f"smooth activations run only in suites ckks and stream, not in {suite}"
+    return why, "Choose one of them, or put a ReLU in its place"

@@ -30,7 +30,7 @@ def build(
     )
     imports = [helper.make_opsetid("", 17)]
     model = helper.make_model(graph, opset_imports=imports, ir_version=9)
-    return compile(model, input_range=(-1, 1))
+    return compile(model, input_range=(-1, 1), smooth="function")
 
 
 def draw(rng: np.random.Generator, *shape: int) -> npt.NDArray[np.float32]:
@@ -135,3 +135,17 @@ def flattened() -> Compiled:
         node("MatMul", ["r", "w"], ["y"], "dense"),
     ]
     return build(nodes, [1, 1, 6, 6], [1, 2], weights)
+
+
+def gated() -> Compiled:
+    """A dense layer, SiLU, another one, and Sigmoid at the end."""
+    rng = np.random.default_rng(8)
+    weights = {"v": draw(rng, 6, 9), "w": draw(rng, 9, 2)}
+    nodes = [
+        node("MatMul", ["x", "v"], ["h"], "hidden"),
+        node("Sigmoid", ["h"], ["g"], "gate"),
+        node("Mul", ["h", "g"], ["s"], "silu"),
+        node("MatMul", ["s", "w"], ["o"], "dense"),
+        node("Sigmoid", ["o"], ["y"], "sigmoid"),
+    ]
+    return build(nodes, [1, 6], [1, 2], weights)

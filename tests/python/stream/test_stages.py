@@ -65,7 +65,15 @@ def walk(
 
 
 @pytest.mark.parametrize(
-    "model", [models.perceptron, models.windows, models.residual, models.movement, models.flattened]
+    "model",
+    [
+        models.perceptron,
+        models.windows,
+        models.residual,
+        models.movement,
+        models.flattened,
+        models.gated,
+    ],
 )
 @pytest.mark.parametrize("parts", [1, 3])
 def test_parts_give_the_whole(

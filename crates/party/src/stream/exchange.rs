@@ -3,6 +3,7 @@
 use privet_program::{Operator, Program};
 use privet_ring::window::Groups;
 
+use super::function::Function;
 use crate::layers::{along, window_groups};
 
 /// In which order the elements of a tensor are sent.
@@ -66,6 +67,10 @@ impl Exchange {
             match &operation.operator {
                 Operator::Truncate { bits } => values.iter_mut().for_each(|value| *value >>= bits),
                 Operator::Relu => values.iter_mut().for_each(|value| *value = (*value).max(0)),
+                Operator::Function { steps } => {
+                    let [from, to] = [operation.inputs[0], operation.output].map(|id| program.value(id).scale);
+                    Function { steps, from, to, ring_bits: program.ring_bits() }.apply(&mut values);
+                }
                 Operator::Reshape => {}
                 Operator::MaxPool2d { window } => {
                     values = match &self.order {

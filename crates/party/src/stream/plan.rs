@@ -12,7 +12,7 @@ use super::exchange::{Exchange, Order};
 use super::forecast::{self, Forecast};
 use super::packed::Samples;
 use crate::Error;
-use crate::layers::{check_supported, window_groups};
+use crate::layers::window_groups;
 
 /// What one party does after the other.
 pub(super) enum Step {
@@ -43,8 +43,7 @@ impl Plan {
     /// an argmax before the end, because permutations cannot hide places there; factors of more than 31 bits.
     /// [`Error::Linear`] if the program's ring is too wide for BFV.
     pub fn new(program: Program, cipher: impl Into<Cipher>) -> Result<Self, Error> {
-        check_supported(&program)?;
-        program.operations().iter().try_for_each(check_factors)?;
+        program.operations().iter().try_for_each(check_operation)?;
         let steps = steps(&program)?;
         let method = match cipher.into() {
             Cipher::Paillier(key_size) => Method::Paillier(key_size, Samples::ONE),
@@ -150,8 +149,8 @@ impl Plan {
 
 /// Whether the client computes an operation.
 fn is_exchanged(operator: &Operator) -> bool {
-    use Operator::{Argmax, MaxPool2d, Relu, Truncate};
-    matches!(operator, Relu | Truncate { .. } | MaxPool2d { .. } | Argmax { .. })
+    use Operator::{Argmax, Function, MaxPool2d, Relu, Truncate};
+    matches!(operator, Relu | Function { .. } | Truncate { .. } | MaxPool2d { .. } | Argmax { .. })
 }
 
 fn steps(program: &Program) -> Result<Vec<Step>, Error> {
@@ -242,8 +241,15 @@ fn check_apart(operation: &Operation, groups: &Groups) -> Result<(), Error> {
     }
 }
 
-fn check_factors(operation: &Operation) -> Result<(), Error> {
+fn check_operation(operation: &Operation) -> Result<(), Error> {
     match &operation.operator {
+        Operator::Polynomial { .. } | Operator::Mul => {
+            let (name, operator) = (&operation.name, operation.operator.name());
+            Err(Error::Misuse(format!(
+                "layer {name} ({operator}) runs only in suite ckks: compile smooth activations as functions for suite \
+                 stream, or choose ckks"
+            )))
+        }
         Operator::AvgPool2d { factors, .. } if factors.iter().any(|factor| i32::try_from(*factor).is_err()) => {
             Err(refused(operation, "a factor has more than 31 bits"))
         }

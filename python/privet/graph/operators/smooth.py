@@ -1,5 +1,6 @@
-"""Smooth activations, which suite `ckks` evaluates as polynomials: Sigmoid, Tanh, Gelu and others.
+"""Smooth activations: Sigmoid, Tanh, Gelu and others.
 
+Suite `ckks` evaluates them as polynomials, suite `stream` in the clear at its client.
 Compositions such as `x * sigmoid(x)` become one function in the pass `join_elementwise`.
 """
 
@@ -14,7 +15,7 @@ from privet.graph.operations import Elementwise
 from privet.graph.registry import operator
 from privet.graph.site import Operand, Site
 
-_SUITE = "only in suite `ckks`"
+_SUITES = "only in suites `ckks` and `stream`"
 
 
 def _emit(site: Site, *steps: Step) -> Operand:
@@ -24,31 +25,31 @@ def _emit(site: Site, *steps: Step) -> Operand:
     return site.emit(Elementwise(Function(steps)), x)
 
 
-@operator("Sigmoid", restrictions=_SUITE)
+@operator("Sigmoid", restrictions=_SUITES)
 def sigmoid(site: Site) -> Operand:
     """`1 / (1 + exp(-x))`."""
     return _emit(site, Step("sigmoid", (0,)))
 
 
-@operator("Tanh", restrictions=_SUITE)
+@operator("Tanh", restrictions=_SUITES)
 def tanh(site: Site) -> Operand:
     """The hyperbolic tangent."""
     return _emit(site, Step("tanh", (0,)))
 
 
-@operator("Softplus", restrictions=_SUITE)
+@operator("Softplus", restrictions=_SUITES)
 def softplus(site: Site) -> Operand:
     """`log(1 + exp(x))`."""
     return _emit(site, Step("softplus", (0,)))
 
 
-@operator("Erf", since=9, restrictions=_SUITE)
+@operator("Erf", since=9, restrictions=_SUITES)
 def erf(site: Site) -> Operand:
     """The error function."""
     return _emit(site, Step("erf", (0,)))
 
 
-@operator("Gelu", since=20, restrictions=_SUITE)
+@operator("Gelu", since=20, restrictions=_SUITES)
 def gelu(site: Site) -> Operand:
     """`x (1 + erf(x / sqrt 2)) / 2`, or the form with tanh."""
     if site.attribute("approximate", "none") == "tanh":
@@ -61,14 +62,14 @@ def gelu(site: Site) -> Operand:
     return _emit(site, *inner, Step("mul", (0, 3)), Step("scale", (4,), 0.5))
 
 
-@operator("Swish", since=24, restrictions=_SUITE)
+@operator("Swish", since=24, restrictions=_SUITES)
 def swish(site: Site) -> Operand:
     """`x * sigmoid(alpha x)`."""
     alpha = float(site.attribute("alpha", 1.0))
     return _emit(site, Step("scale", (0,), alpha), Step("sigmoid", (1,)), Step("mul", (0, 2)))
 
 
-@operator("Pow", since=7, restrictions="a small whole exponent; only in suite `ckks`")
+@operator("Pow", since=7, restrictions=f"a small whole exponent; {_SUITES}")
 def power(site: Site) -> Operand:
     """A tensor raised to one constant exponent from 1 to 16."""
     exponents = np.unique(site.constant(1, "exponent"))

@@ -1,0 +1,109 @@
+//! Elementary functions of f64 from sums, products and quotients alone, which IEEE 754 rounds alike on every machine.
+//!
+//! A platform's own `exp` may differ from another's in the last bit, and results of this suite are the fixed-point
+//! reference's bit by bit. So each function is a fixed sequence of operations, the same for every argument, and
+//! `python/privet/executor/elementary.py` has the same sequences. Nothing is fused; arguments and results are finite.
+//! Results are within about four units in the last place of an f64 of the functions, or of 1.
+
+/// Arguments of [`exp`] are kept to this magnitude, so that results are normal numbers below `2^433`.
+const MOST: f64 = 300.0;
+
+/// `log2(e)`, and `log(2)` as a sum whose first part leaves room for a product with a small whole number.
+const LOG2_E: f64 = f64::from_bits(0x3ff7_1547_652b_82fe);
+const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+const LN_2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
+
+/// `2 / sqrt(pi)`.
+const TWO_OVER_ROOT_PI: f64 = f64::from_bits(0x3ff2_0dd7_5042_9b6d);
+
+/// Terms of the series for `exp` on `[-log(2) / 2, log(2) / 2]`, for `atanh` up to 1/3 and for `erf` up to 6.
+const EXP_TERMS: u32 = 13;
+const ATANH_TERMS: u32 = 17;
+const ERF_TERMS: u32 = 112;
+
+/// `e^x`: a power of two times Taylor's series of what is left.
+pub(super) fn exp(x: f64) -> f64 {
+    let x = x.clamp(-MOST, MOST);
+    let power = (x * LOG2_E).round_ties_even();
+    let rest = (x - power * LN_2_HIGH) - power * LN_2_LOW;
+    let mut sum = 1.0;
+    for term in (1..=EXP_TERMS).rev() {
+        sum = 1.0 + (rest * sum) / f64::from(term);
+    }
+    sum * power_of_two(power as i32)
+}
+
+/// `1 / (1 + e^-x)`.
+pub(super) fn sigmoid(x: f64) -> f64 {
+    let small = exp(-x.abs());
+    (if x < 0.0 { small } else { 1.0 }) / (1.0 + small)
+}
+
+/// The hyperbolic tangent.
+pub(super) fn tanh(x: f64) -> f64 {
+    let small = exp(-2.0 * x.abs());
+    let value = (1.0 - small) / (1.0 + small);
+    if x < 0.0 { -value } else { value }
+}
+
+/// `log(1 + e^x)`, as `max(x, 0) + log(1 + e^-|x|)` with `log(1 + s) = 2 atanh(s / (2 + s))`.
+pub(super) fn softplus(x: f64) -> f64 {
+    let small = exp(-x.abs());
+    let ratio = small / (2.0 + small);
+    let square = ratio * ratio;
+    let mut sum = 1.0 / f64::from(2 * ATANH_TERMS + 1);
+    for term in (0..ATANH_TERMS).rev() {
+        sum = sum * square + 1.0 / f64::from(2 * term + 1);
+    }
+    (if x < 0.0 { 0.0 } else { x }) + 2.0 * ratio * sum
+}
+
+/// The error function, by a series of positive terms: `2 x / sqrt(pi) e^(-x^2) sum_n (2 x^2)^n / (1 3 .. (2 n + 1))`.
+pub(super) fn erf(x: f64) -> f64 {
+    let size = x.abs().min(6.0);
+    let square = size * size;
+    let twice = 2.0 * square;
+    let mut sum = 1.0;
+    for term in (1..=ERF_TERMS).rev() {
+        sum = 1.0 + (twice * sum) / f64::from(2 * term + 1);
+    }
+    let value = (TWO_OVER_ROOT_PI * size * exp(-square) * sum).min(1.0);
+    if x < 0.0 { -value } else { value }
+}
+
+/// `2^power`, of a normal number.
+pub(super) fn power_of_two(power: i32) -> f64 {
+    f64::from_bits(((power + 1023) as u64) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Functions whose values are known without this module.
+    #[test]
+    fn values_are_those_of_the_functions() {
+        let close = |found: f64, wanted: f64| (found - wanted).abs() <= 1e-15 * wanted.abs().max(1.0);
+        for step in -4000..=4000 {
+            let x = f64::from(step) / 100.0;
+            assert!((exp(x) / x.exp() - 1.0).abs() < 1e-14, "exp({x})");
+            assert!(close(sigmoid(x), 1.0 / (1.0 + (-x).exp())), "sigmoid({x})");
+            assert!(close(tanh(x), x.tanh()), "tanh({x})");
+            assert!(close(softplus(x), x.max(0.0) + (-x.abs()).exp().ln_1p()), "softplus({x})");
+        }
+        // Abramowitz and Stegun, table 7.1.
+        for (x, wanted) in [(0.0, 0.0), (0.5, 0.520_499_877_8), (1.0, 0.842_700_792_9), (2.0, 0.995_322_265_0)] {
+            assert!((erf(x) - wanted).abs() < 1e-10 && erf(-x) == -erf(x), "erf({x})");
+        }
+        assert!(close(erf(6.0), 1.0) && erf(100.0) == erf(6.0) && erf(-100.0) == -erf(6.0));
+    }
+
+    #[test]
+    fn far_arguments_stay_finite() {
+        let most = power_of_two(500);
+        for function in [exp, sigmoid, tanh, softplus, erf] {
+            assert!(function(most).is_finite() && function(-most).is_finite());
+        }
+        assert_eq!([sigmoid(most), tanh(-most), softplus(most)], [1.0, -1.0, most]);
+    }
+}

@@ -1,0 +1,30 @@
+"""The pipeline of suite `stream` with smooth activations: the fixed-point executor's integers."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.python.stream import models
+
+from privet import keys
+from privet.executor import execute
+from privet.stream.pair import pair
+
+
+@pytest.mark.timeout(240)
+def test_a_pipeline_computes_smooth_activations_in_the_clear(tmp_path: Path) -> None:
+    compiled = models.gated()
+    compiled.save(tmp_path / "program")
+    keys.make(tmp_path / "keys")
+    samples = [np.random.default_rng(seed).uniform(-1, 1, (1, 6)) for seed in range(3)]
+
+    async def ask() -> list[list[np.ndarray]]:
+        async with pair(tmp_path / "program", tmp_path / "keys") as it:
+            return list(await asyncio.gather(*(it.data.integers([one]) for one in samples)))
+
+    for sample, found in zip(samples, asyncio.run(ask()), strict=True):
+        expected = execute(compiled.program, compiled.weights, [sample]).integers
+        assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
