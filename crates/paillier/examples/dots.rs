@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let product = least(2000, || sum.add(black_box(&ciphertexts.slice(0..8)))) / 8;
     println!("adding ciphertexts, eight at once  {product:>10.2?}");
     let dot = least(40, || ciphertexts.dot(black_box(&one), &windows));
-    println!("dot product                       {dot:>10.2?}  {:?}", one.plan(1));
+    println!("dot product                       {dot:>10.2?}  {:?}", one.plan(&windows));
     let powers = least(10, || ciphertexts.scale(black_box(&one)));
     let ratio = powers.as_secs_f64() / dot.as_secs_f64();
     println!("one power at a time               {powers:>10.2?}  {ratio:.1} times as long");
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ratio = elsewhere.as_secs_f64() / dot.as_secs_f64();
     println!("one power at a time, crypto-bigint{elsewhere:>10.2?}  {ratio:.1} times as long");
     let dense = least(3, || ciphertexts.dot(black_box(&layer), &windows));
-    println!("a layer of 128                    {dense:>10.2?}  {:.2?} each, {:?}", dense / 128, layer.plan(1));
+    println!("a layer of 128                    {dense:>10.2?}  {:.2?} each, {:?}", dense / 128, layer.plan(&windows));
 
     let encrypt = least(20, || key.encrypt(black_box(&values[..8]))) / 8;
     let decrypt = least(20, || key.decrypt(black_box(&sum))) / 8;

@@ -4,7 +4,7 @@
 //! has both):
 //!
 //! - *Tables*: the products of all patterns of a few inputs' weight bits are made once, and shared by all outputs
-//!   (Straus; the "four Russians"). For layers.
+//!   (Straus; the "four Russians") and by all windows that read these inputs together. For layers.
 //! - *Buckets*: an input goes into the bucket of its weight's digit, and buckets are raised to their digits together
 //!   (Yao; Pippenger). For a few outputs.
 //!
@@ -16,6 +16,7 @@
 mod batch;
 mod buckets;
 mod plan;
+mod runs;
 mod scale;
 mod tables;
 mod weights;
@@ -40,7 +41,7 @@ impl Ciphertexts {
     /// [`Misuse::WrongLength`] if windows and weights differ in their inputs; [`Misuse::NoSuchInput`] if a window reads
     /// a ciphertext that is not there.
     pub fn dot(&self, weights: &Weights, windows: &Windows) -> Result<Self, Error> {
-        self.dot_by(weights, windows, weights.plan(windows.count()))
+        self.dot_by(weights, windows, weights.plan(windows))
     }
 
     /// As [`Ciphertexts::dot`], in a given way.
@@ -52,7 +53,9 @@ impl Ciphertexts {
         windows.check(self.len())?;
         let (key, residues) = (self.key(), self.residues());
         let out = match plan {
-            Plan::Tables { inputs, bits } => tables::dot(key, residues, weights, windows, inputs, bits),
+            Plan::Tables { run, inputs, bits } => {
+                tables::dot(key, residues, weights, windows, tables::Shape { run, group: inputs, bits })
+            }
             Plan::Buckets { bits, parts } => buckets::dot(key, residues, weights, windows, bits, parts),
         };
         Ok(Self::new(key, out?))

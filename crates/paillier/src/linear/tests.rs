@@ -27,17 +27,19 @@ proptest! {
     fn every_plan_gives_dot_products(
         values in prop::collection::vec(-(1_i64 << 40)..1 << 40, 12),
         (rows, patches) in (1_usize..5, 1_usize..20).prop_flat_map(|(outputs, inputs)| shape(outputs, inputs)),
-        group in 1_usize..4, bits in 1_usize..4, parts in 1_usize..5,
+        group in 1_usize..4, bits in 1_usize..4, parts in 1_usize..5, run in 0_usize..6,
     ) {
         let weights = Weights::new(rows.len(), rows[0].len(), 10, rows.concat())?;
-        let windows = Windows::new(rows[0].len(), patches.concat())?;
+        let divisors = (1..=rows[0].len()).filter(|run| rows[0].len().is_multiple_of(*run)).collect::<Vec<_>>();
+        let windows = Windows::in_runs(rows[0].len(), divisors[run % divisors.len()], patches.concat())?;
         let ciphertexts = KEY.encrypt(&plaintexts(&values))?;
         let expected = expected(&values, &rows, &patches);
         for plan in [
-            Plan::Tables { inputs: group, bits },
+            Plan::Tables { run: rows[0].len(), inputs: group, bits },
+            Plan::Tables { run: windows.run(), inputs: group, bits },
             Plan::Buckets { bits: bits + 1, parts },
             Plan::Buckets { bits, parts },
-            weights.plan(windows.count()),
+            weights.plan(&windows),
         ] {
             prop_assert_eq!(decrypted(&ciphertexts.dot_by(&weights, &windows, plan)?), expected.clone(), "{:?}", plan);
         }
@@ -53,7 +55,9 @@ fn weights_of_every_width_reach_their_ends() {
         let rows = [vec![least, most, 0], vec![least; 3], vec![most; 3], vec![-1, 1, -1]];
         let weights = Weights::new(4, 3, bits, rows.concat()).expect("weights of this width");
         let windows = vec![vec![Some(0), Some(1), Some(2)]];
-        for plan in (1..=5).flat_map(|b| [Plan::Tables { inputs: 2, bits: b }, Plan::Buckets { bits: b, parts: 2 }]) {
+        for plan in
+            (1..=5).flat_map(|b| [Plan::Tables { run: 3, inputs: 2, bits: b }, Plan::Buckets { bits: b, parts: 2 }])
+        {
             let dots = ciphertexts.dot_by(&weights, &Windows::whole(3), plan).expect("a whole window");
             assert_eq!(decrypted(&dots), expected(&values, &rows, &windows), "{bits} bits, {plan:?}");
         }
@@ -73,8 +77,8 @@ fn scaling_takes_a_weight_each() {
 
 #[test]
 fn layers_take_tables_and_single_products_buckets() {
-    assert!(matches!(Plan::choose(128, 784, 20, 1), Plan::Tables { .. }));
-    assert!(matches!(Plan::choose(1, 784, 20, 1), Plan::Buckets { .. }));
+    assert!(matches!(Plan::choose(128, 20, &Windows::whole(784)), Plan::Tables { .. }));
+    assert!(matches!(Plan::choose(1, 20, &Windows::whole(784)), Plan::Buckets { .. }));
 }
 
 #[test]

@@ -56,9 +56,9 @@ impl Weights {
         self.values.chunks(self.inputs.max(1)).map(row).max().unwrap_or(0) * u128::from(input)
     }
 
-    /// The cheaper way for so many windows.
-    pub fn plan(&self, windows: usize) -> Plan {
-        Plan::choose(self.outputs, self.inputs, self.bits, windows)
+    /// The cheaper way for these windows.
+    pub fn plan(&self, windows: &Windows) -> Plan {
+        Plan::choose(self.outputs, self.bits, windows)
     }
 
     pub(super) fn row(&self, output: usize) -> &[i32] {
@@ -70,6 +70,7 @@ impl Weights {
 /// convolution.
 pub struct Windows {
     inputs: usize,
+    run: usize,
     indices: Vec<Option<usize>>,
 }
 
@@ -84,12 +85,25 @@ impl Windows {
             let expected = indices.len().next_multiple_of(inputs.max(1));
             return Err(Misuse::WrongLength { what: "windows", expected, actual: indices.len() }.into());
         }
-        Ok(Self { inputs, indices })
+        Ok(Self { inputs, run: inputs, indices })
+    }
+
+    /// As [`Windows::new`], and several windows read each `run` inputs together: all channels of one place of an image,
+    /// one place after the other. What they share is computed once.
+    ///
+    /// # Errors
+    /// As there, and if a window is no whole number of runs.
+    pub fn in_runs(inputs: usize, run: usize, indices: Vec<Option<usize>>) -> Result<Self, Error> {
+        if run == 0 || !inputs.is_multiple_of(run) {
+            let expected = inputs.next_multiple_of(run.max(1));
+            return Err(Misuse::WrongLength { what: "a window of whole runs", expected, actual: inputs }.into());
+        }
+        Ok(Self { run, ..Self::new(inputs, indices)? })
     }
 
     /// One window: all of a vector.
     pub fn whole(inputs: usize) -> Self {
-        Self { inputs, indices: (0..inputs).map(Some).collect() }
+        Self { inputs, run: inputs, indices: (0..inputs).map(Some).collect() }
     }
 
     /// How many windows.
@@ -100,6 +114,11 @@ impl Windows {
     /// Inputs of each.
     pub fn inputs(&self) -> usize {
         self.inputs
+    }
+
+    /// Inputs that windows read together.
+    pub(super) fn run(&self) -> usize {
+        self.run
     }
 
     pub(super) fn window(&self, index: usize) -> &[Option<usize>] {

@@ -48,7 +48,7 @@ fn ciphertexts_made_elsewhere_are_decrypted_and_added_up_the_same() -> Result<()
     // The very same group element, whichever way it is computed.
     let weights = Weights::new(1, 4, 20, vec![5, -7, 524_287, 11])?;
     let windows = Windows::new(4, [0, 1, 2, 5].map(Some).to_vec())?;
-    for plan in [Plan::Tables { inputs: 2, bits: 3 }, Plan::Buckets { bits: 5, parts: 2 }] {
+    for plan in [Plan::Tables { run: 4, inputs: 2, bits: 3 }, Plan::Buckets { bits: 5, parts: 2 }] {
         let dot = ciphertexts.dot_by(&weights, &windows, plan)?;
         assert_eq!(dot.to_bytes(), bytes(DOT[0]), "{plan:?}");
     }

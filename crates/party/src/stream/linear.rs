@@ -66,11 +66,13 @@ fn convolve(program: &Program, operation: &Operation, x: &Ciphertexts, weights: 
     let [batch, out, height, width] = axes(&program.value(operation.output).shape);
     let taps: usize = weight_shape[1..].iter().product();
     let rows = out / groups;
+    let weights = channels_last(weights, weight_shape);
     let mut result: Option<Ciphertexts> = None;
     for group in 0..*groups {
         let part = narrow(&weights[group * rows * taps..][..rows * taps])?;
         let matrix = Weights::new(rows, taps, program.weight_bits() as usize + 1, part)?;
-        let product = x.dot(&matrix, &Windows::new(taps, patches(program, operation, group))?)?;
+        let windows = Windows::in_runs(taps, weight_shape[1], patches(program, operation, group))?;
+        let product = x.dot(&matrix, &windows)?;
         match &mut result {
             Some(result) => result.append(product)?,
             None => result = Some(product),
@@ -80,8 +82,13 @@ fn convolve(program: &Program, operation: &Operation, x: &Ciphertexts, weights: 
     transpose(product, &[out, batch, height * width], &[1, 0, 2])
 }
 
+/// A convolution's weights as `[O, kh, kw, C]`: positions of an image that overlap read the same channels together.
+pub(super) fn channels_last(weights: &[i64], shape: &[usize; 4]) -> Vec<i64> {
+    layout::transpose(weights, shape, &[0, 2, 3, 1])
+}
+
 /// The elements that each position of a convolution reads, image by image, of one group of channels:
-/// `[N, H', W', taps]`, none where padding is read.
+/// `[N, H', W', kh, kw, C]`, none where padding is read.
 pub(super) fn patches(program: &Program, operation: &Operation, group: usize) -> Vec<Option<usize>> {
     let Operator::Conv2d { weight_shape, stride, padding, dilation, .. } = &operation.operator else {
         unreachable!("only for convolutions");
@@ -97,9 +104,9 @@ pub(super) fn patches(program: &Program, operation: &Operation, group: usize) ->
     for (image, position) in (0..batch).flat_map(|n| (0..out_height * out_width).map(move |p| (n, p))) {
         let (top, left) = (position / out_width, position % out_width);
         indices.extend((0..taps).map(|tap| {
-            let channel = group * per_group + tap / (kernel_height * kernel_width);
-            let row = along(0, top, tap / kernel_width % kernel_height, height)?;
-            let column = along(1, left, tap % kernel_width, width)?;
+            let (place, channel) = (tap / per_group, group * per_group + tap % per_group);
+            let row = along(0, top, place / kernel_width, height)?;
+            let column = along(1, left, place % kernel_width, width)?;
             Some(((image * channels + channel) * height + row) * width + column)
         }));
     }

@@ -7,7 +7,7 @@ use privet_paillier::{Ciphertexts, Weights, Windows};
 use privet_program::{Operation, Operator, Program};
 use privet_ring::layout;
 
-use super::linear::{add_constant, movement, narrow, negate, patches, public, sum};
+use super::linear::{add_constant, channels_last, movement, narrow, negate, patches, public, sum};
 use super::packed::Samples;
 use crate::Error;
 use crate::layers::window_groups;
@@ -32,12 +32,17 @@ impl Part {
         Ok(self.ciphertexts.select(&self.places(wanted.iter().copied())?)?)
     }
 
-    /// The windows of a linear map by places among these.
-    fn windows<'a>(&self, inputs: usize, chunks: impl Iterator<Item = &'a [Option<usize>]>) -> Result<Windows, Error> {
+    /// The windows of a linear map, by places among these, that read inputs in runs of `run`.
+    fn windows<'a>(
+        &self,
+        inputs: usize,
+        run: usize,
+        chunks: impl Iterator<Item = &'a [Option<usize>]>,
+    ) -> Result<Windows, Error> {
         let place = |index: &Option<usize>| {
             index.map(|index| self.indices.binary_search(&index).map_err(|_| missing(index))).transpose()
         };
-        Ok(Windows::new(inputs, chunks.flatten().map(place).collect::<Result<_, _>>()?)?)
+        Ok(Windows::in_runs(inputs, run, chunks.flatten().map(place).collect::<Result<_, _>>()?)?)
     }
 }
 
@@ -173,6 +178,7 @@ fn convolve(
     let shape = program.value(operation.output).shape.as_slice();
     let taps: usize = weight_shape[1..].iter().product();
     let width = program.weight_bits() as usize + 1;
+    let weights = channels_last(weights, weight_shape);
     let mut products: Option<Ciphertexts> = None;
     let mut places = BTreeMap::new();
     for group in 0..*groups {
@@ -183,7 +189,7 @@ fn convolve(
         let rows: Vec<i64> = outputs.iter().flat_map(|&output| &weights[output * taps..][..taps]).copied().collect();
         let matrix = Weights::new(outputs.len(), taps, width, narrow(&rows)?)?;
         let patches = patches(program, operation, group);
-        let windows = x.windows(taps, positions.iter().map(|&at| &patches[at * taps..][..taps]))?;
+        let windows = x.windows(taps, weight_shape[1], positions.iter().map(|&at| &patches[at * taps..][..taps]))?;
         let start = products.as_ref().map_or(0, Ciphertexts::len);
         for (row, &output) in outputs.iter().enumerate() {
             let row_start = start + row * positions.len();
@@ -218,7 +224,7 @@ fn dense(
     let matrix = narrow(&outputs.iter().flat_map(column).collect::<Vec<_>>())?;
     let matrix = Weights::new(outputs.len(), inner, width, matrix)?;
     let read: Vec<Option<usize>> = rows.iter().flat_map(|row| row * inner..(row + 1) * inner).map(Some).collect();
-    let product = x.ciphertexts.dot(&matrix, &x.windows(inner, read.chunks(inner))?)?;
+    let product = x.ciphertexts.dot(&matrix, &x.windows(inner, inner, read.chunks(inner))?)?;
     let place = |index: &usize| {
         let output = outputs.partition_point(|&output| output < index % columns);
         output * rows.len() + rows.partition_point(|&row| row < index / columns)
@@ -236,7 +242,7 @@ fn pool(program: &Program, operation: &Operation, x: &Part, wanted: &[usize]) ->
         .iter()
         .map(|&index| groups[index].iter().copied().chain(std::iter::repeat(None)).take(size).collect())
         .collect();
-    let windows = x.windows(size, read.iter().map(Vec::as_slice))?;
+    let windows = x.windows(size, size, read.iter().map(Vec::as_slice))?;
     let each = if let [factor] = factors[..] { factor } else { 1 };
     let sums = x.ciphertexts.dot(&public(1, &vec![each; size])?, &windows)?;
     if factors.len() == 1 {
