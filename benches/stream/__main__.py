@@ -3,6 +3,7 @@
     .venv/bin/python -m benches.stream                       all of them (minutes)
     .venv/bin/python -m benches.stream pipeline leakage      some
     .venv/bin/python -m benches.stream --models mnist-1      on these models of the zoo
+    .venv/bin/python -m benches.stream allocation --models vgg13-cifar     the VGGs: simulated alone
 
 What says "measured" ran on this machine, both organisations on its cores. What says "simulated" is
 the pipeline under a simulated clock (`privet.stream.simulate`), with stages measured here one slice

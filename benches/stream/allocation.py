@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benches.stream.models import Prepared, table
-from privet.stream.allocation import Server, allocate, even, spread
+from privet.stream.allocation import allocate, even, spread
 from privet.stream.simulate import simulate
 
 CORES = (10, 20, 30, 40, 50)
@@ -18,8 +18,9 @@ def report(models: Sequence[Prepared]) -> str:
     for model in models:
         stages = [it.stage for it in model.stages]
         for cores in CORES:
-            data = max(len(stages) // 2 + 1, cores // 3)
-            servers = [Server("model", cores - data, "model"), Server("data", data, "data")]
+            servers = model.servers(cores)
+            if servers is None:
+                continue
             plans = {
                 "even": even(stages, servers, per_core=1),
                 "paper": allocate(stages, servers, "paper", per_core=1, seconds=5),

@@ -8,11 +8,17 @@ from pathlib import Path
 
 from privet import zoo
 from privet.compile import Compiled, compile
+from privet.stream.allocation import Server
 from privet.stream.profile import StageTimes, profile
 
 MODELS = ("breast", "heart", "cardio", "mnist-1", "mnist-2", "mnist-3")
 THREADS = (1, 2, 4, 8, 16)
 """Counts that stages are profiled with."""
+
+LARGE = "vgg"
+"""How names of models begin that are measured by a sixteenth of each stage, and only simulated."""
+
+LARGE_THREADS = (16, 32)
 
 KEY_BITS = 2048
 
@@ -30,7 +36,23 @@ class Prepared:
     def stages(self) -> list[StageTimes]:
         """Its stages with every count of threads."""
         public = self.compiled.program.to_public_bytes()
-        return profile(public, KEY_BITS, self.compiled.weights.to_private_bytes(), threads=THREADS)
+        private = self.compiled.weights.to_private_bytes()
+        if self.large:
+            return profile(public, KEY_BITS, private, threads=LARGE_THREADS, least=LARGE_THREADS[0])
+        return profile(public, KEY_BITS, private, threads=THREADS)
+
+    @property
+    def large(self) -> bool:
+        """Whether only simulations are in reach."""
+        return self.name.startswith(LARGE)
+
+    def servers(self, cores: int) -> list[Server] | None:
+        """A server for each organisation, the data provider's with a third of all cores or a core
+        for each of its stages; None if these are too few for a thread each."""
+        data = max(len(self.stages) // 2 + 1, cores // 3)
+        if cores - data < len(self.stages) // 2:
+            return None
+        return [Server("model", cores - data, "model"), Server("data", data, "data")]
 
 
 def prepare(name: str, folder: Path) -> Prepared:

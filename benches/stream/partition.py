@@ -11,7 +11,7 @@ from pathlib import Path
 from benches.stream.models import Prepared, table
 from privet import keys
 from privet.executor.reference import random_inputs
-from privet.stream.allocation import Server, allocate
+from privet.stream.allocation import allocate
 from privet.stream.pair import pair
 from privet.stream.simulate import simulate
 from privet.stream.stages import Stages
@@ -25,8 +25,10 @@ def report(models: Sequence[Prepared]) -> str:
     """Time and bytes here, and time of simulated clusters."""
     rows = []
     for model in models:
-        measured = [asyncio.run(_measure(model, whole)) for whole in (True, False)]
-        cells = [f"{seconds:.2f} s, {moved / 1e6:.1f} MB" for seconds, moved in measured]
+        cells = ["", ""]
+        if not model.large:
+            measured = [asyncio.run(_measure(model, whole)) for whole in (True, False)]
+            cells = [f"{seconds:.2f} s, {moved / 1e6:.1f} MB" for seconds, moved in measured]
         rows.append([model.name, *cells, *(_simulated(model, cores) for cores in CORES)])
     head = ["model", "whole tensors", "slices", *(f"{it} cores, whole and slices" for it in CORES)]
     return (
@@ -55,8 +57,9 @@ async def _measure(model: Prepared, whole: bool) -> tuple[float, int]:
 
 def _simulated(model: Prepared, cores: int) -> str:
     stages = [it.stage for it in model.stages]
-    data = max(len(stages) // 2 + 1, cores // 3)
-    servers = [Server("model", cores - data, "model"), Server("data", data, "data")]
+    servers = model.servers(cores)
+    if servers is None:
+        return ""
     plan = allocate(stages, servers, "slowest", per_core=1, seconds=5)
     both = [
         simulate(model.stages, plan, requests=1, whole_inputs=whole).latencies[0]

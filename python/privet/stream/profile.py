@@ -8,7 +8,7 @@ after the other on one core tells the time on more cores than this machine has.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
@@ -48,21 +48,29 @@ def profile(
     *,
     threads: Iterable[int] = (1,),
     repeats: int = 1,
+    least: int = 1,
 ) -> list[StageTimes]:
     """Times of the data provider's stages and, given weights, of the model provider's among them.
 
-    Takes the least of `repeats` measurements, each in processor seconds of one thread.
+    Takes the least of `repeats` measurements, each in processor seconds of one thread. Of large
+    models only slices for `least` threads or more are measured; with fewer threads a stage is taken
+    to be as much slower as it has fewer.
     """
-    counts = sorted({1, *threads})
+    counts = sorted({1, least, *threads})
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context) as process:
-        return process.submit(_measure, public, key_bits, weights, counts, repeats).result()
+        return process.submit(_measure, public, key_bits, weights, counts, repeats, least).result()
 
 
 def _measure(
-    public: bytes, key_bits: int, weights: bytes | None, counts: Sequence[int], repeats: int
+    public: bytes,
+    key_bits: int,
+    weights: bytes | None,
+    counts: Sequence[int],
+    repeats: int,
+    least: int,
 ) -> list[StageTimes]:
-    meter = _Meter(public, key_bits, weights, counts, repeats)
+    meter = _Meter(public, key_bits, weights, counts, repeats, least)
     labels = iter(names(meter.stages.rounds))
     found = [meter.encryption(next(labels)[1])]
     for index, it in enumerate(meter.stages.rounds):
@@ -83,6 +91,7 @@ class _Meter:
         weights: bytes | None,
         counts: Sequence[int],
         repeats: int,
+        least: int,
     ) -> None:
         self._data = NonlinearWorker(public, key_bits)
         self.stages = Stages(public, key_bits)
@@ -92,46 +101,62 @@ class _Meter:
         self._model = LinearWorker(public, key_bits, weights) if weights is not None else None
         small = np.arange(SAMPLES, dtype="<i8").tobytes()
         self._rows = self.stages.rows(self._data.encrypt(small)[0], SAMPLES)
-        self._counts, self._repeats = counts, repeats
+        self._counts, self._repeats, self._least = counts, repeats, least
 
     def _tensor(self, count: int) -> bytes:
         return self._rows[np.arange(count) % SAMPLES].tobytes()
 
+    def _seconds(self, slice_of: Callable[[int], Callable[[], float]]) -> dict[int, float]:
+        """Seconds by number of threads, of slices that `slice_of` makes ready to be run."""
+        measured = {}
+        for count in self._counts:
+            if count >= self._least:
+                once = slice_of(count)
+                measured[count] = min(once() for _ in range(self._repeats))
+        whole = self._least * measured[self._least]
+        return {count: measured.get(count, whole / count) for count in self._counts}
+
     def encryption(self, name: str) -> StageTimes:
         """The input's encryption."""
         total = sum(self.stages.inputs.values())
-        seconds = {}
-        for count in self._counts:
+
+        def slice_of(count: int) -> Callable[[], float]:
             values = np.zeros(-(-total // count), "<i8").tobytes()
-            seconds[count] = min(self._data.encrypt(values)[1] for _ in range(self._repeats))
+            return lambda: self._data.encrypt(values)[1]
+
+        seconds = self._seconds(slice_of)
         return StageTimes(name, "data", seconds, dict.fromkeys(seconds, total), total, total)
 
     def linear(self, index: int, it: Round, name: str) -> StageTimes:
         """A linear stage: the slice with the most to compute and to read."""
         assert self._model is not None
-        seconds, read = {}, {}
-        for count in self._counts:
+        model = self._model
+
+        def slice_of(count: int) -> Callable[[], float]:
             slices = self.stages.slices(index, count)
             widest = max(slices, key=lambda each: (len(each.elements), each.read))
             given = [(need.tobytes(), self._tensor(len(need))) for need in widest.needs]
             wanted = widest.elements.astype("<u4").tobytes()
-            seconds[count] = min(
-                self._model.linear(self._public, index, wanted, given)[1]
-                for _ in range(self._repeats)
-            )
-            read[count] = sum(each.read for each in slices)
+            return lambda: model.linear(self._public, index, wanted, given)[1]
+
+        seconds = self._seconds(slice_of)
+        read = {
+            count: sum(each.read for each in self.stages.slices(index, count))
+            for count in self._counts
+        }
         whole = self.stages.slices(index, 1)[0].read
         return StageTimes(name, "model", seconds, read, whole, it.sent)
 
     def nonlinear(self, index: int, it: Round, name: str) -> StageTimes:
         """What the data provider does in a round."""
         method = self._data.values if it.output else self._data.answer
-        seconds = {}
-        for count in self._counts:
+
+        def slice_of(count: int) -> Callable[[], float]:
             ranges = cut(it.sent, it.unit, count)
-            longest = max(each.stop - each.start for each in ranges)
-            tensor = self._tensor(longest)
-            seconds[count] = min(method(index, tensor)[1] for _ in range(self._repeats))
+            tensor = self._tensor(max(each.stop - each.start for each in ranges))
+            return lambda: method(index, tensor)[1]
+
+        seconds = self._seconds(slice_of)
         return StageTimes(
             name, "data", seconds, dict.fromkeys(seconds, it.sent), it.sent, it.returned
         )

@@ -54,3 +54,11 @@ def test_a_model_is_profiled_by_stage_and_threads(tmp_path: Path) -> None:
     assert convolution.read[1] == 72 < convolution.read[3] < 3 * 72
     alone = profile(public, 2048)
     assert [it.name for it in alone] == [it.name for it in stages if it.side == "data"]
+
+
+def test_of_large_models_slices_are_measured_alone() -> None:
+    public = models.windows().program.to_public_bytes()
+    stages = profile(public, 2048, threads=(1, 2, 6), least=3)
+    for it in stages:
+        assert set(it.seconds) == {1, 2, 3, 6}
+        assert it.seconds[1] == 2 * it.seconds[2] == 3 * it.seconds[3]

@@ -81,6 +81,27 @@ fn layers_take_tables_and_single_products_buckets() {
     assert!(matches!(Plan::choose(1, 20, &Windows::whole(784)), Plan::Buckets { .. }));
 }
 
+/// A kernel of three places over a line of `places` with `channels` each, padded on both sides.
+fn line(places: usize, channels: usize) -> Windows {
+    let read =
+        |at: usize| (0..channels).map(move |channel| (1..=places).contains(&at).then(|| (at - 1) * channels + channel));
+    let indices = (0..places).flat_map(|position| (position..position + 3).flat_map(read)).collect();
+    Windows::in_runs(3 * channels, channels, indices).expect("whole runs")
+}
+
+#[test]
+fn overlapping_windows_share_what_they_read() {
+    let windows = line(10, 32);
+    let [runs, whole] = [32, 96].map(|run| runs::Runs::of(&windows, run, 0..10));
+    assert_eq!([runs.distinct(), runs.read()], [10, 28]);
+    assert_eq!([whole.distinct(), whole.read()], [10, 10]);
+    assert_eq!(runs.window(0), [None, Some(0), Some(1)]);
+    assert_eq!(runs.window(9), [Some(8), Some(9), None]);
+    assert!(matches!(Plan::choose(64, 17, &windows), Plan::Tables { run: 32, .. }));
+    // So few channels are better put into tables with their neighbours'.
+    assert!(matches!(Plan::choose(64, 17, &line(10, 1)), Plan::Tables { run: 3, .. }));
+}
+
 #[test]
 fn what_does_not_fit_is_named() {
     let misuse = |error: Error| match error {
@@ -95,6 +116,7 @@ fn what_does_not_fit_is_named() {
     assert_eq!(refused(1, 2, 4, vec![-8, -9]), Misuse::WeightTooLarge { index: 1, bits: 4 });
     assert!(matches!(refused(2, 2, 4, vec![1; 3]), Misuse::WrongLength { expected: 4, actual: 3, .. }));
     assert!(Windows::new(2, vec![None; 3]).is_err() && Windows::new(0, vec![]).is_err());
+    assert!(Windows::in_runs(4, 3, vec![None; 4]).is_err() && Windows::in_runs(4, 0, vec![None; 4]).is_err());
     let weights = Weights::new(1, 2, 4, vec![1, 1]).expect("weights");
     let ciphertexts = KEY.encrypt(&plaintexts(&[1])).expect("small numbers");
     let error = ciphertexts.dot(&weights, &Windows::whole(2)).expect_err("refused");
