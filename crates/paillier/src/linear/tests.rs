@@ -98,8 +98,6 @@ fn overlapping_windows_share_what_they_read() {
     assert_eq!(runs.window(0), [None, Some(0), Some(1)]);
     assert_eq!(runs.window(9), [Some(8), Some(9), None]);
     assert!(matches!(Plan::choose(64, 17, &windows), Plan::Tables { run: 32, .. }));
-    // So few channels are better put into tables with their neighbours'.
-    assert!(matches!(Plan::choose(64, 17, &line(10, 1)), Plan::Tables { run: 3, .. }));
 }
 
 #[test]
