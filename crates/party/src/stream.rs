@@ -15,6 +15,7 @@
 mod arrangement;
 mod bfv;
 mod cipher;
+mod elements;
 mod exchange;
 mod forecast;
 mod infer;
@@ -23,6 +24,7 @@ mod network;
 mod packed;
 mod partition;
 mod plan;
+mod rows;
 mod session;
 mod shuffle;
 mod stage;
@@ -31,11 +33,11 @@ mod transport;
 #[cfg(test)]
 mod tests;
 
+pub use bfv::{DataPiece, ModelPiece, Ordered};
 pub use cipher::Cipher;
 pub use forecast::Forecast;
 pub use infer::{DataProvider, ModelProvider};
-pub use partition::Part;
 pub use plan::Plan;
 pub use privet_paillier::{KeySize, PrivateKey};
 pub use session::{Client, Event, Server};
-pub use stage::{Randomizer, Round, Slice, Stages};
+pub use stage::{Hiding, Randomizer, Round, Slice, Stages};

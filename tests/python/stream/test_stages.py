@@ -41,7 +41,7 @@ def walk(
         bases[entry.value] = model.rows(encrypted, values.size)
     for index, it in enumerate(model.rounds):
         sent, returned = model.arrange(index)
-        message = np.empty((it.sent, model.ciphertext_bytes), np.uint8)
+        message = np.empty((it.sent, model.row_bytes), np.uint8)
         for part in model.slices(index, parts):
             places = np.flatnonzero(np.isin(sent, part.elements))
             given = [
@@ -122,7 +122,7 @@ def test_what_is_missing_is_named(key: _native.StreamKey, tmp_path: Path) -> Non
     noise = ours.native.noise(key.public())
     values = theirs.native.encrypt(key, np.arange(6, dtype="<i8").tobytes())
     wanted, some = np.array([0], INDEX).tobytes(), np.arange(5, dtype=INDEX).tobytes()
-    short = values[: 5 * ours.ciphertext_bytes]
+    short = values[: 5 * ours.row_bytes]
     with pytest.raises(Misuse, match="element 5 is needed"):
         ours.native.linear(0, noise, wanted, [(some, short)])
     with pytest.raises(Misuse, match="need the weights"):
