@@ -160,6 +160,13 @@ class DataProvider:
             raise Misuse("connect first")
         return self._stages
 
+    @property
+    def stock(self) -> Stock:
+        """The pieces, over BFV."""
+        if not isinstance(self._hiding, Stock):
+            raise Misuse("there is no stock")
+        return self._hiding
+
     async def _start(self, public: bytes) -> None:
         try:
             program = Program.from_public_bytes(public)
@@ -181,7 +188,9 @@ class DataProvider:
             raise Misuse(f"the program has {count} stages here, and each needs a worker")
         hiding = await self._hide(public)
         self._hiding = hiding
-        await self._crew.start(Recipe(NonlinearWorker, (public, self._cipher), hiding.secret), parts)
+        await self._crew.start(
+            Recipe(NonlinearWorker, (public, self._cipher), hiding.secret), parts
+        )
         await hiding.start(self.link.send)
 
     async def _hide(self, public: bytes) -> DataSide:

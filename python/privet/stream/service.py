@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -39,6 +40,9 @@ from privet.stream.workers import LinearWorker
 
 SIDES: tuple[Side, ...] = ("model", "data")
 
+WORTH_SECONDS = 1e-3
+"""What a slice must take to be worth a worker of its own: to call one takes about half of it."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -60,7 +64,10 @@ class Plan:
         return [Server(*_split(word), side) for word in self.words]
 
     def allocate(self, stages: Sequence[Stage], side: Side) -> tuple[list[Part], tuple[int, ...]]:
-        """A place for each worker, and the threads of each stage."""
+        """A place for each worker, and the threads of each stage.
+
+        Stages that are quicker than calls to workers, as BFV's are online, are not cut so far.
+        """
         if self.objective not in OBJECTIVES:
             raise Misuse(f"the objective is {self.objective!r}, not {' or '.join(OBJECTIVES)}")
         servers = self.servers(side)
@@ -69,12 +76,16 @@ class Plan:
         per_core = max(self.per_core, least)
         objective: Objective = "paper" if self.objective == "paper" else "slowest"
         found = allocate(stages, servers, objective, per_core=per_core)
+        threads = tuple(
+            min(count, max(1, math.ceil(it.seconds / WORTH_SECONDS)))
+            for it, count in zip(stages, found.threads, strict=True)
+        )
         parts = [
             Part(stage, part, servers[found.servers[stage]].name or None)
-            for stage, count in enumerate(found.threads)
+            for stage, count in enumerate(threads)
             for part in range(count)
         ]
-        return parts, found.threads
+        return parts, threads
 
 
 async def serve(

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Stock(DataSide):
-    """Keeps `ahead` pieces, made by a preparing worker with the model provider's at `where`.
+    """Keeps `ahead` pieces (it may be changed), made by a preparing worker with the model provider's at `where`.
 
     A piece is ready when both sides have their parts: the model provider says so over the session.
     A piece whose making was cut short is never asked for again: the next has the next number. After
@@ -48,7 +48,7 @@ class Stock(DataSide):
         self._crew, self._recipe = crew, recipe
         self._where, self._session, self._row_bytes = where, session, row_bytes
         self._ledger = ledger
-        self._ahead, self._patience = min(ahead, MOST_PIECES), patience
+        self.ahead, self._patience = min(ahead, MOST_PIECES), patience
         self._last = 0
         self._told = 0
         self._made: dict[int, tuple[float, Any]] = {}
@@ -61,6 +61,17 @@ class Stock(DataSide):
         """Starts the preparing worker, and to fill."""
         await self._crew.start(self._recipe, [Part(0, 0)])
         self._filling = asyncio.create_task(self._fill())
+
+    async def filled(self, count: int) -> None:
+        """Waits until so many pieces are ready.
+
+        # Errors
+        Whatever ended the session.
+        """
+        async with self._news:
+            await self._news.wait_for(lambda: len(self._ready) >= count or self._failure)
+            if self._failure is not None:
+                raise self._failure
 
     def hear(self, kind: Kind, payload: bytes) -> None:
         """The model provider has its part of a piece."""
@@ -75,7 +86,7 @@ class Stock(DataSide):
     async def take(self) -> DataCover:
         """The oldest piece that is ready; waits for one."""
         async with self._news:
-            await self._news.wait_for(lambda: self._ready or self._failure is not None)
+            await self._news.wait_for(lambda: self._ready or self._failure)
             if self._failure is not None:
                 raise self._failure
             self._news.notify_all()
@@ -127,7 +138,7 @@ class Stock(DataSide):
             self._ledger.spoiled += 1
             del self._made[number]
         async with self._news:
-            if len(self._made) + len(self._ready) < self._ahead:
+            if len(self._made) + len(self._ready) < self.ahead:
                 return True
             try:
                 async with asyncio.timeout(1.0):

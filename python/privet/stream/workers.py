@@ -78,9 +78,7 @@ class NonlinearWorker:
         began = time.process_time()
         return self._stages.encrypt(self._opened(), values, hiding), time.process_time() - began
 
-    def answer(
-        self, index: int, rows: bytes, opening: bytes, hiding: bytes
-    ) -> tuple[bytes, float]:
+    def answer(self, index: int, rows: bytes, opening: bytes, hiding: bytes) -> tuple[bytes, float]:
         """What a round's stage makes of whole units, hidden anew."""
         began = time.process_time()
         made = self._stages.answer(index, self._opened(), rows, opening, hiding)
