@@ -262,8 +262,8 @@ def stages_command(
         console.print(f"{name}: slowest stage {slowest:.6f} s, in {plan.solved:.2f} s, {proved}.")
     if piece is not None:
         console.print(
-            f"Ahead of each request: {piece.seconds:.3f} s on this machine, {piece.cpu_seconds:.3f} "
-            f"CPU s, {(piece.bytes_data + piece.bytes_model) / 1e6:.2f} MB of both sides; of the "
+            f"Ahead of each request: {piece.seconds:.3f} s here, {piece.cpu_seconds:.3f} CPU s, "
+            f"{(piece.bytes_data + piece.bytes_model) / 1e6:.2f} MB of both sides; of the "
             f"first {piece.first_seconds:.3f} s."
         )
     show.trust(console, STREAM_TRUST)

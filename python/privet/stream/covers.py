@@ -112,9 +112,11 @@ class DataSide(ABC):
         `PrivetError` if there is nothing to cover it with any more.
         """
 
+    @abstractmethod
     def ended(self, error: PrivetError) -> None:
         """The session is over."""
 
+    @abstractmethod
     async def close(self) -> None:
         """Lets go of what the session had."""
 
@@ -175,3 +177,9 @@ class KeyedData(DataSide):
     async def take(self) -> DataCover:
         """Nothing is needed but the key."""
         return DataCover()
+
+    def ended(self, error: PrivetError) -> None:
+        """Nobody waits for a key."""
+
+    async def close(self) -> None:
+        """A key needs no goodbye."""

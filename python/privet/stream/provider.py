@@ -1,4 +1,4 @@
-"""The model provider's side of a stream: linear stages on hidden tensors, permuted for the way back.
+"""The model provider's side of a stream: linear stages on hidden tensors, permuted on the way back.
 
 Serves any number of data providers. Of a request it keeps the rows that later rounds read and the
 order in which it sent the last; both go when the request ends. A worker that is lost takes nothing

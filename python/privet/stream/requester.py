@@ -1,9 +1,10 @@
 """The data provider's side of a stream: hides inputs, and does on permuted values what is not
 linear.
 
-Its private key, or the masks of its pieces, are with it and its workers alone. Requests go through the pipeline side by side, at
-most as many as both sides agreed on. A worker that is lost is replaced and its part done again; a
-connection that breaks is made again and the session goes on where it was.
+Its private key, or the masks of its pieces, are with it and its workers alone. Requests go through
+the pipeline side by side, at most as many as both sides agreed on. A worker that is lost is
+replaced and its part done again; a connection that breaks is made again and the session goes on
+where it was.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ class Round:
 
     `bases` are the values, by number, that the linear stage reads: inputs of the program and
     targets of earlier rounds; `shares` those whose shares it adds, over BFV. The model provider
-    sends `sent` rows; `unit` of them belong together, such as the window of a pooling. `returned` come back as the value `target`; for an
-    `output`, which is sent in its own order, none do and `target` counts the program's outputs.
-    What is sent is the value `source`, of this `shape`.
+    sends `sent` rows; `unit` of them belong together, such as the window of a pooling. `returned`
+    come back as the value `target`; for an `output`, which is sent in its own order, none do and
+    `target` counts the program's outputs. What is sent is the value `source`, of this `shape`.
     """
 
     name: str
@@ -113,7 +113,8 @@ class Stages:
         return self._slices[index, count]
 
     def arrange(self, index: int) -> tuple[Indices, Indices]:
-        """A fresh order under Paillier: the element at each place sent, the place of each element returned."""
+        """A fresh order under Paillier: the element at each place sent, and the place of each that
+        is returned."""
         sent, returned = self.native.arrange(index)
         return _indices(sent), _indices(returned)
 

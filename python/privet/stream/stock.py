@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 
 
 class Stock(DataSide):
-    """Keeps `ahead` pieces (it may be changed), made by a preparing worker with the model provider's at `where`.
+    """Keeps `ahead` pieces (it may be changed), made by a preparing worker with the model
+    provider's at `where`.
 
     A piece is ready when both sides have their parts: the model provider says so over the session.
     A piece whose making was cut short is never asked for again: the next has the next number. After
