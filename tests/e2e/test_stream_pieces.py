@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.test_stream_pipeline import QUICK, ask
 from tests.python.stream import models
 
+from privet import keys
 from privet.compile import Compiled
 from privet.errors import LinkError, PeerError, PeerMisbehaved
 from privet.parties import Credentials
@@ -121,9 +122,12 @@ def test_a_piece_is_used_once(program: tuple[Compiled, Path], key_folder: Path) 
 
 
 def test_a_piece_is_for_whom_opened_its_session(
-    program: tuple[Compiled, Path], key_folder: Path
+    program: tuple[Compiled, Path], tmp_path: Path
 ) -> None:
     compiled, folder = program
+    key_folder = tmp_path / "keys"
+    keys.make(key_folder, keep_ca_key=True)
+    keys.issue(key_folder, "stranger")
     public = compiled.program.to_public_bytes()
 
     async def run() -> None:
@@ -135,7 +139,7 @@ def test_a_piece_is_for_whom_opened_its_session(
             pieces = session._hiding._pieces  # type: ignore[attr-defined]
             where = Where("127.0.0.1", it.model.deliveries.port, "127.0.0.1")
             made = it.model.ledger.pieces
-            files = Credentials.from_directory(key_folder, "dealer").files
+            files = Credentials.from_directory(key_folder, "stranger").files
             stranger = PreparingData(public, files, 20.0)
             names = name_of(session.id, 50), name_of(bytes(16), 1), "no name"
             for name in names:
@@ -172,7 +176,7 @@ def test_requests_end_when_nothing_can_be_prepared(
             await it.model.deliveries.close()
             began = time.monotonic()
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 8)]
-            await asyncio.wait(load)
+            await asyncio.gather(*load, return_exceptions=True)
             with pytest.raises(LinkError, match="no piece could be prepared"):
                 await ask(it, compiled, 9)
             assert time.monotonic() - began < 20
