@@ -191,9 +191,10 @@ class Tensor:
         return cls(request, place, data[_TENSOR.size :])
 
     @staticmethod
-    def head() -> int:
-        """Bytes before the rows."""
-        return _TENSOR.size
+    def longest(rows: int) -> int:
+        """The longest frame of a session whose tensors have so many bytes: one, or a failure's
+        reason, which may be longer than a few masked values."""
+        return max(_TENSOR.size + rows, _REQUEST.size + LARGEST_TEXT)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Session:
         self._requests: dict[int, Request] = {}
         self._last = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self.link.limit = self._stages.largest() + Tensor.head()
+        self.link.limit = Tensor.longest(self._stages.largest())
         self.over = asyncio.Event()
 
     def _hidden(self) -> ModelSide:

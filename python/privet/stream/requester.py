@@ -178,7 +178,7 @@ class DataProvider:
         if self._hash not in (None, program.program_hash):
             raise PeerMisbehaved("the model provider serves another program than the one pinned")
         self._stages = Stages(public, self._cipher)
-        self.link.limit = self._stages.largest() + Tensor.head()
+        self.link.limit = Tensor.longest(self._stages.largest())
         count = 1 + len(self._stages.rounds)
         if self._allocate is None:
             parts: Sequence[Part] = places([1] * count)
