@@ -124,7 +124,7 @@ async def _pair(model: Prepared, ahead: int) -> AsyncIterator[Pair]:
             yield it
 
 
-def _samples(model: Prepared) -> list[list[Array]]:
+def _samples(model: Prepared) -> list[dict[str, Array]]:
     return [random_inputs(model.compiled.program, (0, 1), it) for it in range(REQUESTS)]
 
 

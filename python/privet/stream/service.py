@@ -179,7 +179,9 @@ def survey(
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = profile(public, cipher, private)
     table = [it.stage for it in stages]
-    found = {it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES}
+    found: dict[str, Allocation] = {
+        it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES
+    }
     return stages, found, rehearse(public, private) if cipher.masked else None
 
 
