@@ -91,17 +91,17 @@ async def _prepared(model: Prepared) -> list[str]:
             samples = _samples(model)
             await it.data.infer(samples[0])
             await it.data.stock.filled(1)
-            it.data.stock.ahead = 0
+            it.data.stock.keep(0)
             await it.data.infer(samples[0])
             began = time.perf_counter()
             if together:
-                it.data.stock.ahead = REQUESTS // 2
+                it.data.stock.keep(REQUESTS // 2)
                 await asyncio.gather(*(it.data.infer(sample) for sample in samples))
             else:
                 for sample in samples:
-                    it.data.stock.ahead = 1
+                    it.data.stock.keep(1)
                     await it.data.stock.filled(1)
-                    it.data.stock.ahead = 0
+                    it.data.stock.keep(0)
                     await it.data.infer(sample)
             found.append((time.perf_counter() - began) / REQUESTS)
     return [*(f"{1000 * each:.0f} ms" for each in found), f"{found[0] / found[1]:.2f}"]
@@ -136,9 +136,9 @@ async def _measure(model: Prepared) -> tuple[float, float]:
         await it.data.infer(samples[0])
         for together in (False, True):
             if model.cipher.masked:
-                it.data.stock.ahead = REQUESTS
+                it.data.stock.keep(REQUESTS)
                 await it.data.stock.filled(REQUESTS)
-                it.data.stock.ahead = 0
+                it.data.stock.keep(0)
             began = time.perf_counter()
             if together:
                 await asyncio.gather(*(it.data.infer(sample) for sample in samples))

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Stock(DataSide):
-    """Keeps `ahead` pieces (it may be changed), made by a preparing worker with the model
+    """Keeps `ahead` pieces, made by a preparing worker with the model
     provider's at `where`.
 
     A piece is ready when both sides have their parts: the model provider says so over the session.
@@ -49,7 +49,7 @@ class Stock(DataSide):
         self._crew, self._recipe = crew, recipe
         self._where, self._session, self._row_bytes = where, session, row_bytes
         self._ledger = ledger
-        self.ahead, self._patience = min(ahead, MOST_PIECES), patience
+        self._ahead, self._patience = min(ahead, MOST_PIECES), patience
         self._last = 0
         self._told = 0
         self._made: dict[int, tuple[float, Any]] = {}
@@ -62,6 +62,11 @@ class Stock(DataSide):
         """Starts the preparing worker, and to fill."""
         await self._crew.start(self._recipe, [Part(0, 0)])
         self._filling = asyncio.create_task(self._fill())
+
+    def keep(self, ahead: int) -> None:
+        """Keeps so many pieces from now on; those that are there stay."""
+        self._ahead = min(ahead, MOST_PIECES)
+        self._wake()
 
     async def filled(self, count: int) -> None:
         """Waits until so many pieces are ready.
@@ -139,7 +144,7 @@ class Stock(DataSide):
             self._ledger.spoiled += 1
             del self._made[number]
         async with self._news:
-            if len(self._made) + len(self._ready) < self.ahead:
+            if len(self._made) + len(self._ready) < self._ahead:
                 return True
             try:
                 async with asyncio.timeout(1.0):
