@@ -4,6 +4,7 @@
     .venv/bin/python -m benches.stream pipeline leakage      some
     .venv/bin/python -m benches.stream --models mnist-1      on these models of the zoo
     .venv/bin/python -m benches.stream allocation --models vgg13-cifar     the VGGs: simulated alone
+    .venv/bin/python -m benches.stream pipeline --cipher bfv pipelines over BFV
 
 What says "measured" ran on this machine, both organisations on its cores. What says "simulated" is
 the pipeline under a simulated clock (`privet.stream.simulate`), with stages measured here one slice
@@ -21,6 +22,8 @@ from pathlib import Path
 from benches.machine import describe
 from benches.stream import allocation, latency, leakage, packing, partition, pipeline, scaling
 from benches.stream.models import MODELS, Prepared, prepare
+from privet.stream.cipher import Cipher
+from privet.suites import CIPHERS
 
 EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
     "scaling": scaling.report,
@@ -39,6 +42,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benches.stream")
     parser.add_argument("names", nargs="*", help=", ".join(EXPERIMENTS))
     parser.add_argument("--models", default=",".join(MODELS), help="names of the zoo's models")
+    parser.add_argument(
+        "--cipher", default="paillier", help="of pipelines: " + " or ".join(CIPHERS)
+    )
     chosen = parser.parse_args()
     unknown = set(chosen.names) - set(EXPERIMENTS)
     if unknown:
@@ -46,7 +52,9 @@ def main() -> None:
     machine = describe()
     say(f"Measured on {machine['cpu']}, {machine['usable_cores']} cores.\n")
     with tempfile.TemporaryDirectory() as folder:
-        models = [prepare(name, Path(folder)) for name in chosen.models.split(",")]
+        cipher = Cipher(chosen.cipher)
+        names = chosen.models.split(",")
+        models = [prepare(name, Path(folder), cipher) for name in names]
         for name in chosen.names or EXPERIMENTS:
             say(EXPERIMENTS[name](models))
 

@@ -17,6 +17,7 @@ def report(models: Sequence[Prepared]) -> str:
     rows = []
     for model in models:
         stages = [it.stage for it in model.stages]
+        size = model.row_bytes
         for cores in CORES:
             servers = model.servers(cores)
             if servers is None:
@@ -28,8 +29,8 @@ def report(models: Sequence[Prepared]) -> str:
             }
             cells = []
             for plan in plans.values():
-                alone = simulate(model.stages, plan, requests=1).latencies[0]
-                flow = simulate(model.stages, plan, requests=REQUESTS)
+                alone = simulate(model.stages, plan, requests=1, row_bytes=size).latencies[0]
+                flow = simulate(model.stages, plan, requests=REQUESTS, row_bytes=size)
                 cells.append(f"{1000 * alone:.0f} ms, {flow.throughput:.1f}/s")
             times = [spread(plan.times(stages)) for plan in plans.values()]
             solved = max(plan.solved for plan in plans.values())

@@ -9,7 +9,10 @@ from pathlib import Path
 from privet import zoo
 from privet.compile import Compiled, compile
 from privet.stream.allocation import Server
+from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.profile import StageTimes, profile
+from privet.stream.rehearsal import PieceCost, rehearse
+from privet.stream.stages import Stages
 
 MODELS = ("breast", "heart", "cardio", "mnist-1", "mnist-2", "mnist-3")
 THREADS = (1, 2, 4, 8, 16)
@@ -20,8 +23,6 @@ LARGE = "vgg"
 
 LARGE_THREADS = (16, 32)
 
-KEY_BITS = 2048
-
 
 @dataclass
 class Prepared:
@@ -31,15 +32,17 @@ class Prepared:
     path: Path
     folder: Path
     compiled: Compiled = field(repr=False)
+    cipher: Cipher = PAILLIER
 
     @cached_property
     def stages(self) -> list[StageTimes]:
         """Its stages with every count of threads."""
         public = self.compiled.program.to_public_bytes()
-        private = self.compiled.weights.to_private_bytes()
         if self.large:
-            return profile(public, KEY_BITS, private, threads=LARGE_THREADS, least=LARGE_THREADS[0])
-        return profile(public, KEY_BITS, private, threads=THREADS)
+            return profile(
+                public, self.cipher, self._private, threads=LARGE_THREADS, least=LARGE_THREADS[0]
+            )
+        return profile(public, self.cipher, self._private, threads=THREADS)
 
     @property
     def large(self) -> bool:
@@ -54,13 +57,29 @@ class Prepared:
             return None
         return [Server("model", cores - data, "model"), Server("data", data, "data")]
 
+    @cached_property
+    def row_bytes(self) -> int:
+        """Bytes of an element on its way."""
+        return Stages(self.compiled.program.to_public_bytes(), self.cipher).row_bytes
 
-def prepare(name: str, folder: Path) -> Prepared:
+    @cached_property
+    def piece(self) -> PieceCost | None:
+        """What a request costs ahead of time, over BFV."""
+        if not self.cipher.masked:
+            return None
+        return rehearse(self.compiled.program.to_public_bytes(), self._private)
+
+    @property
+    def _private(self) -> bytes:
+        return self.compiled.weights.to_private_bytes()
+
+
+def prepare(name: str, folder: Path, cipher: Cipher = PAILLIER) -> Prepared:
     """Builds and compiles a model with seeded weights."""
     path = zoo.build(name, folder)
     compiled = compile(path, input_range=(0, 1), smooth="function")
     compiled.save(folder / name)
-    return Prepared(name, path, folder / name, compiled)
+    return Prepared(name, path, folder / name, compiled, cipher)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

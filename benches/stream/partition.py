@@ -41,12 +41,16 @@ def report(models: Sequence[Prepared]) -> str:
 
 async def _measure(model: Prepared, whole: bool) -> tuple[float, int]:
     samples = [random_inputs(model.compiled.program, (0, 1), it) for it in range(REQUESTS)]
-    rounds = Stages(model.compiled.program.to_public_bytes(), 2048).rounds
+    rounds = Stages(model.compiled.program.to_public_bytes(), model.cipher).rounds
     with tempfile.TemporaryDirectory() as folder:
         keys.make(Path(folder) / "keys")
         parts = [PARTS] * len(rounds)
         async with pair(
-            model.folder, Path(folder) / "keys", model_parts=parts, whole_inputs=whole
+            model.folder,
+            Path(folder) / "keys",
+            model_parts=parts,
+            whole_inputs=whole,
+            cipher=model.cipher,
         ) as it:
             await it.data.infer(samples[0])
             it.model.ledger.moved = 0
@@ -62,7 +66,9 @@ def _simulated(model: Prepared, cores: int) -> str:
         return ""
     plan = allocate(stages, servers, "slowest", per_core=1, seconds=5)
     both = [
-        simulate(model.stages, plan, requests=1, whole_inputs=whole).latencies[0]
+        simulate(
+            model.stages, plan, requests=1, whole_inputs=whole, row_bytes=model.row_bytes
+        ).latencies[0]
         for whole in (True, False)
     ]
     return f"{1000 * both[0]:.1f} ms, {1000 * both[1]:.1f} ms"

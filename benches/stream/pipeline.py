@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from benches.stream.models import Prepared, table
 from privet import keys
 from privet.executor import execute
 from privet.executor.reference import random_inputs
+from privet.graph.operations import Array
 from privet.stream.allocation import Server, even
-from privet.stream.pair import pair
+from privet.stream.pair import Pair, pair
 from privet.stream.simulate import simulate
 
 REQUESTS = 32
@@ -23,21 +25,23 @@ CORES = (25, 50)
 
 def report(models: Sequence[Prepared]) -> str:
     """Latency and throughput."""
-    rows = []
+    rows, prepared = [], []
     for model in models:
         plain = _plain(model)
         one_by_one, together = asyncio.run(_measure(model))
+        if model.cipher.masked:
+            prepared.append([model.name, *asyncio.run(_prepared(model)), *_pieces(model)])
         central = sum(it.seconds[1] for it in model.stages)
         simulated = [_simulated(model, cores) for cores in CORES]
         rows.append(
             [
                 model.name,
                 f"{1000 * plain:.1f} ms",
-                f"{central:.2f} s",
-                f"{one_by_one / REQUESTS:.2f} s",
-                f"{together / REQUESTS:.2f} s",
+                f"{1000 * central:.2f} ms",
+                f"{1000 * one_by_one / REQUESTS:.2f} ms",
+                f"{1000 * together / REQUESTS:.2f} ms",
                 f"{one_by_one / together:.2f}",
-                *(f"{it:.3f} s" for it in simulated),
+                *(f"{1000 * it:.2f} ms" for it in simulated),
             ]
         )
     head = [
@@ -50,13 +54,57 @@ def report(models: Sequence[Prepared]) -> str:
         *(f"simulated, {cores} cores" for cores in CORES),
     ]
     return (
-        "## 2. Pipelines\n\nSeconds for a request: in the clear; encrypted on one core (CPU "
-        "seconds "
+        "## 2. Pipelines\n\nTime for a request: in the clear; encrypted on one core (CPU time "
         "of all stages, the paper's CipherBase); in a pipeline of both organisations on this "
         f"machine, one request after the other and {REQUESTS} side by side (measured, a worker a "
         "stage); and the latency of a pipeline with cores spread evenly over stages "
-        f"(simulated).\n\n{table(head, rows)}"
+        f"(simulated).\n\n{table(head, rows)}{_offline(prepared)}"
     )
+
+
+def _offline(rows: list[list[str]]) -> str:
+    """What was left out above, and the same with it."""
+    if not rows:
+        return ""
+    head = ["model", "one by one", f"{REQUESTS} at once", "ratio", "a piece", "CPU", "sent"]
+    return (
+        f"\nOver BFV the above is online, with {REQUESTS} pieces in stock. Below both phases, from "
+        "an empty stock: each request prepared when it comes and then run, and requests side by "
+        "side while the stock is filled; and what a piece takes alone, after the first, with what "
+        f"both sides send.\n\n{table(head, rows)}"
+    )
+
+
+def _pieces(model: Prepared) -> list[str]:
+    cost = model.piece
+    if cost is None:
+        return []
+    sent = (cost.bytes_data + cost.bytes_model) / 1e6
+    return [f"{1000 * cost.seconds:.0f} ms", f"{1000 * cost.cpu_seconds:.0f} ms", f"{sent:.2f} MB"]
+
+
+async def _prepared(model: Prepared) -> list[str]:
+    """Time for a request with its piece, one by one and side by side."""
+    found = []
+    for together in (False, True):
+        async with _pair(model, ahead=1) as it:
+            samples = _samples(model)
+            await it.data.infer(samples[0])
+            await it.data.stock.filled(1)
+            it.data.stock.keep(0)
+            await it.data.infer(samples[0])
+            began = time.perf_counter()
+            if together:
+                it.data.stock.keep(REQUESTS // 2)
+                await asyncio.gather(*(it.data.infer(sample) for sample in samples))
+            else:
+                for sample in samples:
+                    it.data.stock.keep(1)
+                    await it.data.stock.filled(1)
+                    it.data.stock.keep(0)
+                    await it.data.infer(sample)
+            found.append((time.perf_counter() - began) / REQUESTS)
+    return [*(f"{1000 * each:.0f} ms" for each in found), f"{found[0] / found[1]:.2f}"]
 
 
 def _plain(model: Prepared) -> float:
@@ -66,19 +114,39 @@ def _plain(model: Prepared) -> float:
     return time.perf_counter() - began
 
 
-async def _measure(model: Prepared) -> tuple[float, float]:
-    """Seconds for all requests one by one, and side by side."""
-    samples = [random_inputs(model.compiled.program, (0, 1), it) for it in range(REQUESTS)]
+@asynccontextmanager
+async def _pair(model: Prepared, ahead: int) -> AsyncIterator[Pair]:
     with tempfile.TemporaryDirectory() as folder:
         keys.make(Path(folder) / "keys")
-        async with pair(model.folder, Path(folder) / "keys", window=REQUESTS) as it:
-            await it.data.infer(samples[0])
+        async with pair(
+            model.folder, Path(folder) / "keys", window=REQUESTS, cipher=model.cipher, ahead=ahead
+        ) as it:
+            yield it
+
+
+def _samples(model: Prepared) -> list[dict[str, Array]]:
+    return [random_inputs(model.compiled.program, (0, 1), it) for it in range(REQUESTS)]
+
+
+async def _measure(model: Prepared) -> tuple[float, float]:
+    """Seconds for all requests one by one, and side by side; over BFV with a full stock that is
+    not filled up meanwhile."""
+    samples, found = _samples(model), []
+    async with _pair(model, REQUESTS) as it:
+        await it.data.infer(samples[0])
+        for together in (False, True):
+            if model.cipher.masked:
+                it.data.stock.keep(REQUESTS)
+                await it.data.stock.filled(REQUESTS)
+                it.data.stock.keep(0)
             began = time.perf_counter()
-            for sample in samples:
-                await it.data.infer(sample)
-            middle = time.perf_counter()
-            await asyncio.gather(*(it.data.infer(sample) for sample in samples))
-            return middle - began, time.perf_counter() - middle
+            if together:
+                await asyncio.gather(*(it.data.infer(sample) for sample in samples))
+            else:
+                for sample in samples:
+                    await it.data.infer(sample)
+            found.append(time.perf_counter() - began)
+    return found[0], found[1]
 
 
 def _simulated(model: Prepared, cores: int) -> float:
@@ -86,4 +154,4 @@ def _simulated(model: Prepared, cores: int) -> float:
     data = max(len(model.stages) // 2 + 1, cores // 3)
     servers = [Server("model", cores - data, "model"), Server("data", data, "data")]
     plan = even([it.stage for it in model.stages], servers, per_core=1)
-    return simulate(model.stages, plan, requests=1).latencies[0]
+    return simulate(model.stages, plan, requests=1, row_bytes=model.row_bytes).latencies[0]

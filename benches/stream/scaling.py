@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import onnx
 
 from benches.machine import ROOT
-from benches.stream.models import KEY_BITS, Prepared, table
+from benches.stream.models import Prepared, table
 from privet.compile import compile
+from privet.stream.cipher import PAILLIER
 from privet.stream.profile import profile
 from privet.stream.scaling import Scaling
 from privet.stream.service import scaling_of
@@ -53,4 +54,4 @@ def _linear(model: Prepared, bits: int) -> float:
         onnx.load(model.path), bits=50, weight_scale=bits, input_range=(0, 1), name=model.name
     )
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
-    return sum(it.seconds[1] for it in profile(public, KEY_BITS, private) if it.side == "model")
+    return sum(it.seconds[1] for it in profile(public, PAILLIER, private) if it.side == "model")

@@ -1,4 +1,4 @@
-"""The model provider's workers on a Ray cluster, one server of which is killed under load."""
+"""Either side's workers on a Ray cluster, one server of which is killed under load."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.python.stream import models
 
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.errors import Misuse
+from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.crew import LocalCrew, Part, Recipe
 from privet.stream.crew.ray import RayCrew
 from privet.stream.pair import pair
@@ -36,24 +37,34 @@ class Spread(RayCrew):
         )
 
 
+@pytest.mark.parametrize("cipher", [PAILLIER, BFV], ids=lambda it: it.name)
+@pytest.mark.parametrize("side", [0, 1], ids=["model", "data"])
 def test_a_server_dies_under_load(
-    nodes: Nodes, tmp_path: Path, key_folder: Path, figures: list[str]
+    side: int,
+    cipher: Cipher,
+    nodes: Nodes,
+    tmp_path: Path,
+    key_folder: Path,
+    figures: list[str],
 ) -> None:
     compiled = models.perceptron()
     compiled.save(tmp_path / "program")
 
     async def run() -> None:
-        crews = Spread(nodes.address, 30.0), LocalCrew(30.0)
-        async with pair(tmp_path / "program", key_folder, crews=crews, patience=QUICK) as it:
+        cluster, local = Spread(nodes.address, 30.0), LocalCrew(30.0)
+        crews = (local, cluster) if side else (cluster, local)
+        folder = tmp_path / "program"
+        async with pair(folder, key_folder, cipher=cipher, crews=crews, patience=QUICK) as it:
             await ask(it, compiled, 0)
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(24)]
             await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.to_thread(nodes.kill, "beta")
-            os.kill((await crews[1].processes())[0, 0], signal.SIGKILL)
+            os.kill((await local.processes())[0, 0], signal.SIGKILL)
             await asyncio.gather(*load)
             await ask(it, compiled, 25)
-            figures.append(f"stream on Ray: {it.model.ledger.redone} rounds redone")
-            assert it.model.ledger.redone >= 1
+            redone = (it.data if side else it.model).ledger.redone
+            figures.append(f"stream on Ray, {cipher.name}: {redone} parts redone by side {side}")
+            assert redone >= 1
 
     asyncio.run(run())
 
@@ -67,7 +78,7 @@ def test_workers_have_the_secret_by_a_call(nodes: Nodes, tmp_path: Path, key_fol
 
     async def run() -> None:
         crew = RayCrew(nodes.address, 20.0)
-        await crew.start(Recipe(LinearWorker, (public, 2048, private)), [Part(0, 0, "alpha")])
+        await crew.start(Recipe(LinearWorker, (public, PAILLIER, private)), [Part(0, 0, "alpha")])
         try:
             assert len(await crew.processes()) == 1
             with pytest.raises(Misuse, match="no worker"):

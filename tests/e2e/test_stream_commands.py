@@ -32,7 +32,8 @@ def told(*words: str) -> dict[str, object]:
 
 
 @pytest.mark.timeout(120)
-def test_two_organisations_by_their_commands(key_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cipher", ["paillier", "bfv"])
+def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_path: Path) -> None:
     compiled = models.perceptron()
     onnx.save(compiled.source, tmp_path / "model.onnx")
     samples = []
@@ -41,7 +42,7 @@ def test_two_organisations_by_their_commands(key_folder: Path, tmp_path: Path) -
         np.save(tmp_path / f"{seed}.npy", samples[-1])
     command = [sys.executable, "-c", "from privet.cli import main; main()", "stream"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    keys = ["--keys", str(key_folder), "--json"]
+    keys = ["--keys", str(key_folder), "--json", "--cipher", cipher]
     words = ["provider", str(tmp_path / "model.onnx"), "--listen", "127.0.0.1:0", *keys]
     words += ["--input-range", "-1", "1"]
     with subprocess.Popen(
@@ -70,6 +71,9 @@ def test_two_organisations_by_their_commands(key_folder: Path, tmp_path: Path) -
         assert provider.wait(30) == 0
     found = json.loads(asked.stdout)
     assert "revealed up to order" in found["trust"]
+    assert listening["cipher"] == found["cipher"] == cipher
+    assert found["offline"]["seconds"] > 0
+    assert found["offline"]["pieces"] >= (3 if cipher == "bfv" else 0)
     for sample, outputs in zip(samples, found["outputs"], strict=True):
         expected = execute(compiled.program, compiled.weights, [sample]).outputs["y"]
         assert np.allclose(outputs["y"], expected, atol=2**-10)
@@ -87,6 +91,17 @@ def test_stages_are_listed_with_their_threads() -> None:
         assert sum(plan["threads"][0::2]) <= 4
     shown = CliRunner().invoke(app, ["stream", "stages", MODEL, *servers])
     assert "slowest stage" in shown.stdout
+
+
+def test_what_is_prepared_ahead_is_shown_apart() -> None:
+    found = told("stream", "stages", MODEL, "--cipher", "bfv")
+    offline, stages = found["offline"], found["stages"]
+    assert isinstance(offline, dict)
+    assert isinstance(stages, list)
+    assert offline["seconds"] > max(it["seconds"] for it in stages)
+    assert offline["bytes_data"] > 0
+    shown = CliRunner().invoke(app, ["stream", "stages", MODEL, "--cipher", "bfv"])
+    assert "Ahead of each request" in shown.stdout
 
 
 def test_scaling_prints_the_papers_table() -> None:

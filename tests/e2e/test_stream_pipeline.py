@@ -19,14 +19,22 @@ from privet.compile import Compiled
 from privet.errors import LinkError, PeerError, PeerMisbehaved
 from privet.executor import execute
 from privet.parties import Credentials
+from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.crew import LocalCrew
-from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Tensor, Welcome
+from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Opened, Tensor, Welcome
 from privet.stream.link import Patience, first, greet, write
 from privet.stream.pair import Pair, pair
 
 pytestmark = pytest.mark.timeout(240)
 
 QUICK = Patience(silence=3.0, resume=20.0, connect=5.0)
+
+
+@pytest.fixture(params=[PAILLIER, BFV], ids=lambda it: it.name)
+def cipher(request: pytest.FixtureRequest) -> Cipher:
+    """Either cipher: everything here holds under both."""
+    found: Cipher = request.param
+    return found
 
 
 @pytest.fixture
@@ -85,12 +93,14 @@ class Wire:
 
 
 def test_killed_workers_are_replaced_and_their_requests_redone(
-    program: tuple[Compiled, Path], key_folder: Path, figures: list[str]
+    program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path, figures: list[str]
 ) -> None:
     compiled, folder = program
 
     async def run() -> None:
-        async with pair(folder, key_folder, model_parts=[2, 1, 1], patience=QUICK) as it:
+        async with pair(
+            folder, key_folder, cipher=cipher, model_parts=[2, 1, 1], patience=QUICK
+        ) as it:
             await ask(it, compiled, 0)
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 17)]
             crews = (it.model_crew, it.data_crew)
@@ -115,30 +125,33 @@ def test_killed_workers_are_replaced_and_their_requests_redone(
 
 
 def test_the_stream_goes_on_after_its_connection_was_cut(
-    program: tuple[Compiled, Path], key_folder: Path
+    program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path
 ) -> None:
     compiled, folder = program
 
     async def run() -> None:
-        wire = Wire(after=60_000)
-        async with pair(folder, key_folder, through=wire.listen, patience=QUICK) as it:
-            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(12)))
+        # A masked value is a hundredth of a ciphertext.
+        wire = Wire(after=10_000 if cipher.masked else 60_000)
+        count = 60 if cipher.masked else 12
+        through = wire.listen
+        async with pair(folder, key_folder, cipher=cipher, through=through, patience=QUICK) as it:
+            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(count)))
             assert wire.cuts >= 2
             assert it.data.link.connections == wire.cuts + 1
             wire.cut()
-            await ask(it, compiled, 13)
+            await ask(it, compiled, count)
 
     asyncio.run(run())
 
 
 def test_requests_end_when_the_other_side_is_gone(
-    program: tuple[Compiled, Path], key_folder: Path
+    program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path
 ) -> None:
     compiled, folder = program
     patience = Patience(silence=1.0, resume=2.0, connect=1.0)
 
     async def run() -> None:
-        async with pair(folder, key_folder, patience=patience) as it:
+        async with pair(folder, key_folder, cipher=cipher, patience=patience) as it:
             await ask(it, compiled, 0)
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(8)]
             await it.model.close()
@@ -152,12 +165,14 @@ def test_requests_end_when_the_other_side_is_gone(
     asyncio.run(run())
 
 
-def test_a_worker_that_hangs_is_replaced(program: tuple[Compiled, Path], key_folder: Path) -> None:
+def test_a_worker_that_hangs_is_replaced(
+    program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path
+) -> None:
     compiled, folder = program
 
     async def run() -> None:
         crews = LocalCrew(4.0), LocalCrew(30.0)
-        async with pair(folder, key_folder, crews=crews, patience=QUICK) as it:
+        async with pair(folder, key_folder, cipher=cipher, crews=crews, patience=QUICK) as it:
             await ask(it, compiled, 0)
             stuck = (await crews[0].processes())[1, 0]
             os.kill(stuck, signal.SIGSTOP)
@@ -170,12 +185,12 @@ def test_a_worker_that_hangs_is_replaced(program: tuple[Compiled, Path], key_fol
 
 @pytest.mark.slow
 def test_side_by_side_is_half_as_quick_again_as_one_by_one(
-    program: tuple[Compiled, Path], key_folder: Path, figures: list[str]
+    program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path, figures: list[str]
 ) -> None:
     compiled, folder = program
 
     async def run() -> None:
-        async with pair(folder, key_folder) as it:
+        async with pair(folder, key_folder, cipher=cipher) as it:
             await ask(it, compiled, 0)
             began = time.monotonic()
             for seed in range(32):
@@ -216,37 +231,52 @@ async def hangs_up(reader: asyncio.StreamReader) -> None:
             pass
 
 
-async def greets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Welcome:
-    hello = Hello(2048, NO_SESSION, 0).to_bytes()
+async def greets(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cipher: Cipher
+) -> Welcome:
+    hello = Hello(cipher.code, NO_SESSION, 0).to_bytes()
     return Welcome.parse(await greet(reader, writer, hello, QUICK))
 
 
 def test_strangers_and_liars_are_shut_out(
-    program: tuple[Compiled, Path], key_folder: Path, tmp_path: Path
+    program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path, tmp_path: Path
 ) -> None:
     compiled, folder = program
     keys.make(tmp_path / "others")
 
     async def replays(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await greets(reader, writer)
+        await greets(reader, writer, cipher)
         for _ in range(2):
             await send(writer, Kind.KEY, bytes(256), 1)
         await hangs_up(reader)
 
     async def jumps(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await greets(reader, writer)
+        await greets(reader, writer, cipher)
         await send(writer, Kind.TENSOR, Tensor(1, 0, b"").to_bytes(), 2)
         await hangs_up(reader)
 
     async def asks_without_a_key(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        await greets(reader, writer)
+        await greets(reader, writer, cipher)
+        await send(writer, Kind.OPEN, Opened(1, 0).to_bytes(), 1)
+        await hangs_up(reader)
+
+    async def sends_what_it_never_opened(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await greets(reader, writer, cipher)
         await send(writer, Kind.TENSOR, Tensor(1, 0, b"").to_bytes(), 1)
         await hangs_up(reader)
 
+    async def has_another_cipher(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        with pytest.raises(PeerMisbehaved, match="the cipher here is"):
+            await greets(reader, writer, BFV if cipher is PAILLIER else PAILLIER)
+
     async def asks_too_much(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await greets(reader, writer)
+        await greets(reader, writer, cipher)
         header = Header(Kind.TENSOR, 1 << 30, 1, 0)
         writer.write(header.to_bytes())
         await hangs_up(reader)
@@ -255,7 +285,7 @@ def test_strangers_and_liars_are_shut_out(
         await hangs_up(reader)
 
     async def takes_over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hello = Hello(2048, b"\x07" * 16, 0).to_bytes()
+        hello = Hello(cipher.code, b"\x07" * 16, 0).to_bytes()
         with pytest.raises(PeerMisbehaved, match="no such session"):
             await greet(reader, writer, hello, QUICK)
 
@@ -265,11 +295,13 @@ def test_strangers_and_liars_are_shut_out(
         assert header.kind is Kind.REFUSED
 
     async def run() -> None:
-        async with pair(folder, key_folder, patience=QUICK) as it:
+        async with pair(folder, key_folder, cipher=cipher, patience=QUICK) as it:
             for attack in (
                 replays,
                 jumps,
                 asks_without_a_key,
+                sends_what_it_never_opened,
+                has_another_cipher,
                 asks_too_much,
                 says_nothing,
                 takes_over,
@@ -284,17 +316,20 @@ def test_strangers_and_liars_are_shut_out(
     asyncio.run(run())
 
 
-def test_bad_ciphertexts_fail_their_request_alone(
-    program: tuple[Compiled, Path], key_folder: Path
+def test_bad_rows_fail_their_request_alone(
+    program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path
 ) -> None:
     compiled, folder = program
 
     async def run() -> None:
-        async with pair(folder, key_folder, patience=QUICK) as it:
-            size = it.data.stages.ciphertext_bytes
-            number, done = await it.data._send([bytes(6 * size)])
+        async with pair(folder, key_folder, cipher=cipher, patience=QUICK) as it:
+            size = it.data.stages.row_bytes
+            number, opened = await it.data.begin()
+            # Zero is no ciphertext, and no number of the ring has all its bits set.
+            bad = b"\xff" if cipher.masked else b"\x00"
+            await it.data.send(number, [bad * 6 * size])
             with pytest.raises(PeerMisbehaved, match="model provider"):
-                await asyncio.wait_for(done, 20)
+                await asyncio.wait_for(opened.done, 20)
             assert number == 1
             await ask(it, compiled, 1)
             # A closed side says so, at once.

@@ -127,6 +127,9 @@ pub enum PeerMisbehaved {
     /// The public half that it sent is no program.
     #[error("the program that it describes is not usable: {0}")]
     Program(String),
+    /// A masked value that it sent is not a number of the program's ring.
+    #[error("a value that it sent does not fit the ring")]
+    Element,
     /// It asked for what this side does not grant.
     #[error("its request was refused: {0}")]
     Request(String),

@@ -1,18 +1,19 @@
 //! `StreamStages`, `StreamNoise` and `StreamKey`: suite `stream` as stages of a pipeline.
 
-use privet_party::stream::{KeySize, PrivateKey, Randomizer, Slice, Stages};
+use privet_party::stream::{Hiding, KeySize, PrivateKey, Randomizer, Slice, Stages};
 use privet_program::{Program, Weights};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::client::{integers, misuse, to_python};
 use crate::errors::Failure;
+use crate::stream::named;
 
-/// Elements of a base, as indices (little-endian uint32), and their ciphertexts.
+/// Elements of a base or a share, as indices (little-endian uint32), and their rows.
 type Given = (Vec<u8>, Vec<u8>);
 
-/// The elements of a part, and those that it reads of each base.
-type Cut<'py> = (Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>);
+/// The elements of a part, and those that it reads of each base and of each share.
+type Cut<'py> = (Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
 
 /// A data provider's private key.
 #[pyclass(frozen)]
@@ -58,15 +59,22 @@ pub(crate) struct StreamStages(Box<Stages>);
 
 #[pymethods]
 impl StreamStages {
-    /// `public`: the public half's bytes; `weights`: the private half's, at the model provider.
+    /// `public`: the public half's bytes; `cipher`: `paillier`, with keys of 2048 or 3072 bits, or `bfv`; `weights`: the
+    /// private half's, at the model provider.
     #[new]
-    #[pyo3(signature = (public, key_bits, weights=None))]
-    fn new(py: Python<'_>, public: &[u8], key_bits: usize, weights: Option<&[u8]>) -> Result<Self, Failure> {
-        let size = key_size(key_bits)?;
+    #[pyo3(signature = (public, cipher, key_bits, weights=None))]
+    fn new(
+        py: Python<'_>,
+        public: &[u8],
+        cipher: &str,
+        key_bits: usize,
+        weights: Option<&[u8]>,
+    ) -> Result<Self, Failure> {
+        let cipher = named(cipher, key_bits)?;
         let stages = py.detach(|| {
             let program = Program::parse(public)?;
             let weights = weights.map(|weights| Weights::parse(weights, &program)).transpose()?;
-            Stages::new(program, size, weights)
+            Stages::new(program, cipher, weights)
         });
         Ok(Self(Box::new(stages?)))
     }
@@ -76,13 +84,12 @@ impl StreamStages {
         serde_json::to_string(&self.0.rounds()).expect("rounds are plain data")
     }
 
-    /// A round's value in at most `count` parts: for each its elements, and those of each base that it reads, as
-    /// indices (little-endian uint32).
+    /// A round's value in at most `count` parts: for each its elements, and those of each base and each share that it
+    /// reads, as indices (little-endian uint32).
     fn slices<'py>(&self, py: Python<'py>, round: usize, count: usize) -> Result<Vec<Cut<'py>>, Failure> {
         let slices = py.detach(|| self.0.slices(round, count))?;
-        let each = |slice: &Slice| {
-            (indices(py, &slice.elements), slice.needs.iter().map(|needs| indices(py, needs)).collect())
-        };
+        let all = |read: &[Vec<usize>]| read.iter().map(|read| indices(py, read)).collect();
+        let each = |slice: &Slice| (indices(py, &slice.elements), all(&slice.needs), all(&slice.shares));
         Ok(slices.iter().map(each).collect())
     }
 
@@ -99,38 +106,52 @@ impl StreamStages {
 
     /// Noise under a data provider's public key.
     fn noise(&self, py: Python<'_>, key: &[u8]) -> Result<StreamNoise, Failure> {
-        Ok(StreamNoise(Box::new(py.detach(|| Randomizer::new(self.0.key_size(), key))?)))
+        Ok(StreamNoise(Box::new(py.detach(|| self.0.randomizer(key))?)))
     }
 
-    /// Elements of a round's value, re-randomised, as ciphertexts; `given` has for each base what is there of it.
+    /// Elements of a round's value as rows, under Paillier re-randomised with `noise`; `given` has for each base, and
+    /// then for each share, what is there of it.
     fn linear<'py>(
         &self,
         py: Python<'py>,
         round: usize,
-        noise: &StreamNoise,
+        noise: Option<&StreamNoise>,
         elements: &[u8],
         given: Vec<Given>,
     ) -> Result<Bound<'py, PyBytes>, Failure> {
-        let elements = places(elements);
+        let (elements, noise) = (places(elements), noise.map(|noise| &*noise.0));
         let given: Vec<_> = given.iter().map(|(indices, bytes)| (places(indices), bytes.as_slice())).collect();
-        Ok(PyBytes::new(py, &py.detach(|| self.0.linear(round, &noise.0, &elements, &given))?))
+        Ok(PyBytes::new(py, &py.detach(|| self.0.linear(round, noise, &elements, &given))?))
     }
 
-    /// Encrypts values (little-endian int64).
-    fn encrypt<'py>(&self, py: Python<'py>, key: &StreamKey, values: &[u8]) -> Result<Bound<'py, PyBytes>, Failure> {
+    /// Hides values (little-endian int64) by the key, or without one by masks.
+    fn encrypt<'py>(
+        &self,
+        py: Python<'py>,
+        key: Option<&StreamKey>,
+        values: &[u8],
+        hiding: &[u8],
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
         let values = integers(values);
-        Ok(PyBytes::new(py, &py.detach(|| self.0.encrypt(&key.0, &values))?))
+        Ok(PyBytes::new(py, &py.detach(|| self.0.encrypt(by(key, hiding), &values))?))
     }
 
-    /// What the data provider computes on whole units of a round's message, encrypted.
+    /// What the data provider computes on whole units of a round's message, hidden again. Without a key `opening` and
+    /// `hiding` are the masks of both.
     fn answer<'py>(
         &self,
         py: Python<'py>,
         round: usize,
-        key: &StreamKey,
-        ciphertexts: &[u8],
+        key: Option<&StreamKey>,
+        rows: &[u8],
+        opening: &[u8],
+        hiding: &[u8],
     ) -> Result<Bound<'py, PyBytes>, Failure> {
-        Ok(PyBytes::new(py, &py.detach(|| self.0.answer(round, &key.0, ciphertexts))?))
+        let answer = py.detach(|| {
+            let values = self.0.values(round, by(key, opening), rows)?;
+            self.0.encrypt(by(key, hiding), &values)
+        });
+        Ok(PyBytes::new(py, &answer?))
     }
 
     /// The same in the clear (little-endian int64), for outputs.
@@ -138,18 +159,33 @@ impl StreamStages {
         &self,
         py: Python<'py>,
         round: usize,
-        key: &StreamKey,
-        ciphertexts: &[u8],
+        key: Option<&StreamKey>,
+        rows: &[u8],
+        opening: &[u8],
     ) -> Result<Bound<'py, PyBytes>, Failure> {
-        let values = py.detach(|| self.0.values(round, &key.0, ciphertexts))?;
+        let values = py.detach(|| self.0.values(round, by(key, opening), rows))?;
         to_python(py, &[values]).pop().ok_or_else(|| misuse("there are no values").into())
     }
 
-    /// Bytes of a ciphertext, and of a public key.
-    fn sizes(&self) -> (usize, usize) {
-        let size = self.0.key_size();
-        (size.ciphertext_bytes(), size.public_key_bytes())
+    /// Sums of masked values, row by row.
+    fn add<'py>(&self, py: Python<'py>, one: &[u8], other: &[u8]) -> Result<Bound<'py, PyBytes>, Failure> {
+        Ok(PyBytes::new(py, &py.detach(|| self.0.add(one, other))?))
     }
+
+    /// The row of a masked value that no maximum notices.
+    fn least<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+        Ok(PyBytes::new(py, &self.0.least()?))
+    }
+
+    /// Bytes of a row, and of a public key.
+    fn sizes(&self) -> (usize, usize) {
+        (self.0.row_bytes(), self.0.key_bytes())
+    }
+}
+
+/// By the key, or without one by masks.
+fn by<'a>(key: Option<&'a StreamKey>, masks: &'a [u8]) -> Hiding<'a> {
+    key.map_or(Hiding::Masks(masks), |key| Hiding::Key(&key.0))
 }
 
 /// The size of that many bits.
@@ -159,7 +195,7 @@ fn key_size(bits: usize) -> Result<KeySize, privet_party::Error> {
     size.ok_or_else(|| misuse(&format!("keys have 2048 or 3072 bits, not {bits}")))
 }
 
-fn indices<'py>(py: Python<'py>, indices: &[usize]) -> Bound<'py, PyBytes> {
+pub(crate) fn indices<'py>(py: Python<'py>, indices: &[usize]) -> Bound<'py, PyBytes> {
     // A tensor that does not fit 32 bits would be 2 TB of ciphertexts.
     PyBytes::new(py, &indices.iter().flat_map(|&index| (index as u32).to_le_bytes()).collect::<Vec<u8>>())
 }

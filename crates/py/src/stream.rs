@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use privet_party::Silent;
-use privet_party::stream::{Cipher, Client, Event, Plan, Server};
+use privet_party::stream::{Cipher, Client, Event, ModelPiece, Ordered, Plan, Server};
 use privet_program::Program;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -12,6 +12,15 @@ use crate::client::{integers, json, misuse, to_python};
 use crate::connection::Connection;
 use crate::errors::Failure;
 use crate::progress::Progress;
+use crate::stages::indices;
+
+/// Shares by their values, and for each round the element at each place sent (all bits set for none), what is added to
+/// it, the place of each element returned, and what is added to that; tensors as rows.
+type Ordering<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+type Served<'py> = (Vec<(usize, Bound<'py, PyBytes>)>, Vec<Ordering<'py>>);
+
+/// Masks of the inputs, and for each round of what comes and of what goes back, as rows.
+type Asked<'py> = (Vec<Bound<'py, PyBytes>>, Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>);
 
 /// A program planned for a cipher.
 #[pyclass(frozen)]
@@ -34,7 +43,7 @@ impl StreamPlan {
     }
 }
 
-fn named(cipher: &str, key_bits: usize) -> Result<Cipher, Failure> {
+pub(crate) fn named(cipher: &str, key_bits: usize) -> Result<Cipher, Failure> {
     let told = || format!("no cipher {cipher} with {key_bits} bits: it is bfv, or paillier with 2048 or 3072");
     Ok(Cipher::from_name(cipher, key_bits).ok_or_else(|| misuse(&told()))?)
 }
@@ -53,23 +62,45 @@ impl StreamServer {
     }
 
     /// Serves one client to the end of its session; calls `on_event(kind, report)` after each request, with the kind
-    /// `described`, `prepared` or `inferred`.
-    fn serve(&self, py: Python<'_>, connection: &Connection, on_event: Py<PyAny>) -> PyResult<()> {
+    /// `described`, `prepared` or `inferred`; `on_piece(name, piece, report)` for a request that goes another way.
+    #[pyo3(signature = (connection, on_event, on_piece=None))]
+    fn serve(
+        &self,
+        py: Python<'_>,
+        connection: &Connection,
+        on_event: Py<PyAny>,
+        on_piece: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
         let channel = connection.take()?;
         let mut raised = None;
         let mut hear = |event: Event| {
-            let arguments = match event {
-                Event::Described => ("described", None),
-                Event::Prepared(report) => ("prepared", Some(json(&report))),
-                Event::Inferred(report) => ("inferred", Some(json(&report))),
+            let told = |kind: &str, report: Option<String>| Python::attach(|py| on_event.call1(py, (kind, report)));
+            let result = match event {
+                Event::Described => told("described", None),
+                Event::Prepared(report) => told("prepared", Some(json(&report))),
+                Event::Inferred(report) => told("inferred", Some(json(&report))),
+                Event::Stocked(name, piece, report) => Python::attach(|py| match &on_piece {
+                    Some(heard) => heard.call1(py, (name, served(py, &piece), json(&report))),
+                    None => Ok(py.None()),
+                }),
             };
-            if let Err(error) = Python::attach(|py| on_event.call1(py, arguments).map(drop)) {
+            if let Err(error) = result {
                 raised.get_or_insert(error);
             }
         };
         py.detach(|| self.0.serve(channel, &mut Silent, &mut hear)).map_err(Failure::from)?;
         raised.map_or(Ok(()), Err)
     }
+}
+
+fn served<'py>(py: Python<'py>, piece: &ModelPiece) -> Served<'py> {
+    let rows = |rows: &[u8]| PyBytes::new(py, rows);
+    let ordering = |round: &Ordered| {
+        let sent: Vec<usize> = round.sent.iter().map(|element| element.unwrap_or(u32::MAX as usize)).collect();
+        (indices(py, &sent), rows(&round.forward), indices(py, &round.returned), rows(&round.backward))
+    };
+    let shares = piece.shares.iter().map(|(value, share)| (*value, rows(share))).collect();
+    (shares, piece.rounds.iter().map(ordering).collect())
 }
 
 /// A data provider in a session.
@@ -115,6 +146,14 @@ impl StreamClient {
         let report = self.with(py, |session| session.prepare(&plan.0, &mut observer))?;
         observer.finish()?;
         Ok(json(&report))
+    }
+
+    /// Makes masks over BFV for a request that goes another way, under a name for both sides; with the cost report.
+    fn piece<'py>(&self, py: Python<'py>, plan: &StreamPlan, name: &str) -> Result<(Asked<'py>, String), Failure> {
+        let (piece, report) = self.with(py, |session| session.piece(&plan.0, name))?;
+        let rows = |rows: &Vec<u8>| PyBytes::new(py, rows);
+        let rounds = piece.rounds.iter().map(|[received, returned]| (rows(received), rows(returned))).collect();
+        Ok(((piece.inputs.iter().map(rows).collect(), rounds), json(&report)))
     }
 
     /// Gives `inputs` (little-endian int64 each): the outputs likewise, and the cost report.

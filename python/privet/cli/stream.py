@@ -8,7 +8,7 @@ import signal
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -20,6 +20,9 @@ from privet.parties import Credentials
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
 from privet.suites import STREAM_TRUST
+
+if TYPE_CHECKING:
+    from privet.stream.ledger import Ledger
 
 app = typer.Typer(
     help="Suite `stream` as a pipeline over the servers of two organisations.",
@@ -50,6 +53,10 @@ Objective = Annotated[
         "differences between all stages.",
     ),
 ]
+Ahead = Annotated[
+    int,
+    typer.Option(min=1, max=64, help="Over BFV: requests that are prepared ahead, at all times."),
+]
 Window = Annotated[int, typer.Option(min=1, help="Requests of a data provider open at once.")]
 PerCore = Annotated[int, typer.Option(min=1, help="Threads for each core.")]
 
@@ -66,7 +73,14 @@ def provider_command(
     objective: Objective = "slowest",
     per_core: PerCore = 2,
     window: Window = 16,
+    cipher: options.Cipher = "paillier",
     key_bits: options.KeyBits = 2048,
+    prepare_port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=65535, help="Over BFV: where requests are prepared; 0 for any free port."
+        ),
+    ] = 0,
     bits: options.Bits = None,
     scale: options.Scale = None,
     calibration: options.Calibration = None,
@@ -76,7 +90,10 @@ def provider_command(
 ) -> None:
     """Serve a model's linear stages to data providers."""
     from privet.compile import compile
+    from privet.stream.cipher import Cipher
     from privet.stream.service import Plan, serve
+
+    hidden = Cipher(cipher, key_bits)
 
     compiled = compile(
         model,
@@ -94,6 +111,7 @@ def provider_command(
             "event": "listening",
             "address": address,
             "program_hash": compiled.program.program_hash,
+            "cipher": cipher,
             "threads": threads,
         }
         if as_json:
@@ -110,7 +128,8 @@ def provider_command(
                 Credentials.from_directory(keys, "server"),
                 split_address(listen),
                 plan,
-                key_bits=key_bits,
+                cipher=hidden,
+                preparing=prepare_port,
                 window=window,
                 listening=listening,
             )
@@ -131,7 +150,9 @@ def data_command(
     objective: Objective = "slowest",
     per_core: PerCore = 2,
     window: Window = 8,
+    cipher: options.Cipher = "paillier",
     key_bits: options.KeyBits = 2048,
+    ahead: Ahead = 4,
     program_hash: Annotated[
         str | None, typer.Option(help="The program to insist on, as the other side tells it.")
     ] = None,
@@ -141,8 +162,10 @@ def data_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Send inputs through the pipeline; they leave this organisation encrypted."""
+    from privet.stream.cipher import Cipher
     from privet.stream.service import Plan, ask
 
+    hidden = Cipher(cipher, key_bits)
     host, port = split_address(address)
     plan = Plan(cluster, tuple(server or ()), objective, per_core, timeout)
     classes = read_labels(labels, None)
@@ -153,7 +176,8 @@ def data_command(
             port,
             Credentials.from_directory(keys, "client"),
             plan,
-            key_bits=key_bits,
+            cipher=hidden,
+            ahead=ahead,
             window=window,
             program_hash=program_hash,
             server_name=server_name,
@@ -164,7 +188,7 @@ def data_command(
             began = time.monotonic()
             found = await asyncio.gather(*(provider.infer(sample) for sample in samples))
             seconds = time.monotonic() - began
-            return found, seconds, {"redone": provider.ledger.redone}
+            return found, seconds, _told(cipher, provider.ledger)
 
     found, seconds, told = asyncio.run(main())
     if as_json:
@@ -180,6 +204,13 @@ def data_command(
             console.print(f"Request {number}: {name}, largest {label} ({float(array.max()):.4f})")
     rate = len(found) / seconds
     console.print(f"{len(found)} requests in {seconds:.2f} s, {rate:.2f} a second.")
+    offline = told["offline"]
+    console.print(
+        f"Ahead of them: {offline['pieces']} pieces in {offline['seconds']:.2f} s, "
+        f"{offline['bytes'] / 1e6:.2f} MB."
+        if hidden.masked
+        else f"Ahead of them: a key in {offline['seconds']:.2f} s."
+    )
     show.trust(console, STREAM_TRUST)
 
 
@@ -194,21 +225,26 @@ def stages_command(
         ),
     ] = None,
     per_core: PerCore = 2,
+    cipher: options.Cipher = "paillier",
     key_bits: options.KeyBits = 2048,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Measure a model's stages and allocate servers and threads to them, in both ways."""
+    from privet.stream.cipher import Cipher
     from privet.stream.service import survey
 
+    hidden = Cipher(cipher, key_bits)
     samples = read_samples(calibration) if calibration else None
     words = server or ["model-0:2:model", "data-0:2:data"]
-    stages, found = survey(model, words, per_core, key_bits, samples, input_range)
+    stages, found, piece = survey(model, words, per_core, hidden, samples, input_range)
     if as_json:
         told = [{**asdict(it), "seconds": it.seconds[1]} for it in stages]
         plans = {name: asdict(it) for name, it in found.items()}
-        typer.echo(json.dumps({"stages": told, "allocations": plans, "trust": STREAM_TRUST}))
+        offline = asdict(piece) if piece else None
+        fields = {"stages": told, "allocations": plans, "offline": offline}
+        typer.echo(json.dumps({**fields, "trust": STREAM_TRUST}))
         return
     table = Table(box=None, pad_edge=False)
     for title in ("stage", "provider"):
@@ -217,14 +253,20 @@ def stages_command(
         table.add_column(title, justify="right")
     for index, it in enumerate(stages):
         threads = [str(plan.threads[index]) for plan in found.values()]
-        numbers = (f"{it.seconds[1]:.3f}", str(it.whole), str(it.sent))
+        numbers = (f"{it.seconds[1]:.{6 if hidden.masked else 3}f}", str(it.whole), str(it.sent))
         table.add_row(it.name, it.side, *numbers, *threads)
     console = show.make_console()
     console.print(table)
     for name, plan in found.items():
         slowest = max(plan.times([it.stage for it in stages]))
         proved = "proved best" if plan.gap == 0 else f"within {plan.gap:.0%} of the best"
-        console.print(f"{name}: slowest stage {slowest:.3f} s, in {plan.solved:.2f} s, {proved}.")
+        console.print(f"{name}: slowest stage {slowest:.6f} s, in {plan.solved:.2f} s, {proved}.")
+    if piece is not None:
+        console.print(
+            f"Ahead of each request: {piece.seconds:.3f} s here, {piece.cpu_seconds:.3f} CPU s, "
+            f"{(piece.bytes_data + piece.bytes_model) / 1e6:.2f} MB of both sides; of the "
+            f"first {piece.first_seconds:.3f} s."
+        )
     show.trust(console, STREAM_TRUST)
 
 
@@ -255,6 +297,17 @@ def scale_command(
     console = show.make_console()
     console.print(table)
     console.print(f"Accuracy in %; factor 10^{it.decimals}, held by weights of {it.bits} bits.")
+
+
+def _told(cipher: str, ledger: Ledger) -> dict[str, Any]:
+    """What a data provider counted, for programs."""
+    offline = {
+        "pieces": ledger.pieces,
+        "spoiled": ledger.spoiled,
+        "seconds": ledger.offline_seconds,
+        "bytes": ledger.offline_bytes,
+    }
+    return {"cipher": cipher, "redone": ledger.redone, "offline": offline}
 
 
 async def _until_stopped(work: Any) -> None:

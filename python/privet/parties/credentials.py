@@ -19,8 +19,8 @@ class Credentials:
         key: str | os.PathLike[str],
         trust: str | os.PathLike[str],
     ) -> None:
-        self._files = (Path(certificate), Path(key), Path(trust))
-        texts = [_read(path) for path in self._files]
+        self.files = (Path(certificate), Path(key), Path(trust))
+        texts = [_read(path) for path in self.files]
         self.native = _native.Credentials(*texts)
 
     @classmethod
@@ -51,7 +51,7 @@ class Credentials:
         return context
 
     def _context(self, protocol: int) -> ssl.SSLContext:
-        certificate, key, trust = self._files
+        certificate, key, trust = self.files
         context = ssl.SSLContext(protocol)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         try:

@@ -14,17 +14,18 @@ from enum import IntEnum
 from privet.errors import PeerMisbehaved
 
 MAGIC = b"PVTSTRM"
-VERSION = 1
+VERSION = 2
 NO_SESSION = bytes(16)
 
 LARGEST_PROGRAM = 64 << 20
 LARGEST_TEXT = 1000
 
 _HEADER = struct.Struct("!BxxxIQQ")
-_HELLO = struct.Struct("!7sBH16sQ")
-_WELCOME = struct.Struct("!16sQI")
+_HELLO = struct.Struct("!7sBBH16sQ")
+_WELCOME = struct.Struct("!16sQIH")
 _TENSOR = struct.Struct("!QI")
 _REQUEST = struct.Struct("!Q")
+_OPEN = struct.Struct("!QQ")
 
 
 class Kind(IntEnum):
@@ -39,6 +40,8 @@ class Kind(IntEnum):
     TENSOR = 7
     FAILED = 8
     BYE = 9
+    OPEN = 10
+    STOCKED = 11
 
 
 UNNUMBERED = frozenset({Kind.HELLO, Kind.WELCOME, Kind.REFUSED, Kind.ALIVE})
@@ -79,40 +82,45 @@ class Header:
 
 @dataclass(frozen=True)
 class Hello:
-    """The data provider's greeting: a new session, or one to go on with after `received`."""
+    """The data provider's greeting: a new session, or one to go on with after `received`.
 
-    key_bits: int
+    `cipher` is its number and the bits of its keys.
+    """
+
+    cipher: tuple[int, int]
     session: bytes
     received: int
 
     def to_bytes(self) -> bytes:
         """As on the wire."""
-        return _HELLO.pack(MAGIC, VERSION, self.key_bits, self.session, self.received)
+        return _HELLO.pack(MAGIC, VERSION, *self.cipher, self.session, self.received)
 
     @classmethod
     def parse(cls, data: bytes) -> Hello:
         """Reads one; `PeerMisbehaved` if it is another program's, or another version's."""
         if len(data) != _HELLO.size:
             raise PeerMisbehaved("the greeting has the wrong length")
-        magic, version, key_bits, session, received = _HELLO.unpack(data)
+        magic, version, cipher, key_bits, session, received = _HELLO.unpack(data)
         if magic != MAGIC:
             raise PeerMisbehaved("the peer does not speak the protocol of streams")
         if version != VERSION:
             raise PeerMisbehaved(f"the peer speaks version {version} of it, this side {VERSION}")
-        return cls(key_bits, session, received)
+        return cls((cipher, key_bits), session, received)
 
 
 @dataclass(frozen=True)
 class Welcome:
-    """The answer: the session, and how many requests may be open in it."""
+    """The answer: the session, how many requests may be open in it, and the port at which pieces
+    are prepared, if they are."""
 
     session: bytes
     received: int
     window: int
+    preparing: int
 
     def to_bytes(self) -> bytes:
         """As on the wire."""
-        return _WELCOME.pack(self.session, self.received, self.window)
+        return _WELCOME.pack(self.session, self.received, self.window, self.preparing)
 
     @classmethod
     def parse(cls, data: bytes) -> Welcome:
@@ -123,19 +131,56 @@ class Welcome:
 
 
 @dataclass(frozen=True)
+class Opened:
+    """A request that begins, and the piece that it uses up: 0 for none."""
+
+    request: int
+    piece: int
+
+    def to_bytes(self) -> bytes:
+        """As on the wire."""
+        return _OPEN.pack(self.request, self.piece)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Opened:
+        """Reads one."""
+        if len(data) != _OPEN.size:
+            raise PeerMisbehaved("the beginning of a request has the wrong length")
+        return cls(*_OPEN.unpack(data))
+
+
+@dataclass(frozen=True)
+class Stocked:
+    """A piece of which the model provider has its part."""
+
+    piece: int
+
+    def to_bytes(self) -> bytes:
+        """As on the wire."""
+        return _REQUEST.pack(self.piece)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Stocked:
+        """Reads one."""
+        if len(data) != _REQUEST.size:
+            raise PeerMisbehaved("a piece has no number")
+        return cls(*_REQUEST.unpack(data))
+
+
+@dataclass(frozen=True)
 class Tensor:
-    """A request's ciphertexts: a value for the model provider, or a round's for the data provider.
+    """A request's rows: a value for the model provider, or a round's for the data provider.
 
     `place` is the value's number or the round's.
     """
 
     request: int
     place: int
-    ciphertexts: bytes
+    rows: bytes
 
     def to_bytes(self) -> bytes:
         """As on the wire."""
-        return _TENSOR.pack(self.request, self.place) + self.ciphertexts
+        return _TENSOR.pack(self.request, self.place) + self.rows
 
     @classmethod
     def parse(cls, data: bytes) -> Tensor:
@@ -146,9 +191,10 @@ class Tensor:
         return cls(request, place, data[_TENSOR.size :])
 
     @staticmethod
-    def head() -> int:
-        """Bytes before the ciphertexts."""
-        return _TENSOR.size
+    def longest(rows: int) -> int:
+        """The longest frame of a session whose tensors have so many bytes: one, or a failure's
+        reason, which may be longer than a few masked values."""
+        return max(_TENSOR.size + rows, _REQUEST.size + LARGEST_TEXT)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.parties.credentials import Credentials
+from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.crew import Crew, LocalCrew, Recipe
+from privet.stream.deliveries import Deliveries
 from privet.stream.link import Patience
+from privet.stream.preparing import PreparingModel
 from privet.stream.provider import ModelProvider
-from privet.stream.requester import DataProvider, places
+from privet.stream.requester import DataProvider, Preparing, places
 from privet.stream.stages import Stages
 from privet.stream.workers import LinearWorker
 
@@ -28,6 +31,7 @@ class Pair:
     data: DataProvider
     model_crew: Crew
     data_crew: Crew
+    preparing: Crew
 
 
 @asynccontextmanager
@@ -37,41 +41,56 @@ async def pair(
     *,
     model_parts: Sequence[int] | None = None,
     data_parts: Sequence[int] | None = None,
-    key_bits: int = 2048,
+    cipher: Cipher = PAILLIER,
+    ahead: int = 4,
     window: int = 8,
     patience: Patience | None = None,
     crews: tuple[Crew, Crew] | None = None,
     whole_inputs: bool = False,
     through: Callable[[int], Awaitable[int]] | None = None,
 ) -> AsyncIterator[Pair]:
-    """Starts both sides for the compiled program in `folder` with certificates from `keys`.
+    """Starts both sides for the compiled program in `folder` with certificates from `keys`; over
+    BFV with `ahead` pieces in stock.
 
     `through` gets the model provider's port and gives the one that the data provider connects to,
     for whoever stands between the two.
     """
     public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
-    stages = Stages(public, key_bits)
+    stages = Stages(public, cipher)
+    host = Credentials.from_directory(keys, "server")
+    client = Credentials.from_directory(keys, "client")
+    deliveries = None
+    if cipher.masked:
+        recipe = Recipe(PreparingModel, (public, private, host.files, CALL_SECONDS))
+        deliveries = Deliveries(LocalCrew(CALL_SECONDS), recipe)
+    preparing = Preparing(LocalCrew(CALL_SECONDS), client.files, ahead, CALL_SECONDS)
     theirs, ours = crews or (LocalCrew(CALL_SECONDS), LocalCrew(CALL_SECONDS))
     counts = tuple(model_parts or [1] * len(stages.rounds))
-    await theirs.start(Recipe(LinearWorker, (public, key_bits, private)), places(counts))
+    await theirs.start(Recipe(LinearWorker, (public, cipher, private)), places(counts))
     model = ModelProvider(
-        stages, theirs, counts, window=window, patience=patience, whole_inputs=whole_inputs
+        stages,
+        theirs,
+        counts,
+        window=window,
+        patience=patience,
+        whole_inputs=whole_inputs,
+        deliveries=deliveries,
     )
     try:
-        credentials = Credentials.from_directory(keys, "server")
-        _, port = await model.listen("127.0.0.1", 0, credentials.tls_server())
+        _, port = await model.listen("127.0.0.1", 0, host.tls_server())
         data = DataProvider(
             "127.0.0.1",
             await through(port) if through else port,
-            Credentials.from_directory(keys, "client").tls(),
+            client.tls(),
             ours,
             allocate=None if data_parts is None else lambda _: places(data_parts),
-            key_bits=key_bits,
+            cipher=cipher,
+            preparing=preparing,
             window=window,
             patience=patience,
         )
         async with data:
-            yield Pair(model, data, theirs, ours)
+            yield Pair(model, data, theirs, ours, preparing.crew)
     finally:
         await model.close()
         await theirs.close()

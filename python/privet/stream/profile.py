@@ -16,11 +16,12 @@ import numpy as np
 
 from privet import _native
 from privet.stream.allocation import Side, Stage
+from privet.stream.cipher import Cipher
 from privet.stream.stages import Round, Stages, cut, names
 from privet.stream.workers import LinearWorker, NonlinearWorker
 
 SAMPLES = 64
-"""Ciphertexts made for a measurement; longer tensors repeat them."""
+"""Rows made for a measurement; longer tensors repeat them."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class StageTimes:
 
 def profile(
     public: bytes,
-    key_bits: int,
+    cipher: Cipher,
     weights: bytes | None = None,
     *,
     threads: Iterable[int] = (1,),
@@ -52,25 +53,26 @@ def profile(
 ) -> list[StageTimes]:
     """Times of the data provider's stages and, given weights, of the model provider's among them.
 
-    Takes the least of `repeats` measurements, each in processor seconds of one thread. Of large
+    Takes the least of `repeats` measurements, each in processor seconds of one thread. Over BFV
+    they are online: what a piece costs is measured apart (`privet.stream.rehearsal`). Of large
     models only slices for `least` threads or more are measured; with fewer threads a stage is taken
     to be as much slower as it has fewer.
     """
     counts = sorted({1, least, *threads})
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context) as process:
-        return process.submit(_measure, public, key_bits, weights, counts, repeats, least).result()
+        return process.submit(_measure, public, cipher, weights, counts, repeats, least).result()
 
 
 def _measure(
     public: bytes,
-    key_bits: int,
+    cipher: Cipher,
     weights: bytes | None,
     counts: Sequence[int],
     repeats: int,
     least: int,
 ) -> list[StageTimes]:
-    meter = _Meter(public, key_bits, weights, counts, repeats, least)
+    meter = _Meter(public, cipher, weights, counts, repeats, least)
     labels = iter(names(meter.stages.rounds))
     found = [meter.encryption(next(labels)[1])]
     for index, it in enumerate(meter.stages.rounds):
@@ -87,20 +89,22 @@ class _Meter:
     def __init__(
         self,
         public: bytes,
-        key_bits: int,
+        cipher: Cipher,
         weights: bytes | None,
         counts: Sequence[int],
         repeats: int,
         least: int,
     ) -> None:
-        self._data = NonlinearWorker(public, key_bits)
-        self.stages = Stages(public, key_bits)
-        key = _native.StreamKey.generate(key_bits)
-        self._data.open(key.secret())
-        self._public = key.public()
-        self._model = LinearWorker(public, key_bits, weights) if weights is not None else None
+        self._data = NonlinearWorker(public, cipher)
+        self.stages = Stages(public, cipher)
+        self._public = b""
+        if not cipher.masked:
+            key = _native.StreamKey.generate(cipher.key_bits)
+            self._data.open(key.secret())
+            self._public = key.public()
+        self._model = LinearWorker(public, cipher, weights) if weights is not None else None
         small = np.arange(SAMPLES, dtype="<i8").tobytes()
-        self._rows = self.stages.rows(self._data.encrypt(small)[0], SAMPLES)
+        self._rows = self.stages.rows(self._data.encrypt(small, self._masks(SAMPLES))[0], SAMPLES)
         self._counts, self._repeats, self._least = counts, repeats, least
 
     def _tensor(self, count: int) -> bytes:
@@ -116,13 +120,18 @@ class _Meter:
         whole = self._least * measured[self._least]
         return {count: measured.get(count, whole / count) for count in self._counts}
 
+    def _masks(self, count: int) -> bytes:
+        """Masks of values over BFV: zeros take as long as others."""
+        return bytes(count * self.stages.row_bytes) if self.stages.cipher.masked else b""
+
     def encryption(self, name: str) -> StageTimes:
         """The input's encryption."""
         total = sum(self.stages.inputs.values())
 
         def slice_of(count: int) -> Callable[[], float]:
-            values = np.zeros(-(-total // count), "<i8").tobytes()
-            return lambda: self._data.encrypt(values)[1]
+            longest = -(-total // count)
+            values, masks = np.zeros(longest, "<i8").tobytes(), self._masks(longest)
+            return lambda: self._data.encrypt(values, masks)[1]
 
         seconds = self._seconds(slice_of)
         return StageTimes(name, "data", seconds, dict.fromkeys(seconds, total), total, total)
@@ -135,7 +144,8 @@ class _Meter:
         def slice_of(count: int) -> Callable[[], float]:
             slices = self.stages.slices(index, count)
             widest = max(slices, key=lambda each: (len(each.elements), each.read))
-            given = [(need.tobytes(), self._tensor(len(need))) for need in widest.needs]
+            reads = (*widest.needs, *widest.shares)
+            given = [(need.tobytes(), self._tensor(len(need))) for need in reads]
             wanted = widest.elements.astype("<u4").tobytes()
             return lambda: model.linear(self._public, index, wanted, given)[1]
 
@@ -149,12 +159,14 @@ class _Meter:
 
     def nonlinear(self, index: int, it: Round, name: str) -> StageTimes:
         """What the data provider does in a round."""
-        method = self._data.values if it.output else self._data.answer
 
         def slice_of(count: int) -> Callable[[], float]:
-            ranges = cut(it.sent, it.unit, count)
-            tensor = self._tensor(max(each.stop - each.start for each in ranges))
-            return lambda: method(index, tensor)[1]
+            longest = max(each.stop - each.start for each in cut(it.sent, it.unit, count))
+            tensor, opening = self._tensor(longest), self._masks(longest)
+            hiding = self._masks(longest // it.unit)
+            if it.output:
+                return lambda: self._data.values(index, tensor, opening)[1]
+            return lambda: self._data.answer(index, tensor, opening, hiding)[1]
 
         seconds = self._seconds(slice_of)
         return StageTimes(

@@ -1,8 +1,9 @@
-"""The model provider's side of a stream: linear stages on ciphertexts, permuted for the way back.
+"""The model provider's side of a stream: linear stages on hidden tensors, permuted on the way back.
 
-Serves any number of data providers. Of a request it keeps the ciphertexts that later rounds read
-and the order in which it sent the last; both go when the request ends. A worker that is lost takes
-nothing with it: its round is done again in a fresh order, and only then is anything sent.
+Serves any number of data providers. Of a request it keeps the rows that later rounds read and the
+order in which it sent the last; both go when the request ends. A worker that is lost takes nothing
+with it: its round is done again, under Paillier in a fresh order and over BFV in the one that was
+prepared, which gives the same bytes. Only when all of a round is there is anything sent.
 """
 
 from __future__ import annotations
@@ -18,22 +19,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privet.errors import LinkError, PeerMisbehaved, PrivetError
+from privet.stream.covers import KeyedModel, ModelCover, ModelSide, Rows
 from privet.stream.crew import Crew, WorkerLost
+from privet.stream.deliveries import Deliveries
 from privet.stream.frames import (
     NO_SESSION,
     Failed,
     Header,
     Hello,
     Kind,
+    Opened,
+    Stocked,
     Tensor,
     Welcome,
 )
 from privet.stream.ledger import Ledger
 from privet.stream.link import Link, Patience, broken, first, write
-from privet.stream.stages import Indices, Round, Stages
+from privet.stream.pieces import MaskedModel
+from privet.stream.preparing import Delivery
+from privet.stream.stages import NONE, Indices, Round, Stages
 
 ATTEMPTS = 5
 """How often a round is tried whose workers are lost."""
@@ -41,13 +47,13 @@ ATTEMPTS = 5
 MOST_SESSIONS = 64
 
 _log = logging.getLogger(__name__)
-Rows = npt.NDArray[np.uint8]
 
 
 @dataclass
 class Request:
     """What is kept of a request between rounds."""
 
+    cover: ModelCover
     bases: dict[int, Rows] = field(default_factory=dict)
     next: int = 0
     due: dict[int, int] = field(default_factory=dict)
@@ -64,44 +70,65 @@ class Session:
         self.link = Link(self._hear, self._ended, patience)
         self._provider = provider
         self._stages = provider.stages
-        self._key: bytes | None = None
+        self._hiding: ModelSide = self._hidden()
         self._requests: dict[int, Request] = {}
         self._last = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self.link.limit = self._stages.largest() + Tensor.head()
+        self.link.limit = Tensor.longest(self._stages.largest())
         self.over = asyncio.Event()
 
+    def _hidden(self) -> ModelSide:
+        if self._stages.cipher.masked:
+            return MaskedModel(self._stages, self._announce)
+        return KeyedModel(self._stages, lambda key: self._do(self._provider.prepare(key)))
+
+    def _announce(self, piece: int) -> None:
+        self._do(self._send(Kind.STOCKED, Stocked(piece).to_bytes()))
+
+    async def _send(self, kind: Kind, payload: bytes) -> None:
+        """Sends a frame, unless the session is over, which ends everything that waits for it."""
+        with contextlib.suppress(PrivetError):
+            await self.link.send(kind, payload)
+
+    def deliver(self, delivery: Delivery) -> None:
+        """A piece for this session was prepared."""
+        if isinstance(self._hiding, MaskedModel):
+            self._hiding.deliver(delivery.number, delivery.made)
+
     def _hear(self, kind: Kind, payload: bytes) -> None:
-        if kind is Kind.KEY and self._key is None:
-            if len(payload) != self._stages.key_bytes:
-                raise PeerMisbehaved("the public key has the wrong length")
-            self._key = payload
-            self._do(self._provider.prepare(payload))
-        elif kind is Kind.TENSOR and self._key is not None:
+        if kind is Kind.OPEN:
+            self._open(Opened.parse(payload))
+        elif kind is Kind.TENSOR:
             self._take(Tensor.parse(payload))
         elif kind is Kind.FAILED:
             self._requests.pop(Failed.parse(payload).request, None)
         elif kind is Kind.BYE:
             self._do(self.link.fail(LinkError("the data provider said goodbye")))
         else:
-            raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
+            self._hiding.hear(kind, payload)
+
+    def _open(self, opened: Opened) -> None:
+        # Numbers rise, so that what comes late for a request that ended is not a new one.
+        if opened.request <= self._last:
+            raise PeerMisbehaved(f"request {opened.request} was there before")
+        if len(self._requests) >= self._provider.window:
+            raise PeerMisbehaved(f"more than {self._provider.window} requests are open")
+        cover = self._hiding.open(opened.piece)
+        self._requests[opened.request] = Request(cover, due=dict(self._stages.inputs))
+        self._last = opened.request
 
     def _take(self, tensor: Tensor) -> None:
         request = self._requests.get(tensor.request)
         if request is None:
-            # Numbers rise, so that what comes late for a request that ended is not a new one.
             if tensor.request <= self._last:
                 return
-            if len(self._requests) >= self._provider.window:
-                raise PeerMisbehaved(f"more than {self._provider.window} requests are open")
-            request = Request(due=dict(self._stages.inputs))
-            self._requests[tensor.request] = request
-            self._last = tensor.request
+            raise PeerMisbehaved(f"request {tensor.request} was never opened")
         if tensor.place not in request.due:
             raise PeerMisbehaved(f"value {tensor.place} of request {tensor.request} is not due")
-        rows = self._stages.rows(tensor.ciphertexts, request.due.pop(tensor.place))
+        rows = self._stages.rows(tensor.rows, request.due.pop(tensor.place))
         if request.returned is not None:
-            rows, request.returned = rows[request.returned], None
+            rows = request.cover.returned(request.next - 1, rows, request.returned)
+            request.returned = None
         request.bases[tensor.place] = rows
         if not request.due and not request.working:
             self._do(self._advance(tensor.request, request))
@@ -122,8 +149,7 @@ class Session:
 
     async def _round(self, number: int, request: Request) -> None:
         index, it = request.next, self._stages.rounds[request.next]
-        assert self._key is not None
-        sent, returned = await self._provider.linear(self._key, index, it, request.bases)
+        sent, returned = await self._provider.linear(request.cover, index, it, request.bases)
         for value in self._stages.last_uses[index]:
             request.bases.pop(value, None)
         request.next += 1
@@ -157,7 +183,7 @@ class ModelProvider:
 
     `parts[i]` is how many parts round `i` is computed in; `window` how many requests a data
     provider may have open. With `whole_inputs` workers get all of a tensor, not just what their
-    part reads: what tensor partitioning saves.
+    part reads: what tensor partitioning saves. Over BFV `deliveries` are the pieces.
     """
 
     def __init__(
@@ -169,8 +195,10 @@ class ModelProvider:
         window: int = 16,
         patience: Patience | None = None,
         whole_inputs: bool = False,
+        deliveries: Deliveries | None = None,
     ) -> None:
         self.stages, self.window = stages, window
+        self.deliveries = deliveries
         self.ledger = Ledger()
         self._crew, self._parts = crew, tuple(parts)
         self._patience = patience or Patience()
@@ -179,8 +207,13 @@ class ModelProvider:
         self._server: asyncio.Server | None = None
         self._watching: set[asyncio.Task[None]] = set()
 
-    async def listen(self, host: str, port: int, tls: ssl.SSLContext) -> tuple[str, int]:
-        """Listens; the address that data providers connect to."""
+    async def listen(
+        self, host: str, port: int, tls: ssl.SSLContext, preparing: int = 0
+    ) -> tuple[str, int]:
+        """Listens; the address that data providers connect to. The preparing worker listens at
+        `preparing`."""
+        if self.deliveries is not None:
+            await self.deliveries.start(host, preparing, self._deliver, self.ledger)
         self._server = await asyncio.start_server(
             self._connected, host, port, ssl=tls, ssl_handshake_timeout=self._patience.connect
         )
@@ -195,6 +228,15 @@ class ModelProvider:
             await session.close()
         for task in list(self._watching):
             task.cancel()
+        if self.deliveries is not None:
+            await self.deliveries.close()
+
+    def _deliver(self, delivery: Delivery) -> None:
+        session = self._sessions.get(delivery.session)
+        if session is None or session.client != delivery.client:
+            _log.warning("a piece was prepared for a session that there is not")
+            return
+        session.deliver(delivery)
 
     async def prepare(self, key: bytes) -> None:
         """Has all workers make their tables of noise for a new data provider."""
@@ -208,33 +250,37 @@ class ModelProvider:
                 _log.warning("a worker could not make noise ahead: %s", error)
 
     async def linear(
-        self, key: bytes, index: int, it: Round, bases: dict[int, Rows]
+        self, cover: ModelCover, index: int, it: Round, bases: dict[int, Rows]
     ) -> tuple[bytes, Indices]:
-        """A round's value, arranged afresh, and where the answer's elements come back.
+        """A round's value as it is sent, and where the answer's elements come back.
 
         # Errors
         `WorkerLost` if workers were lost in every attempt; those of the workers.
         """
         for attempt in range(ATTEMPTS):
-            order, returned = self.stages.arrange(index)
+            order, returned = cover.arrange(index)
             try:
-                return await self._attempt(key, index, it, bases, order), returned
+                return await self._attempt(cover, index, it, bases, order), returned
             except WorkerLost as error:
-                _log.warning("round %d is redone in a fresh order: %s", index, error)
+                _log.warning("round %d is redone: %s", index, error)
                 self.ledger.redone += 1
                 if attempt == ATTEMPTS - 1:
                     raise
         raise AssertionError("there is at least one attempt")
 
     async def _attempt(
-        self, key: bytes, index: int, it: Round, bases: dict[int, Rows], order: Indices
+        self, cover: ModelCover, index: int, it: Round, bases: dict[int, Rows], order: Indices
     ) -> bytes:
         slices = self.stages.slices(index, self._parts[index])
-        message = np.empty((it.sent, self.stages.ciphertext_bytes), dtype=np.uint8)
+        message = np.empty((it.sent, self.stages.row_bytes), dtype=np.uint8)
         owner = np.zeros(int(np.prod(it.shape)), dtype=np.int64)
         for part, each in enumerate(slices):
             owner[each.elements] = part
-        places = [np.flatnonzero(owner[order] == part) for part in range(len(slices))]
+        there = order != NONE
+        if not there.all():
+            message[~there] = self.stages.least
+        owners = np.where(there, owner[np.where(there, order, 0)], -1)
+        places = [np.flatnonzero(owners == part) for part in range(len(slices))]
 
         async def compute(part: int) -> None:
             if not len(places[part]):
@@ -244,17 +290,18 @@ class ModelProvider:
                 (need.tobytes(), bases[value][need].tobytes())
                 for value, need in zip(it.bases, needs, strict=True)
             ]
+            given += cover.shares(it, slices[part])
             elements = order[places[part]].astype("<u4").tobytes()
-            self.ledger.moved += sum(len(ciphertexts) for _, ciphertexts in given)
+            self.ledger.moved += sum(len(rows) for _, rows in given)
             made, seconds = await self._crew.call(
-                index, part, "linear", key, index, elements, given
+                index, part, "linear", cover.key, index, elements, given
             )
             self.ledger.spent(index, seconds)
             message[places[part]] = self.stages.rows(made, len(places[part]))
 
         results = await asyncio.gather(*map(compute, range(len(slices))), return_exceptions=True)
         raise_first(results)
-        return message.tobytes()
+        return cover.leaving(index, message).tobytes()
 
     def _needs(self, it: Round, bases: dict[int, Rows]) -> list[Indices]:
         """All of every base, as without tensor partitioning."""
@@ -281,7 +328,8 @@ class ModelProvider:
             await write(writer, Header(Kind.REFUSED, len(text), 0, 0), text, self._patience)
             raise
         await session.link.detach()
-        welcome = Welcome(session.id, session.link.received, self.window).to_bytes()
+        port = self.deliveries.port if self.deliveries is not None else 0
+        welcome = Welcome(session.id, session.link.received, self.window, port).to_bytes()
         await write(writer, Header(Kind.WELCOME, len(welcome), 0, 0), welcome, self._patience)
         if hello.session == NO_SESSION:
             await session.link.send(Kind.PROGRAM, self.stages.program.to_public_bytes())
@@ -289,8 +337,8 @@ class ModelProvider:
 
     def _session(self, hello: Hello, client: str) -> Session:
         if hello.session == NO_SESSION:
-            if hello.key_bits != self.stages.key_bits:
-                raise PeerMisbehaved(f"keys here have {self.stages.key_bits} bits")
+            if hello.cipher != self.stages.cipher.code:
+                raise PeerMisbehaved(f"the cipher here is {self.stages.cipher}")
             if len(self._sessions) >= MOST_SESSIONS:
                 raise PeerMisbehaved("too many sessions are open")
             session = Session(self, client, self._patience)

@@ -1,9 +1,10 @@
-"""The data provider's side of a stream: encrypts inputs, and does on permuted values what is not
+"""The data provider's side of a stream: hides inputs, and does on permuted values what is not
 linear.
 
-Its private key is with it and its workers alone. Requests go through the pipeline side by side, at
-most as many as both sides agreed on. A worker that is lost is replaced and its part done again; a
-connection that breaks is made again and the session goes on where it was.
+Its private key, or the masks of its pieces, are with it and its workers alone. Requests go through
+the pipeline side by side, at most as many as both sides agreed on. A worker that is lost is
+replaced and its part done again; a connection that breaks is made again and the session goes on
+where it was.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,6 +27,8 @@ from privet.executor import decode_output, encode_input
 from privet.executor.codec import Inputs
 from privet.graph.operations import Array
 from privet.program import Program
+from privet.stream.cipher import PAILLIER, Cipher
+from privet.stream.covers import DataCover, DataSide, KeyedData
 from privet.stream.crew import Crew, Part, Recipe, WorkerLost
 from privet.stream.frames import (
     LARGEST_PROGRAM,
@@ -31,13 +36,16 @@ from privet.stream.frames import (
     Failed,
     Hello,
     Kind,
+    Opened,
     Tensor,
     Welcome,
 )
 from privet.stream.ledger import Ledger
 from privet.stream.link import Link, Patience, broken, greet
+from privet.stream.preparing import PreparingData, Where
 from privet.stream.provider import ATTEMPTS, raise_first
 from privet.stream.stages import Stages, cut
+from privet.stream.stock import Stock
 from privet.stream.workers import NonlinearWorker
 
 AGAIN_SECONDS = 0.2
@@ -46,10 +54,22 @@ AGAIN_SECONDS = 0.2
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Preparing:
+    """How pieces are prepared over BFV: `ahead` of them, by a worker of `crew` with the
+    certificate, key and authority in `files`; `seconds` bounds one."""
+
+    crew: Crew
+    files: tuple[Path, Path, Path]
+    ahead: int = 4
+    seconds: float = 300.0
+
+
 @dataclass
 class Open:
     """A request on its way."""
 
+    cover: DataCover
     done: asyncio.Future[list[Array]]
     next: int = 0
     outputs: dict[int, Array] = field(default_factory=dict)
@@ -59,7 +79,8 @@ class DataProvider:
     """Asks the model provider at `host` and `port`, with a crew of its own.
 
     `allocate` gives, for the public half of the program served, a place for each worker: stage 0
-    encrypts, the others are what is done in each round. Without it each stage has one worker.
+    hides inputs, the others are what is done in each round. Without it each stage has one worker.
+    Over BFV `preparing` says how pieces are.
     `request_seconds` bounds a request; `window` how many are open, within what the peer allows.
     `program_hash` pins the program. Use it as an asynchronous context manager.
     """
@@ -72,7 +93,8 @@ class DataProvider:
         crew: Crew,
         *,
         allocate: Callable[[bytes], Sequence[Part]] | None = None,
-        key_bits: int = 2048,
+        cipher: Cipher = PAILLIER,
+        preparing: Preparing | None = None,
         window: int = 8,
         server_name: str | None = None,
         program_hash: str | None = None,
@@ -82,7 +104,9 @@ class DataProvider:
         self._host, self._port, self._tls = host, port, tls
         self._crew, self._allocate = crew, allocate
         self._parts: tuple[int, ...] = ()
-        self._key_bits, self._window = key_bits, window
+        self._cipher, self._preparing, self._window = cipher, preparing, window
+        self._hiding: DataSide | None = None
+        self._port_prepared = 0
         self._name = server_name or host
         self._hash = program_hash
         self._seconds = request_seconds
@@ -100,7 +124,7 @@ class DataProvider:
         self.ledger = Ledger()
 
     async def __aenter__(self) -> Self:
-        """Connects, makes a key and starts the workers.
+        """Connects, makes a key or starts to prepare, and starts the workers.
 
         # Errors
         `LinkError` if the peer cannot be reached, `PeerMisbehaved` if it is not what it should be.
@@ -137,6 +161,13 @@ class DataProvider:
             raise Misuse("connect first")
         return self._stages
 
+    @property
+    def stock(self) -> Stock:
+        """The pieces, over BFV."""
+        if not isinstance(self._hiding, Stock):
+            raise Misuse("there is no stock")
+        return self._hiding
+
     async def _start(self, public: bytes) -> None:
         try:
             program = Program.from_public_bytes(public)
@@ -146,8 +177,8 @@ class DataProvider:
             ) from error
         if self._hash not in (None, program.program_hash):
             raise PeerMisbehaved("the model provider serves another program than the one pinned")
-        self._stages = Stages(public, self._key_bits)
-        self.link.limit = self._stages.largest() + Tensor.head()
+        self._stages = Stages(public, self._cipher)
+        self.link.limit = Tensor.longest(self._stages.largest())
         count = 1 + len(self._stages.rounds)
         if self._allocate is None:
             parts: Sequence[Part] = places([1] * count)
@@ -156,10 +187,32 @@ class DataProvider:
         self._parts = tuple(sum(it.stage == stage for it in parts) for stage in range(count))
         if min(self._parts) < 1 or sum(self._parts) != len(parts):
             raise Misuse(f"the program has {count} stages here, and each needs a worker")
-        key = await asyncio.to_thread(_native.StreamKey.generate, self._key_bits)
-        recipe = Recipe(NonlinearWorker, (public, self._key_bits), ("open", key.secret()))
-        await self._crew.start(recipe, parts)
-        await self.link.send(Kind.KEY, key.public())
+        hiding = await self._hide(public)
+        self._hiding = hiding
+        await self._crew.start(
+            Recipe(NonlinearWorker, (public, self._cipher), hiding.secret), parts
+        )
+        await hiding.start(self.link.send)
+
+    async def _hide(self, public: bytes) -> DataSide:
+        if not self._cipher.masked:
+            began = time.perf_counter()
+            key = await asyncio.to_thread(_native.StreamKey.generate, self._cipher.key_bits)
+            self.ledger.offline_seconds += time.perf_counter() - began
+            return KeyedData(key)
+        if self._preparing is None or not self._port_prepared:
+            raise Misuse("BFV needs preparing workers at both sides")
+        it = self._preparing
+        return Stock(
+            it.crew,
+            Recipe(PreparingData, (public, it.files, it.seconds)),
+            Where(self._host, self._port_prepared, self._name),
+            self._session,
+            self.stages.row_bytes,
+            self.ledger,
+            ahead=it.ahead,
+            patience=self._patience.resume,
+        )
 
     async def infer(self, inputs: Inputs) -> dict[str, Array]:
         """The outputs for real inputs, by name; as many calls at a time as you like.
@@ -177,10 +230,11 @@ class DataProvider:
                 raise self.link.failure
             try:
                 async with asyncio.timeout(self._seconds):
-                    tensors = await asyncio.gather(*map(self._encrypt, encoded))
-                    number, done = await self._send(tensors)
+                    number, it = await self.begin()
                     try:
-                        return await done
+                        hide = (self._encrypt(it.cover, *each) for each in enumerate(encoded))
+                        await self.send(number, await asyncio.gather(*hide))
+                        return await it.done
                     finally:
                         await self._forget(number)
             except TimeoutError as error:
@@ -191,24 +245,39 @@ class DataProvider:
         it = self._open.pop(number, None)
         if it is None or self.link.failure is not None:
             return
-        if it.done.cancelled() or it.done.exception() is not None:
+        if not it.done.done() or it.done.cancelled() or it.done.exception() is not None:
             await self.link.send(Kind.FAILED, Failed(number, "given up").to_bytes())
 
-    async def _send(self, tensors: Sequence[bytes]) -> tuple[int, asyncio.Future[list[Array]]]:
+    async def begin(self) -> tuple[int, Open]:
+        """Opens a request at both sides, and uses up what covers it."""
+        if self._hiding is None:
+            raise Misuse("connect first")
+        # One after the other: requests use pieces in the order of their numbers.
         async with self._order:
+            cover = await self._hiding.take()
             if self.link.failure is not None:
                 raise self.link.failure
             self._last += 1
             number = self._last
-            it = self._open[number] = Open(asyncio.get_running_loop().create_future())
-            for entry, ciphertexts in zip(self.stages.program.inputs, tensors, strict=True):
-                tensor = Tensor(number, entry.value, ciphertexts)
-                await self.link.send(Kind.TENSOR, tensor.to_bytes())
-        return number, it.done
+            it = self._open[number] = Open(cover, asyncio.get_running_loop().create_future())
+            try:
+                await self.link.send(Kind.OPEN, Opened(number, cover.piece).to_bytes())
+            except BaseException:
+                self._open.pop(number, None)
+                raise
+        return number, it
 
-    async def _encrypt(self, values: Array) -> bytes:
+    async def send(self, number: int, tensors: Sequence[bytes]) -> None:
+        """Sends the hidden inputs of a request."""
+        for entry, rows in zip(self.stages.program.inputs, tensors, strict=True):
+            await self.link.send(Kind.TENSOR, Tensor(number, entry.value, rows).to_bytes())
+
+    async def _encrypt(self, cover: DataCover, number: int, values: Array) -> bytes:
         flat = values.astype("<i8").ravel()
-        pieces = [flat[each].tobytes() for each in cut(len(flat), 1, self._parts[0])]
+        pieces = [
+            (flat[each].tobytes(), cover.hiding_input(number, each))
+            for each in cut(len(flat), 1, self._parts[0])
+        ]
         return await self._spread(0, "encrypt", pieces)
 
     def _hear(self, kind: Kind, payload: bytes) -> None:
@@ -222,6 +291,8 @@ class DataProvider:
             if it is not None and not it.done.done():
                 self._open.pop(failed.request)
                 it.done.set_exception(PeerMisbehaved(f"the model provider: {failed.reason}"))
+        elif self._hiding is not None:
+            self._hiding.hear(kind, payload)
         else:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
 
@@ -233,21 +304,27 @@ class DataProvider:
             return
         if tensor.place != it.next or it.next >= len(self.stages.rounds):
             raise PeerMisbehaved(f"round {tensor.place} came where {it.next} was due")
-        self.stages.rows(tensor.ciphertexts, self.stages.rounds[it.next].sent)
+        self.stages.rows(tensor.rows, self.stages.rounds[it.next].sent)
         it.next += 1
         self._do(self._answer(tensor, it))
 
     async def _answer(self, tensor: Tensor, it: Open) -> None:
         index, each = tensor.place, self.stages.rounds[tensor.place]
-        size = self.stages.ciphertext_bytes
+        size, cover = self.stages.row_bytes, it.cover
         try:
             ranges = cut(each.sent, each.unit, self._parts[1 + index])
-            pieces = [tensor.ciphertexts[at.start * size : at.stop * size] for at in ranges]
-            method = "values" if each.output else "answer"
-            made = await self._spread(1 + index, method, pieces, index)
+            pieces: list[tuple[Any, ...]] = [
+                (index, tensor.rows[at.start * size : at.stop * size], cover.opening(index, at))
+                for at in ranges
+            ]
             if each.output:
+                made = await self._spread(1 + index, "values", pieces)
                 self._reveal(it, each.target, made)
             else:
+                units = [slice(at.start // each.unit, at.stop // each.unit) for at in ranges]
+                hiding = [cover.hiding(index, at) for at in units]
+                pieces = [(*one, other) for one, other in zip(pieces, hiding, strict=True)]
+                made = await self._spread(1 + index, "answer", pieces)
                 answer = Tensor(tensor.request, each.target, made)
                 await self.link.send(Kind.TENSOR, answer.to_bytes())
         except PrivetError as error:
@@ -261,13 +338,14 @@ class DataProvider:
         if len(it.outputs) == len(outputs) and not it.done.done():
             it.done.set_result([it.outputs[index] for index in range(len(outputs))])
 
-    async def _spread(self, stage: int, method: str, pieces: Sequence[bytes], *index: int) -> bytes:
-        """Has the workers of a stage do a piece each; again, if some are lost."""
+    async def _spread(self, stage: int, method: str, pieces: Sequence[tuple[Any, ...]]) -> bytes:
+        """Has the workers of a stage do a piece each; again, if some are lost: over BFV that gives
+        the same bytes, under the same masks."""
 
         async def do(part: int) -> bytes:
             for attempt in range(ATTEMPTS):
                 try:
-                    made, seconds = await self._crew.call(stage, part, method, *index, pieces[part])
+                    made, seconds = await self._crew.call(stage, part, method, *pieces[part])
                 except WorkerLost as error:
                     _log.warning("a part of stage %d is redone: %s", stage, error)
                     self.ledger.redone += 1
@@ -305,14 +383,14 @@ class DataProvider:
                 self._host, self._port, ssl=self._tls, server_hostname=self._name
             )
         try:
-            hello = Hello(self._key_bits, self._session, self.link.received)
+            hello = Hello(self._cipher.code, self._session, self.link.received)
             answer = await greet(reader, writer, hello.to_bytes(), self._patience)
             welcome = Welcome.parse(answer)
             if self._session not in (NO_SESSION, welcome.session):
                 raise PeerMisbehaved("the model provider answers for another session")
             if self._session == NO_SESSION:
                 self._agree(welcome.window)
-            self._session = welcome.session
+            self._session, self._port_prepared = welcome.session, welcome.preparing
             await self.link.attach(reader, writer, welcome.received)
         finally:
             writer.transport.abort()
@@ -327,6 +405,8 @@ class DataProvider:
         if not self._described.done():
             self._described.set_exception(error)
             self._described.exception()
+        if self._hiding is not None:
+            self._hiding.ended(error)
         for it in self._open.values():
             if not it.done.done():
                 it.done.set_exception(error)
@@ -350,6 +430,8 @@ class DataProvider:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._hiding is not None:
+            await self._hiding.close()
         await self._crew.close()
 
 

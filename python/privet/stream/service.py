@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -25,15 +26,22 @@ from privet.stream.allocation import (
     Stage,
     allocate,
 )
-from privet.stream.crew import Part, Recipe, connect
+from privet.stream.cipher import Cipher
+from privet.stream.crew import LocalCrew, Part, Recipe, connect
+from privet.stream.deliveries import Deliveries
+from privet.stream.preparing import PreparingModel
 from privet.stream.profile import StageTimes, profile
 from privet.stream.provider import ModelProvider
-from privet.stream.requester import DataProvider
+from privet.stream.rehearsal import PieceCost, rehearse
+from privet.stream.requester import DataProvider, Preparing
 from privet.stream.scaling import Scaling, choose
 from privet.stream.stages import Stages
 from privet.stream.workers import LinearWorker
 
 SIDES: tuple[Side, ...] = ("model", "data")
+
+WORTH_SECONDS = 1e-3
+"""What a slice must take to be worth a worker of its own: to call one takes about half of it."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,10 @@ class Plan:
         return [Server(*_split(word), side) for word in self.words]
 
     def allocate(self, stages: Sequence[Stage], side: Side) -> tuple[list[Part], tuple[int, ...]]:
-        """A place for each worker, and the threads of each stage."""
+        """A place for each worker, and the threads of each stage.
+
+        Stages that are quicker than calls to workers, as BFV's are online, are not cut so far.
+        """
         if self.objective not in OBJECTIVES:
             raise Misuse(f"the objective is {self.objective!r}, not {' or '.join(OBJECTIVES)}")
         servers = self.servers(side)
@@ -65,12 +76,16 @@ class Plan:
         per_core = max(self.per_core, least)
         objective: Objective = "paper" if self.objective == "paper" else "slowest"
         found = allocate(stages, servers, objective, per_core=per_core)
+        threads = tuple(
+            min(count, max(1, math.ceil(it.seconds / WORTH_SECONDS)))
+            for it, count in zip(stages, found.threads, strict=True)
+        )
         parts = [
             Part(stage, part, servers[found.servers[stage]].name or None)
-            for stage, count in enumerate(found.threads)
+            for stage, count in enumerate(threads)
             for part in range(count)
         ]
-        return parts, found.threads
+        return parts, threads
 
 
 async def serve(
@@ -79,22 +94,27 @@ async def serve(
     address: tuple[str, int],
     plan: Plan,
     *,
-    key_bits: int,
+    cipher: Cipher,
+    preparing: int,
     window: int,
     listening: Callable[[str, tuple[int, ...]], None],
 ) -> None:
     """Serves a program's linear stages until cancelled; `listening` hears where, and the threads of
-    each stage."""
+    each stage. Over BFV a preparing worker listens at the port `preparing`, on this machine."""
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
-    stages = Stages(public, key_bits)
-    measured = await asyncio.to_thread(profile, public, key_bits, private)
+    stages = Stages(public, cipher)
+    measured = await asyncio.to_thread(profile, public, cipher, private)
     mine = [it.stage for it in measured if it.side == "model"]
     parts, threads = plan.allocate(mine, "model")
     crew = connect(plan.cluster, plan.seconds)
-    await crew.start(Recipe(LinearWorker, (public, key_bits, private)), parts)
-    provider = ModelProvider(stages, crew, threads, window=window)
+    await crew.start(Recipe(LinearWorker, (public, cipher, private)), parts)
+    deliveries = None
+    if cipher.masked:
+        recipe = Recipe(PreparingModel, (public, private, credentials.files, plan.seconds))
+        deliveries = Deliveries(LocalCrew(plan.seconds), recipe)
+    provider = ModelProvider(stages, crew, threads, window=window, deliveries=deliveries)
     try:
-        host, port = await provider.listen(*address, credentials.tls_server())
+        host, port = await provider.listen(*address, credentials.tls_server(), preparing)
         listening(f"{host}:{port}", threads)
         await asyncio.Event().wait()
     finally:
@@ -109,15 +129,17 @@ async def ask(
     credentials: Credentials,
     plan: Plan,
     *,
-    key_bits: int,
+    cipher: Cipher,
+    ahead: int,
     window: int,
     program_hash: str | None,
     server_name: str | None,
 ) -> AsyncIterator[DataProvider]:
-    """A data provider in a session, with its stages measured and allocated."""
+    """A data provider in a session, with its stages measured and allocated, and over BFV with
+    `ahead` pieces in stock."""
 
     def allocated(public: bytes) -> list[Part]:
-        measured = profile(public, key_bits)
+        measured = profile(public, cipher)
         return plan.allocate([it.stage for it in measured], "data")[0]
 
     provider = DataProvider(
@@ -126,7 +148,8 @@ async def ask(
         credentials.tls(),
         connect(plan.cluster, plan.seconds),
         allocate=allocated,
-        key_bits=key_bits,
+        cipher=cipher,
+        preparing=Preparing(LocalCrew(plan.seconds), credentials.files, ahead, plan.seconds),
         window=window,
         program_hash=program_hash,
         server_name=server_name,
@@ -140,12 +163,12 @@ def survey(
     model: Path,
     words: Sequence[str],
     per_core: int,
-    key_bits: int,
+    cipher: Cipher,
     samples: Any,
     input_range: tuple[float, float] | None,
-) -> tuple[list[StageTimes], dict[str, Allocation]]:
-    """A model's stages, measured, and their allocation to servers (`NAME:CORES:SIDE`) by each
-    objective."""
+) -> tuple[list[StageTimes], dict[str, Allocation], PieceCost | None]:
+    """A model's stages, measured, their allocation to servers (`NAME:CORES:SIDE`) by each
+    objective, and over BFV what a piece costs ahead of time."""
     compiled = compile(model, calibration=samples, input_range=input_range, smooth="function")
     servers = []
     for word in words:
@@ -154,9 +177,12 @@ def survey(
             raise Misuse(f"{word!r} is not NAME:CORES:model or NAME:CORES:data")
         servers.append(Server(*_split(rest), "model" if side == "model" else "data"))
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
-    stages = profile(public, key_bits, private)
+    stages = profile(public, cipher, private)
     table = [it.stage for it in stages]
-    return stages, {it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES}
+    found: dict[str, Allocation] = {
+        it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES
+    }
+    return stages, found, rehearse(public, private) if cipher.masked else None
 
 
 def scaling_of(model: Path, calibration: Path) -> Scaling:

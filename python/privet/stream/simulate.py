@@ -73,7 +73,7 @@ def simulate(
     *,
     requests: int = 32,
     window: int = 16,
-    ciphertext_bytes: int = 512,
+    row_bytes: int = 512,
     whole_inputs: bool = False,
     bytes_per_second: float = BYTES_PER_SECOND,
     latency: float = LATENCY,
@@ -86,7 +86,7 @@ def simulate(
     for it, threads in zip(stages, allocation.threads, strict=True):
         times.append(time_of(it, threads))
         read = it.whole * threads if whole_inputs else _read(it, threads)
-        transfers.append(latency + read * ciphertext_bytes / bytes_per_second)
+        transfers.append(latency + read * row_bytes / bytes_per_second)
     return flow(times, requests, window, transfers)
 
 

@@ -20,6 +20,10 @@ import numpy.typing as npt
 from privet import _native
 from privet.errors import PeerMisbehaved
 from privet.program import Program
+from privet.stream.cipher import Cipher
+
+NONE = (1 << 32) - 1
+"""In an order, a place where no element comes."""
 
 Indices = npt.NDArray[np.uint32]
 
@@ -29,16 +33,17 @@ class Round:
     """A linear stage and what the data provider does on what it gives.
 
     `bases` are the values, by number, that the linear stage reads: inputs of the program and
-    targets of earlier rounds. The model provider sends `sent` ciphertexts; `unit` of them belong
-    together, such as the window of a pooling. `returned` come back as the value `target`; for an
-    `output`, which is sent in its own order, none do and `target` counts the program's outputs.
-    What is sent is the value `source`, of this `shape`.
+    targets of earlier rounds; `shares` those whose shares it adds, over BFV. The model provider
+    sends `sent` rows; `unit` of them belong together, such as the window of a pooling. `returned`
+    come back as the value `target`; for an `output`, which is sent in its own order, none do and
+    `target` counts the program's outputs. What is sent is the value `source`, of this `shape`.
     """
 
     name: str
     linear: tuple[str, ...]
     operators: str
     bases: tuple[int, ...]
+    shares: tuple[int, ...]
     sent: int
     unit: int
     returned: int
@@ -50,25 +55,26 @@ class Round:
 
 @dataclass(frozen=True)
 class Slice:
-    """A part of a linear stage: its elements, and those that it needs of each base."""
+    """A part of a linear stage: its elements, and those that it needs of each base and share."""
 
     elements: Indices
     needs: tuple[Indices, ...]
+    shares: tuple[Indices, ...]
 
     @property
     def read(self) -> int:
         """How many elements a worker gets for this part."""
-        return sum(len(needs) for needs in self.needs)
+        return sum(len(needs) for needs in (*self.needs, *self.shares))
 
 
 class Stages:
     """The stages of a program; with its weights, those of the model provider."""
 
-    def __init__(self, public: bytes, key_bits: int, weights: bytes | None = None) -> None:
-        self.native = _native.StreamStages(public, key_bits, weights)
-        self.key_bits = key_bits
+    def __init__(self, public: bytes, cipher: Cipher, weights: bytes | None = None) -> None:
+        self.native = _native.StreamStages(public, cipher.name, cipher.key_bits, weights)
+        self.cipher = cipher
         self.program = Program.from_public_bytes(public)
-        self.ciphertext_bytes, self.key_bytes = self.native.sizes()
+        self.row_bytes, self.key_bytes = self.native.sizes()
         self._slices: dict[tuple[int, int], tuple[Slice, ...]] = {}
 
     @cached_property
@@ -101,34 +107,39 @@ class Stages:
         """A linear stage in at most `count` parts."""
         if (index, count) not in self._slices:
             self._slices[index, count] = tuple(
-                Slice(_indices(elements), tuple(map(_indices, needs)))
-                for elements, needs in self.native.slices(index, count)
+                Slice(_indices(it), tuple(map(_indices, needs)), tuple(map(_indices, shares)))
+                for it, needs, shares in self.native.slices(index, count)
             )
         return self._slices[index, count]
 
     def arrange(self, index: int) -> tuple[Indices, Indices]:
-        """A fresh order: the element at each place sent, the place of each element returned."""
+        """A fresh order under Paillier: the element at each place sent, and the place of each that
+        is returned."""
         sent, returned = self.native.arrange(index)
         return _indices(sent), _indices(returned)
 
-    def rows(self, ciphertexts: bytes, count: int) -> npt.NDArray[np.uint8]:
-        """A peer's ciphertexts, one in a row.
+    def rows(self, tensor: bytes, count: int) -> npt.NDArray[np.uint8]:
+        """A peer's ciphertexts or masked values, one in a row.
 
         # Errors
         `PeerMisbehaved` if there are not `count` of them.
         """
-        if len(ciphertexts) != count * self.ciphertext_bytes:
+        if len(tensor) != count * self.row_bytes:
             raise PeerMisbehaved(
-                f"a tensor of {count} ciphertexts has {count * self.ciphertext_bytes} bytes, "
-                f"not {len(ciphertexts)}"
+                f"a tensor of {count} rows has {count * self.row_bytes} bytes, not {len(tensor)}"
             )
-        return np.frombuffer(ciphertexts, dtype=np.uint8).reshape(count, self.ciphertext_bytes)
+        return np.frombuffer(tensor, dtype=np.uint8).reshape(count, self.row_bytes)
+
+    @cached_property
+    def least(self) -> npt.NDArray[np.uint8]:
+        """The row of a masked value that no maximum notices."""
+        return np.frombuffer(self.native.least(), dtype=np.uint8)
 
     def largest(self) -> int:
         """Bytes of the largest tensor that either side sends."""
         counts = [*self.inputs.values()]
         counts += [max(it.sent, it.returned) for it in self.rounds]
-        return max(counts) * self.ciphertext_bytes
+        return max(counts) * self.row_bytes
 
 
 def cut(count: int, unit: int, parts: int) -> list[slice]:

@@ -13,6 +13,7 @@ from privet.executor import execute
 from privet.executor.reference import random_inputs
 from privet.graph.operations import Array
 from privet.stream import leakage
+from privet.stream.cipher import PAILLIER
 from privet.stream.stages import Stages
 
 PAPER = {
@@ -49,7 +50,7 @@ class Row:
 def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> list[Row]:
     """Distance correlations of every tensor that is permuted, for each sample (None: a random
     one), with orders as the protocol draws them."""
-    stages = Stages(compiled.program.to_public_bytes(), 2048)
+    stages = Stages(compiled.program.to_public_bytes(), PAILLIER)
     kept = {
         it.source: index
         for index, it in enumerate(stages.rounds)
@@ -106,7 +107,7 @@ def attacks(inputs: int = 24, outputs: int = 64, seed: int = 0) -> dict[str, dic
 
 def fresh(count: int) -> leakage.Order:
     """Orders of `count` elements as the protocol draws them, by a program with one such round."""
-    stages = Stages(_program(count), 2048)
+    stages = Stages(_program(count), PAILLIER)
     return lambda _: stages.arrange(0)[0]
 
 

@@ -12,19 +12,21 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from privet.errors import Misuse
+from privet.stream.cipher import Cipher
 
 KEYS_KEPT = 8
 """Data providers whose tables of noise (16 MB each) a worker keeps."""
 
 
 class LinearWorker:
-    """Part of a linear stage at the model provider; sees ciphertexts alone."""
+    """Part of a linear stage at the model provider; sees ciphertexts or masked values alone."""
 
-    def __init__(self, public: bytes, key_bits: int, weights: bytes) -> None:
+    def __init__(self, public: bytes, cipher: Cipher, weights: bytes) -> None:
         _one_thread()
         from privet import _native
 
-        self._stages = _native.StreamStages(public, key_bits, weights)
+        self._stages = _native.StreamStages(public, cipher.name, cipher.key_bits, weights)
+        self._cipher = cipher
         self._noise: OrderedDict[bytes, _native.StreamNoise] = OrderedDict()
 
     def process(self) -> int:
@@ -42,22 +44,23 @@ class LinearWorker:
     def linear(
         self, key: bytes, index: int, elements: bytes, given: Sequence[tuple[bytes, bytes]]
     ) -> tuple[bytes, float]:
-        """Elements of a round's value with fresh noise, and its processor seconds."""
-        self.ready(key)
+        """Elements of a round's value, under Paillier with fresh noise; its processor seconds."""
+        if not self._cipher.masked:
+            self.ready(key)
         began = time.process_time()
-        sent = self._stages.linear(index, self._noise[key], elements, list(given))
+        sent = self._stages.linear(index, self._noise.get(key), elements, list(given))
         return sent, time.process_time() - began
 
 
 class NonlinearWorker:
-    """Part of a stage at the data provider: holds its private key."""
+    """Part of a stage at the data provider: holds its private key, or gets masks with each call."""
 
-    def __init__(self, public: bytes, key_bits: int) -> None:
+    def __init__(self, public: bytes, cipher: Cipher) -> None:
         _one_thread()
         from privet import _native
 
-        self._stages = _native.StreamStages(public, key_bits)
-        self._bits = key_bits
+        self._stages = _native.StreamStages(public, cipher.name, cipher.key_bits)
+        self._cipher = cipher
         self._key: _native.StreamKey | None = None
 
     def process(self) -> int:
@@ -68,27 +71,27 @@ class NonlinearWorker:
         """Takes the private key."""
         from privet import _native
 
-        self._key = _native.StreamKey.read(self._bits, secret)
+        self._key = _native.StreamKey.read(self._cipher.key_bits, secret)
 
-    def encrypt(self, values: bytes) -> tuple[bytes, float]:
-        """Values (little-endian int64) as ciphertexts, and its processor seconds."""
+    def encrypt(self, values: bytes, hiding: bytes) -> tuple[bytes, float]:
+        """Values (little-endian int64) as rows, and its processor seconds."""
         began = time.process_time()
-        return self._stages.encrypt(self._opened(), values), time.process_time() - began
+        return self._stages.encrypt(self._opened(), values, hiding), time.process_time() - began
 
-    def answer(self, index: int, ciphertexts: bytes) -> tuple[bytes, float]:
-        """What a round's stage makes of whole units, encrypted anew."""
+    def answer(self, index: int, rows: bytes, opening: bytes, hiding: bytes) -> tuple[bytes, float]:
+        """What a round's stage makes of whole units, hidden anew."""
         began = time.process_time()
-        made = self._stages.answer(index, self._opened(), ciphertexts)
+        made = self._stages.answer(index, self._opened(), rows, opening, hiding)
         return made, time.process_time() - began
 
-    def values(self, index: int, ciphertexts: bytes) -> tuple[bytes, float]:
+    def values(self, index: int, rows: bytes, opening: bytes) -> tuple[bytes, float]:
         """The same in the clear, for an output."""
         began = time.process_time()
-        made = self._stages.values(index, self._opened(), ciphertexts)
+        made = self._stages.values(index, self._opened(), rows, opening)
         return made, time.process_time() - began
 
-    def _opened(self) -> _native.StreamKey:  # type: ignore[name-defined]  # noqa: F821
-        if self._key is None:
+    def _opened(self) -> _native.StreamKey | None:  # type: ignore[name-defined]  # noqa: F821
+        if self._key is None and not self._cipher.masked:
             raise Misuse("this worker has no key yet")
         return self._key
 

@@ -70,6 +70,22 @@ def windows() -> Compiled:
     return build(nodes, [1, 2, 6, 6], [1, 2, 1, 1], weights)
 
 
+def overhanging() -> Compiled:
+    """A convolution, and a pooling whose windows hang over the edges."""
+    rng = np.random.default_rng(8)
+    weights = {"k": draw(rng, 2, 1, 3, 3), "w": draw(rng, 18, 2)}
+    nodes = [
+        node("Conv", ["x", "k"], ["c"], "conv", pads=[1, 1, 1, 1]),
+        node(
+            "MaxPool", ["c"], ["m"], "pool", kernel_shape=[2, 2], strides=[2, 2], pads=[1, 1, 0, 0]
+        ),
+        node("Relu", ["m"], ["r"], "relu"),
+        node("Flatten", ["r"], ["f"], "flatten"),
+        node("MatMul", ["f", "w"], ["y"], "dense"),
+    ]
+    return build(nodes, [1, 1, 5, 5], [1, 2], weights)
+
+
 def residual() -> Compiled:
     """Grouped convolutions around which a shortcut goes, a concatenation and a dense layer."""
     rng = np.random.default_rng(5)

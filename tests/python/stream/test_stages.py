@@ -8,12 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.python.stream import models
+from tests.python.stream.covers import CIPHERS, covers, piece
 
 from privet import _native
 from privet.compile import PRIVATE_FILE, Compiled
 from privet.errors import Misuse, PeerMisbehaved
 from privet.executor import encode_input, execute
-from privet.stream.stages import Slice, Stages, cut, names
+from privet.stream.cipher import BFV, PAILLIER, Cipher
+from privet.stream.covers import DataCover, ModelCover
+from privet.stream.pieces import PieceCover
+from privet.stream.stages import NONE, Slice, Stages, cut, names
 
 INDEX = np.dtype("<u4")
 
@@ -23,41 +27,58 @@ def key() -> _native.StreamKey:
     return _native.StreamKey.generate(2048)
 
 
-def both(compiled: Compiled, folder: Path) -> tuple[Stages, Stages]:
+def both(compiled: Compiled, folder: Path, cipher: Cipher = PAILLIER) -> tuple[Stages, Stages]:
     """The model provider's stages and the data provider's."""
     compiled.save(folder)
     public = compiled.program.to_public_bytes()
-    return Stages(public, 2048, (folder / PRIVATE_FILE).read_bytes()), Stages(public, 2048)
+    return Stages(public, cipher, (folder / PRIVATE_FILE).read_bytes()), Stages(public, cipher)
 
 
 def walk(
-    model: Stages, data: Stages, key: _native.StreamKey, inputs: list[np.ndarray], parts: int
+    model: Stages,
+    data: Stages,
+    key: _native.StreamKey,
+    cover: tuple[ModelCover, DataCover],
+    inputs: list[np.ndarray],
+    parts: int,
 ) -> list[np.ndarray]:
     """A request through all stages, each in so many parts; its outputs."""
-    noise = model.native.noise(key.public())
+    theirs, ours = cover
+    keyed = None if model.cipher.masked else key
+    noise = None if keyed is None else model.native.noise(key.public())
     bases, outputs = {}, {}
-    for entry, values in zip(data.program.inputs, inputs, strict=True):
-        encrypted = data.native.encrypt(key, values.astype("<i8").tobytes())
+    for number, (entry, values) in enumerate(zip(data.program.inputs, inputs, strict=True)):
+        hiding = ours.hiding_input(number, slice(0, values.size))
+        encrypted = data.native.encrypt(keyed, values.astype("<i8").tobytes(), hiding)
         bases[entry.value] = model.rows(encrypted, values.size)
     for index, it in enumerate(model.rounds):
-        sent, returned = model.arrange(index)
-        message = np.empty((it.sent, model.ciphertext_bytes), np.uint8)
+        sent, returned = theirs.arrange(index)
+        message = np.empty((it.sent, model.row_bytes), np.uint8)
+        if (sent == NONE).any():
+            message[sent == NONE] = model.least
         for part in model.slices(index, parts):
             places = np.flatnonzero(np.isin(sent, part.elements))
             given = [
                 (need.tobytes(), bases[value][need].tobytes())
                 for value, need in zip(it.bases, part.needs, strict=True)
             ]
+            given += theirs.shares(it, part)
             if len(places):
                 made = model.native.linear(index, noise, sent[places].tobytes(), given)
                 message[places] = model.rows(made, len(places))
-        pieces = [message[each].tobytes() for each in cut(it.sent, it.unit, parts)]
+        message = theirs.leaving(index, message)
+        ranges = cut(it.sent, it.unit, parts)
+        pieces = [(message[each].tobytes(), ours.opening(index, each)) for each in ranges]
         if it.output:
-            shown = b"".join(data.native.values(index, key, piece) for piece in pieces)
+            shown = b"".join(data.native.values(index, keyed, *piece) for piece in pieces)
             outputs[it.target] = np.frombuffer(shown, "<i8")
         else:
-            answer = b"".join(data.native.answer(index, key, piece) for piece in pieces)
-            bases[it.target] = model.rows(answer, it.returned)[returned]
+            units = [slice(each.start // it.unit, each.stop // it.unit) for each in ranges]
+            answer = b"".join(
+                data.native.answer(index, keyed, *piece, ours.hiding(index, at))
+                for piece, at in zip(pieces, units, strict=True)
+            )
+            bases[it.target] = theirs.returned(index, model.rows(answer, it.returned), returned)
         for value in model.last_uses[index]:
             del bases[value]
     assert not bases
@@ -69,6 +90,7 @@ def walk(
     [
         models.perceptron,
         models.windows,
+        models.overhanging,
         models.residual,
         models.movement,
         models.flattened,
@@ -76,17 +98,58 @@ def walk(
     ],
 )
 @pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("cipher", CIPHERS, ids=str)
 def test_parts_give_the_whole(
-    model: Callable[[], Compiled], parts: int, key: _native.StreamKey, tmp_path: Path
+    model: Callable[[], Compiled],
+    parts: int,
+    cipher: Cipher,
+    key: _native.StreamKey,
+    key_folder: Path,
+    tmp_path: Path,
 ) -> None:
     compiled = model()
-    ours, theirs = both(compiled, tmp_path)
+    ours, theirs = both(compiled, tmp_path, cipher)
+    cover = covers(ours, (tmp_path / PRIVATE_FILE).read_bytes(), key_folder, key)
     shape = compiled.program.values[compiled.program.inputs[0].value].shape
     sample = np.random.default_rng(6).uniform(-1, 1, shape)
-    found = walk(ours, theirs, key, encode_input(compiled.program, [sample]), parts)
+    inputs = encode_input(compiled.program, [sample])
+    found = walk(ours, theirs, key, cover, inputs, parts)
     expected = execute(compiled.program, compiled.weights, [sample]).integers
     for one, other in zip(found, expected, strict=True):
         assert np.array_equal(one, other.ravel())
+
+
+def test_a_piece_gives_the_same_bytes_again_and_another_gives_others(
+    key_folder: Path, tmp_path: Path
+) -> None:
+    ours, _ = both(models.windows(), tmp_path, BFV)
+    weights = (tmp_path / PRIVATE_FILE).read_bytes()
+    covered = [piece(ours, weights, key_folder)[0] for _ in range(2)]
+    it = ours.rounds[0]
+    whole = ours.slices(0, 1)[0]
+    rows = np.zeros((ours.inputs[it.bases[0]], ours.row_bytes), np.uint8)
+
+    def send(cover: PieceCover) -> bytes:
+        order, _ = cover.arrange(0)
+        given = [(whole.needs[0].tobytes(), rows.tobytes()), *cover.shares(it, whole)]
+        made = ours.native.linear(0, None, order.tobytes(), given)
+        return cover.leaving(0, ours.rows(made, it.sent)).tobytes()
+
+    assert send(covered[0]) == send(covered[0])
+    assert send(covered[0]) != send(covered[1])
+    assert not np.array_equal(covered[0].arrange(0)[0], covered[1].arrange(0)[0])
+
+
+def test_masked_values_are_of_the_ring(tmp_path: Path) -> None:
+    ours, theirs = both(models.perceptron(), tmp_path, BFV)
+    wanted, all_six = np.array([0], INDEX).tobytes(), np.arange(6, dtype=INDEX).tobytes()
+    share = (np.array([0], INDEX).tobytes(), bytes(ours.row_bytes))
+    with pytest.raises(PeerMisbehaved, match="does not fit the ring"):
+        ours.native.linear(0, None, wanted, [(all_six, b"\xff" * 6 * ours.row_bytes), share])
+    with pytest.raises(Misuse, match="lacks a share"):
+        ours.native.linear(0, None, wanted, [(all_six, bytes(6 * ours.row_bytes))])
+    with pytest.raises(Misuse, match="as many rows"):
+        theirs.native.encrypt(None, bytes(16), bytes(ours.row_bytes))
 
 
 def test_a_part_of_a_convolution_needs_a_strip_of_its_input(tmp_path: Path) -> None:
@@ -128,14 +191,14 @@ def test_orders_are_fresh(tmp_path: Path) -> None:
 def test_what_is_missing_is_named(key: _native.StreamKey, tmp_path: Path) -> None:
     ours, theirs = both(models.perceptron(), tmp_path)
     noise = ours.native.noise(key.public())
-    values = theirs.native.encrypt(key, np.arange(6, dtype="<i8").tobytes())
+    values = theirs.native.encrypt(key, np.arange(6, dtype="<i8").tobytes(), b"")
     wanted, some = np.array([0], INDEX).tobytes(), np.arange(5, dtype=INDEX).tobytes()
-    short = values[: 5 * ours.ciphertext_bytes]
+    short = values[: 5 * ours.row_bytes]
     with pytest.raises(Misuse, match="element 5 is needed"):
         ours.native.linear(0, noise, wanted, [(some, short)])
     with pytest.raises(Misuse, match="need the weights"):
         theirs.native.linear(0, noise, wanted, [(some, short)])
     with pytest.raises(PeerMisbehaved):
         ours.native.linear(0, noise, wanted, [(some, b"\xff" * len(short))])
-    with pytest.raises(PeerMisbehaved, match="a tensor of 9 ciphertexts"):
+    with pytest.raises(PeerMisbehaved, match="a tensor of 9 rows"):
         ours.rows(short, 9)

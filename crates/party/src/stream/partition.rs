@@ -3,24 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use privet_paillier::{Ciphertexts, Weights, Windows};
 use privet_program::{Operation, Operator, Program};
 use privet_ring::layout;
 
-use super::linear::{add_constant, channels_last, movement, narrow, negate, patches, public, sum};
-use super::packed::Samples;
+use super::elements::{Elements, Matrix};
+use super::linear::{channels_last, movement, patches};
 use crate::Error;
 use crate::layers::window_groups;
 
-/// Some elements of a tensor: their indices in it, ascending, and their ciphertexts.
-pub struct Part {
-    /// Indices into the whole tensor.
+/// Some elements of a tensor.
+pub(super) struct Part<E> {
+    /// Their indices in it, ascending.
     pub indices: Vec<usize>,
-    /// As many ciphertexts.
-    pub ciphertexts: Ciphertexts,
+    /// As many hidden elements.
+    pub elements: E,
 }
 
-impl Part {
+impl<E: Elements> Part<E> {
     /// The places of some elements among these.
     fn places(&self, wanted: impl Iterator<Item = usize>) -> Result<Vec<usize>, Error> {
         let place = |index: usize| self.indices.binary_search(&index).map_err(|_| missing(index));
@@ -28,21 +27,16 @@ impl Part {
     }
 
     /// Some of the elements, in the order of `wanted`.
-    pub(super) fn select(&self, wanted: &[usize]) -> Result<Ciphertexts, Error> {
-        Ok(self.ciphertexts.select(&self.places(wanted.iter().copied())?)?)
+    pub fn select(&self, wanted: &[usize]) -> Result<E, Error> {
+        self.elements.pick(&self.places(wanted.iter().copied())?)
     }
 
-    /// The windows of a linear map, by places among these, that read inputs in runs of `run`.
-    fn windows<'a>(
-        &self,
-        inputs: usize,
-        run: usize,
-        chunks: impl Iterator<Item = &'a [Option<usize>]>,
-    ) -> Result<Windows, Error> {
+    /// The windows of a linear map by places among these.
+    fn windows<'a>(&self, chunks: impl Iterator<Item = &'a [Option<usize>]>) -> Result<Vec<Option<usize>>, Error> {
         let place = |index: &Option<usize>| {
             index.map(|index| self.indices.binary_search(&index).map_err(|_| missing(index))).transpose()
         };
-        Ok(Windows::in_runs(inputs, run, chunks.flatten().map(place).collect::<Result<_, _>>()?)?)
+        chunks.flatten().map(place).collect()
     }
 }
 
@@ -104,46 +98,46 @@ pub(super) fn needs(program: &Program, operation: &Operation, wanted: &[usize]) 
 ///
 /// # Errors
 /// [`Error::Misuse`] if `inputs` lack an element that [`needs`] names.
-pub(super) fn compute(
+pub(super) fn compute<E: Elements>(
     program: &Program,
     operation: &Operation,
-    inputs: &[&Part],
+    inputs: &[&Part<E>],
     weights: &privet_program::Weights,
     wanted: &[usize],
-) -> Result<Ciphertexts, Error> {
+) -> Result<E, Error> {
     let x = inputs[0];
     let shape = program.value(operation.output).shape.as_slice();
-    let width = program.weight_bits() as usize + 1;
+    let bits = program.weight_bits() as usize + 1;
     let pick = |values: &[i64]| wanted.iter().map(|&index| values[index]).collect::<Vec<_>>();
-    let biased = |product: Ciphertexts, bias: &Option<String>, bias_shape: &dyn Fn(usize) -> Vec<usize>| match bias {
+    let biased = |product: E, bias: &Option<String>, bias_shape: &dyn Fn(usize) -> Vec<usize>| match bias {
         Some(name) => {
             let bias = weights.tensor(name);
-            add_constant(product, &pick(&layout::broadcast(bias, &bias_shape(bias.len()), shape)), Samples::ONE)
+            product.plus_constants(&pick(&layout::broadcast(bias, &bias_shape(bias.len()), shape)))
         }
         None => Ok(product),
     };
+    let every = |factor: i64| Matrix::public(1, vec![factor; wanted.len()]);
     match &operation.operator {
         Operator::Conv2d { weight, bias, .. } => {
             let product = convolve(program, operation, x, weights.tensor(weight), wanted)?;
             biased(product, bias, &|channels| vec![channels, 1, 1])
         }
         Operator::Dense { weight, weight_shape: [inner, columns], bias } => {
-            let product = dense(x, weights.tensor(weight), [*inner, *columns], width, wanted)?;
+            let product = dense(x, weights.tensor(weight), [*inner, *columns], bits, wanted)?;
             biased(product, bias, &|columns| vec![columns])
         }
         Operator::Scale { weight, .. } => {
-            let factors = narrow(&pick(weights.tensor(weight)))?;
-            Ok(x.select(wanted)?.scale(&Weights::new(1, wanted.len(), width, factors)?)?)
+            let values = pick(weights.tensor(weight));
+            x.select(wanted)?.times(&Matrix { rows: 1, inner: wanted.len(), run: wanted.len(), bits, values })
         }
-        Operator::AddConstant { bias, bias_shape } => add_constant(
-            x.select(wanted)?,
-            &pick(&layout::broadcast(weights.tensor(bias), bias_shape, shape)),
-            Samples::ONE,
-        ),
-        Operator::Add => sum(&x.select(wanted)?, &inputs[1].select(wanted)?),
-        Operator::Sub => sum(&negate(&inputs[1].select(wanted)?)?, &x.select(wanted)?),
-        Operator::Negate => negate(&x.select(wanted)?),
-        Operator::ShiftLeft { bits } => (0..*bits).try_fold(x.select(wanted)?, |x, _| sum(&x, &x)),
+        Operator::AddConstant { bias, bias_shape } => {
+            let constants = layout::broadcast(weights.tensor(bias), bias_shape, shape);
+            x.select(wanted)?.plus_constants(&pick(&constants))
+        }
+        Operator::Add => x.select(wanted)?.plus(&inputs[1].select(wanted)?),
+        Operator::Sub => inputs[1].select(wanted)?.times(&every(-1))?.plus(&x.select(wanted)?),
+        Operator::Negate => x.select(wanted)?.times(&every(-1)),
+        Operator::ShiftLeft { bits } => (0..*bits).try_fold(x.select(wanted)?, |x, _| x.plus(&x)),
         Operator::AvgPool2d { .. } => pool(program, operation, x, wanted),
         _ => moved(program, operation, inputs, wanted),
     }
@@ -165,41 +159,41 @@ fn rectangle(wanted: &[usize], shape: &[usize], groups: usize, group: usize) -> 
     (outputs.into_iter().collect(), positions.into_iter().collect())
 }
 
-fn convolve(
+fn convolve<E: Elements>(
     program: &Program,
     operation: &Operation,
-    x: &Part,
+    x: &Part<E>,
     weights: &[i64],
     wanted: &[usize],
-) -> Result<Ciphertexts, Error> {
+) -> Result<E, Error> {
     let Operator::Conv2d { weight_shape, groups, .. } = &operation.operator else {
         unreachable!("only for convolutions");
     };
     let shape = program.value(operation.output).shape.as_slice();
-    let taps: usize = weight_shape[1..].iter().product();
-    let width = program.weight_bits() as usize + 1;
+    let inner: usize = weight_shape[1..].iter().product();
+    let (run, bits) = (weight_shape[1], program.weight_bits() as usize + 1);
     let weights = channels_last(weights, weight_shape);
-    let mut products: Option<Ciphertexts> = None;
+    let mut products: Option<E> = None;
     let mut places = BTreeMap::new();
     for group in 0..*groups {
         let (outputs, positions) = rectangle(wanted, shape, *groups, group);
         if outputs.is_empty() {
             continue;
         }
-        let rows: Vec<i64> = outputs.iter().flat_map(|&output| &weights[output * taps..][..taps]).copied().collect();
-        let matrix = Weights::new(outputs.len(), taps, width, narrow(&rows)?)?;
+        let values = outputs.iter().flat_map(|&output| &weights[output * inner..][..inner]).copied().collect();
+        let matrix = Matrix { rows: outputs.len(), inner, run, bits, values };
         let patches = patches(program, operation, group);
-        let windows = x.windows(taps, weight_shape[1], positions.iter().map(|&at| &patches[at * taps..][..taps]))?;
-        let start = products.as_ref().map_or(0, Ciphertexts::len);
+        let windows = x.windows(positions.iter().map(|&at| &patches[at * inner..][..inner]))?;
+        let start = products.as_ref().map_or(0, Elements::count);
         for (row, &output) in outputs.iter().enumerate() {
             let row_start = start + row * positions.len();
             places.extend(positions.iter().enumerate().map(|(column, &at)| ((output, at), row_start + column)));
         }
-        let product = x.ciphertexts.dot(&matrix, &windows)?;
-        match &mut products {
-            Some(products) => products.append(product)?,
-            None => products = Some(product),
-        }
+        let product = x.elements.dot(&matrix, windows)?;
+        products = Some(match products {
+            Some(products) => products.join(&product)?,
+            None => product,
+        });
     }
     let products = products.ok_or_else(|| Error::Misuse("a part of a convolution without elements".into()))?;
     let (channels, area) = (shape[1], shape[2] * shape[3]);
@@ -207,33 +201,33 @@ fn convolve(
         let at = index / (area * channels) * area + index % area;
         places[&(index / area % channels, at)]
     };
-    Ok(products.select(&wanted.iter().map(place).collect::<Vec<_>>())?)
+    products.pick(&wanted.iter().map(place).collect::<Vec<_>>())
 }
 
 /// A part of `[rows, columns]`: a window for each row wanted, a row of the transposed matrix for each column.
-fn dense(
-    x: &Part,
+fn dense<E: Elements>(
+    x: &Part<E>,
     weights: &[i64],
     [inner, columns]: [usize; 2],
-    width: usize,
+    bits: usize,
     wanted: &[usize],
-) -> Result<Ciphertexts, Error> {
+) -> Result<E, Error> {
     let rows: Vec<usize> = wanted.iter().map(|index| index / columns).collect::<BTreeSet<_>>().into_iter().collect();
     let outputs: Vec<usize> = wanted.iter().map(|index| index % columns).collect::<BTreeSet<_>>().into_iter().collect();
     let column = |&output: &usize| (0..inner).map(move |row| weights[row * columns + output]);
-    let matrix = narrow(&outputs.iter().flat_map(column).collect::<Vec<_>>())?;
-    let matrix = Weights::new(outputs.len(), inner, width, matrix)?;
+    let values = outputs.iter().flat_map(column).collect();
+    let matrix = Matrix { rows: outputs.len(), inner, run: inner, bits, values };
     let read: Vec<Option<usize>> = rows.iter().flat_map(|row| row * inner..(row + 1) * inner).map(Some).collect();
-    let product = x.ciphertexts.dot(&matrix, &x.windows(inner, inner, read.chunks(inner))?)?;
+    let product = x.elements.dot(&matrix, x.windows(read.chunks(inner))?)?;
     let place = |index: &usize| {
         let output = outputs.partition_point(|&output| output < index % columns);
         output * rows.len() + rows.partition_point(|&row| row < index / columns)
     };
-    Ok(product.select(&wanted.iter().map(place).collect::<Vec<_>>())?)
+    product.pick(&wanted.iter().map(place).collect::<Vec<_>>())
 }
 
 /// Some sums of an average pooling, times their public factors.
-fn pool(program: &Program, operation: &Operation, x: &Part, wanted: &[usize]) -> Result<Ciphertexts, Error> {
+fn pool<E: Elements>(program: &Program, operation: &Operation, x: &Part<E>, wanted: &[usize]) -> Result<E, Error> {
     let Operator::AvgPool2d { window, factors } = &operation.operator else { unreachable!("only for poolings") };
     let groups: Vec<Vec<Option<usize>>> =
         window_groups(program, operation, window).iter().map(|group| group.map(Some).collect()).collect();
@@ -242,36 +236,41 @@ fn pool(program: &Program, operation: &Operation, x: &Part, wanted: &[usize]) ->
         .iter()
         .map(|&index| groups[index].iter().copied().chain(std::iter::repeat(None)).take(size).collect())
         .collect();
-    let windows = x.windows(size, size, read.iter().map(Vec::as_slice))?;
+    let windows = x.windows(read.iter().map(Vec::as_slice))?;
     let each = if let [factor] = factors[..] { factor } else { 1 };
-    let sums = x.ciphertexts.dot(&public(1, &vec![each; size])?, &windows)?;
+    let sums = x.elements.dot(&Matrix::public(1, vec![each; size]), windows)?;
     if factors.len() == 1 {
         return Ok(sums);
     }
-    let by: Vec<i64> = wanted.iter().map(|index| factors[index % factors.len()]).collect();
-    Ok(sums.scale(&public(1, &by)?)?)
+    let by = wanted.iter().map(|index| factors[index % factors.len()]).collect();
+    sums.times(&Matrix::public(1, by))
 }
 
-fn moved(program: &Program, operation: &Operation, inputs: &[&Part], wanted: &[usize]) -> Result<Ciphertexts, Error> {
+fn moved<E: Elements>(
+    program: &Program,
+    operation: &Operation,
+    inputs: &[&Part<E>],
+    wanted: &[usize],
+) -> Result<E, Error> {
     let from = movement(program, operation);
-    let mut pool: Option<Ciphertexts> = None;
+    let mut pool: Option<E> = None;
     let mut places = BTreeMap::new();
     let (mut start, mut end) = (0, 0);
     for (part, &id) in inputs.iter().zip(&operation.inputs) {
         places.extend(part.indices.iter().enumerate().map(|(place, index)| (start + index, end + place)));
         start += program.value(id).len();
         end += part.indices.len();
-        match &mut pool {
-            Some(pool) => pool.append(part.ciphertexts.clone())?,
-            None => pool = Some(part.ciphertexts.clone()),
-        }
+        pool = Some(match pool {
+            Some(pool) => pool.join(&part.elements)?,
+            None => part.elements.clone(),
+        });
     }
     let mut pool = pool.ok_or_else(|| Error::Misuse("an operation without inputs".into()))?;
     if let Operator::Pad { constant, .. } = &operation.operator {
-        let zero = pool.slice(0..1).scale(&public(1, &[0])?)?;
-        pool.append(add_constant(zero, &[*constant], Samples::ONE)?)?;
+        let zero = pool.pick(&[0])?.times(&Matrix::public(1, vec![0]))?;
+        pool = pool.join(&zero.plus_constants(&[*constant])?)?;
         places.insert(start, end);
     }
     let place = |&index: &usize| places.get(&from[index]).copied().ok_or_else(|| missing(from[index]));
-    Ok(pool.select(&wanted.iter().map(place).collect::<Result<Vec<_>, _>>()?)?)
+    pool.pick(&wanted.iter().map(place).collect::<Result<Vec<_>, _>>()?)
 }

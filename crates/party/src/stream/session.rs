@@ -5,7 +5,7 @@ use privet_paillier::PublicKey;
 use privet_program::{Program, Weights};
 use serde::{Deserialize, Serialize};
 
-use super::bfv::{self, Transformed};
+use super::bfv::{self, DataPiece, ModelPiece, Transformed};
 use super::infer::check_inputs;
 use super::{Cipher, DataProvider, ModelProvider, Plan, transport};
 use crate::report::Recorder;
@@ -20,8 +20,14 @@ enum Request {
     Stream,
     /// Noise for an inference under a key, which follows.
     Encrypt { program: String, key_bits: usize, samples: usize },
-    /// Masks for an inference over BFV; with the first of a session the key and transfers.
-    Mask { program: String, first: bool },
+    /// Masks for an inference over BFV, to be taken away as a piece if it has a name; with the first of a session the key
+    /// and transfers.
+    Mask {
+        program: String,
+        first: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        piece: Option<String>,
+    },
     /// An inference after the last preparation.
     Infer { program: String },
     /// To end the session.
@@ -29,19 +35,19 @@ enum Request {
 }
 
 impl Request {
-    /// To prepare an inference; over BFV with keys if it is a session's `first`.
-    fn preparation(plan: &Plan, first: bool) -> Self {
+    /// To prepare an inference; over BFV with keys if it is a session's `first`, and as a piece if it has a name.
+    fn preparation(plan: &Plan, first: bool, piece: Option<String>) -> Self {
         let program = plan.program().hash().to_string();
         match plan.cipher() {
             Cipher::Paillier(size) => Self::Encrypt { program, key_bits: size.bits(), samples: plan.samples().count() },
-            Cipher::Bfv => Self::Mask { program, first },
+            Cipher::Bfv => Self::Mask { program, first, piece },
         }
     }
 }
 
 /// Bytes of the request for a session's first preparation.
 pub(super) fn request_bytes(plan: &Plan) -> usize {
-    messages::bytes(&Request::preparation(plan, true))
+    messages::bytes(&Request::preparation(plan, true, None))
 }
 
 /// A request that was served, with what it cost.
@@ -51,6 +57,8 @@ pub enum Event {
     Described,
     /// Noise for an inference is ready.
     Prepared(Report),
+    /// Masks for an inference that comes by another way: the client's name for them, and the server's part.
+    Stocked(String, Box<ModelPiece>, Report),
     /// The client has its outputs.
     Inferred(Report),
 }
@@ -101,7 +109,7 @@ impl Client {
         observer.progress(Phase::Offline, 0, 1, "key and noise");
         let report = self.guarded(|client| match plan.cipher() {
             Cipher::Paillier(_) => client.encrypt(plan),
-            Cipher::Bfv => client.mask(plan),
+            Cipher::Bfv => client.mask(plan, None),
         })?;
         observer.progress(Phase::Offline, 1, 1, "");
         Ok(report)
@@ -111,7 +119,7 @@ impl Client {
         let mut recorder = Recorder::start(Phase::Offline, &self.channel);
         let mut provider = recorder.layer("key", "generate", &mut self.channel, |channel| {
             let provider = DataProvider::new(plan)?;
-            messages::send(channel, &Request::preparation(plan, true))?;
+            messages::send(channel, &Request::preparation(plan, true, None))?;
             channel.send(&provider.public_key().to_bytes())?;
             channel.flush()?;
             Ok::<_, Error>(provider)
@@ -124,7 +132,21 @@ impl Client {
         Ok(recorder.finish(&self.channel))
     }
 
-    fn mask(&mut self, plan: &Plan) -> Result<Report, Error> {
+    /// Makes masks over BFV for a request that goes another way, under a name that tells the server which.
+    ///
+    /// # Errors
+    /// As [`Client::prepare`]; [`Error::Misuse`] for a plan with Paillier.
+    pub fn piece(&mut self, plan: &Plan, name: &str) -> Result<(DataPiece, Report), Error> {
+        self.guarded(|client| {
+            let report = client.mask(plan, Some(name.into()))?;
+            match &mut client.provider {
+                Some(DataSide::Bfv(provider, _)) => Ok((provider.piece(plan)?, report)),
+                _ => Err(Error::Misuse("pieces are prepared over BFV".into())),
+            }
+        })
+    }
+
+    fn mask(&mut self, plan: &Plan, piece: Option<String>) -> Result<Report, Error> {
         let (layout, program) = (plan.layout()?, plan.program().hash().to_string());
         let mut recorder = Recorder::start(Phase::Offline, &self.channel);
         let known = match self.provider.take() {
@@ -132,7 +154,7 @@ impl Client {
             _ => None,
         };
         let first = known.is_none();
-        messages::send(&mut self.channel, &Request::preparation(plan, first))?;
+        messages::send(&mut self.channel, &Request::preparation(plan, first, piece))?;
         let mut provider = match known {
             Some(provider) => provider,
             None => recorder.layer("keys", "bfv", &mut self.channel, |channel| {
@@ -256,11 +278,14 @@ impl Server {
                     prepared = Some((plan, ModelSide::Paillier(Box::new(provider))));
                     on_event(Event::Prepared(report));
                 }
-                Request::Mask { program, first } => {
+                Request::Mask { program, first, piece } => {
                     let known = if first { None } else { prepared.take() };
-                    let (side, report) = self.mask(channel, &program, known, first)?;
-                    prepared = Some(side);
-                    on_event(Event::Prepared(report));
+                    let (plan, mut provider, report) = self.mask(channel, &program, known, first)?;
+                    on_event(match piece {
+                        Some(name) => Event::Stocked(name, Box::new(provider.piece(&plan)?), report),
+                        None => Event::Prepared(report),
+                    });
+                    prepared = Some((plan, ModelSide::Bfv(provider)));
                 }
                 Request::Infer { program } => {
                     self.check_hash(&program)?;
@@ -284,7 +309,7 @@ impl Server {
         program: &str,
         known: Option<(Plan, ModelSide)>,
         first: bool,
-    ) -> Result<((Plan, ModelSide), Report), Error> {
+    ) -> Result<(Plan, Box<bfv::ModelProvider>, Report), Error> {
         let mut recorder = Recorder::start(Phase::Offline, channel);
         let (plan, mut provider) = match known {
             None if first => {
@@ -301,7 +326,7 @@ impl Server {
             _ => return Err(request("no keys were made in this session")),
         };
         provider.prepare(channel, &plan, plan.layout()?, (&self.weights, &self.transformed), &mut recorder)?;
-        Ok(((plan, ModelSide::Bfv(provider)), recorder.finish(channel)))
+        Ok((plan, provider, recorder.finish(channel)))
     }
 
     fn plan(&self, program: &str, cipher: Cipher) -> Result<Plan, Error> {

@@ -3,29 +3,35 @@
 //! A *round* is an exchange: a linear stage at the model provider and what the data provider does with the answer. All
 //! that a linear stage reads are *bases*: inputs of the program and answers of earlier rounds. So whoever runs a stage
 //! needs no state of the request but those, and any elements of its result can be computed on their own ([`Slice`]).
-//! Nothing here talks to anybody: ciphertexts come and go as bytes, and which element went to which place is the
-//! caller's to keep.
+//! Over BFV it also reads *shares*: what the preparation put in place of the products with the client's masks.
+//! Nothing here talks to anybody: tensors come and go as [rows](super::rows), and which element went to which place is
+//! the caller's to keep.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod compute;
+mod demand;
 
-use privet_paillier::{Ciphertexts, KeySize, NoiseTable, Plaintext, PrivateKey, PublicKey};
+use std::sync::Mutex;
+
+use privet_paillier::{KeySize, NoiseTable, PublicKey};
 use privet_prg::Prg;
 use privet_program::{Operator, Program, Weights};
 use serde::Serialize;
 
+pub use self::compute::Hiding;
+use self::demand::{Demand, Known};
 use super::arrangement::Arrangement;
+use super::cipher::Cipher;
 use super::exchange::{Exchange, Order, longest};
-use super::infer::checked;
-use super::packed::Samples;
-use super::partition::{Part, compute, needs};
 use super::plan::{Plan, Step};
+use super::rows;
 use crate::Error;
 
 /// A plan, and at the model provider the weights, as stages.
 pub struct Stages {
     plan: Plan,
-    key_size: KeySize,
     weights: Option<Weights>,
+    /// Demands that were made lately.
+    known: Mutex<Known>,
 }
 
 /// One round, for whoever moves the bytes.
@@ -39,6 +45,8 @@ pub struct Round {
     pub operators: String,
     /// The values (by number) that the linear stage reads: inputs of the program and earlier rounds' `target`.
     pub bases: Vec<usize>,
+    /// The values whose shares it adds, over BFV: those that its layers with weights give.
+    pub shares: Vec<usize>,
     /// Elements that the model provider sends.
     pub sent: usize,
     /// How many of them, one after the other, belong together for the data provider: the window of a pooling, or all.
@@ -62,6 +70,8 @@ pub struct Slice {
     pub elements: Vec<usize>,
     /// For each base, in the round's order, the elements read, ascending.
     pub needs: Vec<Vec<usize>>,
+    /// The same for each share.
+    pub shares: Vec<Vec<usize>>,
 }
 
 /// Noise for ciphertexts under a data provider's key.
@@ -75,7 +85,7 @@ impl Randomizer {
     ///
     /// # Errors
     /// [`Error::Encryption`] if it cannot be one; [`Error::Randomness`].
-    pub fn new(size: KeySize, key: &[u8]) -> Result<Self, Error> {
+    fn new(size: KeySize, key: &[u8]) -> Result<Self, Error> {
         let key = PublicKey::from_bytes(size, key)?;
         let table = NoiseTable::new(&key)?;
         Ok(Self { key, table })
@@ -83,17 +93,36 @@ impl Randomizer {
 }
 
 impl Stages {
-    /// Stages of a program for keys of a size; `weights` at the model provider.
+    /// Stages of a program under a cipher; `weights` at the model provider.
     ///
     /// # Errors
     /// As [`Plan::new`].
-    pub fn new(program: Program, key_size: KeySize, weights: Option<Weights>) -> Result<Self, Error> {
-        Ok(Self { plan: Plan::new(program, key_size)?, key_size, weights })
+    pub fn new(program: Program, cipher: impl Into<Cipher>, weights: Option<Weights>) -> Result<Self, Error> {
+        Ok(Self { plan: Plan::new(program, cipher)?, weights, known: Mutex::default() })
     }
 
-    /// Bits of the key, as an enumeration.
-    pub fn key_size(&self) -> KeySize {
-        self.key_size
+    /// Bytes of a row: of a ciphertext, or of a masked value.
+    pub fn row_bytes(&self) -> usize {
+        match self.plan.cipher() {
+            Cipher::Paillier(size) => size.ciphertext_bytes(),
+            Cipher::Bfv => rows::ring_bytes(self.ring()),
+        }
+    }
+
+    /// Bytes of a public key; over BFV no key goes through the pipeline.
+    pub fn key_bytes(&self) -> usize {
+        match self.plan.cipher() {
+            Cipher::Paillier(size) => size.public_key_bytes(),
+            Cipher::Bfv => 0,
+        }
+    }
+
+    /// Noise for a data provider's key as its owner sent it.
+    ///
+    /// # Errors
+    /// [`Error::Encryption`] if it cannot be one; [`Error::Randomness`]; [`Error::Misuse`] over BFV.
+    pub fn randomizer(&self, key: &[u8]) -> Result<Randomizer, Error> {
+        Randomizer::new(self.plan.key_size()?, key)
     }
 
     /// All rounds, in the order of the program.
@@ -115,6 +144,7 @@ impl Stages {
             linear: demand.operations.iter().map(name).collect(),
             operators: exchange.operators(program),
             bases: demand.bases.keys().copied().collect(),
+            shares: demand.shares.keys().copied().collect(),
             sent: exchange.sent(program),
             unit: unit(program, exchange),
             returned: exchange.returned(program),
@@ -136,7 +166,8 @@ impl Stages {
         let whole = |axis: &usize| shape[*axis] >= count.clamp(1, shape.iter().copied().max().unwrap_or(1));
         let axes = (0..shape.len()).filter(whole);
         let cuts = axes.map(|axis| self.cut(exchange, axis, count.clamp(1, shape[axis])));
-        let reads = |slices: &Vec<Slice>| -> usize { slices.iter().flat_map(|slice| &slice.needs).map(Vec::len).sum() };
+        let read = |slice: &Slice| slice.needs.iter().chain(&slice.shares).map(Vec::len).sum::<usize>();
+        let reads = |slices: &Vec<Slice>| -> usize { slices.iter().map(read).sum() };
         // A value without axes is a single element.
         Ok(cuts.min_by_key(reads).unwrap_or_else(|| vec![self.slice(exchange, vec![0])]))
     }
@@ -168,16 +199,17 @@ impl Stages {
     }
 
     fn slice(&self, exchange: &Exchange, elements: Vec<usize>) -> Slice {
-        let needs = self.demand(exchange.source, &elements).bases.into_values().collect();
-        Slice { elements, needs }
+        let Demand { bases, shares, .. } = self.demand(exchange.source, &elements);
+        Slice { elements, needs: bases.into_values().collect(), shares: shares.into_values().collect() }
     }
 
-    /// A fresh arrangement of a round: the element at each place of the message, and the place of each element of the
-    /// answer. An output is in its own order.
+    /// A fresh arrangement of a round under Paillier: the element at each place of the message, and the place of each
+    /// element of the answer. An output is in its own order.
     ///
     /// # Errors
-    /// [`Error::Randomness`]; [`Error::Misuse`] if there is no such round.
+    /// [`Error::Randomness`]; [`Error::Misuse`] if there is no such round, or over BFV, where orders are a piece's.
     pub fn arrange(&self, round: usize) -> Result<(Vec<usize>, Vec<usize>), Error> {
+        self.plan.key_size()?;
         let exchange = self.exchange(round)?;
         let count = self.plan.program().value(exchange.source).len();
         let arrangement = match &exchange.order {
@@ -188,111 +220,9 @@ impl Stages {
         Ok((arrangement.sent, arrangement.returned))
     }
 
-    /// Computes elements of a round's value, in any order and also repeatedly, each with noise of its own. `given` has
-    /// for each base the elements that are there and their ciphertexts.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] without weights, or if an element is missing; [`Error::Encryption`] if a ciphertext is none.
-    pub fn linear(
-        &self,
-        round: usize,
-        randomizer: &Randomizer,
-        elements: &[usize],
-        given: &[(Vec<usize>, &[u8])],
-    ) -> Result<Vec<u8>, Error> {
-        let source = self.exchange(round)?.source;
-        let program = self.plan.program();
-        let weights = self.weights.as_ref().ok_or_else(|| misuse("linear stages need the weights"))?;
-        let wanted: Vec<usize> = elements.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
-        if wanted.last().is_none_or(|&last| last >= program.value(source).len()) {
-            return Err(misuse("a stage is asked for no elements, or for some that there are not"));
-        }
-        let demand = self.demand(source, &wanted);
-        let mut parts = BTreeMap::new();
-        for (&value, (indices, bytes)) in demand.bases.keys().zip(given) {
-            let ciphertexts = Ciphertexts::from_bytes(&randomizer.key, indices.len(), bytes)?;
-            parts.insert(value, Part { indices: indices.clone(), ciphertexts });
-        }
-        let none = Ciphertexts::from_bytes(&randomizer.key, 0, &[])?;
-        let nothing = Part { indices: Vec::new(), ciphertexts: none };
-        for (index, wanted) in demand.operations {
-            let operation = &program.operations()[index];
-            let inputs: Vec<&Part> = operation.inputs.iter().map(|id| parts.get(id).unwrap_or(&nothing)).collect();
-            let ciphertexts = compute(program, operation, &inputs, weights, &wanted)?;
-            parts.insert(operation.output, Part { indices: wanted, ciphertexts });
-        }
-        let result = parts.get(&source).ok_or_else(|| misuse("a stage lacks what it reads"))?;
-        let mut sent = result.select(elements)?;
-        sent.randomize(randomizer.table.draw(sent.len())?)?;
-        Ok(sent.to_bytes())
-    }
-
-    /// Encrypts values of the data provider.
-    ///
-    /// # Errors
-    /// [`Error::Randomness`].
-    pub fn encrypt(&self, key: &PrivateKey, values: &[i64]) -> Result<Vec<u8>, Error> {
-        let plaintexts: Vec<Plaintext> = values.iter().map(|&value| value.into()).collect();
-        Ok(Ciphertexts::encrypt(&plaintexts, key.noise(plaintexts.len())?)?.to_bytes())
-    }
-
-    /// The data provider's part of a round for some whole units of what came: the values that it computes.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] if a value leaves the ring or units are cut; [`Error::Encryption`] if a ciphertext is none.
-    pub fn values(&self, round: usize, key: &PrivateKey, bytes: &[u8]) -> Result<Vec<i64>, Error> {
-        let exchange = self.exchange(round)?;
-        let count = bytes.len() / self.key_size.ciphertext_bytes();
-        let program = self.plan.program();
-        if count == 0 || !count.is_multiple_of(unit(program, exchange)) {
-            return Err(misuse("a stage got no elements, or a window in pieces"));
-        }
-        let ciphertexts = Ciphertexts::from_bytes(key.public(), count, bytes)?;
-        let values = checked(program, exchange, Samples::ONE, &key.decrypt(&ciphertexts)?)?;
-        Ok(exchange.compute(program, values.concat()))
-    }
-
-    /// As [`Stages::values`], encrypted anew.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn answer(&self, round: usize, key: &PrivateKey, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        self.encrypt(key, &self.values(round, key, bytes)?)
-    }
-
     fn exchange(&self, round: usize) -> Result<&Exchange, Error> {
         self.plan.exchanges().nth(round).ok_or_else(|| misuse("the program has no such round"))
     }
-
-    /// What it takes to compute elements of a value.
-    fn demand(&self, source: usize, elements: &[usize]) -> Demand {
-        let program = self.plan.program();
-        let mut wanted: BTreeMap<usize, BTreeSet<usize>> =
-            BTreeMap::from([(source, elements.iter().copied().collect())]);
-        let mut operations = Vec::new();
-        for step in self.plan.steps().iter().rev() {
-            let Step::Linear(index) = step else { continue };
-            let operation = &program.operations()[*index];
-            let Some(elements) = wanted.remove(&operation.output) else { continue };
-            let elements: Vec<usize> = elements.into_iter().collect();
-            for (&input, read) in operation.inputs.iter().zip(needs(program, operation, &elements)) {
-                wanted.entry(input).or_default().extend(read);
-            }
-            operations.push((*index, elements));
-        }
-        operations.reverse();
-        Demand { operations, bases: sorted(wanted) }
-    }
-}
-
-/// Linear operations with the elements wanted of each, in the order of the program, and the elements of each base.
-struct Demand {
-    operations: Vec<(usize, Vec<usize>)>,
-    bases: BTreeMap<usize, Vec<usize>>,
-}
-
-fn sorted(wanted: BTreeMap<usize, BTreeSet<usize>>) -> BTreeMap<usize, Vec<usize>> {
-    wanted.into_iter().map(|(value, elements)| (value, elements.into_iter().collect())).collect()
 }
 
 /// Elements of a message that belong together.

@@ -12,6 +12,7 @@ use super::super::plan::{Plan, Step};
 use super::super::shuffle::{self, Shape};
 use super::super::transport;
 use super::layout::{Layout, elements};
+use super::piece::DataPiece;
 use crate::layers::linear_layer;
 use crate::report::Recorder;
 use crate::sharing::{local, uniform};
@@ -28,7 +29,7 @@ pub struct DataProvider {
 /// The client's masks of one inference.
 pub(in super::super) struct Material {
     /// Of the inputs.
-    inputs: Vec<Vec<u64>>,
+    pub(super) inputs: Vec<Vec<u64>>,
     /// For each step of what comes in an exchange, in the order in which it comes, and of what goes back.
     pub(in super::super) exchanges: Vec<[Vec<u64>; 2]>,
 }
@@ -145,6 +146,14 @@ impl DataProvider {
             masks.go_on(plan, layout.ring());
         }
         Ok(())
+    }
+
+    /// What was prepared, for a request that goes another way.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if nothing was.
+    pub(crate) fn piece(&mut self, plan: &Plan) -> Result<DataPiece, Error> {
+        DataPiece::new(plan, self.material.take().ok_or_else(|| Error::Misuse("prepare before each piece".into()))?)
     }
 
     /// Gives `inputs` and learns the outputs; uses up what was prepared.

@@ -15,6 +15,7 @@ use super::super::plan::{Plan, Step};
 use super::super::shuffle::{Receiver, Secret, Shape};
 use super::super::transport;
 use super::layout::{Layout, elements};
+use super::piece::ModelPiece;
 use crate::report::Recorder;
 use crate::sharing::{linear, local};
 use crate::{Error, Observer, Phase, Report};
@@ -48,23 +49,23 @@ pub struct ModelProvider {
 }
 
 /// The server's part of one inference.
-struct Material {
+pub(super) struct Material {
     /// Shares of the products of each linear layer, in the order of the steps.
-    products: Vec<Vec<u64>>,
+    pub products: Vec<Vec<u64>>,
     /// For each step its arrangement; none without a shuffle.
-    arrangements: Vec<Option<Arranged>>,
+    pub arrangements: Vec<Option<Arranged>>,
 }
 
 /// The order of one exchange of one inference, with the server's parts of both shuffles.
-struct Arranged {
+pub(super) struct Arranged {
     /// For each place of what is sent the element that comes there; none for a window that hangs over the edge.
-    sent: Vec<Option<usize>>,
+    pub sent: Vec<Option<usize>>,
     /// The server's part of what is sent.
-    forward: Vec<u64>,
+    pub forward: Vec<u64>,
     /// For each element of the answer its place.
-    returned: Vec<usize>,
+    pub returned: Vec<usize>,
     /// The server's part of the answer.
-    backward: Vec<u64>,
+    pub backward: Vec<u64>,
 }
 
 /// A shuffle that is being prepared.
@@ -178,6 +179,14 @@ impl ModelProvider {
             channel.flush()?;
         }
         Ok(shares)
+    }
+
+    /// What was prepared, for a request that goes another way.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if nothing was.
+    pub(crate) fn piece(&mut self, plan: &Plan) -> Result<ModelPiece, Error> {
+        ModelPiece::new(plan, self.material.take().ok_or_else(|| Error::Misuse("prepare before each piece".into()))?)
     }
 
     /// Computes on what the client sends; learns nothing, and uses up what was prepared.

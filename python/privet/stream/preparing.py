@@ -1,0 +1,134 @@
+"""Preparing workers: one at each side, which make pieces with each other over a TLS of their own.
+
+Both authenticate themselves by their organisation's certificate. A piece is named by its session
+and number, so that the model provider knows whose it is; the data provider's certificate must be
+the one that opened the session.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privet import _native
+from privet.parties.acceptor import Acceptor
+from privet.parties.costs import PhaseCost, read_report
+from privet.parties.credentials import Credentials
+from privet.stream.cipher import BFV
+
+KEPT = 8
+"""Pieces that wait in a preparing worker; more preparations wait for those to be fetched."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The model provider's part of a piece: whose it is, its session and number."""
+
+    client: str
+    session: bytes
+    number: int
+    made: Any
+    cost: PhaseCost
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where the other side's preparing worker listens, and the name in its certificate."""
+
+    host: str
+    port: int
+    name: str
+
+
+def name_of(session: bytes, number: int) -> str:
+    """How both sides call a piece."""
+    return f"{session.hex()}/{number}"
+
+
+def _named(name: str) -> tuple[bytes, int]:
+    """The session and number of a piece; of none if a peer calls it otherwise."""
+    session, _, number = name.partition("/")
+    try:
+        return bytes.fromhex(session), int(number)
+    except ValueError:
+        return b"", 0
+
+
+class PreparingModel:
+    """The model provider's: listens for data providers."""
+
+    def __init__(
+        self, public: bytes, weights: bytes, files: tuple[Path, Path, Path], timeout: float
+    ) -> None:
+        self._server = _native.StreamServer(public, weights, BFV.name, BFV.key_bits)
+        self._files, self._timeout = files, timeout
+        self._acceptor: Acceptor | None = None
+        self._made: queue.Queue[Delivery] = queue.Queue(KEPT)
+
+    def process(self) -> int:
+        """The id of the process."""
+        return os.getpid()
+
+    def listen(self, host: str, port: int) -> int:
+        """Listens from now on; the port."""
+        if self._acceptor is None:
+            credentials = Credentials(*self._files)
+            self._acceptor = Acceptor(
+                credentials, host, port, self._timeout, self._serve, lambda _peer, _error: None
+            )
+            self._acceptor.start()
+        return self._acceptor.address[1]
+
+    def fetch(self, seconds: float) -> Delivery | None:
+        """The next piece, if one is made in time."""
+        try:
+            return self._made.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """Stops listening."""
+        if self._acceptor is not None:
+            self._acceptor.close()
+
+    def _serve(self, connection: _native.Connection, client: str) -> None:
+        def stock(name: str, made: Any, report: str) -> None:
+            cost = read_report(report, by_server=True)[0]
+            self._made.put(Delivery(client, *_named(name), made, cost))
+
+        self._server.serve(connection, lambda _kind, _report: None, stock)
+
+
+class PreparingData:
+    """The data provider's: asks for one piece after the other over one connection."""
+
+    def __init__(self, public: bytes, files: tuple[Path, Path, Path], timeout: float) -> None:
+        self._plan = _native.StreamPlan(public, BFV.name, BFV.key_bits)
+        self._files, self._timeout = files, timeout
+        self._client: _native.StreamClient | None = None
+
+    def process(self) -> int:
+        """The id of the process."""
+        return os.getpid()
+
+    def prepare(self, where: Where, name: str) -> tuple[Any, PhaseCost]:
+        """This side's part of a piece, and what it cost.
+
+        # Errors
+        `PeerError` if the other side cannot be reached, or fails; the next call connects anew.
+        """
+        client, self._client = self._client or self._connect(where), None
+        made, report = client.piece(self._plan, name)
+        self._client = client
+        return made, read_report(report)[0]
+
+    def _connect(self, where: Where) -> _native.StreamClient:
+        credentials = Credentials(*self._files).native
+        connection = _native.Connection.connect(
+            where.host, where.port, credentials, where.name, self._timeout
+        )
+        connection.set_timeout(self._timeout)
+        return _native.StreamClient(connection)

@@ -1,0 +1,177 @@
+"""The data provider's stock of pieces, refilled in the background while requests run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
+from privet.stream.covers import DataCover, DataSide
+from privet.stream.crew import Crew, Part, Recipe, WorkerLost
+from privet.stream.frames import Kind, Stocked
+from privet.stream.ledger import Ledger
+from privet.stream.pieces import MOST_PIECES, Masks
+from privet.stream.preparing import Where, name_of
+
+AGAIN_SECONDS = 0.2
+"""Between two attempts at a piece."""
+
+AWAITED_SECONDS = 10.0
+"""How long a piece may wait for the model provider to say that it has its part."""
+
+_log = logging.getLogger(__name__)
+
+
+class Stock(DataSide):
+    """Keeps `ahead` pieces, made by a preparing worker with the model
+    provider's at `where`.
+
+    A piece is ready when both sides have their parts: the model provider says so over the session.
+    A piece whose making was cut short is never asked for again: the next has the next number. After
+    `patience` seconds without a piece that could be made, requests that wait for one fail.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        recipe: Recipe,
+        where: Where,
+        session: bytes,
+        row_bytes: int,
+        ledger: Ledger,
+        *,
+        ahead: int,
+        patience: float,
+    ) -> None:
+        self._crew, self._recipe = crew, recipe
+        self._where, self._session, self._row_bytes = where, session, row_bytes
+        self._ledger = ledger
+        self._ahead, self._patience = min(ahead, MOST_PIECES), patience
+        self._last = 0
+        self._told = 0
+        self._made: dict[int, tuple[float, Any]] = {}
+        self._ready: deque[Masks] = deque()
+        self._news = asyncio.Condition()
+        self._failure: PrivetError | None = None
+        self._filling: asyncio.Task[None] | None = None
+
+    async def start(self, send: Callable[[Kind, bytes], Awaitable[None]]) -> None:
+        """Starts the preparing worker, and to fill."""
+        await self._crew.start(self._recipe, [Part(0, 0)])
+        self._filling = asyncio.create_task(self._fill())
+
+    def keep(self, ahead: int) -> None:
+        """Keeps so many pieces from now on; those that are there stay."""
+        self._ahead = min(ahead, MOST_PIECES)
+        self._wake()
+
+    async def filled(self, count: int) -> None:
+        """Waits until so many pieces are ready.
+
+        # Errors
+        Whatever ended the session.
+        """
+        async with self._news:
+            await self._news.wait_for(lambda: len(self._ready) >= count or self._failure)
+            if self._failure is not None:
+                raise self._failure
+
+    def hear(self, kind: Kind, payload: bytes) -> None:
+        """The model provider has its part of a piece."""
+        if kind is not Kind.STOCKED:
+            raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
+        number = Stocked.parse(payload).piece
+        if not self._told < number <= self._last:
+            raise PeerMisbehaved(f"piece {number} is not due")
+        self._told = number
+        self._match()
+
+    async def take(self) -> DataCover:
+        """The oldest piece that is ready; waits for one."""
+        async with self._news:
+            await self._news.wait_for(lambda: self._ready or self._failure)
+            if self._failure is not None:
+                raise self._failure
+            self._news.notify_all()
+            return self._ready.popleft()
+
+    def ended(self, error: PrivetError) -> None:
+        """Nobody waits any longer."""
+        self._fail(error)
+
+    async def close(self) -> None:
+        """Stops filling, and ends the preparing worker."""
+        if self._filling is not None:
+            self._filling.cancel()
+            await asyncio.gather(self._filling, return_exceptions=True)
+        await self._crew.close()
+
+    async def _fill(self) -> None:
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        while self._failure is None:
+            if not await self._room():
+                continue
+            self._last += 1
+            number = self._last
+            try:
+                made, cost = await self._crew.call(
+                    0, 0, "prepare", self._where, name_of(self._session, number)
+                )
+            except (WorkerLost, PeerError) as error:
+                _log.warning("piece %d is given up: %s", number, error)
+                self._ledger.spoiled += 1
+                if loop.time() - since > self._patience:
+                    self._fail(LinkError(f"no piece could be prepared: {error}"))
+                await asyncio.sleep(AGAIN_SECONDS)
+            except PrivetError as error:
+                self._fail(error)
+            else:
+                since = loop.time()
+                self._ledger.stocked(cost)
+                self._made[number] = loop.time(), made
+                self._match()
+
+    async def _room(self) -> bool:
+        """Waits until pieces are missing; false if it should be asked again."""
+        oldest = asyncio.get_running_loop().time() - AWAITED_SECONDS
+        lost = [number for number, (made, _) in self._made.items() if made < oldest]
+        for number in lost:
+            _log.warning("piece %d never came to the model provider", number)
+            self._ledger.spoiled += 1
+            del self._made[number]
+        async with self._news:
+            if len(self._made) + len(self._ready) < self._ahead:
+                return True
+            try:
+                async with asyncio.timeout(1.0):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+        return False
+
+    def _match(self) -> None:
+        """Moves pieces that both sides have to those that are ready, and drops those before them
+        that the model provider never got."""
+        for number in sorted(it for it in self._made if it <= self._told):
+            _, made = self._made.pop(number)
+            if number == self._told:
+                self._ready.append(Masks(number, self._row_bytes, made))
+            else:
+                self._ledger.spoiled += 1
+        self._wake()
+
+    def _fail(self, error: PrivetError) -> None:
+        self._failure = self._failure or error
+        self._wake()
+
+    def _wake(self) -> None:
+        async def wake() -> None:
+            async with self._news:
+                self._news.notify_all()
+
+        # Kept by the loop until it ran: it only takes a lock that is never held for long.
+        self._waking = asyncio.ensure_future(wake())

@@ -1,0 +1,243 @@
+"""Pieces between two organisations over real sockets: used once, and made whatever dies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.e2e.test_stream_pipeline import QUICK, ask
+from tests.python.stream import models
+
+from privet import keys
+from privet.compile import Compiled
+from privet.errors import LinkError, PeerError, PeerMisbehaved
+from privet.parties import Credentials
+from privet.stream.cipher import BFV
+from privet.stream.crew import LocalCrew
+from privet.stream.frames import Kind, Opened, Tensor
+from privet.stream.link import Patience
+from privet.stream.pair import Pair, pair
+from privet.stream.pieces import MOST_PIECES
+from privet.stream.preparing import PreparingData, Where, name_of
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> tuple[Compiled, Path]:
+    """A compiled perceptron and its folder."""
+    compiled = models.perceptron()
+    compiled.save(tmp_path / "program")
+    return compiled, tmp_path / "program"
+
+
+def overheard(it: Pair) -> list[bytes]:
+    """What the model provider sends to whom opens a session later: each tensor as a frame."""
+    sent: list[bytes] = []
+    for session in it.model._sessions.values():
+        send = session.link.send
+
+        async def tell(kind: Kind, payload: bytes, send=send) -> None:  # type: ignore[no-untyped-def]
+            if kind is Kind.TENSOR:
+                sent.append(payload)
+            await send(kind, payload)
+
+        session.link.send = tell  # type: ignore[method-assign]
+    return sent
+
+
+def test_preparing_workers_die_under_load_and_requests_go_on(
+    program: tuple[Compiled, Path], key_folder: Path, figures: list[str]
+) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, ahead=3, patience=QUICK) as it:
+            await ask(it, compiled, 0)
+            assert it.model.deliveries is not None
+            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 25)]
+            (theirs,) = await it.model.deliveries.processes()
+            (ours,) = (await it.preparing.processes()).values()
+            os.kill(theirs, signal.SIGKILL)
+            await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
+            os.kill(ours, signal.SIGKILL)
+            await asyncio.gather(*load)
+            # Both were replaced, and pieces go on to be made.
+            for seed in range(25, 32):
+                await ask(it, compiled, seed)
+            assert await it.model.deliveries.processes() != [theirs]
+            assert list((await it.preparing.processes()).values()) != [ours]
+            assert it.data.ledger.spoiled >= 1
+            figures.append(
+                f"stream over BFV: {it.data.ledger.spoiled} pieces spoiled by two deaths"
+            )
+
+    asyncio.run(run())
+
+
+def test_a_redone_round_sends_nothing_twice(
+    program: tuple[Compiled, Path], key_folder: Path
+) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, model_parts=[2, 1, 1]) as it:
+            await ask(it, compiled, 0)
+            sent = overheard(it)
+            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 17)]
+            for place in ((0, 0), (1, 0)):
+                os.kill((await it.model_crew.processes())[place], signal.SIGKILL)
+                await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*load)
+            await ask(it, compiled, 17)
+            assert it.model.ledger.redone >= 1
+            tensors = [Tensor.parse(payload) for payload in sent]
+            places = [(each.request, each.place) for each in tensors]
+            assert len(places) == len(set(places)) == 17 * 3
+
+    asyncio.run(run())
+
+
+def test_a_piece_is_used_once(program: tuple[Compiled, Path], key_folder: Path) -> None:
+    compiled, folder = program
+
+    async def run(piece: int) -> None:
+        async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as it:
+            # Used by the request, and by it alone.
+            await ask(it, compiled, 0)
+            await it.data.link.send(Kind.OPEN, Opened(2, piece).to_bytes())
+            async with asyncio.timeout(20):
+                while it.model._sessions:
+                    await asyncio.sleep(0.05)
+            with pytest.raises(PeerError):
+                await ask(it, compiled, 1)
+
+    for piece in (1, 1000, 0):
+        asyncio.run(run(piece))
+
+
+def test_a_piece_is_for_whom_opened_its_session(
+    program: tuple[Compiled, Path], tmp_path: Path
+) -> None:
+    compiled, folder = program
+    key_folder = tmp_path / "keys"
+    keys.make(key_folder, keep_ca_key=True)
+    keys.issue(key_folder, "stranger")
+    public = compiled.program.to_public_bytes()
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as it:
+            await ask(it, compiled, 0)
+            await it.data.stock.filled(1)
+            assert it.model.deliveries is not None
+            (session,) = it.model._sessions.values()
+            pieces = session._hiding._pieces  # type: ignore[attr-defined]
+            where = Where("127.0.0.1", it.model.deliveries.port, "127.0.0.1")
+            made = it.model.ledger.pieces
+            files = Credentials.from_directory(key_folder, "stranger").files
+            stranger = PreparingData(public, files, 20.0)
+            names = name_of(session.id, 50), name_of(bytes(16), 1), "no name"
+            for name in names:
+                await asyncio.to_thread(stranger.prepare, where, name)
+            async with asyncio.timeout(20):
+                while it.model.ledger.pieces < made + len(names):
+                    await asyncio.sleep(0.05)
+            assert set(pieces) == {2}
+            # And its owner cannot fill the model provider's memory.
+            for number in range(60, 60 + MOST_PIECES + 3):
+                session.deliver(_delivery(session.id, session.client, number))
+            assert len(pieces) == MOST_PIECES
+
+    asyncio.run(run())
+
+
+def _delivery(session: bytes, client: str, number: int):  # type: ignore[no-untyped-def]
+    from privet.parties.costs import NOTHING
+    from privet.stream.preparing import Delivery
+
+    return Delivery(client, session, number, ((), ()), NOTHING)
+
+
+def test_requests_end_when_nothing_can_be_prepared(
+    program: tuple[Compiled, Path], key_folder: Path
+) -> None:
+    compiled, folder = program
+    patience = Patience(silence=3.0, resume=2.0, connect=1.0)
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=patience) as it:
+            await ask(it, compiled, 0)
+            assert it.model.deliveries is not None
+            await it.model.deliveries.close()
+            began = time.monotonic()
+            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 8)]
+            await asyncio.gather(*load, return_exceptions=True)
+            with pytest.raises(LinkError, match="no piece could be prepared"):
+                await ask(it, compiled, 9)
+            assert time.monotonic() - began < 20
+
+    asyncio.run(run())
+
+
+def test_preparing_workers_that_hang_are_replaced(
+    program: tuple[Compiled, Path], key_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled, folder = program
+    monkeypatch.setattr("privet.stream.pair.CALL_SECONDS", 4.0)
+
+    async def run() -> None:
+        crews = LocalCrew(30.0), LocalCrew(30.0)
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, crews=crews, patience=QUICK) as it:
+            await ask(it, compiled, 0)
+            assert it.model.deliveries is not None
+            (theirs,) = await it.model.deliveries.processes()
+            os.kill(theirs, signal.SIGSTOP)
+            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(4)))
+            assert await it.model.deliveries.processes() != [theirs]
+            (ours,) = (await it.preparing.processes()).values()
+            os.kill(ours, signal.SIGSTOP)
+            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(4)))
+            assert list((await it.preparing.processes()).values()) != [ours]
+
+    asyncio.run(run())
+
+
+def test_ciphers_must_agree(program: tuple[Compiled, Path], key_folder: Path) -> None:
+    _, folder = program
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as it:
+            from privet.stream.requester import DataProvider
+
+            host, port = it.data._host, it.data._port
+            tls = Credentials.from_directory(key_folder, "client").tls()
+            other = DataProvider(host, port, tls, LocalCrew(20.0), patience=QUICK)
+            with pytest.raises(PeerMisbehaved, match="the cipher here is BFV"):
+                await other.__aenter__()
+
+    asyncio.run(run())
+
+
+def test_masks_hide_a_request_that_is_asked_again(
+    program: tuple[Compiled, Path], key_folder: Path
+) -> None:
+    compiled, folder = program
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as it:
+            await ask(it, compiled, 0)
+            sent = overheard(it)
+            for _ in range(3):
+                await ask(it, compiled, 5)
+            first = [each.rows for each in map(Tensor.parse, sent) if each.place == 0]
+            assert len(set(first)) == 3
+            rows = [np.frombuffer(each, np.uint8).reshape(-1, 5) for each in first]
+            common = set(map(bytes, rows[0])) & set(map(bytes, rows[1]))
+            assert not common
+
+    asyncio.run(run())

@@ -1,0 +1,44 @@
+"""Both sides' covers of one request, without a pipeline."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from privet import _native
+from privet.parties import Credentials
+from privet.stream.cipher import Cipher
+from privet.stream.covers import DataCover, KeyCover, ModelCover
+from privet.stream.pieces import Masks, PieceCover
+from privet.stream.preparing import PreparingData, PreparingModel, Where, name_of
+from privet.stream.stages import Stages
+
+
+def piece(stages: Stages, weights: bytes, keys: Path) -> tuple[PieceCover, Masks]:
+    """A piece, prepared by both workers on threads of this process."""
+    public = stages.program.to_public_bytes()
+    files = [Credentials.from_directory(keys, role).files for role in ("server", "client")]
+    theirs = PreparingModel(public, weights, files[0], 30.0)
+    where = Where("127.0.0.1", theirs.listen("127.0.0.1", 0), "127.0.0.1")
+    fetched = []
+    fetching = threading.Thread(target=lambda: fetched.append(theirs.fetch(30.0)))
+    fetching.start()
+    made, _ = PreparingData(public, files[1], 30.0).prepare(where, name_of(b"\x01" * 16, 3))
+    fetching.join()
+    theirs.close()
+    delivery = fetched[0]
+    assert delivery is not None
+    assert (delivery.session, delivery.number) == (b"\x01" * 16, 3)
+    return PieceCover(stages, delivery.made), Masks(3, stages.row_bytes, made)
+
+
+def covers(
+    stages: Stages, weights: bytes, keys: Path, key: _native.StreamKey
+) -> tuple[ModelCover, DataCover]:
+    """For a request under either cipher."""
+    if stages.cipher.masked:
+        return piece(stages, weights, keys)
+    return KeyCover(stages, key.public()), DataCover()
+
+
+CIPHERS = [Cipher("paillier"), Cipher("bfv")]
