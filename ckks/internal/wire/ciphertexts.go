@@ -6,7 +6,6 @@ import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
-	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 )
 
 // Seeded is a fresh ciphertext, or an encryption of zero: its random part as a seed.
@@ -40,7 +39,7 @@ func ReadSeeded(data []byte, params ckks.Parameters, level int) (*rlwe.Ciphertex
 
 // Grow fills a polynomial with the uniform coefficients that a seed stands for.
 func Grow(seed [SeedBytes]byte, params ckks.Parameters, poly ring.Poly) error {
-	generator, err := sampling.NewKeyedPRNG(seed[:])
+	generator, err := Stream(seed)
 	if err != nil {
 		return err
 	}
