@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
@@ -21,7 +22,7 @@ func SeededBytes(params ckks.Parameters, level int) int {
 
 // AppendSeeded writes a seeded ciphertext.
 func AppendSeeded(data []byte, params ckks.Parameters, c Seeded) []byte {
-	data = append(data, c.Seed[:]...)
+	data = append(slices.Grow(data, SeededBytes(params, c.Body.Level())), c.Seed[:]...)
 	return appendPoly(data, params.RingQ().AtLevel(c.Body.Level()), c.Body)
 }
 
