@@ -220,9 +220,9 @@ def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
     assert run.plan["statistical_bits"] >= 16
 
 
-@pytest.mark.parametrize("parties", [2, 4])
-def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -> None:
-    path = zoo.build("nn5", tmp_path)
+@pytest.mark.parametrize(("name", "parties"), [("nn5", 2), ("nn5", 4), ("mlp-square", 3)])
+def test_a_cohort_keeps_model_and_data_encrypted(name: str, parties: int, tmp_path: Path) -> None:
+    path = zoo.build(name, tmp_path)
     run = privet.run(path, suite="ckks", scenario="collective", parties=parties, input_range=(0, 1))
     assert run.argmax_agrees
     assert within(run, 4 * UNIT)
@@ -230,6 +230,7 @@ def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -
     assert run.trust is not None
     assert run.plan is not None
     assert run.plan["statistical_bits"] >= 16
+    assert run.plan["refreshes"] == 0
     assert set(run.memory) == {"client", "coordinator", "member"}
 
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 	"privet/ckks/internal/params"
 )
@@ -104,4 +105,26 @@ func depth(degree int) int {
 		levels++
 	}
 	return levels
+}
+
+// costOf is what refreshing a ciphertext of a node takes. The noise of a flooded refresh suits arguments and values that
+// intervals keep near 1; squares have none, and noise on a large one grows with it, so they are refreshed where there is no
+// other way only.
+func (r Refresh) costOf(n *network.Network, index int) float64 {
+	if r.Flooded && squared(n, index) {
+		return r.cost() + lastResort
+	}
+	return r.cost()
+}
+
+// lastResort is more than any evaluation takes.
+const lastResort = 1e7
+
+// squared tells whether a node is a square, or a copy of one.
+func squared(n *network.Network, index int) bool {
+	node := n.Nodes[index]
+	if node.Kind == network.Linear && node.Public {
+		return squared(n, node.Arguments[0].Terms[0].Node)
+	}
+	return node.Kind == network.Polynomial && node.Degree == 2
 }

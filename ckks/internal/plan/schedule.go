@@ -118,7 +118,7 @@ func (s *scheduler) before(index int, from state, chosen choice) (state, bool) {
 	}
 	for _, refreshed := range []bool{chosen.argument, chosen.value} {
 		if refreshed {
-			made.cost += ciphertexts * s.refresh.cost()
+			made.cost += ciphertexts * s.refresh.costOf(s.network, index)
 		}
 	}
 	return made, true

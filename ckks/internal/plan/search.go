@@ -100,7 +100,7 @@ func (s *search) cost(index int, state assignment, layout packing.Layout) (float
 	}
 	for _, refreshed := range []bool{s.schedule.Arguments[index], s.schedule.Values[index]} {
 		if refreshed {
-			total += ciphertexts * s.refresh.cost()
+			total += ciphertexts * s.refresh.costOf(s.network, index)
 		}
 	}
 	return total, true
