@@ -160,7 +160,7 @@ def test_options_of_other_suites_are_refused(options: dict[str, str], tmp_path: 
         privet.run(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1), **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("name", "batch"), [("nn5", 1), ("mlp-square", 1), ("nn5", 3)])
+@pytest.mark.parametrize(("name", "batch"), [("nn5", 1), ("mlp-square", 1), ("nn5", 24)])
 def test_an_encrypted_model_is_evaluated_by_the_client(
     name: str, batch: int, tmp_path: Path
 ) -> None:
@@ -176,6 +176,18 @@ def test_an_encrypted_model_is_evaluated_by_the_client(
     assert run.offline.bytes_server == pytest.approx(run.plan["offline_bytes_server"], rel=0.01)
     assert run.online.bytes_client == pytest.approx(run.plan["online_bytes_client"], rel=0.01)
     assert run.online.bytes_server < run.online.bytes_client / 10
+
+
+@pytest.mark.parametrize("scenario", ["encrypted-model", "collective"])
+def test_an_encrypted_model_serves_a_batch_in_groups(scenario: str, tmp_path: Path) -> None:
+    """Encrypted diagonals are what costs: for one group NN5 had 2050 of them."""
+    path = zoo.build("nn5", tmp_path)
+    public = privet.compile(path, bits=50, scale=16, batch=83, input_range=(0, 1)).program
+    plan = suites.plan_ckks(public.to_public_bytes(), scenario, "statistical", 3)
+    assert plan["groups"] > 1
+    assert plan["groups"] * plan["batch"] >= 83
+    assert sum(layer["products"] for layer in plan["layers"]) < 300
+    assert max(plan["memory_bytes_server"], plan["memory_bytes_client"]) < 1e9
 
 
 def test_an_encrypted_model_that_does_not_fit_its_client_is_refused(tmp_path: Path) -> None:
@@ -208,9 +220,9 @@ def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
     assert run.plan["statistical_bits"] >= 16
 
 
-@pytest.mark.parametrize("parties", [2, 4])
-def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -> None:
-    path = zoo.build("nn5", tmp_path)
+@pytest.mark.parametrize(("name", "parties"), [("nn5", 2), ("nn5", 4), ("mlp-square", 3)])
+def test_a_cohort_keeps_model_and_data_encrypted(name: str, parties: int, tmp_path: Path) -> None:
+    path = zoo.build(name, tmp_path)
     run = privet.run(path, suite="ckks", scenario="collective", parties=parties, input_range=(0, 1))
     assert run.argmax_agrees
     assert within(run, 4 * UNIT)
@@ -218,6 +230,7 @@ def test_a_cohort_keeps_model_and_data_encrypted(parties: int, tmp_path: Path) -
     assert run.trust is not None
     assert run.plan is not None
     assert run.plan["statistical_bits"] >= 16
+    assert run.plan["refreshes"] == 0
     assert set(run.memory) == {"client", "coordinator", "member"}
 
 

@@ -54,10 +54,21 @@ func checkInputs(s *Setup, inputs [][][]float64) error {
 	return nil
 }
 
+// encrypt sends inputs group by group.
 func encrypt(c *channel.Channel, s *Setup, key *rlwe.PublicKey, inputs [][][]float64) error {
+	for group := range s.Plan.Groups {
+		first, last := s.samples(group)
+		if err := encryptGroup(c, s, key, inputs, first, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func encryptGroup(c *channel.Channel, s *Setup, key *rlwe.PublicKey, inputs [][][]float64, first, last int) error {
 	encryptor, encoder := rlwe.NewEncryptor(s.Params, key), codec.New(s.Params)
 	for i := range inputs {
-		for _, slots := range s.Plan.Layouts[i].Fill(inputs[i], s.Plan.Batch) {
+		for _, slots := range s.Plan.Layouts[i].Fill(inputs[i][first:last], s.Plan.Batch) {
 			pt := ckks.NewPlaintext(s.Params, s.Params.MaxLevel())
 			if err := encoder.Encode(slots, pt); err != nil {
 				return err
@@ -74,7 +85,26 @@ func encrypt(c *channel.Channel, s *Setup, key *rlwe.PublicKey, inputs [][][]flo
 	return nil
 }
 
+// decrypt receives outputs group by group.
 func decrypt(c *channel.Channel, s *Setup, secret *rlwe.SecretKey) ([][][]float64, error) {
+	var outputs [][][]float64
+	for group := range s.Plan.Groups {
+		first, last := s.samples(group)
+		made, err := decryptGroup(c, s, secret, last-first)
+		if err != nil {
+			return nil, err
+		}
+		if outputs == nil {
+			outputs = make([][][]float64, len(made))
+		}
+		for i, samples := range made {
+			outputs[i] = append(outputs[i], samples...)
+		}
+	}
+	return outputs, nil
+}
+
+func decryptGroup(c *channel.Channel, s *Setup, secret *rlwe.SecretKey, samples int) ([][][]float64, error) {
 	decryptor, encoder := rlwe.NewDecryptor(s.Params, secret), codec.New(s.Params)
 	var outputs [][][]float64
 	for index, node := range s.Network.Nodes {
@@ -100,7 +130,7 @@ func decrypt(c *channel.Channel, s *Setup, secret *rlwe.SecretKey) ([][][]float6
 				return nil, err
 			}
 		}
-		outputs = append(outputs, layout.Take(slots, s.Plan.Batch, s.Program.Batch))
+		outputs = append(outputs, layout.Take(slots, s.Plan.Batch, samples))
 	}
 	return outputs, nil
 }

@@ -154,11 +154,13 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 	if err != nil {
 		return err
 	}
-	inputs, err := h.inputs()
-	if err != nil {
-		return err
+	inputs := make([][]evaluate.Values, h.setup.Plan.Groups)
+	for group := range inputs {
+		if inputs[group], err = h.inputs(); err != nil {
+			return err
+		}
 	}
-	outputs, err := model.Run(evaluator, evaluate.Helpers{Hiding: switched{}, Refresher: &refresher{hub: h}}, inputs, observe)
+	outputs, err := model.RunGroups(evaluator, evaluate.Helpers{Hiding: switched{}, Refresher: &refresher{hub: h}}, inputs, observe)
 	if failed, ok := err.(*evaluate.MakeError); ok {
 		return blame(0, failed.Err)
 	}
@@ -168,8 +170,8 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 	if err := h.broadcast(client); err != nil {
 		return err
 	}
-	for _, output := range outputs {
-		for _, ct := range output {
+	for _, group := range outputs {
+		for _, ct := range slices.Concat(group...) {
 			if err := h.handOut(ct); err != nil {
 				return err
 			}
@@ -178,6 +180,7 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 	return nil
 }
 
+// inputs receives those of a group of samples.
 func (h *hub) inputs() ([]evaluate.Values, error) {
 	var inputs []evaluate.Values
 	params := h.setup.Params

@@ -14,11 +14,15 @@ import (
 	"privet/ckks/internal/wire"
 )
 
-// refreshes are those of one run, one for each ciphertext.
+// refreshes are those of one run, one for each ciphertext: node by node, and of each node group by group.
 func (s *Setup) refreshes() []plan.Point {
 	var found []plan.Point
-	for _, point := range s.Plan.Points() {
-		found = append(found, slices.Repeat([]plan.Point{point}, s.Plan.Layouts[point.Node].Ciphertexts)...)
+	for points := s.Plan.Points(); len(points) > 0; {
+		var group []plan.Point
+		for node := points[0].Node; len(points) > 0 && points[0].Node == node; points = points[1:] {
+			group = append(group, slices.Repeat(points[:1], s.Plan.Layouts[node].Ciphertexts)...)
+		}
+		found = append(found, slices.Repeat(group, s.Plan.Groups)...)
 	}
 	return found
 }

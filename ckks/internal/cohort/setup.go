@@ -61,9 +61,6 @@ func NewSetup(public []byte, members int, statistical bool) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	if planned.Groups != 1 {
-		return nil, fmt.Errorf("a batch of %d does not fit one run: an encrypted model is evaluated once", parsed.Batch)
-	}
 	params, err := planned.Set.Build()
 	if err != nil {
 		return nil, err
@@ -73,6 +70,12 @@ func NewSetup(public []byte, members int, statistical bool) (*Setup, error) {
 
 // rotations are the plan's rotations in the order in which their keys are made.
 func (s *Setup) rotations() []int { return slices.Sorted(maps.Keys(s.Plan.Rotations)) }
+
+// samples are the first of a group and the one after its last.
+func (s *Setup) samples(group int) (first, last int) {
+	first = group * s.Plan.Batch
+	return first, min(first+s.Plan.Batch, s.Program.Batch)
+}
 
 // hello is how a party introduces itself.
 type hello struct {
@@ -97,7 +100,7 @@ func blame(member int, err error) error {
 	return channel.Misbehaviour(text)
 }
 
-// results are the output nodes that the ciphertexts of one inference's results belong to, in order.
+// results are the output nodes that the ciphertexts of one inference's results belong to, in order: group by group.
 func (s *Setup) results() []int {
 	var found []int
 	for index, node := range s.Network.Nodes {
@@ -105,7 +108,7 @@ func (s *Setup) results() []int {
 			found = append(found, slices.Repeat([]int{index}, s.Plan.Layouts[index].Ciphertexts)...)
 		}
 	}
-	return found
+	return slices.Repeat(found, s.Plan.Groups)
 }
 
 func newPublicKey(params ckks.Parameters) *rlwe.PublicKey { return rlwe.NewPublicKey(params) }

@@ -12,6 +12,8 @@ import (
 	"fmt"
 
 	"github.com/tuneinsight/lattigo/v6/utils/sampling"
+
+	"privet/ckks/internal/wire"
 )
 
 // ContributionBytes is the size of what each member adds to the common seed.
@@ -39,11 +41,10 @@ func NewCommon(contributions [][]byte) (*Common, error) {
 }
 
 // stream is the common random stream of a label, which must be new.
-func (c *Common) stream(label string) (*sampling.KeyedPRNG, error) {
+func (c *Common) stream(label string) (sampling.PRNG, error) {
 	if c.used[label] {
 		return nil, fmt.Errorf("the common polynomials of %q were used before", label)
 	}
 	c.used[label] = true
-	key := sha256.Sum256(append(c.seed[:], label...))
-	return sampling.NewKeyedPRNG(key[:])
+	return wire.Stream(sha256.Sum256(append(c.seed[:], label...)))
 }

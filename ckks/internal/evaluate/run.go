@@ -37,42 +37,56 @@ var ErrStopped = errors.New("the evaluation was stopped")
 // Run evaluates the network on the inputs' ciphertexts, in order, and gives those of the outputs, at the plan's
 // floor and hidden.
 func (m *Model) Run(eval *ckks.Evaluator, help Helpers, inputs []Values, observe func(Step)) ([]Values, error) {
-	values := make([]Values, len(m.network.Nodes))
-	last := m.lastUses()
-	var outputs []Values
-	taken := 0
+	outputs, err := m.RunGroups(eval, help, [][]Values{inputs}, observe)
+	if err != nil {
+		return nil, err
+	}
+	return outputs[0], nil
+}
+
+// RunGroups is Run for several groups of samples, layer by layer: each part of the model is needed once for all of them.
+func (m *Model) RunGroups(eval *ckks.Evaluator, help Helpers, inputs [][]Values, observe func(Step)) ([][]Values, error) {
+	values, outputs := make([][]Values, len(inputs)), make([][]Values, len(inputs))
+	for group := range values {
+		values[group] = make([]Values, len(m.network.Nodes))
+	}
+	last, taken := m.lastUses(), 0
 	for index := range m.network.Nodes {
-		node := &m.network.Nodes[index]
-		select {
-		case <-help.Stop:
-			return nil, ErrStopped
-		default:
-		}
 		if m.maker != nil {
 			if err := m.Make(); err != nil {
 				return nil, &MakeError{err}
 			}
 		}
-		if node.Kind == network.Input {
-			values[index] = inputs[taken]
+		kind := m.network.Nodes[index].Kind
+		for group := range values {
+			select {
+			case <-help.Stop:
+				return nil, ErrStopped
+			default:
+			}
+			if kind == network.Input {
+				values[group][index] = inputs[group][taken]
+				continue
+			}
+			made, err := m.node(eval, help, index, values[group], observe)
+			if err != nil {
+				return nil, err
+			}
+			values[group][index] = made
+			if kind == network.Output {
+				outputs[group] = append(outputs[group], made)
+			}
+			for node, use := range last {
+				if use == index {
+					values[group][node] = nil
+				}
+			}
+		}
+		if kind == network.Input {
 			taken++
-			continue
 		}
-		made, err := m.node(eval, help, index, values, observe)
-		if err != nil {
-			return nil, err
-		}
-		values[index] = made
 		if m.maker != nil {
 			m.linear[index], m.bias[index] = nil, nil
-		}
-		if node.Kind == network.Output {
-			outputs = append(outputs, made)
-		}
-		for node, use := range last {
-			if use == index {
-				values[node] = nil
-			}
 		}
 	}
 	return outputs, nil

@@ -17,12 +17,15 @@ import (
 //
 // Skew shifts each repetition by so many places more than the one before: a dense layer then finds the element that it needs
 // at a smaller distance, and takes that many diagonals instead of as many as its outputs.
+//
+// Stride is how far apart the images of a value's channels lie, if that is a good giant step beside powers of two; else 0.
 type Layout struct {
 	Name        string
 	Features    int
 	Ciphertexts int
 	Period      int
 	Skew        int
+	Stride      int
 	Place       []int32
 }
 

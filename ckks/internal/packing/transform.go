@@ -79,7 +79,14 @@ func (l Layout) skews(from Layout, matrix *network.Matrix) bool {
 
 func (t *Transform) chooseStep(weigh func(*Transform) float64) {
 	best, least := 1, 0.0
+	steps := []int{}
 	for step := 1; step <= t.From.Features; step *= 2 {
+		steps = append(steps, step)
+	}
+	if t.From.Stride > 0 && t.From.Stride == t.To.Stride {
+		steps = append(steps, t.From.Stride)
+	}
+	for _, step := range steps {
 		t.Step = step
 		if cost := weigh(t); step == 1 || cost < least {
 			best, least = step, cost

@@ -18,6 +18,7 @@ func candidates(n *network.Network, index, features int) []packing.Layout {
 	if node.Image == nil {
 		return found
 	}
+	found = append(found, tight(n, index, features)...)
 	widest := 1
 	for _, other := range n.Nodes {
 		if other.Image != nil {
@@ -65,9 +66,12 @@ func inputs(n *network.Network, index, features int) []packing.Layout {
 					continue
 				}
 				if node.Image != nil && reader.Image != nil {
-					step := (node.Image[2] + reader.Image[2] - 1) / reader.Image[2]
+					step := steps(node.Image, reader.Image)
 					if step > 1 && step <= 4 {
 						found = append(found, packing.Phases(node.Image, step, features))
+						if made, ok := packing.NewTight(node.Image, reader.Image, step, features); ok {
+							found = append(found, made.Phases(node.Image))
+						}
 					}
 				}
 			}
@@ -75,6 +79,27 @@ func inputs(n *network.Network, index, features int) []packing.Layout {
 	}
 	return found
 }
+
+// tight are layouts for what is read from an input by a strided convolution.
+func tight(n *network.Network, index, features int) []packing.Layout {
+	var found []packing.Layout
+	node := n.Nodes[index]
+	for _, expression := range node.Arguments {
+		for _, term := range expression.Terms {
+			source := n.Nodes[term.Node]
+			if source.Kind != network.Input || source.Image == nil {
+				continue
+			}
+			if made, ok := packing.NewTight(source.Image, node.Image, steps(source.Image, node.Image), features); ok {
+				found = append(found, made.Channels(node.Image))
+			}
+		}
+	}
+	return found
+}
+
+// steps is about the stride of a convolution between two images, whose edges may cost it a few columns.
+func steps(from, to []int) int { return (2*from[2] + to[2]) / (2 * to[2]) }
 
 func pad(size int) int {
 	power := 1

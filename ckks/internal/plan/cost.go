@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 	"privet/ckks/internal/params"
 )
@@ -9,11 +10,13 @@ import (
 // seventh of one.
 const pass = 0.15
 
-// weigher weighs transforms at a level; sealed ones have encrypted matrices.
+// weigher weighs transforms at a level; sealed ones have encrypted matrices. An evaluation runs `groups` times with what is
+// made once. Members of a cohort (0: there is none) make each key together, and `alike` transforms share theirs.
 type weigher struct {
-	set    params.Set
-	level  int
-	sealed bool
+	set                    params.Set
+	level                  int
+	sealed                 bool
+	groups, members, alike int
 }
 
 // decompose is what cutting a ciphertext into digits takes, before any key is used.
@@ -31,31 +34,51 @@ func (w weigher) keySwitch() float64 { return w.decompose() + w.product() }
 
 func (w weigher) transform(t *packing.Transform) float64 {
 	counts := t.Count()
-	cost := float64(counts.Products) * w.factor()
-	cost += float64(counts.Hoisted)*w.product() + float64(counts.Decompositions)*w.decompose()
-	cost += float64(counts.Rotations) * w.keySwitch()
-	// A key is made, sent and expanded once for all that a client asks; it counts a little.
-	return cost + keyWeight*float64(counts.Keys)*w.keySwitch()
+	each := float64(counts.Products)*w.passes() + float64(counts.Rotations)*w.keySwitch()
+	each += float64(counts.Hoisted)*w.product() + float64(counts.Decompositions)*w.decompose()
+	return each*float64(w.groups) + float64(counts.Products)*w.making() + float64(counts.Keys)*w.key()
 }
 
 // known is what a transform of values takes that the evaluator knows: rotating them needs no keys.
 func (w weigher) known(t *packing.Transform) float64 {
 	counts := t.Count()
 	limbs := float64(w.set.Limbs(w.level))
-	cost := float64(counts.Products)*w.factor() + float64(counts.Hoisted)*pass*limbs
-	return cost + float64(counts.Rotations)*(1+keyWeight)*w.keySwitch()
+	each := float64(counts.Products)*w.passes() + float64(counts.Hoisted)*pass*limbs + float64(counts.Rotations)*w.keySwitch()
+	return each*float64(w.groups) + float64(counts.Products)*w.making() + float64(counts.Rotations)*w.key()
 }
 
-// factor is what a product with a diagonal takes, and making that: encoding it, or encrypting, sending and keeping it.
-func (w weigher) factor() float64 {
+// passes are what a product with a diagonal takes.
+func (w weigher) passes() float64 {
+	parts := 2.0
+	if w.sealed {
+		parts = 4
+	}
+	return parts * pass * float64(w.set.Limbs(w.level))
+}
+
+// making is what it takes until a diagonal is there: encoding it, or encrypting, sending and keeping it.
+func (w weigher) making() float64 {
 	limbs := float64(w.set.Limbs(w.level))
 	if w.sealed {
-		return 4*pass*limbs + sealWeight*(limbs+float64(w.set.Specials))
+		return sealWeight * (limbs + float64(w.set.Specials))
 	}
-	return 2*pass*limbs + encodeWeight*(limbs+2)
+	return encodeWeight * (limbs + 2)
+}
+
+// key is what a rotation key takes. A client's is made, sent and expanded once for all that it asks; of a cohort's, which
+// serves one run, each member makes and sends a share.
+func (w weigher) key() float64 {
+	if w.members == 0 {
+		return keyWeight * w.keySwitch()
+	}
+	return shareWeight * float64(w.members) * w.decompose() / float64(max(1, w.alike))
 }
 
 const keyWeight = 0.25
+
+// shareWeight is how many transforms of each limb of each digit a member's share of a key takes. Like sealWeight it is less
+// than what they take on one machine: nobody waits for a result meanwhile.
+const shareWeight = 2
 
 // sealWeight is how many transforms of each limb it takes until an encrypted diagonal lies with whoever evaluates.
 const sealWeight = 5
@@ -82,4 +105,26 @@ func depth(degree int) int {
 		levels++
 	}
 	return levels
+}
+
+// costOf is what refreshing a ciphertext of a node takes. The noise of a flooded refresh suits arguments and values that
+// intervals keep near 1; squares have none, and noise on a large one grows with it, so they are refreshed where there is no
+// other way only.
+func (r Refresh) costOf(n *network.Network, index int) float64 {
+	if r.Flooded && squared(n, index) {
+		return r.cost() + lastResort
+	}
+	return r.cost()
+}
+
+// lastResort is more than any evaluation takes.
+const lastResort = 1e7
+
+// squared tells whether a node is a square, or a copy of one.
+func squared(n *network.Network, index int) bool {
+	node := n.Nodes[index]
+	if node.Kind == network.Linear && node.Public {
+		return squared(n, node.Arguments[0].Terms[0].Node)
+	}
+	return node.Kind == network.Polynomial && node.Degree == 2
 }

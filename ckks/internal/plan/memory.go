@@ -37,7 +37,24 @@ func (p *Plan) StreamedMemory() int64 {
 func (p *Plan) evaluating(sealed int64) int64 {
 	m := p.Memory()
 	m.Plaintexts = p.publicBytes() + sealed
+	m.Working += p.waitingBytes()
 	return m.Server()
+}
+
+// waitingBytes are the values of the other groups while one is at a layer; a cohort evaluates them side by side.
+func (p *Plan) waitingBytes() int64 {
+	if p.Refresh.Members == 0 {
+		return 0
+	}
+	largest := 0
+	for index := range p.network.Nodes {
+		for _, transforms := range p.Transforms[index] {
+			for _, t := range transforms {
+				largest = max(largest, t.From.Ciphertexts+t.To.Ciphertexts)
+			}
+		}
+	}
+	return int64((p.Groups-1)*largest) * 2 * int64(p.Set.Depth+1) * p.limbBytes()
 }
 
 // sealedBytes are all encrypted matrices, and the largest node's: two polynomials for each diagonal.

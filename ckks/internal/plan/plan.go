@@ -151,20 +151,20 @@ func options(n *network.Network, refresh Refresh) []option {
 
 // at is the best plan at given parameters and slots per place.
 func at(n *network.Network, o option, refresh Refresh, batch int) (*Plan, bool) {
+	groups := (n.Batch + batch - 1) / batch
 	s := &search{
-		network: n, set: o.set, schedule: o.schedule, refresh: refresh, features: o.set.Slots() / batch,
+		network: n, set: o.set, schedule: o.schedule, refresh: refresh, features: o.set.Slots() / batch, groups: groups,
 		known: map[string]*packing.Transform{},
 	}
 	found, ok := s.run()
 	if !ok {
 		return nil, false
 	}
-	groups := (n.Batch + batch - 1) / batch
 	// A transform of a ring twice as large takes a little more than twice as long.
 	unit := float64(o.set.Slots()) * float64(o.set.LogN)
 	p := &Plan{
 		Set: o.set, Schedule: o.schedule, Refresh: refresh, Batch: batch, Groups: groups, Layouts: found.layouts,
-		network: n, Cost: found.cost * float64(groups) * unit,
+		network: n, Cost: found.cost * unit,
 	}
 	for index, node := range n.Nodes {
 		arguments := make([][]*packing.Transform, len(node.Arguments))

@@ -109,7 +109,7 @@ func (s *scheduler) before(index int, from state, chosen choice) (state, bool) {
 		made.cost += s.linear(expression, entering[i], !node.Public && s.refresh.sealed(s.network))
 	}
 	ciphertexts := float64(s.ciphertexts(node.Size))
-	at := weigher{s.set, argument, false}
+	at := weigher{set: s.set, level: argument}
 	switch node.Kind {
 	case network.Polynomial:
 		made.cost += ciphertexts * at.polynomial(node.Degree)
@@ -118,7 +118,7 @@ func (s *scheduler) before(index int, from state, chosen choice) (state, bool) {
 	}
 	for _, refreshed := range []bool{chosen.argument, chosen.value} {
 		if refreshed {
-			made.cost += ciphertexts * s.refresh.cost()
+			made.cost += ciphertexts * s.refresh.costOf(s.network, index)
 		}
 	}
 	return made, true
@@ -173,10 +173,10 @@ func (s *scheduler) linear(e network.Expression, level int, sealed bool) float64
 	if e.Trivial() {
 		return 0
 	}
-	w, total := weigher{s.set, level, sealed}, 0.0
+	w, total := weigher{set: s.set, level: level, sealed: sealed}, 0.0
 	for _, term := range e.Terms {
 		diagonals := float64(term.Matrix.Entries()) / float64(max(1, term.Matrix.Rows)) * float64(s.ciphertexts(e.Size))
-		total += diagonals * w.factor()
+		total += diagonals * (w.passes() + w.making())
 		total += 2 * math.Sqrt(diagonals) * w.keySwitch()
 	}
 	return total

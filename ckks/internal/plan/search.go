@@ -25,11 +25,12 @@ type search struct {
 	set      params.Set
 	schedule Schedule
 	refresh  Refresh
-	features int
-	known    map[string]*packing.Transform
+	// features is how many places a ciphertext has, groups how many times the evaluation runs.
+	features, groups int
+	known            map[string]*packing.Transform
 }
 
-// run is the cheapest assignment found; ok is false if there is none.
+// run is the cheapest assignment, for all groups, found; ok is false if there is none.
 func (s *search) run() (assignment, bool) {
 	states := []assignment{{}}
 	for index := range s.network.Nodes {
@@ -86,19 +87,20 @@ func (s *search) cost(index int, state assignment, layout packing.Layout) (float
 			total += s.weigher(index, argument).transform(transform)
 		}
 	}
-	at := weigher{s.set, s.schedule.Argument[index], false}
+	at := weigher{set: s.set, level: s.schedule.Argument[index]}
+	ciphertexts := float64(layout.Ciphertexts * s.groups)
 	switch node.Kind {
 	case network.Input:
 		// What the client encrypts and sends.
-		total = float64(layout.Ciphertexts) * 4 * float64(s.set.Limbs(s.set.Depth))
+		total = ciphertexts * 4 * float64(s.set.Limbs(s.set.Depth))
 	case network.Polynomial:
-		total += float64(layout.Ciphertexts) * at.polynomial(node.Degree)
+		total += ciphertexts * at.polynomial(node.Degree)
 	case network.Product:
-		total += float64(layout.Ciphertexts) * at.keySwitch()
+		total += ciphertexts * at.keySwitch()
 	}
 	for _, refreshed := range []bool{s.schedule.Arguments[index], s.schedule.Values[index]} {
 		if refreshed {
-			total += float64(layout.Ciphertexts) * s.refresh.cost()
+			total += ciphertexts * s.refresh.costOf(s.network, index)
 		}
 	}
 	return total, true
@@ -122,7 +124,33 @@ func (s *search) transform(index, argument, term int, from, to packing.Layout) (
 
 func (s *search) weigher(index, argument int) weigher {
 	sealed := !s.network.Nodes[index].Public && s.refresh.sealed(s.network)
-	return weigher{s.set, s.schedule.Entering[index][argument], sealed}
+	return weigher{
+		set: s.set, level: s.schedule.Entering[index][argument], sealed: sealed,
+		groups: s.groups, members: s.refresh.Members, alike: s.alike(index, argument),
+	}
+}
+
+// alike is how many arguments have as many elements and read as many as this one, so that most likely the same rotations
+// serve all of them.
+func (s *search) alike(index, argument int) int {
+	own, count := s.network.Nodes[index].Arguments[argument], 0
+	for _, node := range s.network.Nodes {
+		for _, other := range node.Arguments {
+			if len(other.Terms) == len(own.Terms) && other.Size == own.Size && s.read(other) == s.read(own) {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// read is how many elements the values have that an expression reads.
+func (s *search) read(expression network.Expression) int {
+	total := 0
+	for _, term := range expression.Terms {
+		total += s.network.Nodes[term.Node].Size
+	}
+	return total
 }
 
 func compare(a, b float64) int {

@@ -27,7 +27,10 @@ type Program struct {
 }
 
 // New makes a program with weights from a seed.
-func New(degree int, seed uint64) Program {
+func New(degree int, seed uint64) Program { return NewBatch(degree, seed, Batch) }
+
+// NewBatch is New for a batch of samples.
+func NewBatch(degree int, seed uint64, batch int) Program {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	p := Program{Bound: 4}
 	tensors := map[string][]int64{}
@@ -48,8 +51,8 @@ func New(degree int, seed uint64) Program {
 		{"op":"dense","name":"second","inputs":[2],"output":3,"weight":"2.weight","weight_shape":[%d,%d],"bias":null}],
 		"batch":%d}`,
 		Scale, hex.EncodeToString(digest[:]),
-		Batch, Inputs, Scale, Batch, Hidden, 2*Scale, Batch, Hidden, Scale, Batch, Outputs, 2*Scale,
-		Inputs, Hidden, degree, Hidden, Outputs, Batch)
+		batch, Inputs, Scale, batch, Hidden, 2*Scale, batch, Hidden, Scale, batch, Outputs, 2*Scale,
+		Inputs, Hidden, degree, Hidden, Outputs, batch)
 	return p
 }
 

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 
@@ -41,9 +42,7 @@ func appendLimb(data []byte, coefficients []uint64, modulus uint64) []byte {
 		}
 		held |= coefficient << filled
 		if filled+width >= 64 {
-			for shift := 0; shift < 64; shift += 8 {
-				data = append(data, byte(held>>shift))
-			}
+			data = binary.LittleEndian.AppendUint64(data, held)
 			held = coefficient >> (64 - filled)
 			filled += width - 64
 			continue
@@ -81,11 +80,15 @@ func readLimb(data []byte, into []uint64, modulus uint64) error {
 		need := width - filled
 		if need > 0 {
 			var fresh uint64
-			count := 0
-			for count < 8 && next < len(data) {
-				fresh |= uint64(data[next]) << (8 * count)
-				count, next = count+1, next+1
+			count := min(8, len(data)-next)
+			if count == 8 {
+				fresh = binary.LittleEndian.Uint64(data[next:])
+			} else {
+				for i, last := range data[next:] {
+					fresh |= uint64(last) << (8 * i)
+				}
 			}
+			next += count
 			value |= fresh << filled
 			held, filled = fresh>>need, 8*count-need
 		} else {

@@ -2,11 +2,11 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
-	"github.com/tuneinsight/lattigo/v6/utils/sampling"
 )
 
 // Seeded is a fresh ciphertext, or an encryption of zero: its random part as a seed.
@@ -22,7 +22,7 @@ func SeededBytes(params ckks.Parameters, level int) int {
 
 // AppendSeeded writes a seeded ciphertext.
 func AppendSeeded(data []byte, params ckks.Parameters, c Seeded) []byte {
-	data = append(data, c.Seed[:]...)
+	data = append(slices.Grow(data, SeededBytes(params, c.Body.Level())), c.Seed[:]...)
 	return appendPoly(data, params.RingQ().AtLevel(c.Body.Level()), c.Body)
 }
 
@@ -40,7 +40,7 @@ func ReadSeeded(data []byte, params ckks.Parameters, level int) (*rlwe.Ciphertex
 
 // Grow fills a polynomial with the uniform coefficients that a seed stands for.
 func Grow(seed [SeedBytes]byte, params ckks.Parameters, poly ring.Poly) error {
-	generator, err := sampling.NewKeyedPRNG(seed[:])
+	generator, err := Stream(seed)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
@@ -20,7 +21,7 @@ func KeyBytes(params ckks.Parameters, level int) int {
 // AppendKey writes a compressed evaluation key.
 func AppendKey(data []byte, params ckks.Parameters, key *rlwe.EvaluationKey) []byte {
 	ringQ, ringP := params.RingQ().AtLevel(key.LevelQ()), params.RingP().AtLevel(key.LevelP())
-	data = append(data, key.Seed[:]...)
+	data = append(slices.Grow(data, KeyBytes(params, key.LevelQ())), key.Seed[:]...)
 	for _, digit := range key.Value {
 		data = appendPoly(data, ringQ, digit[0][0].Q)
 		data = appendPoly(data, ringP, digit[0][0].P)

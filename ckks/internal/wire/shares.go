@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/ring"
@@ -18,6 +19,7 @@ func GadgetBytes(params ckks.Parameters, g *rlwe.GadgetCiphertext) int {
 // AppendGadget writes the digits of a gadget ciphertext.
 func AppendGadget(data []byte, params ckks.Parameters, g *rlwe.GadgetCiphertext) []byte {
 	ringQ, ringP := params.RingQ().AtLevel(g.LevelQ()), params.RingP().AtLevel(g.LevelP())
+	data = slices.Grow(data, GadgetBytes(params, g))
 	for _, digit := range g.Value {
 		for _, part := range digit[0] {
 			data = appendPoly(data, ringQ, part.Q)
@@ -54,6 +56,7 @@ func PolysBytes(params ckks.Parameters, level, count int) int {
 
 // AppendPolys writes polynomials at a level.
 func AppendPolys(data []byte, params ckks.Parameters, level int, polys ...ring.Poly) []byte {
+	data = slices.Grow(data, PolysBytes(params, level, len(polys)))
 	for _, poly := range polys {
 		data = appendPoly(data, params.RingQ().AtLevel(level), poly)
 	}
