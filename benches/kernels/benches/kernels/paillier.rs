@@ -6,7 +6,7 @@ use std::hint::black_box;
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 use privet_kernels::{Bench, Limit};
-use privet_paillier::{Ciphertexts, KeySize, NoiseTable, Plaintext, Plan, PrivateKey, Weights, Windows};
+use privet_paillier::{Ciphertexts, KeySize, NoiseTable, Plaintext, PrivateKey, Weights, Windows};
 use privet_prg::Prg;
 
 /// Vector multiplications of eight products modulo a number of so many limbs: low and high halves, of the product and of the
@@ -46,10 +46,9 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     let one = Weights::new(1, 784, WEIGHT_BITS, random(784))?;
     let layer = Weights::new(128, 784, WEIGHT_BITS, random(784 * 128))?;
     for (name, weights) in [("paillier-dot-784", &one), ("paillier-dense-784x128", &layer)] {
-        let plan: Plan = weights.plan(1);
-        let products = plan.products(weights.outputs(), 784, WEIGHT_BITS, 1) as f64;
-        let limit = vectors(products * full, "the plan's products");
-        bench.run(name, limit, || ciphertexts.dot(black_box(weights), &Windows::whole(784)));
+        let windows = Windows::whole(784);
+        let limit = vectors(weights.products(&windows) as f64 * full, "the plan's products");
+        bench.run(name, limit, || ciphertexts.dot(black_box(weights), &windows));
     }
     let powers =
         vectors(98.0 * 33.0 * full, "a power of 20 bits each: 20 squarings, 10 products, three for the inverse");

@@ -30,8 +30,9 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// The cheapest for a matrix with so many rows, of weights of `weight_bits`, applied to these windows.
-    pub fn choose(outputs: usize, weight_bits: usize, windows: &Windows) -> Self {
+    /// The cheapest for a matrix with so many rows, of weights of `weight_bits`, applied to these windows; and how many
+    /// vectors of eight products that takes, without the few for inversions.
+    pub(super) fn choose(outputs: usize, weight_bits: usize, windows: &Windows) -> (usize, Self) {
         let all = 0..windows.count();
         let reads = [windows.run(), windows.inputs()].map(|run| Runs::of(windows, run, all.clone()));
         let shapes =
@@ -46,10 +47,7 @@ impl Plan {
             let plan = Self::Buckets { bits, parts };
             (bucket_products(outputs, weight_bits, windows, bits, parts), plan)
         });
-        tables
-            .chain(buckets)
-            .min_by_key(|(products, _)| *products)
-            .map_or(Self::Tables { run: windows.inputs(), inputs: 1, bits: 1 }, |(_, plan)| plan)
+        tables.chain(buckets).min_by_key(|(products, _)| *products).expect("there are shapes of tables")
     }
 }
 

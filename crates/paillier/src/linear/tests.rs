@@ -77,8 +77,8 @@ fn scaling_takes_a_weight_each() {
 
 #[test]
 fn layers_take_tables_and_single_products_buckets() {
-    assert!(matches!(Plan::choose(128, 20, &Windows::whole(784)), Plan::Tables { .. }));
-    assert!(matches!(Plan::choose(1, 20, &Windows::whole(784)), Plan::Buckets { .. }));
+    assert!(matches!(Plan::choose(128, 20, &Windows::whole(784)).1, Plan::Tables { .. }));
+    assert!(matches!(Plan::choose(1, 20, &Windows::whole(784)).1, Plan::Buckets { .. }));
 }
 
 /// A kernel of three places over a line of `places` with `channels` each, padded on both sides.
@@ -97,7 +97,7 @@ fn overlapping_windows_share_what_they_read() {
     assert_eq!([whole.distinct(), whole.read()], [10, 10]);
     assert_eq!(runs.window(0), [None, Some(0), Some(1)]);
     assert_eq!(runs.window(9), [Some(8), Some(9), None]);
-    assert!(matches!(Plan::choose(64, 17, &windows), Plan::Tables { run: 32, .. }));
+    assert!(matches!(Plan::choose(64, 17, &windows).1, Plan::Tables { run: 32, .. }));
 }
 
 #[test]

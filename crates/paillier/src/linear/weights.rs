@@ -58,7 +58,12 @@ impl Weights {
 
     /// The cheaper way for these windows.
     pub fn plan(&self, windows: &Windows) -> Plan {
-        Plan::choose(self.outputs, self.bits, windows)
+        Plan::choose(self.outputs, self.bits, windows).1
+    }
+
+    /// How many vectors of eight products that takes for these windows, without the few for inversions.
+    pub fn products(&self, windows: &Windows) -> usize {
+        Plan::choose(self.outputs, self.bits, windows).0
     }
 
     pub(super) fn row(&self, output: usize) -> &[i32] {
