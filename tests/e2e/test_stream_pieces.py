@@ -24,6 +24,7 @@ from privet.stream.link import Patience
 from privet.stream.pair import Pair, pair
 from privet.stream.pieces import MOST_PIECES
 from privet.stream.preparing import PreparingData, Where, name_of
+from privet.stream.requester import DataProvider
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -212,11 +213,8 @@ def test_ciphers_must_agree(program: tuple[Compiled, Path], key_folder: Path) ->
 
     async def run() -> None:
         async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as it:
-            from privet.stream.requester import DataProvider
-
-            host, port = it.data._host, it.data._port
             tls = Credentials.from_directory(key_folder, "client").tls()
-            other = DataProvider(host, port, tls, LocalCrew(20.0), patience=QUICK)
+            other = DataProvider(*it.data.address, tls, LocalCrew(20.0), patience=QUICK)
             with pytest.raises(PeerMisbehaved, match="the cipher here is BFV"):
                 await other.__aenter__()
 

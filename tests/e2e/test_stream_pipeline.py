@@ -210,7 +210,7 @@ Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 async def strange(it: Pair, keys_folder: Path, attack: Attack) -> None:
     """A data provider that does as it likes once it is connected."""
-    host, port = it.data._host, it.data._port
+    host, port = it.data.address
     tls = Credentials.from_directory(keys_folder, "client").tls()
     reader, writer = await asyncio.open_connection(host, port, ssl=tls, server_hostname=host)
     try:

@@ -1,5 +1,4 @@
-"""The data provider's side of a stream: hides inputs, and does on permuted values what is not
-linear.
+"""The data provider's side of a stream: its requests, on their way through the pipeline.
 
 Its private key, or the masks of its pieces, are with it and its workers alone. Requests go through
 the pipeline side by side, at most as many as both sides agreed on. A worker that is lost is
@@ -10,7 +9,6 @@ where it was.
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -29,29 +27,16 @@ from privet.graph.operations import Array
 from privet.program import Program
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.covers import DataCover, DataSide, KeyedData
-from privet.stream.crew import Crew, Part, Recipe, WorkerLost
-from privet.stream.frames import (
-    LARGEST_PROGRAM,
-    NO_SESSION,
-    Failed,
-    Hello,
-    Kind,
-    Opened,
-    Tensor,
-    Welcome,
-)
+from privet.stream.crew import Crew, Part, Recipe
+from privet.stream.dialler import Dialler
+from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Tensor
 from privet.stream.ledger import Ledger
-from privet.stream.link import Link, Patience, broken, greet
+from privet.stream.link import Link, Patience
+from privet.stream.nonlinear import NonlinearRounds
 from privet.stream.preparing import PreparingData, Where
-from privet.stream.provider import ATTEMPTS, raise_first
-from privet.stream.stages import Stages, cut
+from privet.stream.stages import Stages
 from privet.stream.stock import Stock
 from privet.stream.workers import NonlinearWorker
-
-AGAIN_SECONDS = 0.2
-"""Between two attempts to connect."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -101,17 +86,12 @@ class DataProvider:
         request_seconds: float = 600.0,
         patience: Patience | None = None,
     ) -> None:
-        self._host, self._port, self._tls = host, port, tls
         self._crew, self._allocate = crew, allocate
-        self._parts: tuple[int, ...] = ()
         self._cipher, self._preparing, self._window = cipher, preparing, window
         self._hiding: DataSide | None = None
-        self._port_prepared = 0
-        self._name = server_name or host
         self._hash = program_hash
         self._seconds = request_seconds
         self._patience = patience or Patience()
-        self._session = NO_SESSION
         self._described: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._open: dict[int, Open] = {}
         self._last = 0
@@ -119,8 +99,12 @@ class DataProvider:
         self._order = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stages: Stages | None = None
+        self._rounds: NonlinearRounds | None = None
         self.link = Link(self._hear, self._ended, self._patience)
         self.link.limit = LARGEST_PROGRAM
+        self._dialler = Dialler(
+            host, port, server_name or host, tls, cipher, self.link, self._patience, self._agree
+        )
         self.ledger = Ledger()
 
     async def __aenter__(self) -> Self:
@@ -129,7 +113,7 @@ class DataProvider:
         # Errors
         `LinkError` if the peer cannot be reached, `PeerMisbehaved` if it is not what it should be.
         """
-        self._do(self._keep())
+        self._do(self._dialler.keep())
         try:
             async with asyncio.timeout(self._patience.resume):
                 public = await self._described
@@ -162,11 +146,21 @@ class DataProvider:
         return self._stages
 
     @property
+    def address(self) -> tuple[str, int]:
+        """Where the model provider is."""
+        return self._dialler.address
+
+    @property
     def stock(self) -> Stock:
         """The pieces, over BFV."""
         if not isinstance(self._hiding, Stock):
             raise Misuse("there is no stock")
         return self._hiding
+
+    def _working(self) -> NonlinearRounds:
+        if self._rounds is None:
+            raise Misuse("connect first")
+        return self._rounds
 
     async def _start(self, public: bytes) -> None:
         try:
@@ -184,9 +178,10 @@ class DataProvider:
             parts: Sequence[Part] = places([1] * count)
         else:
             parts = await asyncio.to_thread(self._allocate, public)
-        self._parts = tuple(sum(it.stage == stage for it in parts) for stage in range(count))
-        if min(self._parts) < 1 or sum(self._parts) != len(parts):
+        counts = [sum(it.stage == stage for it in parts) for stage in range(count)]
+        if min(counts) < 1 or sum(counts) != len(parts):
             raise Misuse(f"the program has {count} stages here, and each needs a worker")
+        self._rounds = NonlinearRounds(self._stages, self._crew, counts, self.ledger)
         hiding = await self._hide(public)
         self._hiding = hiding
         await self._crew.start(
@@ -200,14 +195,14 @@ class DataProvider:
             key = await asyncio.to_thread(_native.StreamKey.generate, self._cipher.key_bits)
             self.ledger.offline_seconds += time.perf_counter() - began
             return KeyedData(key)
-        if self._preparing is None or not self._port_prepared:
+        if self._preparing is None or not self._dialler.preparing:
             raise Misuse("BFV needs preparing workers at both sides")
         it = self._preparing
         return Stock(
             it.crew,
             Recipe(PreparingData, (public, it.files, it.seconds)),
-            Where(self._host, self._port_prepared, self._name),
-            self._session,
+            Where(self.address[0], self._dialler.preparing, self._dialler.name),
+            self._dialler.session,
             self.stages.row_bytes,
             self.ledger,
             ahead=it.ahead,
@@ -232,7 +227,9 @@ class DataProvider:
                 async with asyncio.timeout(self._seconds):
                     number, it = await self.begin()
                     try:
-                        hide = (self._encrypt(it.cover, *each) for each in enumerate(encoded))
+                        hide = (
+                            self._working().hide(it.cover, *each) for each in enumerate(encoded)
+                        )
                         await self.send(number, await asyncio.gather(*hide))
                         return await it.done
                     finally:
@@ -272,14 +269,6 @@ class DataProvider:
         for entry, rows in zip(self.stages.program.inputs, tensors, strict=True):
             await self.link.send(Kind.TENSOR, Tensor(number, entry.value, rows).to_bytes())
 
-    async def _encrypt(self, cover: DataCover, number: int, values: Array) -> bytes:
-        flat = values.astype("<i8").ravel()
-        pieces = [
-            (flat[each].tobytes(), cover.hiding_input(number, each))
-            for each in cut(len(flat), 1, self._parts[0])
-        ]
-        return await self._spread(0, "encrypt", pieces)
-
     def _hear(self, kind: Kind, payload: bytes) -> None:
         if kind is Kind.PROGRAM and not self._described.done():
             self._described.set_result(payload)
@@ -310,21 +299,12 @@ class DataProvider:
 
     async def _answer(self, tensor: Tensor, it: Open) -> None:
         index, each = tensor.place, self.stages.rounds[tensor.place]
-        size, cover = self.stages.row_bytes, it.cover
         try:
-            ranges = cut(each.sent, each.unit, self._parts[1 + index])
-            pieces: list[tuple[Any, ...]] = [
-                (index, tensor.rows[at.start * size : at.stop * size], cover.opening(index, at))
-                for at in ranges
-            ]
             if each.output:
-                made = await self._spread(1 + index, "values", pieces)
+                made = await self._working().reveal(it.cover, index, tensor.rows)
                 self._reveal(it, each.target, made)
             else:
-                units = [slice(at.start // each.unit, at.stop // each.unit) for at in ranges]
-                hiding = [cover.hiding(index, at) for at in units]
-                pieces = [(*one, other) for one, other in zip(pieces, hiding, strict=True)]
-                made = await self._spread(1 + index, "answer", pieces)
+                made = await self._working().answer(it.cover, index, tensor.rows)
                 answer = Tensor(tensor.request, each.target, made)
                 await self.link.send(Kind.TENSOR, answer.to_bytes())
         except PrivetError as error:
@@ -337,63 +317,6 @@ class DataProvider:
         it.outputs[target] = np.frombuffer(made, dtype="<i8").reshape(shape)
         if len(it.outputs) == len(outputs) and not it.done.done():
             it.done.set_result([it.outputs[index] for index in range(len(outputs))])
-
-    async def _spread(self, stage: int, method: str, pieces: Sequence[tuple[Any, ...]]) -> bytes:
-        """Has the workers of a stage do a piece each; again, if some are lost: over BFV that gives
-        the same bytes, under the same masks."""
-
-        async def do(part: int) -> bytes:
-            for attempt in range(ATTEMPTS):
-                try:
-                    made, seconds = await self._crew.call(stage, part, method, *pieces[part])
-                except WorkerLost as error:
-                    _log.warning("a part of stage %d is redone: %s", stage, error)
-                    self.ledger.redone += 1
-                    if attempt == ATTEMPTS - 1:
-                        raise
-                else:
-                    self.ledger.spent(stage, seconds)
-                    return bytes(made)
-            raise AssertionError("there is at least one attempt")
-
-        results = await asyncio.gather(*map(do, range(len(pieces))), return_exceptions=True)
-        raise_first(results)
-        return b"".join(it for it in results if isinstance(it, bytes))
-
-    async def _keep(self) -> None:
-        """Connects, and again whenever the connection breaks, until the session is over."""
-        loop = asyncio.get_running_loop()
-        since = loop.time()
-        while self.link.failure is None:
-            try:
-                await self._connect()
-                since = loop.time()
-            except PrivetError as error:
-                await self.link.fail(error)
-            except (OSError, EOFError, TimeoutError) as error:
-                _log.info("no connection: %s", error)
-            if loop.time() - since > self._patience.resume:
-                await self.link.fail(broken(self._patience.resume))
-            await asyncio.sleep(AGAIN_SECONDS)
-
-    async def _connect(self) -> None:
-        """One connection, from its greeting to its end."""
-        async with asyncio.timeout(self._patience.connect):
-            reader, writer = await asyncio.open_connection(
-                self._host, self._port, ssl=self._tls, server_hostname=self._name
-            )
-        try:
-            hello = Hello(self._cipher.code, self._session, self.link.received)
-            answer = await greet(reader, writer, hello.to_bytes(), self._patience)
-            welcome = Welcome.parse(answer)
-            if self._session not in (NO_SESSION, welcome.session):
-                raise PeerMisbehaved("the model provider answers for another session")
-            if self._session == NO_SESSION:
-                self._agree(welcome.window)
-            self._session, self._port_prepared = welcome.session, welcome.preparing
-            await self.link.attach(reader, writer, welcome.received)
-        finally:
-            writer.transport.abort()
 
     def _agree(self, window: int) -> None:
         if window < 1:

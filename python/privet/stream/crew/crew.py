@@ -11,6 +11,9 @@ from typing import Any
 
 from privet.errors import Misuse, PrivetError
 
+ATTEMPTS = 5
+"""How often work is tried whose workers are lost."""
+
 Place = tuple[int, int]
 """A stage, and which of its parts."""
 
@@ -122,3 +125,11 @@ def connect(address: str | None, seconds: float) -> Crew:
     from privet.stream.crew.ray import RayCrew
 
     return RayCrew(address, seconds)
+
+
+def raise_first(results: Sequence[object]) -> None:
+    """Raises the first error, a lost worker before others, because that is mended by redoing."""
+    errors = [it for it in results if isinstance(it, BaseException)]
+    errors.sort(key=lambda error: not isinstance(error, WorkerLost))
+    if errors:
+        raise errors[0]
