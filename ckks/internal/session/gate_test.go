@@ -30,18 +30,7 @@ func (k *keeper) Enter(_ *channel.Channel, work session.Work) (*session.Pass, er
 func guarded(t *testing.T, k *keeper) (*session.Client, chan session.Event, error) {
 	t.Helper()
 	k.left = make(chan error, 16)
-	keys := t.TempDir()
-	if err := toy.Certificates(keys); err != nil {
-		t.Fatal(err)
-	}
-	credentials, err := channel.LoadCredentials(keys, "server")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := channel.Listen("127.0.0.1:0", credentials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener, keys := listen(t)
 	terms := session.Terms{Scenario: session.EncryptedData}
 	sample := toy.New(2, 1)
 	events := toyserver.RunBehind(t, k, listener, sample.Public, sample.Private, terms)

@@ -25,6 +25,13 @@ func serve(t *testing.T, sample toy.Program) (address, keys string, events chan 
 
 func serveOn(t *testing.T, public, private []byte, terms session.Terms) (address, keys string, events chan session.Event) {
 	t.Helper()
+	listener, keys := listen(t)
+	return listener.Addr().String(), keys, toyserver.Run(t, listener, public, private, terms)
+}
+
+// listen gives a port of a server, and the directory of its certificates and a client's.
+func listen(t *testing.T) (listener *channel.Listener, keys string) {
+	t.Helper()
 	keys = t.TempDir()
 	if err := toy.Certificates(keys); err != nil {
 		t.Fatal(err)
@@ -33,11 +40,11 @@ func serveOn(t *testing.T, public, private []byte, terms session.Terms) (address
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := channel.Listen("127.0.0.1:0", credentials)
+	listener, err = channel.Listen("127.0.0.1:0", credentials)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return listener.Addr().String(), keys, toyserver.Run(t, listener, public, private, terms)
+	return listener, keys
 }
 
 func connect(t *testing.T, address, keys string) *channel.Channel {

@@ -14,7 +14,7 @@ import numpy as np
 
 from privet.executor import elementary
 from privet.executor.elementary import Reals
-from privet.graph.function import Function, Step
+from privet.graph.function import Function, apply
 from privet.graph.operations import Array
 
 MOST = math.ldexp(1.0, 500)
@@ -34,26 +34,9 @@ def function_values(x: Array, function: Function, before: int, after: int, ring:
     """The values at int64 `x` of scale `before`, at scale `after` in a ring of so many bits."""
     results: list[Reals] = [np.ldexp(x.astype(np.float64), -before)]
     for step in function.steps:
-        made = _apply(step, [results[index] for index in step.operands])
+        made = apply(step, [results[index] for index in step.operands], PRIMITIVES)
         results.append(np.clip(made, -MOST, MOST))
     room = 1 << (min(ring, 63) - 1)
     kept = np.clip(np.rint(np.ldexp(results[-1], after)), -float(room), float(room))
     # The float next to 2^62 in an int64 is above the ring.
     return np.minimum(kept.astype(np.int64), room - 1)
-
-
-def _apply(step: Step, operands: list[Reals]) -> Reals:
-    x = operands[0]
-    match step.name:
-        case "add":
-            return np.asarray(x + operands[1])
-        case "sub":
-            return np.asarray(x - operands[1])
-        case "mul":
-            return np.asarray(x * operands[1])
-        case "scale":
-            return np.asarray(x * step.constant)
-        case "shift":
-            return np.asarray(x + step.constant)
-        case _:
-            return PRIMITIVES[step.name](x)

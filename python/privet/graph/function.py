@@ -6,7 +6,7 @@ evaluated on whole arrays, and its degree is known if it is a polynomial.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import erf
@@ -51,7 +51,7 @@ class Function:
         results = [x]
         for step in self.steps:
             operands = [results[index] for index in step.operands]
-            results.append(_apply(step, operands).astype(x.dtype, copy=False))
+            results.append(apply(step, operands, SMOOTH).astype(x.dtype, copy=False))
         return results[-1]
 
     @cached_property
@@ -110,7 +110,10 @@ class _Joined:
         return Function(tuple(self.steps))
 
 
-def _apply(step: Step, operands: list[Reals]) -> Reals:
+def apply(
+    step: Step, operands: Sequence[Reals], primitives: Mapping[str, Callable[[Reals], Reals]]
+) -> Reals:
+    """A step's result, its named functions taken from `primitives`."""
     x = operands[0]
     match step.name:
         case "add":
@@ -124,4 +127,4 @@ def _apply(step: Step, operands: list[Reals]) -> Reals:
         case "shift":
             return np.asarray(x + step.constant)
         case _:
-            return SMOOTH[step.name](x)
+            return primitives[step.name](x)
