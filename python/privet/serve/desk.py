@@ -175,7 +175,7 @@ class Desk:
         return self._folder / "desk"
 
     async def _follow(self, lines: asyncio.StreamReader) -> None:
-        """Logs what the process tells of its clients."""
+        """Passes on what the process tells of its clients, and logs it."""
         try:
             async for line in lines:
                 event = json.loads(line)

@@ -35,6 +35,8 @@ LEASE_SECONDS = 600.0
 QUEUE_SECONDS = SILENCE_SECONDS - 20.0
 """How long a client may wait for its turn: it takes the service for dead a little later."""
 
+OVER = "the session is over"
+
 Work = Literal["keys", "infer"]
 
 _log = logging.getLogger(__name__)
@@ -128,6 +130,9 @@ class Sessions:
         found = self._sessions.get(int(event.get("session", 0)))
         if found is not None and found.desk is desk:
             self._heard(found, event)
+        elif event["event"] == "ask":
+            # The client left before the process came to ask, which waits for an answer.
+            desk.order(session=event["session"], refused=OVER, busy=True)
 
     def _heard(self, session: Session, event: dict[str, Any]) -> None:
         match event["event"]:
@@ -142,7 +147,7 @@ class Sessions:
 
     def _ask(self, session: Session, work: Work) -> None:
         if session.over:
-            self._refuse(session, "the session is over", busy=True)
+            self._refuse(session, OVER, busy=True)
             return
         session.busy = True
         if work == "keys" and session.keys is not None:

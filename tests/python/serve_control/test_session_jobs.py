@@ -303,6 +303,26 @@ def test_a_queue_that_is_full_refuses_and_tells(play: Play) -> None:
     play(act, limits=ServiceLimits(queued=1))
 
 
+def test_who_left_before_the_process_asked_is_refused(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(it: Stage) -> None:
+        version = it.service.repository.version("smooth")
+        assert version is not None
+        desk = it.service.desks.find(version)
+        assert desk is not None
+        session = it.service.sessions.open("client", desk)
+        it.service.sessions.close(session)
+        orders: list[dict[str, Any]] = []
+        monkeypatch.setattr(desk, "order", lambda **fields: orders.append(fields))
+        ask = {"event": "ask", "session": session.number, "work": "keys"}
+        it.service.sessions.hear(desk, ask)
+        assert orders == [{"session": session.number, "refused": sessions.OVER, "busy": True}]
+        assert it.lengths() == (0, 0)
+
+    play(act)
+
+
 def test_nobody_waits_until_the_link_seems_dead(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
