@@ -37,15 +37,21 @@ func newOpener(t *testing.T) opener {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := key.Zero(set.Floor())
+	return opener{set, built, built.RingQ().AtLevel(set.Floor()), key, zero(t, key, built, set.Floor())}
+}
+
+// zero is an encryption of zero as the key's owner gives it away.
+func zero(t *testing.T, key *secret.Key, built ckks.Parameters, level int) *rlwe.Ciphertext {
+	t.Helper()
+	data, err := key.Zero(level)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ct, err := wire.ReadSeeded(data, built, set.Floor())
+	ct, err := wire.ReadSeeded(data, built, level)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return opener{set, built, built.RingQ().AtLevel(set.Floor()), key, ct}
+	return ct
 }
 
 // findsKey is the attack of Li and Micciancio (EUROCRYPT 2021): whoever knows a ciphertext (a, b) and its exact decryption

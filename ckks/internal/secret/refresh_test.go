@@ -6,7 +6,6 @@ import (
 	"privet/ckks/internal/flood"
 	"privet/ckks/internal/params"
 	"privet/ckks/internal/secret"
-	"privet/ckks/internal/wire"
 )
 
 // TestAKeyRefreshesItsBudget makes a key for one run of one result and two refreshes.
@@ -20,14 +19,7 @@ func TestAKeyRefreshesItsBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := key.Zero(set.Floor())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ct, err := wire.ReadSeeded(data, built, set.Floor())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ct := zero(t, key, built, set.Floor())
 	for left := 2; left > 0; left-- {
 		if !key.Covers(1, left) || key.Covers(1, left+1) || key.Covers(2, left) {
 			t.Fatalf("with %d refreshes left the budget is another one", left)

@@ -73,6 +73,17 @@ class Stage:
         """Lets go of what `socket` opened."""
         await self._web.close()
 
+    async def waiting(
+        self, client: ServiceClient, visitor: Visitor
+    ) -> tuple[str, Job, asyncio.Task[Result]]:
+        """A notice of `digits`, the job that holds a core for it, and a prediction that waits for
+        both cores."""
+        notice = await visitor.notify("digits")
+        held = await self.executor.granted("prepare")
+        asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
+        await eventually(lambda: self.lengths() == (0, 1))
+        return notice, held, asked
+
     def lengths(self) -> tuple[int, int]:
         """How many jobs wait for a T_pre, and for a T_on."""
         now = self.service.snapshot()
@@ -142,10 +153,7 @@ def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
         alone = it.taken()
         assert alone == (0, it.plan()["memory_bytes_model"])
         async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as boss:
-            await visitor.notify("digits")
-            held = await it.executor.granted("prepare")
-            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
-            await eventually(lambda: it.lengths() == (0, 1))
+            _, held, asked = await it.waiting(client, visitor)
             state = await boss.good("GET", "/v2/state")
             resting = [run for run in state["running"] if run["suite"] == "ckks"]
             keys = int(HEADROOM * it.plan()["memory_bytes_keys"])
@@ -184,10 +192,7 @@ def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
 def test_keys_wait_for_the_memory_of_another_session(play: Play, smooth: Path) -> None:
     async def act(it: Stage) -> None:
         async with it.client() as first, it.client() as second, it.visitor() as visitor:
-            await visitor.notify("digits")
-            held = await it.executor.granted("prepare")
-            asked = asyncio.create_task(first.infer("smooth", [X], terms=TERMS))
-            await eventually(lambda: it.lengths() == (0, 1))
+            _, held, asked = await it.waiting(first, visitor)
             later = asyncio.create_task(second.infer("smooth", [X], terms=TERMS))
             await eventually(lambda: it.lengths() == (1, 1))
             it.executor.finish(held.job)
@@ -228,10 +233,7 @@ def test_a_client_that_leaves_the_queue_gives_its_memory_back(play: Play) -> Non
     async def act(it: Stage) -> None:
         alone = it.taken()[1]
         async with it.client() as client, it.visitor() as visitor:
-            notice = await visitor.notify("digits")
-            await it.executor.granted("prepare")
-            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
-            await eventually(lambda: it.lengths() == (0, 1))
+            notice, _, asked = await it.waiting(client, visitor)
             asked.cancel()
             await eventually(lambda: it.lengths() == (0, 0))
             await visitor.good("DELETE", f"/v2/jobs/{notice}")
@@ -245,10 +247,7 @@ def test_a_process_that_dies_gives_all_back(play: Play) -> None:
     async def act(it: Stage) -> None:
         alone = it.taken()[1]
         async with it.client() as client, it.visitor() as visitor:
-            notice = await visitor.notify("digits")
-            held = await it.executor.granted("prepare")
-            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
-            await eventually(lambda: it.lengths() == (0, 1))
+            notice, held, asked = await it.waiting(client, visitor)
             version = it.service.repository.version("smooth")
             assert version is not None
             desk = it.service.desks.find(version)
@@ -342,10 +341,7 @@ def test_nobody_waits_until_the_link_seems_dead(
 def test_a_client_may_cancel_its_inference_and_nobody_elses(play: Play) -> None:
     async def act(it: Stage) -> None:
         async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as other:
-            await visitor.notify("digits")
-            await it.executor.granted("prepare")
-            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
-            await eventually(lambda: it.lengths() == (0, 1))
+            _, _, asked = await it.waiting(client, visitor)
             news = await visitor.good("GET", "/v2/jobs")
             (request,) = [it["id"] for it in news["jobs"] if it["kind"] == "request"]
             (keys,) = [it["id"] for it in news["jobs"] if it["kind"] == "session"]
@@ -368,10 +364,7 @@ def test_a_lease_that_is_over_ends_a_session_after_its_answer(
 
     async def act(it: Stage) -> None:
         async with it.client() as client, it.visitor() as visitor:
-            await visitor.notify("digits")
-            held = await it.executor.granted("prepare")
-            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
-            await eventually(lambda: it.lengths() == (0, 1))
+            _, held, asked = await it.waiting(client, visitor)
             await asyncio.sleep(1.0)
             it.executor.finish(held.job)
             assert_right(await asked)
@@ -383,10 +376,7 @@ def test_a_lease_that_is_over_ends_a_session_after_its_answer(
 def test_a_drain_lets_an_inference_end_and_takes_no_other(play: Play) -> None:
     async def act(it: Stage) -> None:
         async with it.client() as client, it.visitor() as visitor:
-            await visitor.notify("digits")
-            held = await it.executor.granted("prepare")
-            asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
-            await eventually(lambda: it.lengths() == (0, 1))
+            _, held, asked = await it.waiting(client, visitor)
             idle = await it.socket()
             drained = asyncio.create_task(it.service.drain())
             await asyncio.sleep(0.2)
