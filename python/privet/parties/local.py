@@ -48,7 +48,8 @@ class Run:
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
     place of the largest element of the first output with ONNX Runtime's, for each sample.
-    `field` is what linear layers were shared in, `linear` tells when they ran. `probabilities` says that the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
+    `field` is what linear layers were shared in, `linear` tells when they ran. `probabilities` says
+    that the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
     (`privet.suites.plan_ckks`) or `stream` (`privet.suites.plan_stream`). `scenario` is what was
     encrypted in suite `ckks` and `parties` how many held secrets; there `truncation` and
     `correlations` are `none`, in suite `stream` the latter.
