@@ -1,4 +1,4 @@
-"""Attacks that have worked on Privet: the test that keeps each out, and one where it still works."""
+"""Attacks that have worked: the test that keeps each out, and one in which it still works."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Check = tuple[str, bool, str]
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to look: `fuzz_minutes` for each decoder, `runs` that are timed, the fuzzer's `seed`."""
+    """How hard to look; `fuzz_minutes` are each decoder's, and `runs` are timed."""
 
     short: bool
     fuzz_minutes: float
@@ -78,7 +78,7 @@ def transcripts(effort: Effort) -> Iterator[Check]:
 
 
 def decoders(effort: Effort) -> Iterator[Check]:
-    """Decoders of bytes from a peer: the corpus and what is near it, then LLVM's fuzzer and Go's."""
+    """Decoders of bytes from a peer: corpus and mutations, then LLVM's fuzzer and Go's."""
     rounds = "200" if effort.short else "20000"
     corpus = [CARGO, "test", "--release", "--locked", "-p", "privet-audit"]
     yield call(f"corpus and {rounds} mutations", corpus, PRIVET_FUZZ_ROUNDS=rounds)
@@ -130,7 +130,7 @@ def _go_fuzzers() -> Iterator[tuple[str, str]]:
 
 
 def timing(effort: Effort) -> Iterator[Check]:
-    """Whether the time of code on secrets depends on them, in this machine's code and portable code."""
+    """Whether the time of code on secrets depends on them, here and in portable code."""
     runs = "2000" if effort.short else str(effort.runs)
     command = [
         CARGO,
