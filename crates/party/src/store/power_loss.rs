@@ -16,11 +16,17 @@ use std::sync::{Arc, Mutex};
 
 use privet_prg::{Prg, Seed};
 use privet_shark::{Error as CheckError, PeerMisbehaved, Turns};
+use tempfile::TempDir;
 
 use super::files::{Disk, Files};
 use super::tests::piece;
 use super::{MaterialId, Metadata, Store};
 use crate::Error;
+
+/// A folder in memory where there is such a thing: thousands of small files are slow on a busy disk.
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
 
 /// A file or a folder, whatever names it has.
 type Node = usize;
@@ -514,7 +520,7 @@ fn broken(base: &Path, before: &[Event]) -> Option<String> {
 /// Cuts a history at a random place, sometimes once more while the store sweeps, and looks at what is left.
 fn crash(base: &Path, events: &[Event], leave_out: LeaveOut, prg: &mut Prg) -> Option<String> {
     let before = &events[..=below(events.len(), prg)];
-    let mut place = tempfile::tempdir().unwrap();
+    let mut place = folder();
     Model::new(before).crash(base, place.path(), prg);
     if prg.word() % 4 == 0 && place.path().join("deep").exists() {
         let recorder = Recorder::new(place.path(), leave_out);
@@ -523,7 +529,7 @@ fn crash(base: &Path, events: &[Event], leave_out: LeaveOut, prg: &mut Prg) -> O
         open(&recorder);
         let swept = recorder.events();
         let end = first + below(swept.len() - first + 1, prg);
-        let again = tempfile::tempdir().unwrap();
+        let again = folder();
         Model::new(&swept[..end]).crash(place.path(), again.path(), prg);
         place = again;
     }
@@ -554,7 +560,7 @@ impl State {
 fn find(histories: u64, leave_out: LeaveOut) -> Option<String> {
     (0..histories).find_map(|seed| {
         let mut prg = Prg::from_seed(&Seed::from_block(u128::from(seed)));
-        let base = tempfile::tempdir().unwrap();
+        let base = folder();
         let recorder = Recorder::new(base.path(), leave_out);
         let mut life = Life { store: open(&recorder), recorder: &recorder, made: 0, setups: 0 };
         recorder.fact(Fact::Opened);
@@ -565,7 +571,7 @@ fn find(histories: u64, leave_out: LeaveOut) -> Option<String> {
 }
 
 fn histories() -> u64 {
-    std::env::var("PRIVET_POWER_LOSSES").ok().and_then(|count| count.parse().ok()).unwrap_or(40)
+    std::env::var("PRIVET_POWER_LOSSES").ok().and_then(|count| count.parse().ok()).unwrap_or(30)
 }
 
 #[test]
