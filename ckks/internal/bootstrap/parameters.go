@@ -32,7 +32,7 @@ type Parameters struct {
 	// sparse is the ring of the key that leads to the sparse secret, real of the one that leads to the model's own: both have
 	// fewer primes than the circuit, because these secrets are easier to find.
 	sparse, real ckks.Parameters
-	keys   []Key
+	keys         []Key
 }
 
 // New makes the circuit of a set for ciphertexts whose values repeat every 2^logSlots slots: the fewer, the cheaper.
