@@ -29,8 +29,9 @@ type SecurityKey struct {
 
 // SecurityFlooding is by how many bits flooding protects at least: everything that is decrypted under a key for somebody
 // else tells more than the results with an advantage of at most 2^-BitsPerKey. An owner of weights computes what a model
-// really has, and refuses less than this.
+// really has, and refuses less than this. Inputs says for which inputs that holds.
 type SecurityFlooding struct {
+	Inputs        string  `json:"inputs"`
 	BitsPerResult float64 `json:"bits_per_result"`
 	ResultsPerKey int     `json:"results_per_key"`
 	BitsPerKey    float64 `json:"bits_per_key"`
@@ -51,7 +52,9 @@ func (p *Plan) Security() Security {
 	if p.Holders > 0 {
 		// Divergences add up over results, and advantages are as their roots.
 		each := params.StatisticalBits + math.Log2(float64(p.Budget))/2
-		made.Flooding = &SecurityFlooding{BitsPerResult: tenths(each), ResultsPerKey: p.Budget, BitsPerKey: params.StatisticalBits}
+		made.Flooding = &SecurityFlooding{
+			Inputs: "those that keep values within the intervals that calibration measured", BitsPerResult: tenths(each), ResultsPerKey: p.Budget, BitsPerKey: params.StatisticalBits,
+		}
 	}
 	return made
 }
