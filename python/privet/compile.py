@@ -64,6 +64,7 @@ def compile(
     relu: str = "exact",
     smooth: str = "polynomial",
     batch: int = 1,
+    headroom: int | None = None,
     name: str | None = None,
 ) -> Compiled:
     """Compiles an ONNX model, given by path, bytes or `ModelProto`.
@@ -88,6 +89,9 @@ def compile(
     one. The model must be exported for one sample, or with a symbolic batch axis; samples of
     `calibration` stay single.
 
+    Truncations are placed so that `headroom` bits are left above the point; by default as many as
+    the largest magnitude measured takes, a number that the places of truncations then tell.
+
     # Errors
     `UnsupportedModel` with every problem at once; `InvalidModel`; `OverflowRisk` if a value could
     leave the ring; `InputError` on unfit calibration inputs; `Misuse` on options out of range.
@@ -101,6 +105,8 @@ def compile(
 
     weight_scale = scale if weight_scale is None else weight_scale
     _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
+    if headroom is not None and not 0 <= headroom <= bits:
+        raise Misuse(f"headroom is {headroom}; 0 to the ring's {bits} bits are possible")
     if relu not in RELUS:
         raise Misuse(f"relu is {relu!r}; possible are {', '.join(RELUS)}")
     if smooth not in SMOOTH:
@@ -121,6 +127,7 @@ def compile(
         scale_bits=scale,
         weight_scale=weight_scale,
         margin=margin,
+        headroom=headroom,
     )
     program, weights = build_program(lowered, ring_bits=bits, scale_bits=scale, batch=batch)
     magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}

@@ -45,6 +45,14 @@ def test_a_second_linear_layer_truncates_only_where_the_ring_is_too_small() -> N
     assert narrow == [("dense", 24), ("truncate", 12), ("dense", 24)]
 
 
+def test_more_headroom_truncates_earlier() -> None:
+    nodes = [node("Gemm", ["x", "fc"], ["a"]), node("Gemm", ["a", "fc"], ["y"])]
+    wide: dict[str, Any] = {"bits": 50}
+    assert steps(compiled(nodes, (1, 8), headroom=12, **wide)) == [("dense", 24), ("dense", 36)]
+    early = steps(compiled(nodes, (1, 8), headroom=13, **wide))
+    assert early == [("dense", 24), ("truncate", 12), ("dense", 24)]
+
+
 def test_a_residual_sum_shifts_the_lower_side_left() -> None:
     nodes = [
         node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
