@@ -130,6 +130,20 @@ def test_overflow_names_the_layer_the_range_and_a_way_out() -> None:
         compiled(nodes, (1, 8), calibration=[sample], scale=10)
 
 
+def test_a_sum_in_a_narrow_ring_is_refused() -> None:
+    """Results of ReLUs lie in 25 bits, which hold each of them and not their sum."""
+    nodes = [
+        node("MatMul", ["x", "fc"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Add", ["b", "b"], ["y"]),
+    ]
+    sample = np.ones((1, 8), np.float32)
+    made = model(nodes, {"x": (1, 8)}, ["y"], {"fc": np.eye(8, dtype=np.float32) * 700})
+    with pytest.raises(OverflowRisk, match="--bits 38 or more"):
+        compile(made, calibration=[sample])
+    assert compile(made, calibration=[sample], bits=38)
+
+
 def test_the_margin_counts() -> None:
     nodes = [node("Gemm", ["x", "big"], ["y"])]
     sample = np.ones((1, 8), np.float32)
