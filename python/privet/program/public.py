@@ -33,6 +33,11 @@ UNCALIBRATED = (
 """The caveat on results of a program whose ranges rest on random inputs."""
 
 
+def caveat(calibration: str) -> str | None:
+    """What to say with every result of a program with this calibration, if anything."""
+    return UNCALIBRATED if calibration == "random" else None
+
+
 @dataclass(frozen=True)
 class ProgramValue:
     """A tensor's shape, and the power of two that its integers are scaled by."""
@@ -89,11 +94,6 @@ class Program:
     operations: tuple[ProgramOperation, ...]
     batch: int = 1
     calibration: str = "random"
-
-    @property
-    def caveat(self) -> str | None:
-        """What to say with every result, if there is anything."""
-        return UNCALIBRATED if self.calibration == "random" else None
 
     def to_public_bytes(self) -> bytes:
         """The file: JSON with sorted keys and no spaces, the same for equal programs."""
