@@ -113,6 +113,11 @@ impl Plan {
         &self.steps
     }
 
+    /// Width of the ring in which value `id` is when its operation has run, in bits.
+    pub fn width(&self, id: usize) -> u32 {
+        self.widths[id]
+    }
+
     /// The ring in which a value is when its operation has run.
     pub(super) fn ring_of(&self, value: usize) -> Modulus {
         Modulus::new(self.widths[value])
