@@ -31,7 +31,7 @@ pub use argmax::argmax;
 pub use avgpool::sum_windows;
 pub use compare::{Rounds, carry};
 pub use error::Error;
-pub use extend::extend;
+pub use extend::{Sign, extend};
 pub use field::{from_field, open_to_server_in_field, to_field};
 pub use linear::{open_to_client, open_to_server};
 pub use maxpool::max_pool;

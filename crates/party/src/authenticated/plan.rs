@@ -6,14 +6,15 @@
 use std::collections::HashMap;
 
 use privet_fss::{KeyBytes, Role};
+use privet_gmw::Sign;
 use privet_program::{Operation, Operator, Program, Weights};
 use privet_ring::Modulus;
 use privet_shark::dealer::MASK_BYTES;
-use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, Tournament, Truncate, ends};
+use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, SignExtend, Tournament, Truncate, ends};
 
 use super::{Options, layers};
 use crate::Error;
-use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_stages};
+use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_stages, signs};
 use crate::turns::Turns;
 
 /// One step of a run; the dealer takes the same ones.
@@ -31,8 +32,10 @@ pub(super) enum Step {
     Truncate { operation: usize, truncate: Truncate },
     /// A truncation that stays in the wide ring.
     Shorten { operation: usize, extend: Extend },
-    /// The same value in the wide ring.
+    /// The same value in the wide ring, if it is non-negative.
     Extend { value: usize, extend: Extend },
+    /// The same value in the wide ring.
+    SignExtend { value: usize, extend: SignExtend },
     /// One stage of a max pooling after the other.
     MaxPool { operation: usize, stages: Vec<Tournament> },
     /// Positions of maxima.
@@ -180,6 +183,7 @@ impl Plan {
             Step::Truncate { operation, truncate } => truncate.key_bytes(input(*operation)),
             Step::Shorten { operation, extend } => extend.key_bytes(input(*operation)),
             Step::Extend { value, extend } => extend.key_bytes(len(*value)),
+            Step::SignExtend { value, extend } => extend.key_bytes(len(*value)),
             Step::MaxPool { stages, .. } => {
                 stages.iter().map(Tournament::key_bytes).fold(KeyBytes::default(), |sum, bytes| sum + bytes)
             }
@@ -205,7 +209,10 @@ impl Plan {
     /// Values that a step reads or writes.
     fn touched(&self, step: &Step) -> Vec<usize> {
         match *step {
-            Step::Input { value } | Step::Mask { value } | Step::Extend { value, .. } => vec![value],
+            Step::Input { value }
+            | Step::Mask { value }
+            | Step::Extend { value, .. }
+            | Step::SignExtend { value, .. } => vec![value],
             Step::Relu { operation, input, .. } => vec![input, self.program.operations()[operation].output],
             Step::Linear { operation, .. }
             | Step::Truncate { operation, .. }
@@ -228,7 +235,7 @@ impl Plan {
         match *step {
             Step::Input { .. } => ("input", "input"),
             Step::Mask { value } => (writer(value), "open"),
-            Step::Extend { value, .. } => (writer(value), "extend"),
+            Step::Extend { value, .. } | Step::SignExtend { value, .. } => (writer(value), "extend"),
             Step::Linear { operation, .. }
             | Step::Relu { operation, .. }
             | Step::Truncate { operation, .. }
@@ -257,6 +264,8 @@ struct Planner<'a> {
     steps: Vec<Step>,
     widths: Vec<u32>,
     written: Vec<u32>,
+    /// What is known of each value's sign.
+    signs: Vec<Sign>,
     /// Values that are behind a mask, in the ring that they were in then.
     masked: HashMap<usize, u32>,
     /// Truncations that are left to the one ReLU that reads them: their input and how many bits they drop.
@@ -278,6 +287,7 @@ impl<'a> Planner<'a> {
             steps: Vec::new(),
             written: widths.clone(),
             widths,
+            signs: signs(program),
             masked: HashMap::new(),
             pending: HashMap::new(),
             tensors: Vec::new(),
@@ -318,7 +328,15 @@ impl<'a> Planner<'a> {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
             self.mask(value);
-            self.steps.push(Step::Extend { value, extend: Extend::signed(from, 0) });
+            let step = match self.signs[value] {
+                Sign::NonNegative => Step::Extend { value, extend: Extend::non_negative(from, 0) },
+                Sign::Unknown => {
+                    let extend = SignExtend::new(from);
+                    self.exchange(&extend.message_bytes(self.len(value)));
+                    Step::SignExtend { value, extend }
+                }
+            };
+            self.steps.push(step);
             self.widths[value] = to;
         }
     }
