@@ -158,6 +158,11 @@ pub fn truncate_exactly(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost 
     carry(n, bits, rounds) + bit_product(n, ring - bits)
 }
 
+/// [`crate::truncate_guarded`] of `n` values of `ring` bits by `bits` bits.
+pub fn truncate_guarded(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost {
+    carry(n, bits - 1, rounds) + bit_product(n, ring - bits)
+}
+
 /// [`crate::max_pool`] over groups of these sizes.
 pub fn max_pool(sizes: impl Iterator<Item = usize>, bits: u32, rounds: Rounds) -> Cost {
     matches(sizes).into_iter().map(|pairs| relu(pairs, bits, rounds)).sum()

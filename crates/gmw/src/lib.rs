@@ -39,4 +39,4 @@ pub use mux::{mux, mux_all};
 pub use party::Party;
 pub use product::bit_product;
 pub use relu::{is_non_negative, relu, relu_near};
-pub use truncate::{Truncation, drop_low_bits, truncate_exactly};
+pub use truncate::{Truncation, drop_low_bits, truncate_exactly, truncate_guarded};

@@ -51,6 +51,9 @@ fn formulas_hold_on_the_wire() {
             check(cost::truncate_exactly(n, 12, width, rounds), rounds, |party| {
                 privet_gmw::truncate_exactly(party, own(&x, party), 12, ring).map(drop)
             });
+            check(cost::truncate_guarded(n, 12, width, rounds), rounds, |party| {
+                privet_gmw::truncate_guarded(party, own(&x, party), 12, ring).map(drop)
+            });
             check(cost::mux(n, width), rounds, |party| {
                 privet_gmw::mux(party, half(&bits, party), own(&x, party), ring).map(drop)
             });

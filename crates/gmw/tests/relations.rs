@@ -270,6 +270,27 @@ fn openings_reach_one_party_only() {
 }
 
 #[test]
+fn guard_bits_are_rounded_off_for_every_share_of_every_value_of_small_rings() {
+    for (bits, drop) in [(4, 2), (5, 2), (6, 3), (7, 5)] {
+        let (ring, narrow) = (Modulus::new(bits), Modulus::new(bits - drop));
+        // Multiples of four, raised by two and off by one at most.
+        let errors = (0..1_u64 << (bits - 2)).flat_map(|y| (1..4).map(move |e| (y, 4 * y + e)));
+        let (cases, client): (Vec<(u64, u64)>, Vec<u64>) =
+            errors.flat_map(|case| (0..1 << bits).map(move |share| (case, share))).unzip();
+        let server = cases.iter().zip(&client).map(|(&(_, x), &c)| ring.reduce(x.wrapping_sub(c))).collect();
+        let shares = [client, server];
+        let expected: Vec<i64> = cases.iter().map(|(y, _)| narrow.signed(y >> (drop - 2))).collect();
+        for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
+            let demand = cost::truncate_guarded(cases.len(), drop, bits, rounds).demand;
+            let out = run(&demand, rounds, &mut prg(5), |party| {
+                privet_gmw::truncate_guarded(party, own(&shares, party), drop, ring)
+            });
+            assert_eq!(join(&out, narrow), expected, "{drop} of {bits} bits, {rounds:?}");
+        }
+    }
+}
+
+#[test]
 fn every_share_of_every_value_of_small_rings_is_extended() {
     for bits in 2..=5 {
         let (narrow, wide, half) = (Modulus::new(bits), Modulus::new(bits + 7), 1_i64 << (bits - 1));

@@ -106,11 +106,14 @@ impl<'a> Party<'a> {
     }
 
     /// `floor(x / 2^bits)` in the ring that is smaller by `bits` and `guard` bits, where `x` has `guard` bits below its last
-    /// place and is off there by less than half.
+    /// place and is off there by one at most; in suite `gmw`.
     pub(super) fn settle(&mut self, x: &[u64], bits: u32, guard: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
         let half = if self.role == Role::Server { 1 << (guard - 1) } else { 0 };
         let raised: Vec<u64> = x.iter().map(|&x| ring.reduce(x.wrapping_add(half))).collect();
-        self.truncate(&raised, bits + guard, ring, Truncation::Exact)
+        match self.engine() {
+            Engine::Gmw(mut party) => Ok(privet_gmw::truncate_guarded(&mut party, &raised, bits + guard, ring)?),
+            Engine::Fss(..) => unreachable!("a dealer's products have no guard bits"),
+        }
     }
 
     /// The same signed value in a wider ring.

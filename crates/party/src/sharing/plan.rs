@@ -400,7 +400,7 @@ impl<'a> Planner<'a> {
             && from > to
         {
             let len = self.program.value(value).len();
-            let cost = cost::truncate_exactly(len, from - to, from, rounds);
+            let cost = cost::truncate_guarded(len, from - to, from, rounds);
             self.step(Step::Settle { value }, Vec::new(), cost.demand);
             self.exchange(cost);
             self.widths[value] = to;
@@ -479,10 +479,11 @@ fn boolean_cost(program: &Program, operation: &Operation, width: u32, comparison
     let out = program.value(operation.output).len();
     match &operation.operator {
         Operator::Truncate { bits } => {
-            let dropped = bits + width.saturating_sub(program.ring_bits());
-            match exact && dropped > 0 {
-                true => cost::truncate_exactly(len, dropped, width, rounds),
-                false => cost::Cost::default(),
+            let guard = width.saturating_sub(program.ring_bits());
+            match (exact, guard, bits) {
+                (false, ..) | (true, 0, 0) => cost::Cost::default(),
+                (true, 0, _) => cost::truncate_exactly(len, *bits, width, rounds),
+                (true, ..) => cost::truncate_guarded(len, bits + guard, width, rounds),
             }
         }
         Operator::Relu => cost::relu_near(len, width, compared_bits(width, relu_bits), rounds),
