@@ -516,7 +516,7 @@ mod tests {
         let model = Model::new(weights, plan.standard_workspaces());
         let input = &plan.program().inputs()[0];
         let bound = (input.magnitude.expect("a bound") * 4096.0) as i64;
-        let inputs = [vec![bound; plan.program().value(input.value).len()]];
+        let inputs = [vec![-bound; plan.program().value(input.value).len()]];
         let run = |_| {
             let (mut near, mut far) = pair();
             thread::scope(|scope| {
