@@ -22,12 +22,14 @@ pub mod sparse;
 mod sums;
 pub mod tags;
 pub mod transpose;
+mod tree_hash;
 
 pub use counter::KeyStream;
 pub use dispatch::{choose, is_portable_forced};
 pub use generator::Prg;
 pub use seed::Seed;
 pub use sums::subset_sums;
+pub use tree_hash::{KEYS_A_PART, TreeHash, TreeHashes};
 
 /// 16 bytes, read as a little-endian number: bit `j` is bit `j % 8` of byte `j / 8`.
 pub type Block = u128;

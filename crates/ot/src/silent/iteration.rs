@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use privet_prg::ggm::TREES;
-use privet_prg::{Block, KeyStream, Seed, sparse};
+use privet_prg::{Block, KeyStream, Seed, TreeHash, sparse};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -25,14 +25,21 @@ pub(super) struct Iteration {
     parameters: Parameters,
     /// The public stream of which the matrix is made.
     matrix: KeyStream,
+    /// The trees' hash.
+    hash: TreeHash,
     /// Blocks for the LPN secret, then for the trees, group after group.
     base: Zeroizing<Vec<Block>>,
 }
 
 impl Iteration {
-    /// `base`: at least [`Parameters::base`] blocks of correlated OTs, used nowhere else.
-    pub(super) fn new(parameters: Parameters, matrix: &Seed, base: Vec<Block>) -> Self {
-        Self { parameters, matrix: KeyStream::new(matrix), base: Zeroizing::new(base) }
+    /// `seed`: the iteration's public one, fresh. `base`: at least [`Parameters::base`] blocks of correlated OTs, used nowhere
+    /// else.
+    pub(super) fn new(parameters: Parameters, seed: &Seed, base: Vec<Block>) -> Self {
+        let matrix = KeyStream::new(seed);
+        // A block of the stream that no matrix reaches.
+        let mut key = [0];
+        matrix.blocks(u64::MAX, &mut key);
+        Self { parameters, matrix, hash: TreeHash::new(&key[0].to_le_bytes()), base: Zeroizing::new(base) }
     }
 
     pub(super) fn parameters(&self) -> &Parameters {
@@ -46,7 +53,7 @@ impl Iteration {
             .zip(message.par_chunks_exact_mut(self.parameters.group_blocks()))
             .zip(groups)
             .for_each(|((out, message), index)| {
-                group::plant(delta, self.tree_base(index), out, message);
+                group::plant(&self.hash, delta, self.tree_base(index), out, message);
                 self.encode(index, out);
             });
         message
@@ -58,7 +65,7 @@ impl Iteration {
             .zip(message.par_chunks_exact(self.parameters.group_blocks()))
             .zip(groups)
             .for_each(|((out, message), index)| {
-                group::grow(self.tree_base(index), message, out);
+                group::grow(&self.hash, self.tree_base(index), message, out);
                 self.encode(index, out);
             });
     }
