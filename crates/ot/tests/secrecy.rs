@@ -135,7 +135,7 @@ impl CotReceiver for Constant {
 
 #[test]
 fn every_transfer_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
-    let mut party = OtParty::new(Role::Server, Box::new(Constant), Box::new(Constant));
+    let mut party = OtParty::new(Role::Server, &[7; 32], Box::new(Constant), Box::new(Constant));
     let (mut channel, _peer) = pair();
     let (mut sent, mut received) = (HashSet::new(), HashSet::new());
     for _ in 0..3 {
