@@ -151,3 +151,20 @@ fn every_transfer_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn no_two_sessions_and_no_two_directions_hash_under_the_same_key() -> Result<(), Error> {
+    let (mut channel, _peer) = pair();
+    let mut hashed = |session: u8| {
+        let mut party = OtParty::new(Role::Server, &[session; 32], Box::new(Constant), Box::new(Constant));
+        let sent = party.send_words(&mut channel, 5000)?.m0;
+        Ok::<_, Error>([sent, party.receive_words(&mut channel, 5000)?.received])
+    };
+    let [first, other] = [hashed(1)?, hashed(2)?];
+    let known: HashSet<u64> = first.iter().flatten().copied().collect();
+    assert_eq!(known.len(), 10_000, "the same blocks under the same tweaks, one way and the other");
+    assert!(other.iter().flatten().all(|word| !known.contains(word)));
+    // The control: the same session hashes alike.
+    assert_eq!(hashed(1)?, first);
+    Ok(())
+}

@@ -14,6 +14,7 @@ mod privacy;
 mod requests;
 mod results;
 mod room;
+mod security;
 mod sharing_a_store;
 mod spoiling;
 mod stream;
