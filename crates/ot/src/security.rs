@@ -86,9 +86,9 @@ fn iterations(size: Size, demand: &Demand, sender: Role) -> u64 {
 }
 
 impl Parameters {
-    /// Nodes of an iteration's trees that the receiver does not know and of which it sees the hash: one a level of every tree.
+    /// Nodes of a group's trees that the receiver does not know and of which it sees the hash: one a level of every tree.
     fn tree_hashes(&self) -> u64 {
-        (self.trees * (self.depth - 1)) as u64
+        self.group_blocks() as u64
     }
 }
 

@@ -17,7 +17,7 @@ const NOWHERE: [u64; TREES] = [u64::MAX; TREES];
 
 /// The sender's leaves, all with their lowest bit cleared, and its message.
 ///
-/// `hash`: that of all trees of an iteration. `base`: its blocks `q` of shape `[depth, TREES]`; `leaves`: shape `[2^depth, TREES]`; `message`: shape
+/// `hash`: that of these trees alone. `base`: its blocks `q` of shape `[depth, TREES]`; `leaves`: shape `[2^depth, TREES]`; `message`: shape
 /// `[depth - 1, TREES]`.
 pub(super) fn plant(hash: &TreeHash, delta: Block, base: &[Block], leaves: &mut [Block], message: &mut [[u8; 16]]) {
     let (base, _) = base.as_chunks::<TREES>();

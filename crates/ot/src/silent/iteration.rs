@@ -25,8 +25,6 @@ pub(super) struct Iteration {
     parameters: Parameters,
     /// The public stream of which the matrix is made.
     matrix: KeyStream,
-    /// The trees' hash.
-    hash: TreeHash,
     /// Blocks for the LPN secret, then for the trees, group after group.
     base: Zeroizing<Vec<Block>>,
 }
@@ -35,11 +33,7 @@ impl Iteration {
     /// `seed`: the iteration's public one, fresh. `base`: at least [`Parameters::base`] blocks of correlated OTs, used nowhere
     /// else.
     pub(super) fn new(parameters: Parameters, seed: &Seed, base: Vec<Block>) -> Self {
-        let matrix = KeyStream::new(seed);
-        // A block of the stream that no matrix reaches.
-        let mut key = [0];
-        matrix.blocks(u64::MAX, &mut key);
-        Self { parameters, matrix, hash: TreeHash::new(&key[0].to_le_bytes()), base: Zeroizing::new(base) }
+        Self { parameters, matrix: KeyStream::new(seed), base: Zeroizing::new(base) }
     }
 
     pub(super) fn parameters(&self) -> &Parameters {
@@ -53,7 +47,7 @@ impl Iteration {
             .zip(message.par_chunks_exact_mut(self.parameters.group_blocks()))
             .zip(groups)
             .for_each(|((out, message), index)| {
-                group::plant(&self.hash, delta, self.tree_base(index), out, message);
+                group::plant(&self.hash(index), delta, self.tree_base(index), out, message);
                 self.encode(index, out);
             });
         message
@@ -65,9 +59,16 @@ impl Iteration {
             .zip(message.par_chunks_exact(self.parameters.group_blocks()))
             .zip(groups)
             .for_each(|((out, message), index)| {
-                group::grow(&self.hash, self.tree_base(index), message, out);
+                group::grow(&self.hash(index), self.tree_base(index), message, out);
                 self.encode(index, out);
             });
+    }
+
+    /// The hash of a group's trees: its key is a block of the stream that no matrix reaches.
+    fn hash(&self, group: usize) -> TreeHash {
+        let mut key = [0];
+        self.matrix.blocks(u64::MAX - group as u64, &mut key);
+        TreeHash::new(&key[0].to_le_bytes())
     }
 
     /// The blocks that the trees of a group start from.
