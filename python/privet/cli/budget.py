@@ -35,7 +35,13 @@ def print_budget(console: Console, budget: Security) -> None:
 
 def _losses(console: Console, budget: Security) -> None:
     console.print("[bold]Statistical[/], in bits: everybody wins with at most 2^-bits")
-    columns = ("each", "in an inference", "an inference", "a key", f"{MODEL_INFERENCES:,} inferences")
+    columns = (
+        "each",
+        "in an inference",
+        "an inference",
+        "a key",
+        f"{MODEL_INFERENCES:,} inferences",
+    )
     losses = show.table(("loses", "unit"), columns)
     for loss in budget.losses:
         bits = (loss.inference_bits, loss.key_bits, loss.model_bits)

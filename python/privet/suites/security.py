@@ -34,7 +34,7 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Loss:
-    """A statistical loss: `count` units an inference, and how that grows (`sum`, `root`, `whole`)."""
+    """A statistical loss: `count` units an inference, growing as a `sum`, a `root` or not."""
 
     name: str
     unit: str
