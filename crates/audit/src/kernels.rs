@@ -93,7 +93,7 @@ fn dealt(secret: &[u8]) -> u64 {
 }
 
 static BFV: LazyLock<Parameters> =
-    LazyLock::new(|| Parameters::choose(37, 12, 64, Resharing::Approximate).expect("parameters"));
+    LazyLock::new(|| Parameters::choose(37, 12, 64, 64, Resharing::Approximate).expect("parameters"));
 
 fn key(secret: &[u8]) -> u64 {
     let key = SecretKey::generate(&BFV, &mut Prg::from_seed(&seed(secret)));

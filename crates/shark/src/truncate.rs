@@ -54,7 +54,7 @@ impl Truncate {
 
     /// Bytes of the key of `count` elements.
     pub fn key_bytes(&self, count: usize) -> KeyBytes {
-        let words = count * compare::key_bytes(self.sign.dropped());
+        let words = compare::batch_bytes(self.sign.dropped(), count);
         match self.exact {
             true => KeyBytes { words, corrections: count * (FLIP_BYTES + 2 * SECRET_BYTES) },
             false => KeyBytes { words: 0, corrections: count * SECRET_BYTES },
