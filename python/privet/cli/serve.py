@@ -85,11 +85,11 @@ def serve(
     policy: Annotated[
         str,
         typer.Option(
-            help="Order of jobs: `fcfs`, `priority` (length - beta * age), `deadline`, or `fair` "
-            "to clients; `ahead+` before it also makes material that is expected to be used, "
-            "`shared+` gives cores that are free to those that run."
+            help="Order of jobs: `fcfs`, `priority` (length - beta * age) or `deadline`; `fair+` "
+            "before it shares cores fairly between clients, `ahead+` also makes material that is "
+            "expected to be used, `shared+` gives cores that are free to those that run."
         ),
-    ] = "priority",
+    ] = "fair+priority",
     beta: Annotated[
         float, typer.Option(min=0, help="For `priority`: what a second of waiting weighs.")
     ] = 0.1,
@@ -119,6 +119,12 @@ def serve(
     grace: Annotated[
         float, typer.Option(min=0.1, help="Seconds that a client may take to come when it may go.")
     ] = 15.0,
+    absent: Annotated[
+        float,
+        typer.Option(
+            min=1, help="Seconds that jobs wait for a client that has ceased to ask for news."
+        ),
+    ] = 30.0,
     poll: Annotated[
         float, typer.Option(min=0.1, help="Seconds between looks at the repository.")
     ] = 5.0,
@@ -150,7 +156,7 @@ def serve(
         Door(name, grace, dealer),
         named(policy, beta, Budget(bytes=parse_size(ahead, "disk space") or 1)),
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
-        Limits(material_seconds=material_hours * 3600),
+        Limits(material_seconds=material_hours * 3600, absent_seconds=absent),
         poll,
         parse_size(max_material, "disk space"),
     )

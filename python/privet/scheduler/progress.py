@@ -195,7 +195,7 @@ def _absent(state: State, now: float, client: str) -> None:
     later = math.inf
     for entry in list(state.entries.values()):
         submission = entry.submission
-        if submission.client != client or entry.ended or submission.only is not None:
+        if submission.client != client or entry.ended or entry.claimed or submission.only:
             continue
         due = state.clients.due(client, entry.arrived)
         if due <= now:

@@ -149,6 +149,11 @@ class Driver:
         self.scheduler.client_present(self.clock(), client, present)
         self._wake.set()
 
+    def listens(self, client: str, listens: bool) -> None:
+        """A client began or ceased to wait for news of its jobs."""
+        self.scheduler.client_listens(self.clock(), client, listens)
+        self._wake.set()
+
     def rest(self, start: Start, outcome: Outcome, began: float) -> None:
         """A job that began then has done its work, and from now on only keeps its memory."""
         now = self.clock()

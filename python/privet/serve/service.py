@@ -121,6 +121,7 @@ class Service:
             settings.repository, build, self._offers.offer, self._retire, dealer=dealer
         )
         self.presence = Presence(self.driver.present)
+        self.listening = Presence(self.driver.listens)
         self.epoch = time.time() - self.driver.clock()
         self._books = Books(
             self.jobs,
