@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from privet.cli import options, show
+from privet.logs import log_to_stderr
 from privet.parties import Credentials, Dealer, Dealt
 from privet.parties.address import split_address
 from privet.parties.dealer import MOST_BYTES, PATIENCE_SECONDS
@@ -31,6 +32,7 @@ def dealer(
     as_json: options.AsJson = False,
 ) -> None:
     """Deal material to clients and servers; run it where neither of them has a say."""
+    log_to_stderr()
     host, port = split_address(listen)
     lock = threading.Lock()
     console = show.make_console()

@@ -16,6 +16,7 @@ from rich.table import Table
 from privet.cli import options, show
 from privet.cli.executors import make_executor
 from privet.keys import OPERATOR_NAME
+from privet.logs import log_to_stderr
 from privet.parties.address import split_address
 from privet.parties.memory import parse_size
 from privet.scheduler import Budget, Limits, named
@@ -142,7 +143,6 @@ def serve(
     from privet.serve.control.names import certificate_name
     from privet.serve.driver import Door
     from privet.serve.limits import ServiceLimits
-    from privet.serve.logs import log_to_stderr
     from privet.serve.repository import Builder
     from privet.serve.service import Service, Settings
 

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from privet.cli import homomorphic, options, show
+from privet.logs import log_to_stderr
 from privet.parties import Credentials, Finished, Server
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
@@ -49,6 +50,7 @@ def server(
     as_json: options.AsJson = False,
 ) -> None:
     """Serve a model: clients learn predictions, the server learns nothing of their inputs."""
+    log_to_stderr()
     host, port = split_address(listen)
     check_suite(suite)
     check_between_two(suite, scenario)

@@ -26,6 +26,7 @@ from typing import Any
 
 from privet import _native
 from privet.errors import PrivetError
+from privet.logs import log_to_stderr
 from privet.parties import Credentials, Server
 from privet.serve import confinement
 from privet.serve.admission import Admission
@@ -136,6 +137,7 @@ def main() -> None:
     # after their jobs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    log_to_stderr()
     # What else prints must not look like an event.
     events = os.dup(1)
     os.dup2(2, 1)

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.visitor import Visitor
 from tests.python.serve_control.actors import Scene, eventually, scene
 
+from privet.logs import JsonLines
 from privet.serve.control.identity import Gate, Token
-from privet.serve.logs import JsonLines
 
 TOKEN = "a-token-that-nobody-may-see"
 
