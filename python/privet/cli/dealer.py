@@ -28,6 +28,7 @@ def dealer(
     patience: Annotated[
         float, typer.Option(min=0.1, help="Seconds that a party waits for the other one.")
     ] = PATIENCE_SECONDS,
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -48,6 +49,7 @@ def dealer(
         timeout=timeout,
         most_bytes=most_bytes,
         patience=patience,
+        revoked=revoked,
         on_dealt=on_dealt,
     ) as dealing:
         address = "{}:{}".format(*dealing.address)

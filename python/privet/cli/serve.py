@@ -19,6 +19,7 @@ from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
 from privet.parties.address import split_address
 from privet.parties.memory import parse_size
+from privet.parties.revocation import Revoked
 from privet.scheduler import Budget, Limits, named
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def serve(
     poll: Annotated[
         float, typer.Option(min=0.1, help="Seconds between looks at the repository.")
     ] = 5.0,
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 30.0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -138,7 +140,7 @@ def serve(
     once.
     """
     # These libraries are for this command alone.
-    from privet.serve.control.identity import Gate, read_tokens, tls
+    from privet.serve.control.identity import Gate, tls
     from privet.serve.control.listener import serve as serve_control
     from privet.serve.control.names import certificate_name
     from privet.serve.driver import Door
@@ -148,7 +150,8 @@ def serve(
 
     host, port = split_address(listen)
     context = tls(keys)
-    gate = Gate(operator or [OPERATOR_NAME], read_tokens(tokens) if tokens else ())
+    refused = Revoked(revoked)
+    gate = Gate(operator or [OPERATOR_NAME], tokens or (), refused)
     name = server_name or certificate_name(keys / "server.pem")
     settings = Settings(
         repository,
@@ -159,6 +162,7 @@ def serve(
         Limits(material_seconds=material_hours * 3600, absent_seconds=absent),
         poll,
         parse_size(max_material, "disk space"),
+        refused,
     )
     executing = make_executor(
         executor,
@@ -175,6 +179,7 @@ def serve(
         dealer=dealer,
         max_material=parse_size(max_material, "disk space"),
         timeout=timeout,
+        revoked=revoked,
     )
     log_to_stderr()
     console = show.make_console()

@@ -107,6 +107,6 @@ async def read_body(request: web.Request) -> bytes:
             return await request.read()
     except TimeoutError:
         raise web.HTTPRequestTimeout from None
-    except (PayloadAccessError, RequestPayloadError, HttpProcessingError):
+    except (PayloadAccessError, RequestPayloadError, HttpProcessingError, OSError):
         # The parser's text quotes what it could not read.
         raise web.HTTPBadRequest from None

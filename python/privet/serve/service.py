@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import PrivetError
+from privet.parties.revocation import Revoked
 from privet.scheduler import (
     Action,
     Ended,
@@ -55,6 +56,7 @@ LEDGER_FILE = "ledger.sqlite"
 
 PRUNE_SECONDS = 3600.0
 SWEEP_SECONDS = 10.0
+EXPEL_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +64,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Settings:
     """How a service runs. `poll`: how often, in seconds, the repository is looked at; `most_bytes`
-    what material may take on a machine's disk before the oldest goes."""
+    what material may take on a machine's disk before the oldest goes; `revoked`: whose jobs and
+    sessions are ended."""
 
     repository: Path
     state: Path
@@ -72,6 +75,7 @@ class Settings:
     bounds: Limits = field(default_factory=Limits)
     poll: float = 5.0
     most_bytes: int | None = None
+    revoked: Revoked = field(default_factory=Revoked)
 
 
 class Service:
@@ -172,7 +176,9 @@ class Service:
             follow = group.create_task(self._follow())
             prune = group.create_task(self._prune())
             sweep = group.create_task(self._sweep())
+            expel = group.create_task(self._expel())
             await self.driver.run()
+            expel.cancel()
             follow.cancel()
             prune.cancel()
             sweep.cancel()
@@ -214,6 +220,16 @@ class Service:
             await self.keeper.sweep()
             lying = self.driver.shelf.materials()
             self.driver.give_up_stock([it for it in lying if not self.keeper.is_ready(it)])
+
+    async def _expel(self) -> None:
+        """Ends jobs and sessions of clients whose certificates were revoked meanwhile."""
+        refuses = self.settings.revoked.refuses
+        while True:
+            await asyncio.sleep(EXPEL_SECONDS)
+            for job in self.jobs.live():
+                if why := refuses(job.client):
+                    self.cancel(job, why)
+            self.sessions.expel(refuses)
 
     async def _prune(self) -> None:
         while True:

@@ -51,10 +51,14 @@ class DataPort(Server):
 
     def _session(self, connection: _native.Connection, client: str) -> None:
         visit = self._admission.visit(client, connection.stopper())
+
+        def admit(kind: str, *request: str | None) -> str | None:
+            return self._revoked.refuses(client) or visit.admit(kind, *request)
+
         if not visit.is_expected:
             connection.set_timeout(STRANGER_SECONDS)
         try:
-            self._native.serve(connection, visit.hear, visit.admit, visit.threads)
+            self._native.serve(connection, visit.hear, admit, visit.threads)
         except PrivetError as error:
             if not visit.failed(error):
                 self._failed(client, error)
@@ -81,6 +85,7 @@ class Worker:
             host=job["host"],
             port=job["port"],
             timeout=job["timeout"],
+            revoked=job["revoked"],
         )
 
     def run(self) -> None:

@@ -111,7 +111,11 @@ def test_a_trace_is_one_line() -> None:
     try:
         raise ValueError("of two\nlines")
     except ValueError as error:
-        record = logging.makeLogRecord({"msg": "failed", "exc_info": (type(error), error, None)})
+        fields = {"name": "privet.x", "msg": "failed", "exc_info": (type(error), error, None)}
+        record = logging.makeLogRecord(fields)
     line = JsonLines().format(record)
     assert "\n" not in line
-    assert "of two" in json.loads(line)["trace"]
+    trace = json.loads(line)["trace"]
+    assert trace[0] == "ValueError"
+    assert "test_observation.py" in trace[1]
+    assert "of two" not in line
