@@ -1,9 +1,10 @@
 """Logs for machines: a JSON object a line, without anything that a peer has sent.
 
 Messages of Privet itself name shapes, sizes, ids and clients by the beginning of their
-fingerprints, and no secret is ever given to them. What other libraries say is not printed: an HTTP parser quotes
-the line that it could not read, which may hold a token or an input. Of such a record, and of every
-exception, a line tells where in the code it happened and of what type it was, and not its text.
+fingerprints, and no secret is ever given to them. What other libraries say is not printed: an HTTP
+parser quotes the line that it could not read, which may hold a token or an input. Of such a record,
+and of every exception, a line tells where in the code it happened and of what type it was, and not
+its text.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Credentials:
 
 
 def check_dates(certificate: Path) -> None:
-    """Raises `Misuse` unless this party's own certificate is valid now: its peers would refuse it."""
+    """Raises `Misuse` unless a party's own certificate is valid now: its peers refuse it else."""
     try:
         found = x509.load_pem_x509_certificate(certificate.read_bytes())
     except (OSError, ValueError) as error:
@@ -75,8 +75,8 @@ def check_dates(certificate: Path) -> None:
     now, first = datetime.now(UTC), found.not_valid_before_utc
     if now > found.not_valid_after_utc:
         raise Misuse(
-            f"{certificate} expired on {found.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: get a new one "
-            "from your authority, or make new ones by `privet keys`"
+            f"{certificate} expired on {found.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: get a new "
+            "one from your authority, or make new ones by `privet keys`"
         )
     if now < first:
         raise Misuse(

@@ -1,4 +1,4 @@
-"""Certificates that are valid and let nobody in any more: a list that is read again when it changes.
+"""Certificates that let nobody in any more: a list that is read again when it changes.
 
 A file of SHA-256 fingerprints, one a line, as `privet` prints them for clients; `#` begins a
 comment. Whoever asks looks at the file's times and size first, so a line that is added counts from

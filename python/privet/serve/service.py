@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,15 @@ PRUNE_SECONDS = 3600.0
 SWEEP_SECONDS = 10.0
 EXPEL_SECONDS = 1.0
 
+RESERVED_BYTES = 32 << 20
+"""Where less is free on the disk of the state, no job is admitted that leaves something there."""
+
 _log = logging.getLogger(__name__)
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes that are free on a folder's disk."""
+    return shutil.disk_usage(folder).free
 
 
 @dataclass(frozen=True)
@@ -210,14 +219,18 @@ class Service:
             try:
                 if await self.repository.refresh():
                     self._changes.set()
-            except PrivetError as error:
+            except (PrivetError, OSError) as error:
                 _log.warning("the repository cannot be read", extra={"error": str(error)})
 
     async def _sweep(self) -> None:
         """Keeps material within its bounds; what went is given up."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            await self.keeper.sweep()
+            self.records.catch_up()
+            try:
+                await self.keeper.sweep()
+            except (PrivetError, OSError) as error:
+                _log.error("material is not swept", extra={"error": str(error)})
             lying = self.driver.shelf.materials()
             self.driver.give_up_stock([it for it in lying if not self.keeper.is_ready(it)])
 
@@ -257,6 +270,12 @@ class Service:
             return "no model is served"
         if not self.driver.nodes:
             return "no machine is there to run jobs"
+        return self.why_no_room()
+
+    def why_no_room(self) -> str | None:
+        """Why nothing that needs the disk is taken now; None if there is room."""
+        if self.records.waiting or free_bytes(self.settings.state) < RESERVED_BYTES:
+            return "the service's disk is full"
         return None
 
     def retry_seconds(self) -> float:

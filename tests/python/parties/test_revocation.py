@@ -38,7 +38,7 @@ def pair(tmp_path: Path) -> Path:
 
 
 def dated(folder: Path, days: float, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keys that were made so many days from now, to be valid for ninety; those of `late` for one."""
+    """Keys that were made so many days from now, valid for ninety; of `late` for one."""
 
     class Then(datetime):
         """Another day."""

@@ -106,6 +106,8 @@ def _wanted(call: Call[Any]) -> Version:
     body: Ask = call.body
     if call.service.draining:
         raise unavailable("the service is shutting down", 5.0, "draining")
+    if (why := call.service.why_no_room()) is not None:
+        raise Refusal(507, "disk", f"{why}: try again later", 30.0)
     version = find(call, body.version)
     if body.program not in (None, version.program.program_hash):
         raise Refusal(
