@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from privet import _native
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.logs import Seldom
 from privet.parties.credentials import Credentials
+from privet.parties.listening import most_files
 from privet.parties.revocation import Revoked
 
 MAX_SESSIONS = 64
@@ -153,8 +153,7 @@ class Acceptor:
 
 def _places() -> int:
     """Sessions, and handshakes, for which this process may open enough files."""
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return min(MAX_SESSIONS, max(2, files // 5))
+    return min(MAX_SESSIONS, max(2, most_files() // 5))
 
 
 class Service:

@@ -55,12 +55,17 @@ class Bounds:
     @classmethod
     def of_process(cls) -> Bounds:
         """What this process's limit of open files leaves room for."""
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        room = limit - len(os.listdir("/proc/self/fd")) - RESERVED_FILES
+        room = most_files() - len(os.listdir("/proc/self/fd")) - RESERVED_FILES
         most = min(MOST_CONNECTIONS, max(12, room))
         handshakes = min(64, most // 3)
         connections = most - handshakes
         return cls(connections, max(4, connections // 4), handshakes, max(4, handshakes // 2))
+
+
+def most_files() -> int:
+    """How many files this process may open."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 1 << 20 if limit == resource.RLIM_INFINITY else limit
 
 
 class Listening:
@@ -163,10 +168,12 @@ class Listening:
             connection.close()
 
     def admit(self, client: str) -> bool:
-        """Whether a client whose handshake is done has a place; it is taken then."""
+        """Whether a client whose handshake is done has a place; it is taken then. Without TLS all
+        programs of a machine are one client."""
         own, total = self._clients[client], self.connections
         kept = KEPT_PLACES if own else 0
-        if total + kept >= self.bounds.connections or own >= self.bounds.of_client:
+        most = self.bounds.connections if self._tls is None else self.bounds.of_client
+        if total + kept >= self.bounds.connections or own >= most:
             self._tell("a client has too many connections: further ones are closed")
             return False
         self._clients[client] += 1
