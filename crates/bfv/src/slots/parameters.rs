@@ -17,11 +17,11 @@ pub(super) const LIMBS: usize = 3;
 /// `q`'s primes and the special prime that key switching works modulo besides.
 pub(super) const WITH_SPECIAL: usize = LIMBS + 1;
 
-/// The ring degree. At 128 bits of security a modulus of 218 bits is the limit (see the crate's other parameters).
+/// The ring degree. At 128 bits of security a modulus of 214 bits is the limit (see the crate's other parameters).
 const DEGREE: usize = 8192;
 
-/// Four of these are 216 bits. Those beyond 50 bits leave the fastest code of the transform, and are taken for large programs alone.
-const WIDEST_PRIME_BITS: u32 = 54;
+/// Four of these are 212 bits. Those beyond 50 bits leave the fastest code of the transform, and are taken for large programs alone.
+const WIDEST_PRIME_BITS: u32 = 53;
 
 /// Parameters of the batched scheme. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Parameters {
     ///
     /// # Errors
     /// [`Misuse::PlainPrime`] unless `prime` is a prime of at most 44 bits that is 1 modulo `2N`; [`Misuse::NoiseTooLarge`] if no
-    /// modulus of three primes of 54 bits holds the noise.
+    /// modulus of three primes of 53 bits holds the noise.
     pub fn choose(prime: u64, terms: usize, rotations: usize, replies: usize) -> Result<Self, Error> {
         let refusal = Misuse::PlainPrime { prime };
         let plain = Some(prime).filter(|prime| (1 << 16..1 << 45).contains(prime));
