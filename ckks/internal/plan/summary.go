@@ -26,10 +26,6 @@ type Summary struct {
 	Statistical bool `json:"statistical"`
 	// Security has all keys that are ever sent, and the flooding.
 	Security Security `json:"security"`
-	// LeastBits is the least that all decryptions under a key are hidden by, if they are statistically: a model that leaves less is
-	// refused. Runs is how many evaluations a key serves then; a session ends after them.
-	LeastBits int `json:"least_statistical_bits"`
-	Runs      int `json:"runs_per_key"`
 	// OfflineBytes are sent once: the keys of a client, or the keys and the encrypted model of a server.
 	OfflineBytes       int64 `json:"offline_bytes_client"`
 	OfflineBytesServer int64 `json:"offline_bytes_server"`
@@ -63,7 +59,6 @@ func (p *Plan) Summary() Summary {
 		Parameters: p.Set, LogQP: p.Set.LogQP(), Budget: params.Budget(p.Set.LogN),
 		Batch: p.Batch, Groups: p.Groups, Keys: len(p.Rotations),
 		Refreshes: p.Refreshes(), Floor: p.Floor, Security: p.Security(),
-		LeastBits: params.StatisticalBits, Runs: p.Runs(),
 	}
 	for index, node := range p.network.Nodes {
 		layout := p.Layouts[index]

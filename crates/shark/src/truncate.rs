@@ -158,8 +158,8 @@ impl Extend {
 
     /// Bytes of the key of `count` elements.
     pub fn key_bytes(&self, count: usize) -> KeyBytes {
-        let (word, flip) = if self.exact { (compare::key_bytes(self.bits()), FLIP_BYTES) } else { (0, 0) };
-        KeyBytes { words: count * word, corrections: count * (flip + 2 * SECRET_BYTES) }
+        let (words, flip) = if self.exact { (compare::batch_bytes(self.bits(), count), FLIP_BYTES) } else { (0, 0) };
+        KeyBytes { words, corrections: count * (flip + 2 * SECRET_BYTES) }
     }
 
     /// Bytes of each message that either party sends.

@@ -77,38 +77,40 @@ def stream_security(public: bytes, cipher: str, key_bits: int, samples: int = 1)
 
 def ckks_security(plan: Mapping[str, Any]) -> Security:
     """The budget of a plan of suite `ckks`, as `plan_ckks` gives it."""
-    ring, total, limit = plan["parameters"], plan["log_qp"], plan["log_qp_limit"]
-    degree = ring["log_n"]
+    told = plan["security"]
+    # Keys, shares and ciphertexts under one secret are samples of one instance: the one that the
+    # largest share of its limit is used of counts.
+    worst = max(told["keys"], key=lambda key: (key["log_q"] + key["log_p"]) / key["limit_log_qp"])
     problem = (
-        f"ring-LWE, N = 2^{degree}, log QP = {total:.0f} of {limit:.0f} that the table allows, "
-        "ternary secrets"
+        f"ring-LWE, dimension 2^{worst['log_n']}, log QP = {worst['log_q'] + worst['log_p']:.1f} of "
+        f"{worst['limit_log_qp']:.0f} that the table allows, {worst['secret']} secret"
     )
-    # One secret and the keys' encryptions under it: a single instance with many samples.
-    assumptions = (Assumption("keys and ciphertexts", problem, 128.0, 1, 128.0),)
-    runs = plan["runs_per_key"]
+    secrets = len({(key["log_n"], key["secret"]) for key in told["keys"]})
+    assumption = Assumption("keys and ciphertexts", problem, 128.0, secrets, 128 - log2(secrets))
     notes = ["decrypted results are for the owner of the key alone"]
+    flooding = told["flooding"]
     losses: tuple[Loss, ...] = ()
-    if plan["statistical"]:
-        bits = float(plan["least_statistical_bits"])
-        one = bits + log2(max(runs, 1)) / 2
-        # A key's budget is enforced; more inferences take more keys.
-        model = one - log2(MODEL_INFERENCES) / 2
-        losses = (Loss("flooding", "run", one, 1, "root", one, bits, model),)
-        notes.append(
-            "of flooding the least is stated that a model may have: its owner computes how much it "
-            "is and refuses less"
-        )
+    if flooding is None:
+        notes.append("flooding is light or none: it hides no weights statistically")
     else:
-        notes.append("flooding is light: it hides no weights statistically")
+        each, bits = flooding["bits_per_result"], flooding["bits_per_key"]
+        count = flooding["results_per_key"]
+        # A key's budget is enforced; more results take more keys.
+        model = each - log2(MODEL_INFERENCES) / 2
+        losses = (Loss("flooding", "ciphertext of a result", each, 1, "root", each, bits, model),)
+        notes.append(
+            f"flooding holds for inputs {flooding['inputs'].removeprefix('those ')}; stated is the "
+            "least: the owner of the weights computes what a model has, and refuses less"
+        )
     return Security(
-        assumptions,
-        128.0,
+        (assumption,),
+        assumption.total_bits,
         losses,
         losses[0].inference_bits if losses else None,
         losses[0].key_bits if losses else None,
         losses[0].model_bits if losses else None,
-        "key of a session",
-        runs if losses else None,
+        "key of a session, by ciphertexts of results",
+        count if losses else None,
         tuple(notes),
     )
 
