@@ -200,7 +200,7 @@ fn client_of<T>(answers: &[Vec<u8>], work: impl FnOnce(&mut Client) -> Result<T,
 #[test]
 fn a_client_refuses_servers_that_greet_wrongly() {
     let told = |greeting: Vec<u8>| {
-        let (result, (reason, text)) = client_of(&[greeting], |client| client.describe(None));
+        let (result, (reason, text)) = client_of(&[greeting], |client| client.describe(None, None));
         assert_eq!(text, "");
         (result.expect_err("refused"), reason)
     };
@@ -224,7 +224,7 @@ fn a_client_refuses_answers_that_make_no_sense() {
         let error = result.expect_err("refused");
         assert!(error.is_the_peers_fault(), "{error:?}");
         assert_eq!(abort, (AbortReason::Misbehaved, String::new()));
-        let (result, abort) = client_of(&answers, |client| client.describe(None));
+        let (result, abort) = client_of(&answers, |client| client.describe(None, None));
         assert!(matches!(result, Err(Error::PeerMisbehaved(PeerMisbehaved::Program(_)))));
         assert_eq!(abort, (AbortReason::Misbehaved, String::new()));
     }
