@@ -172,8 +172,12 @@ impl Plan {
         Self { buffer: ots, ..self }
     }
 
-    /// The OT extension that makes the correlations: the one that suits their number and the plan's link.
+    /// The OT extension that makes the correlations: the one that suits their number and the plan's link. With a dealer, who
+    /// makes them without transfers, the default.
     pub fn extension(&self) -> Extension {
+        if self.is_dealt() {
+            return Extension::default();
+        }
         *self.extension.get_or_init(|| Extension::for_demand(&self.cost.demand, &self.link))
     }
 
