@@ -88,8 +88,8 @@ impl Noise {
 /// random `n`-th residues `u_i = r_i^n` to fresh exponents of 10 bits, from tables of `u_i`'s powers.
 ///
 /// The exponents together have 256 bits more than the key, and the map from exponents to products is as good as
-/// universal, so by the leftover hash lemma the noise is within `2^-53` of uniform among the `n`-th residues, even for
-/// one who knows the factors of `n`, for every key that [`PublicKey::from_bytes`] accepts; within `2^-115` for products of two
+/// universal, so by the leftover hash lemma the noise is within `2^-52` of uniform among the `n`-th residues, even for
+/// one who knows the factors of `n`, for every key that [`PublicKey::from_bytes`] accepts; within `2^-114` for products of two
 /// primes. docs/protocols/stream.md has the proof, and why a short exponent (Damgard, Jurik and Nielsen, 2010) would not do
 /// here.
 pub struct NoiseTable {

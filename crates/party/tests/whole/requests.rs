@@ -231,6 +231,35 @@ fn a_client_refuses_answers_that_make_no_sense() {
 }
 
 #[test]
+fn a_client_reads_nothing_but_the_program_that_it_expects() {
+    let expected = CHOICE.program().hash().to_string();
+    // A sound program, and bytes that are none: with a pin both are just another program, and the server hears why.
+    for answer in [RESIDUAL.public.clone(), b"<html>".to_vec()] {
+        let answers = [greeting(VERSION), answer.clone()];
+        let (result, abort) = client_of(&answers, |client| client.describe(None, Some(&expected)));
+        let Err(Error::PeerMisbehaved(PeerMisbehaved::OtherProgram { actual, .. })) = result else {
+            panic!("{result:?}");
+        };
+        assert_eq!(actual, privet_program::ProgramHash::of(&answer).to_string());
+        assert_eq!(abort.0, AbortReason::Misbehaved);
+    }
+    let answers = [greeting(VERSION), CHOICE.public.clone()];
+    let (result, _) = client_of(&answers, |client| client.describe(None, Some(&expected)));
+    assert_eq!(result.expect("the pinned program"), CHOICE.public);
+}
+
+#[test]
+fn the_options_that_a_client_may_name_are_few() {
+    // A server keeps a plan for each, and for nothing else.
+    let names: std::collections::BTreeSet<String> =
+        privet_party::Options::all().map(|options| options.name()).collect();
+    assert_eq!((names.len(), privet_party::Options::all().count()), (25, 25));
+    for name in ["", "gmw", "gmw log one-bit ", "GMW log one-bit", "gmw log one-bit relu 7", "fss exact malicious x"] {
+        assert_eq!(privet_party::Options::from_name(name), None, "{name:?}");
+    }
+}
+
+#[test]
 fn halves_of_two_programs_do_not_make_a_served_program() {
     use privet_party::session::Served;
     let mixed = Served::new(CHOICE.public.clone(), &RESIDUAL.weights).map(drop);
