@@ -6,7 +6,6 @@ from typing import Any
 PROTOCOL_VERSION: int
 
 def resident_memory() -> int: ...
-
 def authorities(pem: bytes) -> list[bytes]: ...
 
 class Credentials:

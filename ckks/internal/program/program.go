@@ -18,6 +18,7 @@ const (
 	MaxBytes      = 4 << 20
 	maxOperations = 1 << 12
 	maxElements   = 1 << 28
+	maxTotal      = 1 << 32
 	maxRank       = 8
 	maxDegree     = 1 << 10
 )

@@ -16,10 +16,10 @@ import grpc.aio
 from aiohttp import web
 
 from privet.errors import LinkError, Misuse
-from privet.parties.credentials import authorities, trust_authorities
 from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
+from privet.parties.credentials import authorities, trust_authorities
 
 MOST_BYTES = 256 << 20
 """The largest request."""

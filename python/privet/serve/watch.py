@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import LinkError, Misuse
-from privet.parties.credentials import trust_authorities
 from privet.parties.address import split_address
+from privet.parties.credentials import trust_authorities
 
 
 class Watch:

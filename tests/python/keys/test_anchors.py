@@ -57,7 +57,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyPaths:
     return make(tmp_path_factory.mktemp("keys"))
 
 
-@pytest.mark.parametrize("text, why", NO_ANCHORS.values(), ids=NO_ANCHORS)
+@pytest.mark.parametrize(("text", "why"), NO_ANCHORS.values(), ids=NO_ANCHORS)
 def test_what_is_no_authority_is_refused_everywhere(
     keys: KeyPaths, tmp_path: Path, text: bytes, why: str
 ) -> None:

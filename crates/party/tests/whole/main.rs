@@ -6,7 +6,6 @@ mod dealt;
 mod deviating;
 mod gates;
 mod hostile_programs;
-mod limits;
 mod lying;
 mod material;
 mod oneshot;

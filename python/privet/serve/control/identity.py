@@ -20,8 +20,8 @@ from pathlib import Path
 from aiohttp import web
 
 from privet.errors import Misuse
-from privet.parties.credentials import trust_authorities
 from privet.keys import OPERATOR_NAME
+from privet.parties.credentials import trust_authorities
 from privet.serve.control.refusal import Refusal
 
 _LINE = re.compile(r"([0-9a-f]{64})\s+(\S+)(?:\s+(operator))?")
