@@ -1,6 +1,7 @@
 //! The scheme as a whole: correctness, hostile bytes, and the two attacks that its masks are there for.
 
 mod attacks;
+mod documented;
 mod exact;
 mod fresh;
 mod hostile;

@@ -94,6 +94,15 @@ impl<'a> PlanRef<'a> {
         }
     }
 
+    /// Width of the ring in which each value is made, in bits.
+    pub fn widths(self) -> Vec<u32> {
+        let values = 0..self.program().values().len();
+        match self {
+            Self::Sharing(plan) => values.map(|id| plan.width(id)).collect(),
+            Self::Authenticated(plan) => values.map(|id| plan.width(id)).collect(),
+        }
+    }
+
     /// What both parties chose.
     pub fn options(self) -> Options {
         match self {

@@ -122,6 +122,11 @@ impl Plan {
         Ok(plan.server_memory(&plan.workspaces_keeping(keep), rayon::current_num_threads()).peak())
     }
 
+    /// Width of the ring in which each value is made, in bits.
+    fn widths(&self) -> Vec<u32> {
+        self.0.by_ref().widths()
+    }
+
     /// The program's name: SHA-256 of the public half, in hexadecimal.
     #[getter]
     fn program_hash(&self) -> String {

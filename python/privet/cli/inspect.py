@@ -13,10 +13,12 @@ from rich.table import Table
 from privet import suites
 from privet.cli import options, show
 from privet.cli.failures import exit_code
+from privet.cli.ranges import range_fields, show_ranges
 from privet.compile import Compiled, compile
 from privet.errors import ModelError, UnsupportedModel
 from privet.graph import load_model
 from privet.parties import Link
+from privet.parties.calibration import read_samples
 from privet.suites import SUITES
 
 
@@ -40,6 +42,7 @@ def inspect(
     linear: options.Linear = "offline",
     correlations: options.Correlations = "parties",
     link: options.Link = None,
+    calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     ciphertexts: Annotated[
         bool,
@@ -61,7 +64,13 @@ def inspect(
     compiled = None
     try:
         widths = suites.precision(suite, bits, scale)
-        compiled = compile(model, **vars(widths), input_range=input_range, batch=batch)
+        compiled = compile(
+            model,
+            **vars(widths),
+            calibration=read_samples(calibration) if calibration else None,
+            input_range=input_range,
+            batch=batch,
+        )
         suites.check_supported(compiled.program, suite)
         if suite == "ckks":
             chosen = suites.flooding_of(suite, scenario, flooding)
@@ -98,10 +107,13 @@ def inspect(
             "online_delay": delay,
         }
         fields |= {"forecast": asdict(forecast)}
+        fields["reach"] = range_fields(compiled.ranges())
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
         return
     console = show.make_console()
     _show(console, compiled, forecast, ciphertexts)
+    show_ranges(console, compiled.ranges())
+    show.calibration(console, compiled.program.calibration)
     console.print(f"Comparisons: {show.rounds(depth, shaped, rounds == 'auto')}.")
     if delay is not None:
         console.print(f"The link adds {delay:.3f} s online.")
@@ -127,11 +139,14 @@ def _streamed(
     """Shows what an inference in suite `stream` takes."""
     if as_json:
         fields = {"suite": "stream", "trust": suites.STREAM_TRUST, "plan": plan}
+        fields["reach"] = range_fields(compiled.ranges(narrow=False))
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
         return
     console = show.make_console()
     console.print(f"[bold]{compiled.program.model}[/]; suites that run it: {_runners(compiled)}")
     show.stream(console, plan, compiled.program.program_hash)
+    show_ranges(console, compiled.ranges(narrow=False))
+    show.calibration(console, compiled.program.calibration)
     show.trust(console, suites.STREAM_TRUST)
 
 
@@ -166,6 +181,7 @@ def _as_object(compiled: Compiled, nodes: list[dict[str, str]]) -> dict[str, Any
         "problems": [],
         "operations": _operations(compiled),
         "ranges": dict(compiled.magnitudes),
+        "calibration": program.calibration,
     }
 
 

@@ -17,7 +17,7 @@ pub(super) const LIMBS: usize = 3;
 /// `q`'s primes and the special prime that key switching works modulo besides.
 pub(super) const WITH_SPECIAL: usize = LIMBS + 1;
 
-/// The ring degree. At 128 bits of security a modulus of 218 bits is the limit (see the crate's other parameters).
+/// The ring degree. At 128 bits of security a modulus of 214 bits is the limit (see the crate's other parameters).
 const DEGREE: usize = 8192;
 
 /// Wider primes would leave the fastest code of the transform; four of these are 200 bits.

@@ -14,13 +14,13 @@ fn refused<T>(result: Result<T, Error>) -> Misuse {
 #[test]
 fn moduli_beyond_the_security_table() {
     for (degree, limit, bits) in
-        [(1024, 27, [20, 20]), (2048, 54, [28, 27]), (4096, 109, [55, 55]), (4096, 109, [60, 50])]
+        [(1024, 26, [20, 20]), (2048, 53, [27, 27]), (4096, 106, [54, 53]), (4096, 106, [60, 50])]
     {
         let modulus_bits = bits[0] + bits[1];
         let refusal = refused(Parameters::new(degree, bits, 16, 1, Resharing::Approximate));
         assert_eq!(refusal, Misuse::Insecure { degree, modulus_bits, limit });
     }
-    assert!(Parameters::new(4096, [55, 54], 37, 1 << 26, Resharing::Approximate).is_ok());
+    assert!(Parameters::new(4096, [53, 53], 37, 1 << 26, Resharing::Approximate).is_ok());
     assert!(Parameters::new(8192, [60, 60], 37, 1 << 26, Resharing::Approximate).is_ok());
 }
 
@@ -76,7 +76,7 @@ fn whatever_is_chosen_is_in_the_table_and_holds_the_noise() {
                     continue;
                 };
                 let bits: u32 = parameters.prime_bits().iter().sum();
-                assert!(bits <= if parameters.degree() == 4096 { 109 } else { 218 });
+                assert!(bits <= if parameters.degree() == 4096 { 106 } else { 214 });
                 assert!(parameters.failure_bits() >= 64.0);
                 assert_eq!(parameters.weight_sum(), (inner as u64) << weight_bits);
             }

@@ -1,11 +1,13 @@
 //! From a program to steps on authenticated values.
 //!
 //! A linear layer, a truncation and a comparison read a value behind a mask ([`Step::Mask`]); everything else is local. A
-//! truncation that only a ReLU reads is part of its key, and one whose result must be in the wide ring ends there at once.
+//! truncation that only a ReLU reads is part of its key, and one whose result must be in the wide ring ends there at once. If
+//! truncations are exact, neither is done: every step is then a function of the value alone, for every value of its ring.
 
 use std::collections::HashMap;
 
 use privet_fss::{KeyBytes, Role};
+use privet_gmw::Truncation;
 use privet_program::{Operation, Operator, Program, Weights};
 use privet_ring::Modulus;
 use privet_shark::dealer::MASK_BYTES;
@@ -113,6 +115,11 @@ impl Plan {
 
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    /// Width of the ring in which value `id` is when its operation has run, in bits.
+    pub fn width(&self, id: usize) -> u32 {
+        self.widths[id]
     }
 
     /// The ring in which a value is when its operation has run.
@@ -266,6 +273,8 @@ struct Planner<'a> {
     masked: HashMap<usize, u32>,
     /// Truncations that are left to the one ReLU that reads them: their input and how many bits they drop.
     pending: HashMap<usize, (usize, u32)>,
+    /// Whether a value is at least 0 and below half of its ring whatever the input and the weights are.
+    non_negative: Vec<bool>,
     tensors: Vec<(String, usize)>,
     bytes: [u64; 2],
     turns: Turns,
@@ -286,6 +295,7 @@ impl<'a> Planner<'a> {
             needs_ring: needs_ring(program),
             masked: HashMap::new(),
             pending: HashMap::new(),
+            non_negative: vec![false; program.values().len()],
             tensors: Vec::new(),
             bytes: [0; 2],
             turns: Turns::new(),
@@ -319,13 +329,40 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Brings a value to the program's ring.
+    /// Brings a value to the program's ring. In exact mode that is right for every value of its own ring: nothing bounds what
+    /// values do inside a program, and a gate that is right for some alone would let their masks show in the output.
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
             self.mask(value);
-            self.steps.push(Step::Extend { value, extend: Extend::signed(from, 0) });
+            let extend = match (self.non_negative[value], self.is_exact()) {
+                (true, _) => Extend::non_negative(from, 0),
+                (false, true) => Extend::exact(from),
+                (false, false) => Extend::signed(from, 0),
+            };
+            self.exchange(&extend.message_bytes(self.len(value)));
+            self.steps.push(Step::Extend { value, extend });
             self.widths[value] = to;
+        }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.options.truncation == Truncation::Exact
+    }
+
+    /// Whether an operation's result is in `[0, 2^(n-1))` of its ring whatever it is applied to. Local sums are not: they wrap.
+    fn makes_non_negative(&self, operation: &Operation) -> bool {
+        match operation.operator {
+            Operator::Relu => true,
+            // Rounding up could reach the bound, which only an exact truncation never does.
+            Operator::Truncate { bits } => (bits == 0 || self.is_exact()) && self.non_negative[operation.inputs[0]],
+            Operator::MaxPool2d { .. }
+            | Operator::Reshape
+            | Operator::Broadcast
+            | Operator::Transpose { .. }
+            | Operator::Slice { .. }
+            | Operator::Concat { .. } => operation.inputs.iter().all(|&input| self.non_negative[input]),
+            _ => false,
         }
     }
 
@@ -368,13 +405,14 @@ impl<'a> Planner<'a> {
         };
         self.widths[output] = written;
         self.written[output] = written;
+        self.non_negative[output] = self.makes_non_negative(operation);
     }
 
     /// Returns the width of the result.
     fn truncate(&mut self, index: usize, bits: u32) -> u32 {
         let operation = &self.program.operations()[index];
         let (input, width) = (operation.inputs[0], self.widths[operation.inputs[0]]);
-        let exact = self.options.truncation == privet_gmw::Truncation::Exact;
+        let exact = self.is_exact();
         self.mask(input);
         if !exact && self.is_for_a_relu(operation.output) {
             self.pending.insert(operation.output, (input, bits));
