@@ -72,7 +72,7 @@ fn a_model_is_described_by_its_hash_too_until_it_is_withdrawn() {
     let (shelf, ours) = (Shelf::new(), Shelf::new());
     let hash = CHOICE.program().hash().to_string();
     session(&server(&shelf), &ours, |client| {
-        assert_eq!(client.describe(Some(&hash), None).unwrap(), CHOICE.public);
+        assert_eq!(client.describe(Some(&hash), Some(&hash)).unwrap(), CHOICE.public);
     });
     let mut catalog = crate::parties::catalog();
     assert!(catalog.remove(&hash) && !catalog.remove(&hash));

@@ -243,9 +243,6 @@ fn a_client_reads_nothing_but_the_program_that_it_expects() {
         assert_eq!(actual, privet_program::ProgramHash::of(&answer).to_string());
         assert_eq!(abort.0, AbortReason::Misbehaved);
     }
-    let answers = [greeting(VERSION), CHOICE.public.clone()];
-    let (result, _) = client_of(&answers, |client| client.describe(None, Some(&expected)));
-    assert_eq!(result.expect("the pinned program"), CHOICE.public);
 }
 
 #[test]
