@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// signed makes a certificate from a template, by the given issuer or by itself.
-func signed(t *testing.T, template, issuer *x509.Certificate, key, signer *ecdsa.PrivateKey) *x509.Certificate {
+// issue makes a certificate from a template, by the given issuer or by itself.
+func issue(t *testing.T, template, issuer *x509.Certificate, key, signer *ecdsa.PrivateKey) *x509.Certificate {
 	t.Helper()
 	template.SerialNumber = big.NewInt(1)
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -44,16 +44,16 @@ func TestOnlyAuthoritiesAreAnchors(t *testing.T) {
 		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 	}
 	name := pkix.Name{CommonName: "alice"}
-	authority := signed(t, &x509.Certificate{Subject: name, BasicConstraintsValid: true, IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil, key, key)
+	authority := issue(t, &x509.Certificate{Subject: name, BasicConstraintsValid: true, IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil, key, key)
 	if _, err := authorities(text(authority)); err != nil {
 		t.Error(err)
 	}
 	bad := map[string][]byte{
 		"no certificate":        nil,
-		"not a certificate":     text(signed(t, &x509.Certificate{Subject: name}, nil, key, key)),
-		"is not a certificate ": text(signed(t, &x509.Certificate{Subject: name, BasicConstraintsValid: true}, nil, key, key)),
-		"may not sign":          text(signed(t, &x509.Certificate{Subject: name, BasicConstraintsValid: true, IsCA: true, KeyUsage: x509.KeyUsageDigitalSignature}, nil, key, key)),
-		"certificate 2":         append(text(authority), text(signed(t, &x509.Certificate{Subject: name}, nil, key, key))...),
+		"not a certificate":     text(issue(t, &x509.Certificate{Subject: name}, nil, key, key)),
+		"is not a certificate ": text(issue(t, &x509.Certificate{Subject: name, BasicConstraintsValid: true}, nil, key, key)),
+		"may not sign":          text(issue(t, &x509.Certificate{Subject: name, BasicConstraintsValid: true, IsCA: true, KeyUsage: x509.KeyUsageDigitalSignature}, nil, key, key)),
+		"certificate 2":         append(text(authority), text(issue(t, &x509.Certificate{Subject: name}, nil, key, key))...),
 		"cannot be read":        pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte{1, 2}}),
 	}
 	for why, anchors := range bad {
