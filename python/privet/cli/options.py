@@ -191,6 +191,14 @@ Calibration = Annotated[
         dir_okay=False,
     ),
 ]
+Sound = Annotated[
+    bool,
+    typer.Option(
+        "--sound",
+        help="Refuse the model unless no input within its bound can leave the ring; results then "
+        "need no samples.",
+    ),
+]
 InputRange = Annotated[
     tuple[float, float] | None,
     typer.Option(help="Lowest and highest number of an input, for random calibration inputs."),

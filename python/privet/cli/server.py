@@ -41,6 +41,7 @@ def server(
     batch: options.Batch = 1,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
+    sound: options.Sound = False,
     name: Annotated[
         str | None, typer.Option(help="Name that clients ask for; the model's own otherwise.")
     ] = None,
@@ -68,7 +69,9 @@ def server(
         input_range=input_range,
         name=name,
         batch=batch,
+        sound=sound,
     )
+    show.warn_uncalibrated("sound" if sound else "samples" if samples else "random")
     if suite == "ckks":
         if revoked is not None:
             raise Misuse("--revoked is for suites gmw and fss; for ckks, `privet serve` has it")
