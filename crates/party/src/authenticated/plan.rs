@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use privet_fss::{KeyBytes, Role};
-use privet_gmw::Truncation;
+use privet_gmw::{Sign, Truncation};
 use privet_program::{Operation, Operator, Program, Weights};
 use privet_ring::Modulus;
 use privet_shark::dealer::MASK_BYTES;
@@ -15,7 +15,8 @@ use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, Tournament, Truncate, ends}
 
 use super::{Options, layers};
 use crate::Error;
-use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_stages};
+use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_sizes, signs};
+use crate::limits;
 use crate::turns::Turns;
 
 /// One step of a run; the dealer takes the same ones.
@@ -91,7 +92,10 @@ impl Plan {
         planner.outputs();
         let Planner { steps, written, tensors, bytes, turns, .. } = planner;
         let traffic = Traffic { client_bytes: bytes[0], server_bytes: bytes[1], rounds: turns.rounds() };
-        Ok(Self { options, steps, widths: written, tensors, traffic, program })
+        let plan = Self { options, steps, widths: written, tensors, traffic, program };
+        let [client, server] = plan.stored_bytes();
+        limits::check(0, 0, client.max(server))?;
+        Ok(plan)
     }
 
     /// The program.
@@ -111,6 +115,11 @@ impl Plan {
 
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    /// Width of the ring in which value `id` is when its operation has run, in bits.
+    pub fn width(&self, id: usize) -> u32 {
+        self.widths[id]
     }
 
     /// The ring in which a value is when its operation has run.
@@ -259,12 +268,13 @@ struct Planner<'a> {
     steps: Vec<Step>,
     widths: Vec<u32>,
     written: Vec<u32>,
+    needs_ring: Vec<bool>,
     /// Values that are behind a mask, in the ring that they were in then.
     masked: HashMap<usize, u32>,
     /// Truncations that are left to the one ReLU that reads them: their input and how many bits they drop.
     pending: HashMap<usize, (usize, u32)>,
-    /// Whether a value is at least 0 and below half of its ring whatever the input and the weights are.
-    non_negative: Vec<bool>,
+    /// What is known of each value's sign.
+    signs: Vec<Sign>,
     tensors: Vec<(String, usize)>,
     bytes: [u64; 2],
     turns: Turns,
@@ -282,9 +292,10 @@ impl<'a> Planner<'a> {
             steps: Vec::new(),
             written: widths.clone(),
             widths,
+            needs_ring: needs_ring(program),
             masked: HashMap::new(),
             pending: HashMap::new(),
-            non_negative: vec![false; program.values().len()],
+            signs: signs(program),
             tensors: Vec::new(),
             bytes: [0; 2],
             turns: Turns::new(),
@@ -318,16 +329,15 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Brings a value to the program's ring. In exact mode that is right for every value of its own ring: nothing bounds what
-    /// values do inside a program, and a gate that is right for some alone would let their masks show in the output.
+    /// Brings a value to the program's ring, whatever it is: nothing bounds what values do inside a program, and a gate that
+    /// is right for some alone would let their masks show in the output.
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
             self.mask(value);
-            let extend = match (self.non_negative[value], self.is_exact()) {
-                (true, _) => Extend::non_negative(from, 0),
-                (false, true) => Extend::exact(from),
-                (false, false) => Extend::signed(from, 0),
+            let extend = match self.signs[value] {
+                Sign::NonNegative => Extend::non_negative(from, 0),
+                Sign::Unknown => Extend::exact(from),
             };
             self.exchange(&extend.message_bytes(self.len(value)));
             self.steps.push(Step::Extend { value, extend });
@@ -339,22 +349,6 @@ impl<'a> Planner<'a> {
         self.options.truncation == Truncation::Exact
     }
 
-    /// Whether an operation's result is in `[0, 2^(n-1))` of its ring whatever it is applied to. Local sums are not: they wrap.
-    fn makes_non_negative(&self, operation: &Operation) -> bool {
-        match operation.operator {
-            Operator::Relu => true,
-            // Rounding up could reach the bound, which only an exact truncation never does.
-            Operator::Truncate { bits } => (bits == 0 || self.is_exact()) && self.non_negative[operation.inputs[0]],
-            Operator::MaxPool2d { .. }
-            | Operator::Reshape
-            | Operator::Broadcast
-            | Operator::Transpose { .. }
-            | Operator::Slice { .. }
-            | Operator::Concat { .. } => operation.inputs.iter().all(|&input| self.non_negative[input]),
-            _ => false,
-        }
-    }
-
     fn operation(&mut self, index: usize) {
         let operation = &self.program.operations()[index];
         let (input, output) = (operation.inputs[0], operation.output);
@@ -364,17 +358,18 @@ impl<'a> Planner<'a> {
             Operator::Truncate { bits } if *bits > 0 => self.truncate(index, *bits),
             Operator::Relu => self.relu(index),
             Operator::MaxPool2d { window } => {
-                let stages: Vec<Tournament> = pooling_stages(self.program, operation, window)
+                let stages: Vec<Tournament> = pooling_sizes(self.program, operation, window)
                     .into_iter()
-                    .map(|groups| Tournament::maxima(width, groups))
+                    .map(|sizes| Tournament::maxima(width, sizes))
                     .collect();
                 stages.iter().for_each(|stage| self.exchange(&stage.message_bytes()));
                 self.steps.push(Step::MaxPool { operation: index, stages });
                 width
             }
-            Operator::Argmax { axis, select_last, .. } => {
-                let groups = layers::along(&self.program.value(input).shape, *axis, *select_last);
-                let tournament = Tournament::positions(width, groups);
+            Operator::Argmax { axis, .. } => {
+                let shape = &self.program.value(input).shape;
+                let groups = shape.iter().product::<usize>() / shape[*axis];
+                let tournament = Tournament::positions(width, [(shape[*axis], groups)]);
                 self.exchange(&tournament.message_bytes());
                 self.steps.push(Step::Argmax { operation: index, tournament });
                 width
@@ -393,7 +388,6 @@ impl<'a> Planner<'a> {
         };
         self.widths[output] = written;
         self.written[output] = written;
-        self.non_negative[output] = self.makes_non_negative(operation);
     }
 
     /// Returns the width of the result.
@@ -406,7 +400,7 @@ impl<'a> Planner<'a> {
             self.pending.insert(operation.output, (input, bits));
             return width - bits;
         }
-        if !exact && needs_ring(self.program, operation.output) && width >= bits + 2 {
+        if !exact && self.needs_ring[operation.output] && width >= bits + 2 {
             self.steps.push(Step::Shorten { operation: index, extend: Extend::signed(width, bits) });
             return width;
         }
@@ -425,7 +419,7 @@ impl<'a> Planner<'a> {
             self.mask(input);
         }
         let (from, left) = (self.widths[input], self.widths[value]);
-        let to = if needs_ring(self.program, operation.output) { self.program.ring_bits() } else { left };
+        let to = if self.needs_ring[operation.output] { self.program.ring_bits() } else { left };
         let relu = Relu::new(from, dropped, to);
         self.exchange(&relu.message_bytes(self.len(input)));
         self.steps.push(Step::Relu { operation: index, input, relu });
