@@ -16,7 +16,8 @@ fn rows() -> String {
                 let degree = parameters.degree();
                 let bits: u32 = parameters.prime_bits().iter().sum();
                 let limit = if degree == 4096 { 106 } else { 214 };
-                writeln!(rows, "| {name} | {ring_bits} | {weight_bits} | {inner} | {degree} | {bits} | {limit} |").unwrap();
+                writeln!(rows, "| {name} | {ring_bits} | {weight_bits} | {inner} | {degree} | {bits} | {limit} |")
+                    .unwrap();
                 assert!(bits <= limit);
             }
         }
@@ -33,5 +34,8 @@ fn the_page_shows_the_parameters_that_are_chosen() {
         .map(|row| row.trim_end_matches(" |").rsplit_once('|').unwrap().0.to_owned() + "|\n")
         .collect();
     let chosen = rows();
-    assert!(shown == chosen, "put these rows, with a last column, into the page and run `python -m scripts.security_tables`:\n{chosen}");
+    assert!(
+        shown == chosen,
+        "put these rows, with a last column, into the page and run `python -m scripts.security_tables`:\n{chosen}"
+    );
 }
