@@ -38,7 +38,7 @@ setup: $(VENV)/.native $(VENV)/.ckks ## Create .venv with the command `privet`; 
 	@:
 
 demo: setup ## Set up, then run a private inference and print it
-	$(BIN)/privet run zoo/models/digits-cnn.onnx --input zoo/models/digit-7.png
+	$(BIN)/privet run zoo/models/digits-cnn.onnx --calibration zoo/models/digits-cnn-samples.npy --input zoo/models/digit-7.png
 
 test: test-rust test-go test-python ## Set up, then run the tests (not the slow ones)
 

@@ -63,12 +63,12 @@ fn keep_link(decoder: &str, name: &str, link: &Mutex<Transcript>, from: Directio
 }
 
 fn encrypted(prg: &mut Prg) -> Result<(), Failure> {
-    let parameters = Parameters::choose(20, 8, 16, Resharing::Approximate)?;
+    let parameters = Parameters::choose(20, 8, 16, 4096, Resharing::Approximate)?;
     let key = privet_bfv::SecretKey::generate(&parameters, prg);
     // A fresh seed is 16 bytes; the rest is long and uniform, and a part of it will do.
     keep("bfv", "key", &key.public_key(prg)[..4096])?;
     let field = Field::over(Modulus::new(24)).ok_or("a field")?;
-    let parameters = slots::Parameters::choose(field.prime(), 16, 1)?;
+    let parameters = slots::Parameters::choose(field.prime(), 16, 1, 1)?;
     let key = slots::SecretKey::generate(&parameters, prg);
     keep("bfv-slots", "key", &key.public_key(prg)[..4096])
 }
@@ -96,7 +96,7 @@ fn sessions() -> Result<(), Failure> {
         thread::scope(|scope| -> Result<(), Failure> {
             scope.spawn(|| server.serve(far, &mut Silent, &mut |_| ()));
             let mut client = Client::new(near, Store::open(ours.path())?)?.with_dealer(connect.clone());
-            client.describe(None)?;
+            client.describe(None, None)?;
             let (id, _) = client.prepare(&plan, &mut Silent)?;
             let len = plan.program().value(plan.program().inputs()[0].value).len();
             client.infer(&plan, &id, &[vec![1; len]], &mut Silent)?;

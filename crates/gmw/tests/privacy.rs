@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use pair::{own, prg, run_over};
 use privet_channel::record::{self, Direction};
-use privet_gmw::{Error, Party, Rounds, cost};
+use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ot::Demand;
 use privet_ring::tournament::Ties;
 use privet_ring::{Bits, Modulus};
@@ -114,9 +114,11 @@ fn relu_is_masked_in_both_depths() {
 
 #[test]
 fn extend_is_masked() {
-    check(cost::extend(N, 25, 37), Rounds::Linear, |party, secret| {
-        privet_gmw::extend(party, &values(secret, RING), RING, WIDE).map(drop)
-    });
+    for sign in [Sign::NonNegative, Sign::Unknown] {
+        check(cost::extend(N, 25, 37, sign, Rounds::Linear), Rounds::Linear, |party, secret| {
+            privet_gmw::extend(party, &values(secret, RING), RING, WIDE, sign).map(drop)
+        });
+    }
 }
 
 #[test]
@@ -129,9 +131,11 @@ fn exact_truncation_is_masked() {
 #[test]
 fn pooling_is_masked() {
     let groups: Vec<Vec<usize>> = (0..N / 4).map(|i| (4 * i..4 * i + 4).collect()).collect();
-    check(cost::max_pool(groups.iter().map(Vec::len), 25, Rounds::Log), Rounds::Log, |party, secret| {
-        privet_gmw::max_pool(party, &values(secret, RING), &groups.clone().into(), RING).map(drop)
-    });
+    check(
+        cost::max_pool(groups.iter().map(|group| (group.len(), 1)), 25, Rounds::Log),
+        Rounds::Log,
+        |party, secret| privet_gmw::max_pool(party, &values(secret, RING), &groups.clone().into(), RING).map(drop),
+    );
     check(cost::argmax(N / 4, 4, 25, 37, Rounds::Log), Rounds::Log, |party, secret| {
         let groups: Vec<Vec<u64>> = values(secret, RING).chunks(4).map(<[u64]>::to_vec).collect();
         privet_gmw::argmax(party, &groups, Ties::First, RING, WIDE).map(drop)

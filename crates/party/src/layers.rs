@@ -1,9 +1,10 @@
 //! Shapes of a program's linear layers and poolings as kernels and packings take them, and which values must be in which
 //! ring.
 
+use privet_gmw::Sign;
 use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use privet_program::{Operation, Operator, Program, Window};
-use privet_ring::window::{Groups, Windows};
+use privet_ring::window::{Groups, Sizes, Windows};
 
 use crate::Error;
 
@@ -37,7 +38,7 @@ pub(crate) fn linear_layer<'a>(program: &Program, operation: &'a Operation) -> O
 }
 
 /// The windows of a pooling on one image plane.
-fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows {
+pub(crate) fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows {
     let input = &program.value(operation.inputs[0]).shape;
     let output = &program.value(operation.output).shape;
     Windows {
@@ -66,6 +67,14 @@ pub(crate) fn pooling_stages(program: &Program, operation: &Operation, window: &
         Groups::on_planes(groups, input[0] * input[1], std::mem::replace(&mut plane, left))
     };
     windows(program, operation, window).maxima().into_iter().map(on_planes).collect()
+}
+
+/// How many groups of each size the stages of [`pooling_stages`] have, without the groups.
+pub(crate) fn pooling_sizes(program: &Program, operation: &Operation, window: &Window) -> Vec<Sizes> {
+    let input = &program.value(operation.inputs[0]).shape;
+    let planes = input[0] * input[1];
+    let on_planes = |sizes: Sizes| sizes.into_iter().map(|(size, count)| (size, planes * count)).collect();
+    windows(program, operation, window).stages().into_iter().map(on_planes).collect()
 }
 
 /// Whether an operation's inputs must be in the wide ring. For a truncation, because a second drop of bits would leave too
@@ -105,13 +114,43 @@ pub(crate) fn check_supported(program: &Program) -> Result<(), Error> {
     }
 }
 
-/// Whether a step that reads `value`, perhaps rearranged, needs it in the wide ring.
-pub(crate) fn needs_ring(program: &Program, value: usize) -> bool {
-    let mut readers = program.operations().iter().filter(|operation| operation.inputs.contains(&value));
-    readers.any(|reader| match reader.operator {
-        Operator::Relu | Operator::MaxPool2d { .. } | Operator::Argmax { .. } => false,
-        ref operator => computes_in_ring(operator) || needs_ring(program, reader.output),
-    })
+/// For each value, whether a step that reads it, perhaps rearranged, needs it in the wide ring.
+pub(crate) fn needs_ring(program: &Program) -> Vec<bool> {
+    let mut needs = vec![false; program.values().len()];
+    for reader in program.operations().iter().rev() {
+        let needed = match reader.operator {
+            Operator::Relu | Operator::MaxPool2d { .. } | Operator::Argmax { .. } => false,
+            ref operator => computes_in_ring(operator) || needs[reader.output],
+        };
+        reader.inputs.iter().for_each(|&input| needs[input] |= needed);
+    }
+    needs
+}
+
+/// What is known of each value's sign, in whatever ring it is and whatever the input: a ReLU's result has a clear top bit, and so
+/// has what is chosen from or made up of such results. A sum may wrap, and a linear layer, so theirs is unknown.
+pub(crate) fn signs(program: &Program) -> Vec<Sign> {
+    let mut signs = vec![Sign::Unknown; program.values().len()];
+    for operation in program.operations() {
+        let keeps = match operation.operator {
+            Operator::Relu => {
+                signs[operation.output] = Sign::NonNegative;
+                continue;
+            }
+            Operator::Pad { constant, .. } => constant == 0,
+            Operator::MaxPool2d { .. }
+            | Operator::Reshape
+            | Operator::Broadcast
+            | Operator::Transpose { .. }
+            | Operator::Slice { .. }
+            | Operator::Concat { .. } => true,
+            _ => false,
+        };
+        if keeps && operation.inputs.iter().all(|&input| signs[input] == Sign::NonNegative) {
+            signs[operation.output] = Sign::NonNegative;
+        }
+    }
+    signs
 }
 
 /// The elements of `x` in groups that run along `axis`, in the order of the output without that axis.

@@ -37,6 +37,11 @@ impl StreamPlan {
         Ok(Self(Plan::new(program, named(cipher, key_bits)?)?.packed(samples)?))
     }
 
+    /// What it assumes and loses, as JSON: `privet_party::security::Security`.
+    fn security(&self) -> String {
+        serde_json::to_string(&self.0.security()).expect("a budget is plain data")
+    }
+
     /// What one inference takes, as JSON.
     fn forecast(&self) -> String {
         serde_json::to_string(&self.0.forecast()).expect("a forecast is plain data")
@@ -134,9 +139,10 @@ impl StreamClient {
         Ok(Self(Mutex::new(Some(Box::new(py.detach(|| Client::new(channel))?)))))
     }
 
-    /// The public half of the program served.
-    fn describe<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
-        Ok(PyBytes::new(py, &self.with(py, Client::describe)?))
+    /// The public half of the program served; with `expected`, a program's hash, nothing else is read.
+    #[pyo3(signature = (expected=None))]
+    fn describe<'py>(&self, py: Python<'py>, expected: Option<&str>) -> Result<Bound<'py, PyBytes>, Failure> {
+        Ok(PyBytes::new(py, &self.with(py, |client| client.describe(expected))?))
     }
 
     /// Makes a key and the noise, or the masks, of one inference: the cost report as JSON.

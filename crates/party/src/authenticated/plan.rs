@@ -1,11 +1,13 @@
 //! From a program to steps on authenticated values.
 //!
 //! A linear layer, a truncation and a comparison read a value behind a mask ([`Step::Mask`]); everything else is local. A
-//! truncation that only a ReLU reads is part of its key, and one whose result must be in the wide ring ends there at once.
+//! truncation that only a ReLU reads is part of its key, and one whose result must be in the wide ring ends there at once. If
+//! truncations are exact, neither is done: every step is then a function of the value alone, for every value of its ring.
 
 use std::collections::HashMap;
 
 use privet_fss::{KeyBytes, Role};
+use privet_gmw::{Sign, Truncation};
 use privet_program::{Operation, Operator, Program, Weights};
 use privet_ring::Modulus;
 use privet_shark::dealer::MASK_BYTES;
@@ -13,7 +15,8 @@ use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, Tournament, Truncate, ends}
 
 use super::{Options, layers};
 use crate::Error;
-use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_stages};
+use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_sizes, signs};
+use crate::limits;
 use crate::turns::Turns;
 
 /// One step of a run; the dealer takes the same ones.
@@ -89,7 +92,10 @@ impl Plan {
         planner.outputs();
         let Planner { steps, written, tensors, bytes, turns, .. } = planner;
         let traffic = Traffic { client_bytes: bytes[0], server_bytes: bytes[1], rounds: turns.rounds() };
-        Ok(Self { options, steps, widths: written, tensors, traffic, program })
+        let plan = Self { options, steps, widths: written, tensors, traffic, program };
+        let [client, server] = plan.stored_bytes();
+        limits::check(0, 0, client.max(server))?;
+        Ok(plan)
     }
 
     /// The program.
@@ -109,6 +115,11 @@ impl Plan {
 
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    /// Width of the ring in which value `id` is when its operation has run, in bits.
+    pub fn width(&self, id: usize) -> u32 {
+        self.widths[id]
     }
 
     /// The ring in which a value is when its operation has run.
@@ -257,10 +268,13 @@ struct Planner<'a> {
     steps: Vec<Step>,
     widths: Vec<u32>,
     written: Vec<u32>,
+    needs_ring: Vec<bool>,
     /// Values that are behind a mask, in the ring that they were in then.
     masked: HashMap<usize, u32>,
     /// Truncations that are left to the one ReLU that reads them: their input and how many bits they drop.
     pending: HashMap<usize, (usize, u32)>,
+    /// What is known of each value's sign.
+    signs: Vec<Sign>,
     tensors: Vec<(String, usize)>,
     bytes: [u64; 2],
     turns: Turns,
@@ -278,8 +292,10 @@ impl<'a> Planner<'a> {
             steps: Vec::new(),
             written: widths.clone(),
             widths,
+            needs_ring: needs_ring(program),
             masked: HashMap::new(),
             pending: HashMap::new(),
+            signs: signs(program),
             tensors: Vec::new(),
             bytes: [0; 2],
             turns: Turns::new(),
@@ -313,14 +329,24 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Brings a value to the program's ring.
+    /// Brings a value to the program's ring, whatever it is: nothing bounds what values do inside a program, and a gate that
+    /// is right for some alone would let their masks show in the output.
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
             self.mask(value);
-            self.steps.push(Step::Extend { value, extend: Extend::signed(from, 0) });
+            let extend = match self.signs[value] {
+                Sign::NonNegative => Extend::non_negative(from, 0),
+                Sign::Unknown => Extend::exact(from),
+            };
+            self.exchange(&extend.message_bytes(self.len(value)));
+            self.steps.push(Step::Extend { value, extend });
             self.widths[value] = to;
         }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.options.truncation == Truncation::Exact
     }
 
     fn operation(&mut self, index: usize) {
@@ -332,17 +358,18 @@ impl<'a> Planner<'a> {
             Operator::Truncate { bits } if *bits > 0 => self.truncate(index, *bits),
             Operator::Relu => self.relu(index),
             Operator::MaxPool2d { window } => {
-                let stages: Vec<Tournament> = pooling_stages(self.program, operation, window)
+                let stages: Vec<Tournament> = pooling_sizes(self.program, operation, window)
                     .into_iter()
-                    .map(|groups| Tournament::maxima(width, groups))
+                    .map(|sizes| Tournament::maxima(width, sizes))
                     .collect();
                 stages.iter().for_each(|stage| self.exchange(&stage.message_bytes()));
                 self.steps.push(Step::MaxPool { operation: index, stages });
                 width
             }
-            Operator::Argmax { axis, select_last, .. } => {
-                let groups = layers::along(&self.program.value(input).shape, *axis, *select_last);
-                let tournament = Tournament::positions(width, groups);
+            Operator::Argmax { axis, .. } => {
+                let shape = &self.program.value(input).shape;
+                let groups = shape.iter().product::<usize>() / shape[*axis];
+                let tournament = Tournament::positions(width, [(shape[*axis], groups)]);
                 self.exchange(&tournament.message_bytes());
                 self.steps.push(Step::Argmax { operation: index, tournament });
                 width
@@ -367,13 +394,13 @@ impl<'a> Planner<'a> {
     fn truncate(&mut self, index: usize, bits: u32) -> u32 {
         let operation = &self.program.operations()[index];
         let (input, width) = (operation.inputs[0], self.widths[operation.inputs[0]]);
-        let exact = self.options.truncation == privet_gmw::Truncation::Exact;
+        let exact = self.is_exact();
         self.mask(input);
         if !exact && self.is_for_a_relu(operation.output) {
             self.pending.insert(operation.output, (input, bits));
             return width - bits;
         }
-        if !exact && needs_ring(self.program, operation.output) && width >= bits + 2 {
+        if !exact && self.needs_ring[operation.output] && width >= bits + 2 {
             self.steps.push(Step::Shorten { operation: index, extend: Extend::signed(width, bits) });
             return width;
         }
@@ -392,7 +419,7 @@ impl<'a> Planner<'a> {
             self.mask(input);
         }
         let (from, left) = (self.widths[input], self.widths[value]);
-        let to = if needs_ring(self.program, operation.output) { self.program.ring_bits() } else { left };
+        let to = if self.needs_ring[operation.output] { self.program.ring_bits() } else { left };
         let relu = Relu::new(from, dropped, to);
         self.exchange(&relu.message_bytes(self.len(input)));
         self.steps.push(Step::Relu { operation: index, input, relu });

@@ -4,6 +4,8 @@
 //! of the link are covered by [`SLACK`]. They depend on public shapes and widths, the number of threads, and for the
 //! server on what it chooses per layer ([`Workspace`]).
 
+use std::collections::HashSet;
+
 use privet_linear::{Keep, Workspace};
 use privet_ot::{Extension, Role};
 use privet_program::{Operator, Program};
@@ -168,12 +170,16 @@ impl Plan {
         let program = self.program();
         let size = |value: usize| 8 * program.value(value).len() as u64;
         let last_use = self.last_uses();
+        let opened: HashSet<usize> = self.steps().iter().filter_map(opens).collect();
         let mut live: u64 = program.inputs().iter().map(|input| size(input.value)).sum();
         let mut most = live;
         for (index, step) in self.steps().iter().enumerate() {
             let (made, working) = match *step {
                 Step::Extend { value, .. } | Step::Settle { value } => (0, size(value) / 8 * PER_COMPARISON),
-                Step::Open { value, .. } => (size(value), 2 * size(value)),
+                Step::Open { value, .. } => {
+                    let entering = if self.field().is_some() { size(value) / 8 * PER_COMPARISON } else { 0 };
+                    (size(value), entering.max(2 * size(value)))
+                }
                 Step::Operation(operation) => {
                     let operation = self.operation(operation);
                     let (input, output) = (size(operation.inputs[0]), size(operation.output));
@@ -186,6 +192,12 @@ impl Plan {
                         }
                         Operator::AvgPool2d { .. } => elements * PER_INDEX,
                         Operator::Argmax { .. } => elements * (PER_COMPARISON + PER_INDEX),
+                        // Every result leaves the field by a comparison.
+                        Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. }
+                            if self.field().is_some() =>
+                        {
+                            output / 8 * PER_COMPARISON
+                        }
                         _ => output,
                     };
                     (output, working)
@@ -193,7 +205,7 @@ impl Plan {
             };
             most = most.max(live + made + working);
             live += made;
-            let freed = |&value: &usize| size(value) * (1 + u64::from(self.mask_of(value).is_some()));
+            let freed = |&value: &usize| size(value) * (1 + u64::from(opened.contains(&value)));
             live -= last_use[index].iter().map(freed).sum::<u64>();
         }
         most
@@ -230,6 +242,14 @@ impl Plan {
             }
         }
         of_step
+    }
+}
+
+/// The value that a step opens.
+fn opens(step: &Step) -> Option<usize> {
+    match *step {
+        Step::Open { value, .. } => Some(value),
+        _ => None,
     }
 }
 

@@ -87,21 +87,22 @@ impl Client {
         Ok(client)
     }
 
-    /// The public half of the program served; checked, but not compared with anything that the user expects.
+    /// The public half of the program served. If the caller expects the program with a hash, nothing else is even read.
     ///
     /// # Errors
-    /// [`Error::PeerMisbehaved`] if what comes is not a consistent program; [`Error::Channel`].
-    pub fn describe(&mut self) -> Result<Vec<u8>, Error> {
+    /// [`Error::PeerMisbehaved`] if what comes is another program than the expected one, or not consistent;
+    /// [`Error::Channel`].
+    pub fn describe(&mut self, expected: Option<&str>) -> Result<Vec<u8>, Error> {
         self.guarded(|client| {
             messages::send(&mut client.channel, &Request::Stream)?;
             let bytes = client.channel.recv_at_most(messages::MAX_PROGRAM)?;
-            Program::parse(&bytes).map_err(|error| PeerMisbehaved::Program(error.to_string()))?;
+            messages::check_program(&bytes, expected)?;
             Ok(bytes)
         })
     }
 
     /// Makes a key and the noise for one inference, or masks over BFV, at both sides at the same time. Over BFV, later
-    /// preparations for the same program take the keys of the first.
+    /// preparations for the same program take the keys of the first, until these have served as many as they may.
     ///
     /// # Errors
     /// If the server refuses or the link fails.
@@ -150,7 +151,7 @@ impl Client {
         let (layout, program) = (plan.layout()?, plan.program().hash().to_string());
         let mut recorder = Recorder::start(Phase::Offline, &self.channel);
         let known = match self.provider.take() {
-            Some(DataSide::Bfv(provider, of)) if of == program => Some(provider),
+            Some(DataSide::Bfv(provider, of)) if of == program && !provider.is_worn_out() => Some(provider),
             _ => None,
         };
         let first = known.is_none();
