@@ -131,6 +131,7 @@ def client(
     if result is not None:
         show.dry(console, result.dry)
     show.trust(console, used.trust)
+    show.calibration(console, session.program.calibration)
     console.print(f"Material for {ready} more inferences is ready in {state}.")
 
 
@@ -146,6 +147,7 @@ def _as_object(
         "extension": session.extension,
         "correlations": used.correlations,
         "trust": used.trust,
+        "calibration": session.program.calibration,
         "link": show.link_fields(session.link),
         "program_hash": session.program_hash,
         "batch": session.program.batch,

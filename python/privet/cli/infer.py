@@ -142,6 +142,7 @@ async def _tell(
             f"Suite {result.suite} ({result.security}){depth}, program {program.program_hash[:16]}."
         )
         show.trust(console, result.trust)
+        show.calibration(console, result.calibration)
 
 
 def _as_object(result: Result) -> dict[str, Any]:
@@ -152,6 +153,7 @@ def _as_object(result: Result) -> dict[str, Any]:
         "rounds": result.rounds,
         "correlations": result.correlations,
         "trust": result.trust,
+        "calibration": result.calibration,
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
         "material": result.material,
         "samples": result.samples,

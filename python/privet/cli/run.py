@@ -137,6 +137,7 @@ def run(
         show.picture(console, inputs[0])
     show.prediction(console, result.outputs, names, result.probabilities, result.batch)
     _verdict(console, result, chosen=rounds == "auto")
+    show.calibration(console, result.calibration)
     show.costs(console, result.offline, result.online, result.batch)
     if result.suite != "stream":
         show.memory(console, result.memory)
@@ -160,6 +161,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "extension": result.extension,
         "correlations": result.correlations,
         "trust": result.trust,
+        "calibration": result.calibration,
         "program_hash": result.program_hash,
         "batch": result.batch,
         "samples": result.samples,

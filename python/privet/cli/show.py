@@ -25,6 +25,7 @@ from privet.parties import (
     PhaseCost,
 )
 from privet.parties.client import Progress as Listener
+from privet.program import caveat
 
 Array = npt.NDArray[np.generic]
 
@@ -320,6 +321,22 @@ def trust(console: Console, caution: str | None) -> None:
     """What a result rests on beyond the two parties, if anything."""
     if caution is not None:
         console.print(f"[bold yellow]Weaker trust:[/] {caution}.")
+
+
+def warn_uncalibrated(basis: str) -> None:
+    """Tells the owner of a program, on standard error, what its results will say."""
+    if caveat(basis) is not None:
+        Console(stderr=True).print(
+            "[bold yellow]No calibration samples:[/] ranges were measured on random inputs, and "
+            "every result will say so. Give --calibration samples.npz with some real inputs.",
+            soft_wrap=True,
+        )
+
+
+def calibration(console: Console, basis: str) -> None:
+    """What is uncertain about results of a program with this calibration, if anything is."""
+    if (warning := caveat(basis)) is not None:
+        console.print(f"[bold yellow]Not calibrated:[/] {warning}.", soft_wrap=True)
 
 
 def _link(link: Link) -> str:

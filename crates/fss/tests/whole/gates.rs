@@ -118,14 +118,14 @@ fn keys_have_the_bytes_of_their_formulas() {
         let KeyBytes { words, corrections } = gate.key_bytes(64);
         [words, corrections]
     };
-    // Sixteen bytes for each level; of the corrections eight bytes for each bit of one element's secrets.
-    assert_eq!(bytes(&Relu::new(25, 37)), [64 * 18 * 16, 8 * (2 * 37 + 3 * 12)]);
-    assert_eq!(bytes(&Relu::new(37, 37)), [64 * 30 * 16, 8 * 2 * 37]);
-    assert_eq!(bytes(&Relu::new(64, 64)), [64 * 57 * 16, 8 * 2 * 64]);
-    assert_eq!(bytes(&Sign::new(37)), [64 * 30 * 16, 8]);
+    // Sixteen bytes for the hashes and for each level of a key; of the corrections eight bytes for each bit of one element's secrets.
+    assert_eq!(bytes(&Relu::new(25, 37)), [16 + 64 * 18 * 16, 8 * (2 * 37 + 3 * 12)]);
+    assert_eq!(bytes(&Relu::new(37, 37)), [16 + 64 * 30 * 16, 8 * 2 * 37]);
+    assert_eq!(bytes(&Relu::new(64, 64)), [16 + 64 * 57 * 16, 8 * 2 * 64]);
+    assert_eq!(bytes(&Sign::new(37)), [16 + 64 * 30 * 16, 8]);
     assert_eq!(bytes(&Select::new(37)), [0, 8 * 2 * 37]);
-    assert_eq!(bytes(&Truncate::new(37, 12)), [64 * 6 * 16, 8 * 2 * 25]);
-    assert_eq!(bytes(&Extend::new(25, 37)), [64 * 19 * 16, 8 * 2 * 12]);
+    assert_eq!(bytes(&Truncate::new(37, 12)), [16 + 64 * 6 * 16, 8 * 2 * 25]);
+    assert_eq!(bytes(&Extend::new(25, 37)), [16 + 64 * 19 * 16, 8 * 2 * 12]);
     assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 2 * 12]);
     // SIGMA's 556 bytes for a ReLU of 37 bits and 991 for one of 64, of the party that gets more.
     assert!(Relu::new(37, 37).key_bytes(1).of(Role::Server) <= 556);

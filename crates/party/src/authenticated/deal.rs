@@ -45,7 +45,7 @@ pub(super) fn deal_early(plan: &Plan, setup: &Seeds, seeds: &Seeds, bodies: &mut
                 let constant = layers::constant(&program.operations()[*operation]);
                 constant.iter().for_each(|(_, len)| drop(hiding.next(plan.ring(), *len)));
             }
-            Step::Relu { input, .. } | Step::Extend { value: input, .. } | Step::SignExtend { value: input, .. } => {
+            Step::Relu { input, .. } | Step::Extend { value: input, .. } => {
                 early.insert(index, Rc::clone(&masks[input]));
             }
             Step::Truncate { operation, .. } | Step::Shorten { operation, .. } => {
@@ -73,7 +73,6 @@ pub(super) fn deal(
             Step::Relu { relu, .. } => drop(relu.deal(&mut dealer, &masks())?),
             Step::Truncate { truncate, .. } => truncate.deal(&mut dealer, &masks())?,
             Step::Shorten { extend, .. } | Step::Extend { extend, .. } => extend.deal(&mut dealer, &masks())?,
-            Step::SignExtend { extend, .. } => extend.deal(&mut dealer, &masks())?,
             Step::MaxPool { stages, .. } => stages.iter().try_for_each(|stage| stage.deal(&mut dealer))?,
             Step::Argmax { tournament, .. } => tournament.deal(&mut dealer)?,
             Step::Input { .. } | Step::Mask { .. } | Step::Linear { .. } | Step::Local { .. } => {}

@@ -150,11 +150,6 @@ impl<'a> State<'a> {
                 self.rings[*value] = self.plan.ring();
                 self.held[*value] = Held { values: Some(values), masked: None };
             }
-            Step::SignExtend { value, extend } => {
-                let values = extend.evaluate(party, self.masked(*value))?;
-                self.rings[*value] = self.plan.ring();
-                self.held[*value] = Held { values: Some(values), masked: None };
-            }
             Step::Linear { operation: index, layer } => {
                 let operation = operation(*index);
                 let weights = self.weights.next().expect("weights for each layer");

@@ -1,16 +1,17 @@
 //! From a program to steps on authenticated values.
 //!
 //! A linear layer, a truncation and a comparison read a value behind a mask ([`Step::Mask`]); everything else is local. A
-//! truncation that only a ReLU reads is part of its key, and one whose result must be in the wide ring ends there at once.
+//! truncation that only a ReLU reads is part of its key, and one whose result must be in the wide ring ends there at once. If
+//! truncations are exact, neither is done: every step is then a function of the value alone, for every value of its ring.
 
 use std::collections::HashMap;
 
 use privet_fss::{KeyBytes, Role};
-use privet_gmw::Sign;
+use privet_gmw::{Sign, Truncation};
 use privet_program::{Operation, Operator, Program, Weights};
 use privet_ring::Modulus;
 use privet_shark::dealer::MASK_BYTES;
-use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, SignExtend, Tournament, Truncate, ends};
+use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, Tournament, Truncate, ends};
 
 use super::{Options, layers};
 use crate::Error;
@@ -32,10 +33,8 @@ pub(super) enum Step {
     Truncate { operation: usize, truncate: Truncate },
     /// A truncation that stays in the wide ring.
     Shorten { operation: usize, extend: Extend },
-    /// The same value in the wide ring, if it is non-negative.
-    Extend { value: usize, extend: Extend },
     /// The same value in the wide ring.
-    SignExtend { value: usize, extend: SignExtend },
+    Extend { value: usize, extend: Extend },
     /// One stage of a max pooling after the other.
     MaxPool { operation: usize, stages: Vec<Tournament> },
     /// Positions of maxima.
@@ -114,6 +113,11 @@ impl Plan {
         &self.steps
     }
 
+    /// Width of the ring in which value `id` is when its operation has run, in bits.
+    pub fn width(&self, id: usize) -> u32 {
+        self.widths[id]
+    }
+
     /// The ring in which a value is when its operation has run.
     pub(super) fn ring_of(&self, value: usize) -> Modulus {
         Modulus::new(self.widths[value])
@@ -183,7 +187,6 @@ impl Plan {
             Step::Truncate { operation, truncate } => truncate.key_bytes(input(*operation)),
             Step::Shorten { operation, extend } => extend.key_bytes(input(*operation)),
             Step::Extend { value, extend } => extend.key_bytes(len(*value)),
-            Step::SignExtend { value, extend } => extend.key_bytes(len(*value)),
             Step::MaxPool { stages, .. } => {
                 stages.iter().map(Tournament::key_bytes).fold(KeyBytes::default(), |sum, bytes| sum + bytes)
             }
@@ -209,10 +212,7 @@ impl Plan {
     /// Values that a step reads or writes.
     fn touched(&self, step: &Step) -> Vec<usize> {
         match *step {
-            Step::Input { value }
-            | Step::Mask { value }
-            | Step::Extend { value, .. }
-            | Step::SignExtend { value, .. } => vec![value],
+            Step::Input { value } | Step::Mask { value } | Step::Extend { value, .. } => vec![value],
             Step::Relu { operation, input, .. } => vec![input, self.program.operations()[operation].output],
             Step::Linear { operation, .. }
             | Step::Truncate { operation, .. }
@@ -235,7 +235,7 @@ impl Plan {
         match *step {
             Step::Input { .. } => ("input", "input"),
             Step::Mask { value } => (writer(value), "open"),
-            Step::Extend { value, .. } | Step::SignExtend { value, .. } => (writer(value), "extend"),
+            Step::Extend { value, .. } => (writer(value), "extend"),
             Step::Linear { operation, .. }
             | Step::Relu { operation, .. }
             | Step::Truncate { operation, .. }
@@ -264,12 +264,12 @@ struct Planner<'a> {
     steps: Vec<Step>,
     widths: Vec<u32>,
     written: Vec<u32>,
-    /// What is known of each value's sign.
-    signs: Vec<Sign>,
     /// Values that are behind a mask, in the ring that they were in then.
     masked: HashMap<usize, u32>,
     /// Truncations that are left to the one ReLU that reads them: their input and how many bits they drop.
     pending: HashMap<usize, (usize, u32)>,
+    /// What is known of each value's sign.
+    signs: Vec<Sign>,
     tensors: Vec<(String, usize)>,
     bytes: [u64; 2],
     turns: Turns,
@@ -287,9 +287,9 @@ impl<'a> Planner<'a> {
             steps: Vec::new(),
             written: widths.clone(),
             widths,
-            signs: signs(program),
             masked: HashMap::new(),
             pending: HashMap::new(),
+            signs: signs(program),
             tensors: Vec::new(),
             bytes: [0; 2],
             turns: Turns::new(),
@@ -323,22 +323,24 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Brings a value to the program's ring.
+    /// Brings a value to the program's ring, whatever it is: nothing bounds what values do inside a program, and a gate that
+    /// is right for some alone would let their masks show in the output.
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
             self.mask(value);
-            let step = match self.signs[value] {
-                Sign::NonNegative => Step::Extend { value, extend: Extend::non_negative(from, 0) },
-                Sign::Unknown => {
-                    let extend = SignExtend::new(from);
-                    self.exchange(&extend.message_bytes(self.len(value)));
-                    Step::SignExtend { value, extend }
-                }
+            let extend = match self.signs[value] {
+                Sign::NonNegative => Extend::non_negative(from, 0),
+                Sign::Unknown => Extend::exact(from),
             };
-            self.steps.push(step);
+            self.exchange(&extend.message_bytes(self.len(value)));
+            self.steps.push(Step::Extend { value, extend });
             self.widths[value] = to;
         }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.options.truncation == Truncation::Exact
     }
 
     fn operation(&mut self, index: usize) {
@@ -385,7 +387,7 @@ impl<'a> Planner<'a> {
     fn truncate(&mut self, index: usize, bits: u32) -> u32 {
         let operation = &self.program.operations()[index];
         let (input, width) = (operation.inputs[0], self.widths[operation.inputs[0]]);
-        let exact = self.options.truncation == privet_gmw::Truncation::Exact;
+        let exact = self.is_exact();
         self.mask(input);
         if !exact && self.is_for_a_relu(operation.output) {
             self.pending.insert(operation.output, (input, bits));

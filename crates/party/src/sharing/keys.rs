@@ -30,6 +30,12 @@ impl Batch {
         Self { gate: Box::new(gate), count, joins: false }
     }
 
+    /// Hashes on the path of one of its trees; none without trees.
+    pub(super) fn tree_hashes(&self) -> Option<usize> {
+        let per_key = self.key_bytes().words / self.count.max(1) / 16;
+        (per_key > 0).then_some(per_key)
+    }
+
     fn key_bytes(&self) -> KeyBytes {
         self.gate.key_bytes(self.count)
     }

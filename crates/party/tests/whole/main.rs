@@ -16,6 +16,7 @@ mod privacy;
 mod requests;
 mod results;
 mod room;
+mod security;
 mod sharing_a_store;
 mod spoiling;
 mod stream;

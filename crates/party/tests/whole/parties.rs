@@ -1,6 +1,6 @@
 //! The programs of `fixtures/`, and both parties of a session in one process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, LazyLock};
 use std::thread;
@@ -12,13 +12,14 @@ use privet_party::sharing::{Model, Options, Plan, Truncation};
 use privet_party::{Error, MaterialId, Silent, Store};
 use privet_program::{Program, Weights};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 /// Bounds every wait in sessions that are to succeed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Inputs, and what the fixed-point executor makes of them.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub struct Case {
     /// Fixed-point integers, one vector for each input.
     pub inputs: Vec<Vec<i64>>,
@@ -74,6 +75,24 @@ impl Fixture {
         let read = |file| std::fs::read(folder.join(file)).expect("a fixture");
         let case = serde_json::from_slice(&read("case.json")).expect("a case");
         Self { public: read("program.json"), weights: read("weights.safetensors"), case }
+    }
+
+    /// The same program with other weights, and with the commitment to these: what an honest server compiled from another
+    /// model. `change` gets each private number with its place among all.
+    pub fn with_weights(&self, change: impl Fn(usize, i64) -> i64) -> Self {
+        let mut weights = self.weights.clone();
+        let header = u64::from_le_bytes(*weights.first_chunk().expect("a header")) as usize;
+        // The salt comes last.
+        let (numbers, _) = weights[8 + header..].as_chunks_mut::<8>();
+        let private = numbers.len() - 4;
+        for (place, number) in numbers[..private].iter_mut().enumerate() {
+            *number = change(place, i64::from_le_bytes(*number)).to_le_bytes();
+        }
+        let hash = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let public = String::from_utf8(self.public.clone()).expect("JSON");
+        let public = public.replace(&hash(&self.weights), &hash(&weights)).into_bytes();
+        let case = Case { outputs: Vec::new(), ..self.case.clone() };
+        Self { public, weights, case }
     }
 
     pub fn program(&self) -> Program {
@@ -141,6 +160,14 @@ impl Shelf {
 
     pub fn path(&self) -> &Path {
         self.0.path()
+    }
+
+    /// The files of the setups that are kept.
+    pub fn setups(&self) -> Vec<PathBuf> {
+        let folders = std::fs::read_dir(self.path().join("setups")).expect("a folder");
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.expect("an entry").path()).expect("a folder"));
+        let paths = files.map(|file| file.expect("an entry").path());
+        paths.filter(|path| path.file_name().is_some_and(|name| name.len() == 32)).collect()
     }
 
     /// The pieces that are ready.

@@ -2,7 +2,7 @@
 
 use privet_channel::record::{self, Direction};
 use privet_ring::Modulus;
-use privet_shark::{Relu, Sign, SignExtend, Truncate, Values};
+use privet_shark::{Extend, Relu, Sign, Truncate, Values};
 
 use crate::support::{deal, hide, input, prg};
 
@@ -101,7 +101,7 @@ fn an_output_shows_the_client_no_bit_above_its_ring_and_the_server_none() {
 #[test]
 fn what_the_dealer_sends_is_uniform() {
     let relu = Relu::new(25, 0, 37);
-    let (sign, truncate, extend) = (Sign::new(64, 0), Truncate::exact(37, 12), SignExtend::new(25));
+    let (sign, truncate, extend) = (Sign::new(64, 0), Truncate::exact(37, 12), Extend::exact(25));
     let material = deal(4, |dealer, _| {
         let masks = dealer.masks(COUNT).expect("a vector takes everything");
         relu.deal(dealer, &masks).expect("a vector takes everything");
