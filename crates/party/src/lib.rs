@@ -14,6 +14,7 @@ mod layers;
 mod memory;
 mod plan;
 mod report;
+pub mod security;
 pub mod session;
 pub mod sharing;
 mod store;
