@@ -3,8 +3,8 @@
 use privet_linear::INFERENCES_PER_KEY;
 
 use super::keys::Batch;
-use super::{Encrypted, Plan, Suite, Truncation};
-use crate::security::{Assumption, Growth, Loss, Security, ring_lwe, seeds, transfers, trees};
+use super::{Encrypted, Plan, Truncation};
+use crate::security::{Growth, Loss, Security, ring_lwe, seeds, transfers, trees};
 
 /// Generators that a party's seed of a batch of keys, or of a deal, grows into, with the seed itself.
 const STREAMS: u64 = 6;
