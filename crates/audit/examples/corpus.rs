@@ -63,12 +63,12 @@ fn keep_link(decoder: &str, name: &str, link: &Mutex<Transcript>, from: Directio
 }
 
 fn encrypted(prg: &mut Prg) -> Result<(), Failure> {
-    let parameters = Parameters::choose(20, 8, 16, Resharing::Approximate)?;
+    let parameters = Parameters::choose(20, 8, 16, 4096, Resharing::Approximate)?;
     let key = privet_bfv::SecretKey::generate(&parameters, prg);
     // A fresh seed is 16 bytes; the rest is long and uniform, and a part of it will do.
     keep("bfv", "key", &key.public_key(prg)[..4096])?;
     let field = Field::over(Modulus::new(24)).ok_or("a field")?;
-    let parameters = slots::Parameters::choose(field.prime(), 16, 1)?;
+    let parameters = slots::Parameters::choose(field.prime(), 16, 1, 1)?;
     let key = slots::SecretKey::generate(&parameters, prg);
     keep("bfv-slots", "key", &key.public_key(prg)[..4096])
 }

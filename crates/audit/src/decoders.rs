@@ -81,7 +81,7 @@ fn ring(bytes: &[u8]) {
 
 fn bfv(bytes: &[u8]) {
     static PARAMETERS: LazyLock<Parameters> =
-        LazyLock::new(|| Parameters::choose(20, 8, 16, Resharing::Approximate).expect("parameters"));
+        LazyLock::new(|| Parameters::choose(20, 8, 16, 4096, Resharing::Approximate).expect("parameters"));
     let _ = privet_bfv::PublicKey::from_bytes(&PARAMETERS, bytes);
     let _ = privet_bfv::Ciphertext::from_bytes(&PARAMETERS, bytes);
     static KEY: LazyLock<privet_bfv::SecretKey> = LazyLock::new(|| {
@@ -93,7 +93,7 @@ fn bfv(bytes: &[u8]) {
 fn bfv_slots(bytes: &[u8]) {
     static PARAMETERS: LazyLock<slots::Parameters> = LazyLock::new(|| {
         let field = Field::over(Modulus::new(24)).expect("a field");
-        slots::Parameters::choose(field.prime(), 16, 1).expect("parameters")
+        slots::Parameters::choose(field.prime(), 16, 1, 1).expect("parameters")
     });
     let _ = slots::PublicKey::from_bytes(&PARAMETERS, bytes);
     let _ = slots::Ciphertext::from_bytes(&PARAMETERS, bytes);

@@ -6,7 +6,7 @@ use privet_bfv::{Parameters, Resharing, SecretKey};
 use privet_fss::dcf;
 use privet_fss::group::{Vector, Words};
 use privet_paillier::{KeySize, Plaintext, PrivateKey};
-use privet_prg::{Block, Prg, Seed, hash};
+use privet_prg::{Block, Prg, Seed, TreeHashes, hash};
 use privet_ring::{Bits, Field, Modulus, planes, select};
 
 /// Code under test.
@@ -79,7 +79,7 @@ fn blocks(secret: &[u8]) -> Vec<Block> {
 
 fn hashed(secret: &[u8]) -> u64 {
     let mut blocks = blocks(secret);
-    hash::tweaked(&mut blocks, 7);
+    hash::Keys::new(&Seed::from_bytes([5; 16])).at(0).hash(&mut blocks, 7);
     blocks.iter().fold(0, |sum, x| sum ^ *x as u64)
 }
 
@@ -87,13 +87,14 @@ fn dealt(secret: &[u8]) -> u64 {
     let group = Vector::<1>(Modulus::new(25));
     let points: Vec<u64> = words(secret).into_iter().map(|x| x >> 40).collect();
     let roots = [0, 1].map(|mark| (0..points.len()).map(|i| (i as Block + 9) << 1 | mark).collect::<Vec<_>>());
+    let hashes = TreeHashes::new(&Seed::from_bytes([5; 16]));
     let values: Vec<Words<1>> = points.iter().map(|x| Words([x & 1])).collect();
-    let keys = dcf::plant(&group, 24, [&roots[0], &roots[1]], &points, &values);
+    let keys = dcf::plant(&group, 24, &hashes, [&roots[0], &roots[1]], &points, &values);
     keys.iter().fold(0, |sum, x| sum.rotate_left(3) ^ u64::from(*x))
 }
 
 static BFV: LazyLock<Parameters> =
-    LazyLock::new(|| Parameters::choose(37, 12, 64, Resharing::Approximate).expect("parameters"));
+    LazyLock::new(|| Parameters::choose(37, 12, 64, 4096, Resharing::Approximate).expect("parameters"));
 
 fn key(secret: &[u8]) -> u64 {
     let key = SecretKey::generate(&BFV, &mut Prg::from_seed(&seed(secret)));

@@ -1,5 +1,7 @@
 //! What makes ciphertexts random: `n`-th residues modulo `n^2`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
 
@@ -10,9 +12,9 @@ use crate::keys::PublicKey;
 use crate::lanes::{Lanes, Residues, store};
 use crate::power::{FixedBases, WINDOW_BITS, power_uniform, random_digits};
 
-/// Windows of each base in a [`NoiseTable`]: exponents have 10 bits. Fewer bits take more bases, and so hide under keys with
+/// Windows of each base in a [`NoiseTable`]: exponents have 5 bits. Fewer bits take more bases, and so hide under keys with
 /// more prime factors; the products of a draw are as many.
-const POSITIONS: usize = 2;
+const POSITIONS: usize = 1;
 
 /// Bits of randomness in a noise beyond those of the key, twice the logarithm of the distance from uniform that they
 /// leave.
@@ -84,40 +86,62 @@ impl Noise {
     }
 }
 
-/// Noise at a fifth of the price of a power, for whoever has the public key alone: products of powers of about 231
-/// random `n`-th residues `u_i = r_i^n` to fresh exponents of 10 bits, from tables of `u_i`'s powers.
+/// Noise at a fifth of the price of a power, for whoever has the public key alone: products of powers of about 461
+/// random `n`-th residues `u_i = r_i^n` to fresh exponents of 5 bits, from tables of `u_i`'s powers.
 ///
 /// The exponents together have 256 bits more than the key, and the map from exponents to products is as good as
-/// universal, so by the leftover hash lemma the noise is within `2^-52` of uniform among the `n`-th residues, even for
-/// one who knows the factors of `n`, for every key that [`PublicKey::from_bytes`] accepts; within `2^-114` for products of two
-/// primes. docs/protocols/stream.md has the proof, and why a short exponent (Damgard, Jurik and Nielsen, 2010) would not do
-/// here.
+/// universal, so by the leftover hash lemma the noise is within `2^-128` of uniform among the `n`-th residues, even for
+/// one who knows the factors of `n`, for every key that [`PublicKey::from_bytes`] accepts. docs/protocols/stream.md has the
+/// proof, and why a short exponent (Damgard, Jurik and Nielsen, 2010) would not do here.
 pub struct NoiseTable {
     key: PublicKey,
     bases: FixedBases,
+    /// Draws that are left: what they tell together is stated for [`TABLE_DRAWS`].
+    left: AtomicU64,
 }
 
+/// Draws from one table, which are together within [`TABLE_BITS`] less 36 bits of uniform. Further noise is made of powers.
+pub const TABLE_DRAWS: u64 = 1 << 36;
+
+/// A draw is within 2 to minus this of uniform.
+pub const TABLE_BITS: f64 = 128.0;
+
 impl NoiseTable {
-    /// Tables for a key, made with about 231 powers. They take 9 MB for 2048 bits, 21 MB for 3072.
+    /// Tables for a key, made with about 461 powers. They take 9 MB for 2048 bits, 21 MB for 3072.
     ///
     /// # Errors
     /// [`PeerMisbehaved::Key`] if a random number shares a factor with the key, which then has a small one; [`Error::Io`] if
     /// the operating system gives no entropy.
     pub fn new(key: &PublicKey) -> Result<Self, Error> {
+        Self::with_draws(key, TABLE_DRAWS)
+    }
+
+    pub(crate) fn with_draws(key: &PublicKey, draws: u64) -> Result<Self, Error> {
         let count = (key.size().bits() + EXTRA_BITS).div_ceil(POSITIONS * WINDOW_BITS);
         let powers = powers(key, count, &mut Prg::from_os()?);
         // The argument is about units, and whether a base was drawn would show in the factor that it shares.
         if !key.all_invertible(&powers) {
             return Err(PeerMisbehaved::Key { reason: "it shares a factor with a random number" }.into());
         }
-        Ok(Self { key: key.clone(), bases: FixedBases::new(key.modulus(), &powers, count, POSITIONS) })
+        let bases = FixedBases::new(key.modulus(), &powers, count, POSITIONS);
+        Ok(Self { key: key.clone(), bases, left: AtomicU64::new(draws) })
     }
 
-    /// Noise for `count` ciphertexts, eight at a time on the threads of the pool.
+    /// Draws that are left.
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// Noise for `count` ciphertexts, eight at a time on the threads of the pool. A table that has served makes it of powers.
     ///
     /// # Errors
     /// [`Error::Io`] if the operating system gives no entropy.
     pub fn draw(&self, count: usize) -> Result<Noise, Error> {
+        let less = |left: u64| left.checked_sub(count as u64);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
+            return Noise::powers(&self.key, count);
+        }
         let modulus = self.key.modulus();
         let mut prg = Prg::from_os()?;
         let seeds: Vec<Seed> = (0..count.div_ceil(LANES)).map(|_| prg.seed()).collect();

@@ -14,6 +14,7 @@ mod layers;
 mod local;
 mod plan;
 mod prepare;
+mod security;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -15,6 +15,7 @@ pub mod limits;
 mod memory;
 mod plan;
 mod report;
+pub mod security;
 pub mod session;
 pub mod sharing;
 mod store;

@@ -4,6 +4,7 @@ use privet_channel::Link;
 use privet_ot::Extension;
 use privet_program::Program;
 
+use crate::security::Security;
 use crate::sharing::{Forecast, Memory};
 use crate::{Error, authenticated, sharing};
 
@@ -174,6 +175,14 @@ impl Plan {
         match self {
             Self::Sharing(plan) => plan.forecast(),
             Self::Authenticated(plan) => plan.forecast(),
+        }
+    }
+
+    /// What the plan assumes and loses.
+    pub fn security(&self) -> Security {
+        match self {
+            Self::Sharing(plan) => plan.security(),
+            Self::Authenticated(plan) => plan.security(),
         }
     }
 

@@ -54,7 +54,7 @@ impl Truncate {
 
     /// Bytes of the key of `count` elements.
     pub fn key_bytes(&self, count: usize) -> KeyBytes {
-        let words = count * compare::key_bytes(self.sign.dropped());
+        let words = compare::batch_bytes(self.sign.dropped(), count);
         match self.exact {
             true => KeyBytes { words, corrections: count * (FLIP_BYTES + 2 * SECRET_BYTES) },
             false => KeyBytes { words: 0, corrections: count * SECRET_BYTES },
@@ -158,8 +158,8 @@ impl Extend {
 
     /// Bytes of the key of `count` elements.
     pub fn key_bytes(&self, count: usize) -> KeyBytes {
-        let (word, flip) = if self.exact { (compare::key_bytes(self.bits()), FLIP_BYTES) } else { (0, 0) };
-        KeyBytes { words: count * word, corrections: count * (flip + 2 * SECRET_BYTES) }
+        let (words, flip) = if self.exact { (compare::batch_bytes(self.bits(), count), FLIP_BYTES) } else { (0, 0) };
+        KeyBytes { words, corrections: count * (flip + 2 * SECRET_BYTES) }
     }
 
     /// Bytes of each message that either party sends.

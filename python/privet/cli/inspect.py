@@ -12,6 +12,7 @@ from rich.table import Table
 
 from privet import suites
 from privet.cli import options, show
+from privet.cli.budget import print_budget
 from privet.cli.failures import exit_code
 from privet.cli.ranges import range_fields, show_ranges
 from privet.compile import Compiled, compile
@@ -48,6 +49,13 @@ def inspect(
         bool,
         typer.Option("--ciphertexts", help="Also print the ciphertexts of every linear layer."),
     ] = False,
+    security_budget: Annotated[
+        bool,
+        typer.Option(
+            "--security-budget",
+            help="Show instead what security rests on, and what is lost statistically, added up.",
+        ),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
@@ -75,11 +83,19 @@ def inspect(
         if suite == "ckks":
             chosen = suites.flooding_of(suite, scenario, flooding)
             plan = suites.plan_ckks(compiled.program.to_public_bytes(), scenario, chosen, parties)
+            if security_budget:
+                _budgeted(compiled, suites.ckks_security(plan), nodes, suite, as_json)
+                return
             _homomorphic(compiled, plan, nodes, as_json)
             return
         if suite == "stream":
             suites.check_semi_honest(suite, security)
-            plan = suites.plan_stream(compiled.program.to_public_bytes(), cipher, key_bits)
+            public = compiled.program.to_public_bytes()
+            if security_budget:
+                budget = suites.stream_security(public, cipher, key_bits)
+                _budgeted(compiled, budget, nodes, suite, as_json)
+                return
+            plan = suites.plan_stream(public, cipher, key_bits)
             _streamed(compiled, plan, nodes, as_json)
             return
         plans = suites.plans(
@@ -96,6 +112,9 @@ def inspect(
         _refused(nodes, error, compiled, as_json)
         raise typer.Exit(exit_code(error)) from error
     depth = suites.quickest(plans, shaped)
+    if security_budget:
+        _budgeted(compiled, suites.security(plans[depth]), nodes, suite, as_json)
+        return
     forecast = suites.forecast(plans[depth])
     delay = suites.online_delay(forecast, shaped) if shaped else None
     if as_json:
@@ -117,6 +136,23 @@ def inspect(
     console.print(f"Comparisons: {show.rounds(depth, shaped, rounds == 'auto')}.")
     if delay is not None:
         console.print(f"The link adds {delay:.3f} s online.")
+
+
+def _budgeted(
+    compiled: Compiled,
+    budget: suites.Security,
+    nodes: list[dict[str, str]],
+    suite: str,
+    as_json: bool,
+) -> None:
+    """Shows what the security of an inference rests on."""
+    if as_json:
+        fields = {"suite": suite, "security_budget": asdict(budget)}
+        typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
+        return
+    console = show.make_console()
+    console.print(f"[bold]{compiled.program.model}[/], suite {suite}")
+    print_budget(console, budget)
 
 
 def _homomorphic(

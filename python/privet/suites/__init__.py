@@ -21,6 +21,7 @@ from privet.suites.planning import (
     truncation_of,
 )
 from privet.suites.precision import Precision, precision
+from privet.suites.security import Security, ckks_security, security, stream_security
 from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, plan_stream
 from privet.suites.support import (
     COLLECTIVE,
@@ -55,6 +56,7 @@ __all__ = [
     "LinearForecast",
     "Precision",
     "RefillForecast",
+    "Security",
     "check_between_two",
     "check_linear",
     "check_scenario",
@@ -62,6 +64,7 @@ __all__ = [
     "check_suite",
     "check_supported",
     "check_without_dealer",
+    "ckks_security",
     "collective_trust",
     "flooding_of",
     "forecast",
@@ -75,6 +78,8 @@ __all__ = [
     "plans",
     "precision",
     "quickest",
+    "security",
+    "stream_security",
     "supported",
     "truncation_of",
 ]

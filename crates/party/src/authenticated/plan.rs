@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use privet_fss::{KeyBytes, Role};
-use privet_gmw::Truncation;
+use privet_gmw::{Sign, Truncation};
 use privet_program::{Operation, Operator, Program, Weights};
 use privet_ring::Modulus;
 use privet_shark::dealer::MASK_BYTES;
@@ -15,7 +15,7 @@ use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, Tournament, Truncate, ends}
 
 use super::{Options, layers};
 use crate::Error;
-use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_sizes};
+use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_sizes, signs};
 use crate::limits;
 use crate::turns::Turns;
 
@@ -273,8 +273,8 @@ struct Planner<'a> {
     masked: HashMap<usize, u32>,
     /// Truncations that are left to the one ReLU that reads them: their input and how many bits they drop.
     pending: HashMap<usize, (usize, u32)>,
-    /// Whether a value is at least 0 and below half of its ring whatever the input and the weights are.
-    non_negative: Vec<bool>,
+    /// What is known of each value's sign.
+    signs: Vec<Sign>,
     tensors: Vec<(String, usize)>,
     bytes: [u64; 2],
     turns: Turns,
@@ -295,7 +295,7 @@ impl<'a> Planner<'a> {
             needs_ring: needs_ring(program),
             masked: HashMap::new(),
             pending: HashMap::new(),
-            non_negative: vec![false; program.values().len()],
+            signs: signs(program),
             tensors: Vec::new(),
             bytes: [0; 2],
             turns: Turns::new(),
@@ -329,16 +329,15 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Brings a value to the program's ring. In exact mode that is right for every value of its own ring: nothing bounds what
-    /// values do inside a program, and a gate that is right for some alone would let their masks show in the output.
+    /// Brings a value to the program's ring, whatever it is: nothing bounds what values do inside a program, and a gate that
+    /// is right for some alone would let their masks show in the output.
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
             self.mask(value);
-            let extend = match (self.non_negative[value], self.is_exact()) {
-                (true, _) => Extend::non_negative(from, 0),
-                (false, true) => Extend::exact(from),
-                (false, false) => Extend::signed(from, 0),
+            let extend = match self.signs[value] {
+                Sign::NonNegative => Extend::non_negative(from, 0),
+                Sign::Unknown => Extend::exact(from),
             };
             self.exchange(&extend.message_bytes(self.len(value)));
             self.steps.push(Step::Extend { value, extend });
@@ -348,22 +347,6 @@ impl<'a> Planner<'a> {
 
     fn is_exact(&self) -> bool {
         self.options.truncation == Truncation::Exact
-    }
-
-    /// Whether an operation's result is in `[0, 2^(n-1))` of its ring whatever it is applied to. Local sums are not: they wrap.
-    fn makes_non_negative(&self, operation: &Operation) -> bool {
-        match operation.operator {
-            Operator::Relu => true,
-            // Rounding up could reach the bound, which only an exact truncation never does.
-            Operator::Truncate { bits } => (bits == 0 || self.is_exact()) && self.non_negative[operation.inputs[0]],
-            Operator::MaxPool2d { .. }
-            | Operator::Reshape
-            | Operator::Broadcast
-            | Operator::Transpose { .. }
-            | Operator::Slice { .. }
-            | Operator::Concat { .. } => operation.inputs.iter().all(|&input| self.non_negative[input]),
-            _ => false,
-        }
     }
 
     fn operation(&mut self, index: usize) {
@@ -405,7 +388,6 @@ impl<'a> Planner<'a> {
         };
         self.widths[output] = written;
         self.written[output] = written;
-        self.non_negative[output] = self.makes_non_negative(operation);
     }
 
     /// Returns the width of the result.

@@ -115,16 +115,19 @@ pub static RESIDUAL: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("residua
 /// A dense layer and an argmax.
 pub static CHOICE: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("choice"));
 
-/// Both programs, transformed once for all tests.
+/// As `RESIDUAL`, in a ring that constant inputs within the bound overflow.
+pub static OVERFLOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("overflow"));
+
+/// All programs, transformed once for all tests.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog::default();
-    for fixture in [&*RESIDUAL, &*CHOICE] {
+    for fixture in [&*RESIDUAL, &*CHOICE, &*OVERFLOW] {
         catalog.add(Served::new(fixture.public.clone(), &fixture.weights).expect("a served program"));
     }
     catalog
 });
 
-/// Both programs.
+/// All programs.
 pub fn catalog() -> Catalog {
     CATALOG.clone()
 }
@@ -173,7 +176,7 @@ impl Shelf {
     }
 }
 
-/// A server of both programs whose material lies in `shelf`.
+/// A server of all programs whose material lies in `shelf`.
 pub fn server(shelf: &Shelf) -> Server {
     Server::new(catalog(), shelf.store())
 }
@@ -235,6 +238,20 @@ pub fn over<T>((near, far): (Channel, Channel), server: &Server, client: impl Fn
 /// An undisturbed session: `work` gets the client, which says goodbye after; both sides must end well.
 pub fn session<T>(server: &Server, shelf: &Shelf, work: impl FnOnce(&mut Client) -> T) -> T {
     session_over(pair(), server, shelf, work).0
+}
+
+/// [`session`] in which both parties know a way to a dealer.
+pub fn session_with_dealer<T>([ours, theirs]: [&Shelf; 2], dealer: &Connect, work: impl FnOnce(&mut Client) -> T) -> T {
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let (out, side) = over((near, far), &server(theirs).with_dealer(dealer.clone()), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(dealer.clone());
+        let out = work(&mut client);
+        client.close().expect("a goodbye");
+        out
+    });
+    side.result.expect("the session ends well");
+    out
 }
 
 /// [`session`] over the given link; returns what the server did as well.
