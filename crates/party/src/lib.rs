@@ -7,12 +7,14 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 pub mod authenticated;
 mod bodies;
 mod error;
 mod layers;
 mod memory;
 mod plan;
+pub mod policy;
 mod report;
 pub mod session;
 pub mod sharing;

@@ -9,7 +9,7 @@ mod room;
 mod setups;
 mod sweep;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -244,17 +244,39 @@ impl Store {
     /// # Errors
     /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
     pub fn claim(&self, id: &MaterialId) -> Result<File, StoreError> {
-        let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
-        let material = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound && tombstone.exists() => {
-                return Err(StoreError::Spent { id: id.clone() });
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.missing(id)),
-            Err(error) => return Err(io(&path, error)),
-        };
+        let material = self.open_piece(id)?;
         // Tells whoever sweeps that this claim is alive.
-        material.lock_shared().map_err(|error| io(&path, error))?;
+        material.lock_shared().map_err(|error| io(&self.path(id, "material"), error))?;
+        self.spend(id, material)
+    }
+
+    /// Keeps the piece `id` for this caller, who may claim it or leave it: meanwhile no other process that shares the store
+    /// gets hold of it.
+    ///
+    /// # Errors
+    /// As [`Store::claim`]; [`StoreError::Spent`] also if somebody else holds it.
+    pub(crate) fn hold(&self, id: &MaterialId) -> Result<Held, StoreError> {
+        let material = self.open_piece(id)?;
+        match material.try_lock() {
+            Ok(()) if !self.spent().join(id.as_str()).exists() => {
+                Ok(Held { store: self.clone(), id: id.clone(), material })
+            }
+            Ok(()) | Err(TryLockError::WouldBlock) => Err(StoreError::Spent { id: id.clone() }),
+            Err(TryLockError::Error(error)) => Err(io(&self.path(id, "material"), error)),
+        }
+    }
+
+    fn open_piece(&self, id: &MaterialId) -> Result<File, StoreError> {
+        let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
+        File::open(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound if tombstone.exists() => StoreError::Spent { id: id.clone() },
+            ErrorKind::NotFound => self.missing(id),
+            _ => io(&path, error),
+        })
+    }
+
+    fn spend(&self, id: &MaterialId, material: File) -> Result<File, StoreError> {
+        let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&tombstone) {
             Ok(file) => file.sync_all().map_err(|error| io(&tombstone, error))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(StoreError::Spent { id: id.clone() }),
@@ -316,7 +338,7 @@ impl Store {
     }
 
     /// A folder of the store, made if need be.
-    fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
         let path = self.root.join(name);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| io(&path, error))?;
         Ok(path)
@@ -368,6 +390,23 @@ impl Store {
 
     fn missing(&self, id: &MaterialId) -> StoreError {
         StoreError::Missing { id: id.clone(), store: self.root.display().to_string() }
+    }
+}
+
+/// A piece that its holder may claim, and nobody else until this is dropped.
+pub(crate) struct Held {
+    store: Store,
+    id: MaterialId,
+    material: File,
+}
+
+impl Held {
+    /// As [`Store::claim`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn claim(self) -> Result<File, StoreError> {
+        self.store.spend(&self.id, self.material)
     }
 }
 

@@ -153,11 +153,11 @@ const RELU: &str = "relu";
 const TRUNCATIONS: [Truncation; 2] = [Truncation::OneBit, Truncation::Exact];
 
 impl From<Rounds> for Options {
-    /// Suite `gmw` with comparisons of this depth, the free truncation, and no dealer.
+    /// Suite `gmw` with comparisons of this depth, exact truncations, and no dealer.
     fn from(rounds: Rounds) -> Self {
         Self {
             suite: Suite::Gmw { rounds, correlations: Correlations::Made, relu_bits: None },
-            truncation: Truncation::OneBit,
+            truncation: Truncation::Exact,
         }
     }
 }

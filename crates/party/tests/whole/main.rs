@@ -10,6 +10,7 @@ mod lying;
 mod material;
 mod oneshot;
 mod parties;
+mod policy;
 mod privacy;
 mod requests;
 mod results;
