@@ -72,7 +72,6 @@ class Plan:
         truncation: str,
         correlations: str = "parties",
         link: Link | None = None,
-        relu_bits: int | None = None,
         linear: str = "offline",
     ) -> Plan: ...
     @property

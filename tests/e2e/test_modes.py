@@ -18,9 +18,9 @@ from privet.cli import app
 from privet.compile import Compiled, compile
 from privet.errors import MaterialError, Misuse
 from privet.executor import execute
+from privet.executor.reference import random_inputs
 from privet.parties import Client
 from privet.parties.costs import NOTHING
-from privet.parties.labels import changed_label, dropped_bits, fewest_bits, trial_samples
 
 Sample = npt.NDArray[np.float32]
 
@@ -38,76 +38,29 @@ def held_out() -> list[Sample]:
         return [sample[None] for sample in data["inputs"][:120]]
 
 
-def _relus(compiled: Compiled, bits: int) -> tuple[suites.ReluForecast, ...]:
-    public = compiled.program.to_public_bytes()
-    return suites.forecast(suites.plan(public, "gmw", "log", relu_bits=bits)).relus
-
-
 def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     words = ["run", str(zoo.build("m1", tmp_path)), "--modes", "all", "--json"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     rows = {row["mode"]: row for row in json.loads(done.stdout)}
-    assert list(rows) == ["default", "exact", "prime", "one-shot", "approximate"]
+    assert list(rows) == ["default", "exact", "prime", "one-shot"]
     assert rows["exact"]["max_fixed_point_error"] == 0 < rows["default"]["max_fixed_point_error"]
     assert rows["prime"]["max_fixed_point_error"] == 0
     assert rows["prime"]["field"] == "prime"
     assert all(rows[mode]["argmax_agrees"] for mode in ("default", "exact", "prime"))
     sent = {mode: row["online"]["bytes_client"] for mode, row in rows.items()}
-    assert sent["approximate"] < sent["default"] < sent["exact"] < sent["one-shot"]
+    assert sent["default"] < sent["exact"] < sent["one-shot"]
     prepared = {mode: row["offline"]["bytes_server"] for mode, row in rows.items()}
     assert prepared["one-shot"] < prepared["default"]
-    assert rows["approximate"]["relu_bits"] >= 2
     table = CliRunner().invoke(app, words[:-1])
     assert "bit for bit" in table.stdout
     assert "Not run" not in table.stdout
 
 
-def test_fewer_bits_are_refused_where_they_change_a_label(
-    digits: Compiled, held_out: list[Sample]
-) -> None:
-    samples = held_out[:30]
-    least = fewest_bits(digits, samples)
-    assert least is not None
-    assert 4 < least < 20
-    with pytest.raises(Misuse, match=r"can change the label of sample \d+ of 30: \d+ bits keep"):
-        privet.run(digits, [samples[0]], relu_bits=4, calibration=samples)
-    for sample in samples[:3]:
-        result = privet.run(digits, [sample], relu_bits=least, calibration=samples, rounds="log")
-        (expected,) = execute(digits.program, digits.weights, [sample]).integers
-        assert result.relu_bits == least
-        logits = next(iter(result.outputs.values()))
-        assert int(np.argmax(logits)) == int(np.argmax(expected))
-
-
-def test_what_a_relu_may_lose_is_stated(digits: Compiled, held_out: list[Sample]) -> None:
-    for relu in _relus(digits, 16):
-        assert relu.compared_bits == 16
-        assert relu.error == 2 ** (relu.bits - 16) - 1
-    assert all(relu.error == 0 for relu in _relus(digits, 40))
-    nothing = dict.fromkeys(dropped_bits(digits, _relus(digits, 2)), 0)
-    assert changed_label(digits, held_out[:5], "one-bit", nothing) is None
-
-
-def test_inspect_states_the_bound_of_each_relu(tmp_path: Path) -> None:
-    model = str(zoo.build("m1", tmp_path))
-    done = CliRunner().invoke(app, ["inspect", model, "--relu-bits", "20"])
-    assert done.exit_code == 0, done.output
-    assert "31 units, 0.00757" in done.stdout
-    refused = CliRunner().invoke(app, ["inspect", model, "--relu-bits", "3"])
-    assert isinstance(refused.exception, Misuse)
-
-
 def test_options_that_contradict_each_other_are_refused(digits: Compiled) -> None:
-    inputs = trial_samples(digits, (0, 1))[0]
-    with pytest.raises(Misuse, match="full comparisons"):
-        privet.run(digits, inputs, exact=True, relu_bits=16)
-    with pytest.raises(Misuse, match="a choice of gmw"):
-        privet.run(digits, inputs, suite="fss", relu_bits=16)
+    inputs = random_inputs(digits.program, (0, 1))
     with pytest.raises(Misuse, match="real numbers"):
         privet.run(digits, inputs, suite="ckks", exact=True)
-    with pytest.raises(Misuse, match="suite gmw compares"):
-        privet.run(digits, inputs, relu_bits=1)
     wide = compile(MODELS / "digits-cnn.onnx", input_range=(0, 1), bits=49)
     with pytest.raises(Misuse, match="48 bits, not 49"):
         suites.plan(wide.program.to_public_bytes(), "gmw", "log", "exact")
@@ -118,7 +71,6 @@ def test_options_that_contradict_each_other_are_refused(digits: Compiled) -> Non
     contradictions: list[dict[str, Any]] = [
         {"suite": "fss"},
         {"correlations": "dealer"},
-        {"relu_bits": 16},
     ]
     for options in contradictions:
         with pytest.raises(Misuse, match="choice of suite gmw without a dealer"):
@@ -172,8 +124,6 @@ def test_modes_do_not_share_material(digits: Compiled, session: Callable[..., Cl
         {},
         {"exact": True},
         {"field": "prime"},
-        {"relu_bits": 16},
-        {"relu_bits": 17},
         {"linear": "online"},
         {"linear": "online", "exact": True},
     ]
@@ -247,7 +197,7 @@ def test_inspect_tells_what_an_unprepared_inference_takes_more(tmp_path: Path) -
 def test_linear_layers_online_are_refused_where_they_cannot_be(
     digits: Compiled, session: Callable[..., Client]
 ) -> None:
-    inputs = trial_samples(digits, (0, 1))[0]
+    inputs = random_inputs(digits.program, (0, 1))
     with pytest.raises(Misuse, match="without a dealer"):
         privet.run(digits, inputs, linear="online", suite="fss")
     with pytest.raises(Misuse, match="without a dealer"):

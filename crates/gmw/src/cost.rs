@@ -112,12 +112,7 @@ pub fn is_non_negative(n: usize, bits: u32, rounds: Rounds) -> Cost {
 
 /// [`crate::relu`] of `n` values of `bits` bits.
 pub fn relu(n: usize, bits: u32, rounds: Rounds) -> Cost {
-    relu_near(n, bits, bits, rounds)
-}
-
-/// [`crate::relu_near`] of `n` values of `bits` bits of which `compared` are compared.
-pub fn relu_near(n: usize, bits: u32, compared: u32, rounds: Rounds) -> Cost {
-    is_non_negative(n, compared, rounds) + mux(n, bits)
+    is_non_negative(n, bits, rounds) + mux(n, bits)
 }
 
 /// [`crate::bit_product`] of `n` pairs of bits in a ring of `bits` bits.

@@ -38,5 +38,5 @@ pub use maxpool::max_pool;
 pub use mux::{mux, mux_all};
 pub use party::Party;
 pub use product::bit_product;
-pub use relu::{is_non_negative, relu, relu_near};
+pub use relu::{is_non_negative, relu};
 pub use truncate::{Truncation, drop_low_bits, truncate_exactly};

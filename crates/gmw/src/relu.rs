@@ -24,19 +24,6 @@ pub fn is_non_negative(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Resul
 /// # Errors
 /// If the link fails or the stock lacks [`crate::cost::relu`]'s correlations.
 pub fn relu(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
-    relu_near(party, x, ring, ring.bits())
-}
-
-/// As [`relu`], but the sign is that of the top `compared` bits of `x`, at least 2 (HummingBird).
-///
-/// The carry of the `d = k - compared` bits below is lost, so a positive value below `2^d` may come out as zero: the result
-/// is too small by less than `2^d`, and never below zero. `-2^(k-2) <= x`, as in every program.
-///
-/// # Errors
-/// If the link fails or the stock lacks [`crate::cost::relu_near`]'s correlations.
-pub fn relu_near(party: &mut Party<'_>, x: &[u64], ring: Modulus, compared: u32) -> Result<Vec<u64>, Error> {
-    let dropped = ring.bits() - compared;
-    let high: Vec<u64> = x.iter().map(|x| x >> dropped).collect();
-    let bits = is_non_negative(party, &high, Modulus::new(compared))?;
+    let bits = is_non_negative(party, x, ring)?;
     mux(party, &bits, x, ring)
 }

@@ -18,7 +18,6 @@ fn options(
     rounds: &str,
     truncation: &str,
     correlations: &str,
-    relu_bits: Option<u32>,
     linear: &str,
 ) -> Result<Options, Failure> {
     let truncation = match truncation {
@@ -28,7 +27,7 @@ fn options(
     };
     let suite = match (suite, security) {
         ("gmw", "semi-honest") => {
-            sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations, linear)?, relu_bits: None }
+            sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations, linear)? }
         }
         ("fss", "semi-honest") => sharing::Suite::Fss,
         ("fss", "malicious") => return Ok(Options::Authenticated(authenticated::Options { truncation })),
@@ -38,9 +37,7 @@ fn options(
     if options.is_prime() && truncation != sharing::Truncation::Exact {
         return Err(misuse("in a prime field truncations are exact".into()));
     }
-    let Some(bits) = relu_bits else { return Ok(Options::Sharing(options)) };
-    let options = options.with_relu_bits(bits);
-    Ok(Options::Sharing(options.ok_or_else(|| misuse("a ReLU of suite gmw compares 2 to 63 bits".into()))?))
+    Ok(Options::Sharing(options))
 }
 
 fn depth(rounds: &str) -> Result<sharing::Rounds, Failure> {
@@ -88,11 +85,10 @@ impl Plan {
     /// `public`: the public half's bytes; `suite`: `gmw` or `fss`; `security`: against `semi-honest` or, in `fss`, `malicious`
     /// parties; `truncation`: `one-bit` or `exact`; `link`: what material
     /// is made over, else a local network. For `gmw` alone, `rounds`: `linear`, `log` or `blocks`; `correlations`: from the
-    /// `parties` themselves or a `dealer`, or with linear layers modulo a `prime`; `relu_bits`: the most bits that a ReLU compares,
-    /// else all; `linear`: layers `offline` or `online`.
+    /// `parties` themselves or a `dealer`, or with linear layers modulo a `prime`; `linear`: layers `offline` or `online`.
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     #[new]
-    #[pyo3(signature = (public, suite, security, rounds, truncation, correlations="parties", link=None, relu_bits=None, linear="offline"))]
+    #[pyo3(signature = (public, suite, security, rounds, truncation, correlations="parties", link=None, linear="offline"))]
     fn new(
         public: &[u8],
         suite: &str,
@@ -101,10 +97,9 @@ impl Plan {
         truncation: &str,
         correlations: &str,
         link: Option<&Link>,
-        relu_bits: Option<u32>,
         linear: &str,
     ) -> Result<Self, Failure> {
-        let options = options(suite, security, rounds, truncation, correlations, relu_bits, linear)?;
+        let options = options(suite, security, rounds, truncation, correlations, linear)?;
         let plan = privet_party::Plan::new(Program::parse(public)?, options)?;
         Ok(Self(match link {
             Some(link) => plan.over(link.0),

@@ -83,7 +83,7 @@ def gateway(
     for place in places.values():
         if place is not None:
             check_place(place[0], own)
-    how = suites.truncation_of(suite, exact, truncation, None)
+    how = suites.truncation_of(suite, exact, truncation)
     terms = Terms(suite, security, rounds, how, correlations)
     console = show.make_console()
 

@@ -69,7 +69,7 @@ def infer(
         raise Misuse("give --input for a prediction, or --prepare N to announce later ones")
     if suite == "ckks" and prepare:
         raise Misuse("suite ckks prepares nothing ahead: ask without --prepare")
-    how = suites.truncation_of(suite, exact, truncation, None)
+    how = suites.truncation_of(suite, exact, truncation)
     terms = Terms(suite, security, rounds, how, correlations, version, program_hash)
     names = read_labels(labels, None)
     console = show.make_console()

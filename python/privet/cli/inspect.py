@@ -17,7 +17,6 @@ from privet.compile import Compiled, compile
 from privet.errors import ModelError, UnsupportedModel
 from privet.graph import load_model
 from privet.parties import Link
-from privet.parties.labels import TRIED, check_labels, trial_samples
 from privet.suites import SUITES
 
 
@@ -38,7 +37,6 @@ def inspect(
     truncation: options.Truncation = "one-bit",
     exact: options.Exact = False,
     field: options.Field = "ring",
-    relu_bits: options.ReluBits = None,
     linear: options.Linear = "offline",
     correlations: options.Correlations = "parties",
     link: options.Link = None,
@@ -52,9 +50,9 @@ def inspect(
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
     suite = "ckks" if ckks else suite
     suites.check_scenario(suite, scenario, parties)
-    correlations = suites.in_field(field, suite, correlations, relu_bits)
+    correlations = suites.in_field(field, suite, correlations)
     exact = exact or field == "prime"
-    truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
+    truncation = suites.truncation_of(suite, exact, truncation)
     shaped = Link(link) if link else None
     nodes = [
         {"name": node.name or node.output[0], "operator": node.op_type}
@@ -83,12 +81,8 @@ def inspect(
             correlations,
             shaped,
             security,
-            relu_bits,
             linear,
         )
-        if relu_bits is not None:
-            tried = trial_samples(compiled, input_range)
-            check_labels(compiled, tried, suite, truncation, relu_bits)
     except ModelError as error:
         _refused(nodes, error, compiled, as_json)
         raise typer.Exit(exit_code(error)) from error
@@ -108,28 +102,9 @@ def inspect(
         return
     console = show.make_console()
     _show(console, compiled, forecast, ciphertexts)
-    if relu_bits is not None:
-        _relus(console, compiled, forecast)
     console.print(f"Comparisons: {show.rounds(depth, shaped, rounds == 'auto')}.")
     if delay is not None:
         console.print(f"The link adds {delay:.3f} s online.")
-
-
-def _relus(console: Console, compiled: Compiled, forecast: suites.Forecast) -> None:
-    """How much each ReLU may lose."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("ReLU")
-    for title in ("bits", "compared", "too small by at most"):
-        table.add_column(title, justify="right")
-    program = compiled.program
-    for relu in forecast.relus:
-        scale = program.values[program.operations[relu.operation].output].scale
-        lost = f"{relu.error} units, {relu.error / 2**scale:.3g}"
-        table.add_row(relu.name, str(relu.bits), str(relu.compared_bits), lost)
-    console.print(table)
-    console.print(
-        f"The labels of {TRIED} random inputs stay; `privet run --calibration` tells of real ones."
-    )
 
 
 def _homomorphic(

@@ -60,7 +60,6 @@ def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
         "rounds": result.rounds,
         "truncation": result.truncation,
         "field": result.field,
-        "relu_bits": result.relu_bits,
         "linear": result.linear,
         "argmax_agrees": result.argmax_agrees,
         "max_fixed_point_error": result.max_fixed_point_error,

@@ -86,14 +86,6 @@ Field = Annotated[
         "and its results are those of the plaintext fixed-point executor, bit for bit.",
     ),
 ]
-ReluBits = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="In suite gmw: a ReLU compares the top N bits of its input alone, and takes small "
-        "positive values for zero. `run` and `inspect` refuse it where it changes a label.",
-    ),
-]
 Linear = Annotated[
     str,
     typer.Option(

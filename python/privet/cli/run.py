@@ -40,7 +40,6 @@ def run(
     truncation: options.Truncation = "one-bit",
     exact: options.Exact = False,
     field: options.Field = "ring",
-    relu_bits: options.ReluBits = None,
     linear: options.Linear = "offline",
     unprepared: Annotated[
         bool,
@@ -59,7 +58,7 @@ def run(
         typer.Option(
             metavar="all|NAME,...",
             help="Run suite gmw in each of these modes that the model allows, and compare them: "
-            "`default`, `exact`, `prime`, `one-shot`, `approximate`.",
+            "`default`, `exact`, `prime`, `one-shot`.",
         ),
     ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
@@ -76,7 +75,7 @@ def run(
     if modes is not None:
         whose = (suite, security, truncation, correlations, field, linear)
         usual = ("gmw", "semi-honest", "one-bit", "parties", "ring", "offline")
-        if whose != usual or exact or unprepared or relu_bits is not None:
+        if whose != usual or exact or unprepared:
             raise Misuse("--modes compares modes of suite gmw: leave out the options that pick one")
         runs = run_modes(
             model,
@@ -107,7 +106,6 @@ def run(
             truncation=truncation,
             exact=exact,
             field=field,
-            relu_bits=relu_bits,
             linear=linear,
             prepared=not unprepared,
             weights=weights,
@@ -158,7 +156,6 @@ def as_object(result: Run) -> dict[str, Any]:
         "rounds": result.rounds,
         "truncation": result.truncation,
         "field": result.field,
-        "relu_bits": result.relu_bits,
         "linear": result.linear,
         "extension": result.extension,
         "correlations": result.correlations,
@@ -209,8 +206,6 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
         show.trust(console, result.trust)
         return
     rounds = show.rounds(result.rounds, result.link, chosen)
-    if result.relu_bits is not None:
-        rounds += f", ReLUs of {result.relu_bits} bits"
     if result.linear == "online":
         rounds += ", linear layers online"
     if result.field == "prime":

@@ -56,8 +56,8 @@ class Arithmetic:
         """`x` without its low bits."""
         return x >> bits
 
-    def relu(self, x: Array, value: int) -> Array:
-        """`max(x, 0)`, which becomes the value with this id."""
+    def relu(self, x: Array) -> Array:
+        """`max(x, 0)`."""
         return np.maximum(x, 0)
 
 
@@ -166,7 +166,7 @@ def _compute(
         case op.Truncate(bits=bits):
             return arithmetic.truncate(x, bits)
         case op.Relu():
-            return arithmetic.relu(x, node.output)
+            return arithmetic.relu(x)
         case op.MaxPool2d() as pool:
             return kernels.max_pool2d(x, pool)
         case op.AvgPool2d(factors=factors) as pool:

@@ -8,7 +8,6 @@ it is the reference's own doing: it rounds down, the shares round at random with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -33,19 +32,14 @@ less for more outputs or runs, or if the mean is what counts.
 
 
 class PrivateArithmetic(Arithmetic):
-    """Errors as uniform shares cause them; `rng` without a seed draws from the system.
-
-    `dropped` has the low bits that a ReLU does not compare, by the id of its result.
-    """
+    """Errors as uniform shares cause them; `rng` without a seed draws from the system."""
 
     def __init__(
         self,
         truncation: Literal["one-bit", "exact"] = "one-bit",
         rng: np.random.Generator | None = None,
-        dropped: Mapping[int, int] | None = None,
     ) -> None:
         self._one_bit = truncation == "one-bit"
-        self._dropped = dropped or {}
         self._rng = rng or np.random.default_rng()
 
     def linear(self, product: Array) -> Array:
@@ -65,11 +59,6 @@ class PrivateArithmetic(Arithmetic):
         if not self._one_bit:
             return x >> bits
         return (x >> bits) + 1 - self._carry(x, bits)
-
-    def relu(self, x: Array, value: int) -> Array:
-        """The sign is that of the high parts, whose sum lacks the carry of what lies below."""
-        bits = self._dropped.get(value, 0)
-        return np.where((x >> bits) - self._carry(x, bits) >= 0, x, 0)
 
     def _carry(self, x: Array, bits: int) -> Array:
         own = self._rng.integers(0, 1 << bits, size=x.shape, dtype=np.int64)

@@ -49,9 +49,7 @@ class Client:
 
     With `exact` (the same as `truncation="exact"`), results are those of the plaintext fixed-point
     executor, bit for bit. With `field="prime"`, in `gmw`, they are so, too, and linear layers are
-    shared modulo a prime, in slots. With `relu_bits`, in `gmw`, a ReLU compares the top bits of its
-    input alone and takes small positive values for zero; `privet.run` and `privet inspect` refuse
-    that for a model whose label it changes.
+    shared modulo a prime, in slots.
 
     With `linear="online"`, in `gmw`, material holds correlations alone: linear layers run under
     encryption when the input is there. Nothing need be prepared then: correlations that are not in
@@ -90,7 +88,6 @@ class Client:
         truncation: str = "one-bit",
         exact: bool = False,
         field: str = "ring",
-        relu_bits: int | None = None,
         linear: str = "offline",
         correlations: str = "parties",
         dealer: str | None = None,
@@ -101,10 +98,10 @@ class Client:
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
-        correlations = suites.in_field(field, suite, correlations, relu_bits)
+        correlations = suites.in_field(field, suite, correlations)
         way = Way.of(suite, correlations, dealer, security)
         exact = exact or field == "prime"
-        truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
+        truncation = suites.truncation_of(suite, exact, truncation)
         suites.check_linear(suite, way.correlations, linear)
         other = dry.fallback(when_dry, way, dealer)
         self._linear = linear
@@ -137,7 +134,6 @@ class Client:
                     truncation,
                     network,
                     pinned=pinned,
-                    relu_bits=relu_bits,
                     linear=linear,
                 )
 

@@ -25,7 +25,6 @@ from privet.graph import ModelSource
 from privet.parties.client import Link, Progress
 from privet.parties.costs import NOTHING, DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.parties.encrypted import run_encrypted
-from privet.parties.labels import check_labels, trial_samples
 from privet.parties.memory import parse_size
 from privet.parties.spawned import event, party
 from privet.parties.streamed import run_streamed
@@ -49,9 +48,8 @@ class Run:
     `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
     to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
     place of the largest element of the first output with ONNX Runtime's, for each sample.
-    `field` is what linear layers were shared in, `linear` tells when they ran; `relu_bits` are the
-    most bits that a ReLU compared (None: all). `probabilities` says that
-    the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
+    `field` is what linear layers were shared in, `linear` tells when they ran. `probabilities` says
+    that the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
     (`privet.suites.plan_ckks`) or `stream` (`privet.suites.plan_stream`). `scenario` is what was
     encrypted in suite `ckks` and `parties` how many held secrets; there `truncation` and
     `correlations` are `none`, in suite `stream` the latter.
@@ -83,7 +81,6 @@ class Run:
     plan: Mapping[str, Any] | None = None
     scenario: str | None = None
     parties: int = 2
-    relu_bits: int | None = None
     linear: str = "offline"
     field: str = "ring"
 
@@ -100,7 +97,6 @@ def run(
     truncation: str = "one-bit",
     exact: bool = False,
     field: str = "ring",
-    relu_bits: int | None = None,
     linear: str = "offline",
     prepared: bool = True,
     weights: str | None = None,
@@ -127,8 +123,7 @@ def run(
     `fss`, `ckks` or `stream` and `security` what a party may do, as `Client` says. `bits` and
     `scale` are those of `privet.compile`; each suite has its own if they are None.
 
-    `exact`, `field` and `relu_bits` are as `Client` says. With `relu_bits` the labels of
-    `calibration`, or of `inputs` and a few random ones without it, must stay what they are.
+    `exact` and `field` are as `Client` says.
 
     With `linear="online"` linear layers run online, as `Client` says, and unless `prepared` nothing
     is made before; `offline` then is zero. `weights` is their form at the server, as `Server` says.
@@ -152,14 +147,14 @@ def run(
 
     # Errors
     Those of `privet.compile`; `UnsupportedModel` if the suite has no protocol for a layer;
-    `InputError`; `PeerError` if a party fails; `Misuse` if `relu_bits` changes a label.
+    `InputError`; `PeerError` if a party fails.
     """
     suites.check_suite(suite)
     suites.check_scenario(suite, scenario, parties)
     noise = suites.flooding_of(suite, scenario, flooding)
-    source = suites.in_field(field, suite, correlations, relu_bits)
+    source = suites.in_field(field, suite, correlations)
     exact = exact or field == "prime"
-    truncation = suites.truncation_of(suite, exact, truncation, relu_bits)
+    truncation = suites.truncation_of(suite, exact, truncation)
     suites.check_linear(suite, source, linear)
     if not prepared and linear == "offline":
         raise Misuse("without preparation linear layers must run online")
@@ -174,10 +169,6 @@ def run(
         inputs = random_inputs(compiled.program, input_range)
     named, samples = fill(compiled.program, inputs)
     encode_input(compiled.program, named)
-    if relu_bits is not None:
-        random = trial_samples(compiled, input_range)
-        shown = calibration if calibration is not None else [named, *random]
-        check_labels(compiled, shown, suite, truncation, relu_bits)
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         options: dict[str, Any] = {
             "suite": suite,
@@ -186,7 +177,6 @@ def run(
             "truncation": truncation,
             "correlations": correlations,
             "link": link,
-            "relu_bits": relu_bits,
             "linear": linear,
             "field": field,
         }
@@ -360,7 +350,7 @@ def _processes(
     }
     limited = {"server"} if limits["memory"] else set()
     if limits["weights"] is not None:
-        chosen = {key: options[key] for key in ("truncation", "relu_bits", "linear")}
+        chosen = {key: options[key] for key in ("truncation", "linear")}
         public = compiled.program.to_public_bytes()
         planned = suites.plan(
             public,

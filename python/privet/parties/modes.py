@@ -12,9 +12,7 @@ from privet.errors import Misuse
 from privet.executor.codec import Inputs
 from privet.executor.ranges import Calibration
 from privet.executor.reference import random_inputs
-from privet.executor.samples import fill
 from privet.graph import ModelSource
-from privet.parties.labels import fewest_bits, trial_samples
 from privet.parties.local import Run, compile_for, run
 
 
@@ -35,24 +33,12 @@ PRIME = Mode("prime", "as exact; linear layers modulo a prime", {"field": "prime
 
 ONE_SHOT = Mode("one-shot", "as default; linear layers encrypted online", {"linear": "online"})
 
-NAMES = ("default", "exact", "prime", "one-shot", "approximate")
+NAMES = ("default", "exact", "prime", "one-shot")
 """What `modes` knows."""
 
 
-def approximate(bits: int) -> Mode:
-    """ReLUs that compare `bits` bits."""
-    return Mode(
-        "approximate",
-        f"ReLUs of {bits} bits; the labels of the calibration stay",
-        {"relu_bits": bits},
-    )
-
-
-def modes(compiled: Compiled, samples: Calibration, names: tuple[str, ...]) -> list[Mode]:
+def modes(compiled: Compiled, names: tuple[str, ...]) -> list[Mode]:
     """The named modes that a model allows, in the order of `NAMES`.
-
-    The approximate mode takes the fewest bits that leave the labels of `samples` alone, and is left
-    out if only full comparisons do.
 
     # Errors
     `Misuse` if a name is unknown.
@@ -61,11 +47,7 @@ def modes(compiled: Compiled, samples: Calibration, names: tuple[str, ...]) -> l
         if name not in NAMES:
             raise Misuse(f"mode {name} is unknown; possible are {', '.join(NAMES)}, or all")
     named = [mode for mode in (DEFAULT, EXACT, PRIME, ONE_SHOT) if mode.name in names]
-    found = [mode for mode in named if mode is not PRIME or _has_field(compiled)]
-    if "approximate" in names:
-        bits = fewest_bits(compiled, samples)
-        found += [approximate(bits)] if bits is not None else []
-    return found
+    return [mode for mode in named if mode is not PRIME or _has_field(compiled)]
 
 
 def _has_field(compiled: Compiled) -> bool:
@@ -99,10 +81,6 @@ def run_modes(
     compiled = compile_for(model, inputs, widths, calibration, input_range, batch)
     if inputs is None:
         inputs = random_inputs(compiled.program, input_range)
-    samples = calibration
-    if samples is None:
-        samples = [fill(compiled.program, inputs)[0], *trial_samples(compiled, input_range)]
     return [
-        (mode, run(compiled, inputs, calibration=samples, **options, **mode.options))
-        for mode in modes(compiled, samples, names)
+        (mode, run(compiled, inputs, **options, **mode.options)) for mode in modes(compiled, names)
     ]

@@ -89,7 +89,6 @@ def query(job: dict[str, Any]) -> None:
             rounds=job["rounds"],
             truncation=job["truncation"],
             field=job["field"],
-            relu_bits=job["relu_bits"],
             linear=job["linear"],
             correlations=job["correlations"],
             dealer=job.get("dealer"),

@@ -53,12 +53,9 @@ class Route:
         network: _native.Link | None,
         *,
         pinned: bool,
-        relu_bits: int | None = None,
         linear: str = "offline",
     ) -> None:
         self.way = way
-        # Another way, to fall back to, compares all bits and prepares its linear layers.
-        compared = relu_bits if way.suite == "gmw" else None
         self._plans = suites.plans(
             public,
             way.suite,
@@ -67,7 +64,6 @@ class Route:
             way.correlations,
             network,
             way.security,
-            compared,
             linear,
         )
         self._network = network

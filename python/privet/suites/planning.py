@@ -83,21 +83,6 @@ class ExtensionForecast:
 
 
 @dataclass(frozen=True)
-class ReluForecast:
-    """How near a ReLU comes to its definition.
-
-    `operation` is its index in the program; of the `bits` of its input, the top `compared_bits` are
-    compared, and a result is too small by at most `error` units of the last place.
-    """
-
-    name: str
-    operation: int
-    bits: int
-    compared_bits: int
-    error: int
-
-
-@dataclass(frozen=True)
 class RefillForecast:
     """What an inference without material takes more online, with linear layers online: how often
     correlations are made, bytes each way, the client's rounds."""
@@ -122,7 +107,6 @@ class Forecast:
     """
 
     linear: tuple[LinearForecast, ...]
-    relus: tuple[ReluForecast, ...]
     extension: str | None
     extensions: tuple[ExtensionForecast, ...]
     correlations: dict[str, int]
@@ -159,13 +143,11 @@ def plan(
     correlations: str = "parties",
     link: Link | None = None,
     security: str = "semi-honest",
-    relu_bits: int | None = None,
     linear: str = "offline",
 ) -> Plan:
     """Plans a program's public half, and how its material is made over `link`.
 
-    `rounds`, `correlations`, `relu_bits` (the most bits that a ReLU compares; all if None) and
-    `linear` are choices of suite `gmw`; in `fss`, `rounds` and `relu_bits` are None.
+    `rounds`, `correlations` and `linear` are choices of suite `gmw`; in `fss`, `rounds` is None.
 
     # Errors
     `Misuse` if an option is unknown or a layer does not fit BFV's secure parameters;
@@ -188,12 +170,8 @@ def plan(
         raise Misuse(f"suite {suite} is for parties that follow the protocol; fss can do malicious")
     _check("truncation", truncation, get_args(Truncation))
     _check("the source of correlations", correlations, get_args(Correlations))
-    if relu_bits is not None and (suite != "gmw" or not 2 <= relu_bits <= 63):
-        raise Misuse(f"a ReLU of {relu_bits} bits: suite gmw compares 2 to 63, other suites all")
     check_linear(suite, correlations, linear)
-    return Plan(
-        public, suite, security, rounds or "", truncation, correlations, link, relu_bits, linear
-    )
+    return Plan(public, suite, security, rounds or "", truncation, correlations, link, linear)
 
 
 def check_linear(suite: str, correlations: str, linear: str) -> None:
@@ -216,7 +194,6 @@ def plans(
     correlations: str = "parties",
     link: Link | None = None,
     security: str = "semi-honest",
-    relu_bits: int | None = None,
     linear: str = "offline",
 ) -> dict[str | None, Plan]:
     """The plans that `rounds` leaves to choose from, by their depth: one, or with `auto` all.
@@ -230,9 +207,7 @@ def plans(
     if suite != "gmw" and rounds == AUTO:
         depths = (None,)
     return {
-        depth: plan(
-            public, suite, depth, truncation, correlations, link, security, relu_bits, linear
-        )
+        depth: plan(public, suite, depth, truncation, correlations, link, security, linear)
         for depth in depths
     }
 
@@ -245,24 +220,18 @@ def quickest(plans: Mapping[str | None, Plan], link: Link | None) -> str | None:
     return min(delays, key=lambda depth: delays[depth])
 
 
-def truncation_of(suite: str, exact: bool, truncation: str, relu_bits: int | None) -> str:
-    """The truncation of a mode: exact results take exact truncations and full comparisons.
+def truncation_of(suite: str, exact: bool, truncation: str) -> str:
+    """The truncation of a mode: exact results take exact truncations.
 
     # Errors
-    `Misuse` if a suite has no such mode, or ReLUs are to be exact and to compare fewer bits.
+    `Misuse` if a suite has no such mode.
     """
-    if relu_bits is not None and suite != "gmw":
-        raise Misuse(f"suite {suite} compares all bits: ReLUs of fewer are a choice of gmw")
     if exact and suite == "ckks":
         raise Misuse("suite ckks computes with real numbers: exact results are for gmw and fss")
-    if not exact:
-        return truncation
-    if relu_bits is not None:
-        raise Misuse("exact results need full comparisons: leave out the bits of ReLUs")
-    return "exact"
+    return "exact" if exact else truncation
 
 
-def in_field(field: str, suite: str, correlations: str, relu_bits: int | None) -> str:
+def in_field(field: str, suite: str, correlations: str) -> str:
     """The correlations of a mode: those asked for, or with `field="prime"` what that takes.
 
     Truncations are then to be exact (`truncation_of`).
@@ -275,10 +244,8 @@ def in_field(field: str, suite: str, correlations: str, relu_bits: int | None) -
         raise Misuse("parties or a dealer make correlations: ask for a prime field by field")
     if field == "ring":
         return correlations
-    if suite != "gmw" or correlations != "parties" or relu_bits is not None:
-        raise Misuse(
-            "a prime field is a choice of suite gmw without a dealer, with full comparisons"
-        )
+    if suite != "gmw" or correlations != "parties":
+        raise Misuse("a prime field is a choice of suite gmw without a dealer")
     return "prime"
 
 
@@ -290,10 +257,9 @@ def forecast(planned: Plan) -> Forecast:
         for entry in fields.pop("linear")
     )
     extensions = tuple(ExtensionForecast(**entry) for entry in fields.pop("extensions"))
-    relus = tuple(ReluForecast(**entry) for entry in fields.pop("relus"))
     more = fields.pop("refill")
     refill = RefillForecast(**more) if more else None
-    return Forecast(linear=linear, relus=relus, extensions=extensions, refill=refill, **fields)
+    return Forecast(linear=linear, extensions=extensions, refill=refill, **fields)
 
 
 def online_delay(forecast: Forecast, link: Link) -> float:

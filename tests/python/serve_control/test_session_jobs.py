@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 from tests.e2e.services import put_digits
 from tests.e2e.visitor import Visitor, tls
-from tests.python.serve_control.actors import GIB, Pretender, Scene, eventually, scene
+from tests.python.serve_control.actors import GIB, PretendedJob, Pretender, Scene, eventually, scene
 
 from privet.compile import compile
 from privet.errors import PeerBusy, PeerError, PrivetError
@@ -75,7 +75,7 @@ class Stage:
 
     async def waiting(
         self, client: ServiceClient, visitor: Visitor
-    ) -> tuple[str, Job, asyncio.Task[Result]]:
+    ) -> tuple[str, PretendedJob, asyncio.Task[Result]]:
         """A notice of `digits`, the job that holds a core for it, and a prediction that waits for
         both cores."""
         notice = await visitor.notify("digits")

@@ -42,7 +42,6 @@ impl Plan {
         let [material_bytes_client, material_bytes_server] = self.stored_bytes();
         Forecast {
             linear: linear.collect(),
-            relus: Vec::new(),
             extension: None,
             extensions: Vec::new(),
             correlations: BTreeMap::from([("authenticated_weights", self.private_len())]),

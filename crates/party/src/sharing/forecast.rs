@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use privet_ot::{Demand, Extension, Role, cost as ot_cost};
-use privet_program::Operator;
 use serde::Serialize;
 
 use super::nonlinear::fss_role;
-use super::plan::compared_bits;
 use super::{Encrypted, Plan, RefillForecast, Suite, dealt, keys};
 
 /// The offline half of one linear layer.
@@ -44,28 +42,11 @@ pub struct ExtensionForecast {
     pub core_seconds: f64,
 }
 
-/// How near a ReLU comes to its definition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ReluForecast {
-    /// The ONNX node.
-    pub name: String,
-    /// Index of the operation in the program.
-    pub operation: usize,
-    /// Width of the ring that its input is in, in bits.
-    pub bits: u32,
-    /// Bits that are compared.
-    pub compared_bits: u32,
-    /// How much less than `max(x, 0)` a result can be, in units of the last place.
-    pub error: u64,
-}
-
 /// Correlations, bytes and rounds of one inference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     /// Linear layers in order.
     pub linear: Vec<LinearForecast>,
-    /// ReLUs in order, in suite `gmw`.
-    pub relus: Vec<ReluForecast>,
     /// The OT extension that makes the correlations; none if a dealer does.
     pub extension: Option<&'static str>,
     /// Every OT extension that could; none if a dealer makes them.
@@ -183,30 +164,7 @@ impl Plan {
                 ("products_sent_by_client", demand.products_sent_by_client),
             ]),
             linear,
-            relus: self.relus(),
         }
-    }
-
-    fn relus(&self) -> Vec<ReluForecast> {
-        let Suite::Gmw { relu_bits, .. } = self.options().suite else {
-            return Vec::new();
-        };
-        let operations = self.program().operations().iter().enumerate();
-        let relus = operations.filter(|(_, operation)| matches!(operation.operator, Operator::Relu));
-        relus
-            .map(|(index, operation)| {
-                // Where it lies when a ReLU reads it is where its result is.
-                let bits = self.width(operation.output);
-                let compared = compared_bits(bits, relu_bits);
-                ReluForecast {
-                    name: operation.name.clone(),
-                    operation: index,
-                    bits,
-                    compared_bits: compared,
-                    error: (1 << (bits - compared)) - 1,
-                }
-            })
-            .collect()
     }
 }
 

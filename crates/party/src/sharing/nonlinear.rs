@@ -9,7 +9,6 @@ use privet_ring::tournament::Ties;
 use privet_ring::window::Groups;
 use privet_ring::{Field, Modulus};
 
-use super::plan::compared_bits;
 use super::{Correlated, Options, Suite};
 use crate::Error;
 
@@ -23,7 +22,7 @@ pub(super) struct Party<'a> {
 /// What non-linear steps use up.
 pub(super) enum Supply {
     /// Suite `gmw`.
-    Stock { stock: Box<Stock>, rounds: Rounds, relu_bits: Option<u32> },
+    Stock { stock: Box<Stock>, rounds: Rounds },
     /// Suite `fss`: a generator of seeds, and the bodies of keys.
     Keys { seeds: Box<Prg>, body: Box<dyn Source> },
 }
@@ -33,9 +32,7 @@ impl Supply {
     /// [`Error::Misuse`] if the material is of another suite or its keys are in the store.
     pub(super) fn new(correlated: Correlated, options: Options) -> Result<Self, Error> {
         match (correlated, options.suite) {
-            (Correlated::Stock(stock), Suite::Gmw { rounds, relu_bits, .. }) => {
-                Ok(Self::Stock { stock, rounds, relu_bits })
-            }
+            (Correlated::Stock(stock), Suite::Gmw { rounds, .. }) => Ok(Self::Stock { stock, rounds }),
             (Correlated::Keys(keys), Suite::Fss) => {
                 let (seeds, body) = keys.open()?;
                 Ok(Self::Keys { seeds: Box::new(seeds), body: Box::new(body) })
@@ -53,14 +50,10 @@ impl Supply {
 }
 
 impl<'a> Party<'a> {
-    /// `max(x, 0)` of shares in `from`, in `to`, or nearly that if fewer bits are compared.
+    /// `max(x, 0)` of shares in `from`, in `to`.
     pub(super) fn relu(&mut self, x: &[u64], from: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
-        let compared = match self.supply {
-            Supply::Stock { relu_bits, .. } => compared_bits(from.bits(), *relu_bits),
-            Supply::Keys { .. } => from.bits(),
-        };
         match self.engine() {
-            Engine::Gmw(mut party) => Ok(privet_gmw::relu_near(&mut party, x, from, compared)?),
+            Engine::Gmw(mut party) => Ok(privet_gmw::relu(&mut party, x, from)?),
             Engine::Fss(mut party, seeds, body) => {
                 let relu = privet_fss::Relu::new(from.bits(), to.bits());
                 Ok(relu.evaluate(&mut party, &seeds.seed(), body, x)?)

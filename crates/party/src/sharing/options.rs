@@ -26,8 +26,6 @@ pub enum Suite {
         rounds: Rounds,
         /// Where material comes from.
         correlations: Correlations,
-        /// Most bits of a value that a ReLU compares, from the top; all of them if there is none.
-        relu_bits: Option<u32>,
     },
     /// Function secret sharing, with keys from a dealer.
     Fss,
@@ -43,18 +41,18 @@ pub struct Options {
 }
 
 impl Options {
-    /// Every choice without a dealer, with full comparisons.
+    /// Every choice without a dealer.
     pub fn made() -> impl Iterator<Item = Self> {
         let exact = |options: &Self| options.truncation == Truncation::Exact;
         Self::gmw(Correlations::Made).chain(Self::gmw(Correlations::Prime).filter(exact))
     }
 
-    /// Every choice with linear layers online, with full comparisons.
+    /// Every choice with linear layers online.
     pub fn one_shot() -> impl Iterator<Item = Self> {
         Self::gmw(Correlations::OneShot)
     }
 
-    /// Every choice with a dealer, with full comparisons.
+    /// Every choice with a dealer.
     pub fn dealt() -> impl Iterator<Item = Self> {
         let fss = TRUNCATIONS.map(|truncation| Self { suite: Suite::Fss, truncation });
         Self::gmw(Correlations::Dealt).chain(fss)
@@ -63,7 +61,7 @@ impl Options {
     fn gmw(correlations: Correlations) -> impl Iterator<Item = Self> {
         TRUNCATIONS.into_iter().flat_map(move |truncation| {
             let depths = [Rounds::Linear, Rounds::Log, Rounds::Blocks];
-            depths.map(|rounds| Self { suite: Suite::Gmw { rounds, correlations, relu_bits: None }, truncation })
+            depths.map(|rounds| Self { suite: Suite::Gmw { rounds, correlations }, truncation })
         })
     }
 
@@ -88,7 +86,7 @@ impl Options {
             Truncation::OneBit => "one-bit",
             Truncation::Exact => "exact",
         };
-        let Suite::Gmw { rounds, correlations, relu_bits } = self.suite else {
+        let Suite::Gmw { rounds, correlations } = self.suite else {
             return format!("fss {truncation}");
         };
         let rounds = match rounds {
@@ -102,31 +100,12 @@ impl Options {
             Correlations::OneShot => " one-shot",
             Correlations::Prime => " prime",
         };
-        let relu = relu_bits.map_or(String::new(), |bits| format!(" {RELU}{bits}"));
-        format!("gmw {rounds} {truncation}{correlations}{relu}")
+        format!("gmw {rounds} {truncation}{correlations}")
     }
 
     /// The options of which [`Options::name`] is `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        let every = || Self::made().chain(Self::dealt()).chain(Self::one_shot());
-        if let Some(options) = every().find(|options| options.name() == name) {
-            return Some(options);
-        }
-        let (rest, word) = name.rsplit_once(' ')?;
-        let bits = word.strip_prefix(RELU)?.parse().ok()?;
-        let options = every().find(|options| options.name() == rest)?.with_relu_bits(bits)?;
-        (options.name() == name).then_some(options)
-    }
-
-    /// The same with ReLUs that compare the top `bits` bits of a value; `None` but for suite `gmw` in a ring and
-    /// 2 to 63 bits.
-    #[must_use]
-    pub fn with_relu_bits(self, bits: u32) -> Option<Self> {
-        let Suite::Gmw { rounds, correlations, .. } = self.suite else {
-            return None;
-        };
-        let suite = Suite::Gmw { rounds, correlations, relu_bits: Some(bits) };
-        (RELU_BITS.contains(&bits) && !self.is_prime()).then_some(Self { suite, ..self })
+        Self::made().chain(Self::dealt()).chain(Self::one_shot()).find(|options| options.name() == name)
     }
 
     /// Bits that results of linear layers carry below their last place, so that the unit that BFV may be off by is
@@ -144,20 +123,11 @@ impl Options {
 /// Four times a result, off by one and raised by two, is off from a multiple of four by 1 to 3: its floor is exact.
 const GUARD_BITS: u32 = 2;
 
-/// Widths that a ReLU can compare: with fewer bits, a value that lost its carry has no sign.
-pub const RELU_BITS: std::ops::RangeInclusive<u32> = 2..=63;
-
-/// What the name of a width begins with.
-const RELU: &str = "relu";
-
 const TRUNCATIONS: [Truncation; 2] = [Truncation::OneBit, Truncation::Exact];
 
 impl From<Rounds> for Options {
     /// Suite `gmw` with comparisons of this depth, exact truncations, and no dealer.
     fn from(rounds: Rounds) -> Self {
-        Self {
-            suite: Suite::Gmw { rounds, correlations: Correlations::Made, relu_bits: None },
-            truncation: Truncation::Exact,
-        }
+        Self { suite: Suite::Gmw { rounds, correlations: Correlations::Made }, truncation: Truncation::Exact }
     }
 }

@@ -316,9 +316,7 @@ impl<'a> Planner<'a> {
         };
         let cost = match self.options.suite {
             Suite::Fss => keys::cost(&keys),
-            Suite::Gmw { rounds, relu_bits, .. } => {
-                boolean_cost(self.program, operation, width, Comparisons { rounds, relu_bits, exact })
-            }
+            Suite::Gmw { rounds, .. } => boolean_cost(self.program, operation, width, rounds, exact),
         };
         self.exchange(cost);
         let mut demand = cost.demand;
@@ -447,17 +445,8 @@ fn check_ring(program: &Program, options: Options) -> Result<(), Error> {
 /// The widest ring that linear layers under BFV work in.
 const LINEAR_RING_BITS: u32 = 50;
 
-/// How steps compare in suite `gmw`.
-#[derive(Clone, Copy)]
-struct Comparisons {
-    rounds: Rounds,
-    relu_bits: Option<u32>,
-    exact: bool,
-}
-
 /// What an operation on a value of `width` bits takes with Boolean sharing.
-fn boolean_cost(program: &Program, operation: &Operation, width: u32, comparisons: Comparisons) -> cost::Cost {
-    let Comparisons { rounds, relu_bits, exact } = comparisons;
+fn boolean_cost(program: &Program, operation: &Operation, width: u32, rounds: Rounds, exact: bool) -> cost::Cost {
     let len = program.value(operation.inputs[0]).len();
     let out = program.value(operation.output).len();
     match &operation.operator {
@@ -468,7 +457,7 @@ fn boolean_cost(program: &Program, operation: &Operation, width: u32, comparison
                 false => cost::Cost::default(),
             }
         }
-        Operator::Relu => cost::relu_near(len, width, compared_bits(width, relu_bits), rounds),
+        Operator::Relu => cost::relu(len, width, rounds),
         Operator::MaxPool2d { window } => {
             let stages = pooling_stages(program, operation, window);
             stages.iter().map(|groups| cost::max_pool(groups.sizes(), width, rounds)).sum()
@@ -476,9 +465,4 @@ fn boolean_cost(program: &Program, operation: &Operation, width: u32, comparison
         Operator::Argmax { .. } => cost::argmax(out, len / out, width, program.ring_bits(), rounds),
         _ => cost::Cost::default(),
     }
-}
-
-/// Bits of a value of `width` bits that a ReLU compares.
-pub(super) fn compared_bits(width: u32, relu_bits: Option<u32>) -> u32 {
-    relu_bits.map_or(width, |bits| bits.min(width))
 }

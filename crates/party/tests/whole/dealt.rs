@@ -11,7 +11,7 @@ use privet_ring::Modulus;
 use crate::parties::{CHOICE, Fixture, MOST, PATIENCE, RESIDUAL, Shelf, dealer, dealer_with, over, server};
 
 fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
-    let suite = Suite::Gmw { rounds, correlations: Correlations::Dealt, relu_bits: None };
+    let suite = Suite::Gmw { rounds, correlations: Correlations::Dealt };
     fixture.plan(Options { suite, truncation: Truncation::OneBit })
 }
 
@@ -63,7 +63,7 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
             let Event::Inferred { report: served, .. } = &events[1] else { panic!("an inference") };
             assert_eq!(online.total.rounds.max(served.total.rounds), forecast.online_rounds);
             let Suite::Gmw { rounds, .. } = plan.options().suite else { continue };
-            let suite = Suite::Gmw { rounds, correlations: Correlations::Made, relu_bits: None };
+            let suite = Suite::Gmw { rounds, correlations: Correlations::Made };
             let made = fixture.plan(Options { suite, ..plan.options() }).forecast();
             // Online nothing changes, but that products of a dealer have no guard bits to round off.
             let [dealt, made] =

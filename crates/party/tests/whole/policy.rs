@@ -14,7 +14,7 @@ use privet_party::{Error, Options as AnyOptions, Silent, stream};
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, dealer, infer, over, prepare, server, server_under, session};
 
 fn gmw(correlations: Correlations, truncation: Truncation) -> Options {
-    Options { suite: Suite::Gmw { rounds: Rounds::Log, correlations, relu_bits: None }, truncation }
+    Options { suite: Suite::Gmw { rounds: Rounds::Log, correlations }, truncation }
 }
 
 /// How a session ended at the client that was refused; nothing may have happened at the server.

@@ -20,7 +20,7 @@ use crate::parties::{RESIDUAL, Shelf, infer, over, prepare, server, session};
 
 /// The fewest rounds with every kind of message.
 const OPTIONS: Options = Options {
-    suite: Suite::Gmw { rounds: Rounds::Log, correlations: Correlations::Made, relu_bits: None },
+    suite: Suite::Gmw { rounds: Rounds::Log, correlations: Correlations::Made },
     truncation: Truncation::Exact,
 };
 
