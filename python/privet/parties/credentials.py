@@ -62,6 +62,13 @@ class Credentials:
         return context
 
 
+def common_name(certificate: object) -> str | None:
+    """The common name in what `getpeercert` of an SSL object tells."""
+    subject = certificate.get("subject", ()) if isinstance(certificate, dict) else ()
+    names = [value for part in subject for key, value in part if key == "commonName"]
+    return names[0] if names else None
+
+
 def _read(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()

@@ -18,8 +18,9 @@ from privet.suites.planning import (
     plan,
     plans,
     quickest,
-    truncation_of,
+    truncation_in,
 )
+from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy
 from privet.suites.precision import Precision, precision
 from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, plan_stream
 from privet.suites.support import (
@@ -48,13 +49,18 @@ __all__ = [
     "LIGHT",
     "PREPARED",
     "STATISTICAL",
+    "STREAM",
     "STREAM_TRUST",
     "SUITES",
     "ExtensionForecast",
     "Forecast",
+    "Guard",
     "LinearForecast",
+    "Mode",
+    "Policy",
     "Precision",
     "RefillForecast",
+    "Weakness",
     "check_between_two",
     "check_linear",
     "check_scenario",
@@ -67,6 +73,7 @@ __all__ = [
     "forecast",
     "in_field",
     "is_dealt",
+    "make_policy",
     "module_paths",
     "online_delay",
     "plan",
@@ -76,5 +83,5 @@ __all__ = [
     "precision",
     "quickest",
     "supported",
-    "truncation_of",
+    "truncation_in",
 ]
