@@ -27,6 +27,7 @@ def make_executor(
     first_port: int,
     dealer: str | None,
     max_material: int | None,
+    policy: str,
     timeout: float,
 ) -> Executor:
     """The executor `local` or `ray`; sizes in bytes, `timeout` in seconds.
@@ -43,6 +44,7 @@ def make_executor(
         "first_port": first_port,
         "dealer": dealer,
         "max_material": max_material,
+        "policy": policy,
         "timeout": timeout,
     }
     if kind == "ray":

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from privet import suites
 from privet.cli import options, show
 from privet.cli.infer import TOKEN
 from privet.errors import Misuse

@@ -21,7 +21,7 @@ from privet.suites import Guard, Policy
 def serve(
     program: Path, endpoint: Endpoint, policy: Policy, counts: Path, *, as_json: bool
 ) -> None:
-    """Serves a compiled program until it is stopped, by a policy; answers are counted in `counts`."""
+    """Serves a compiled program by a policy until it is stopped; counts answers in `counts`."""
     console = show.make_console()
     with serving(program, endpoint, Guard(policy, str(counts))) as (listening, events):
         address = f"{endpoint.host}:{listening['port']}"

@@ -69,8 +69,8 @@ Truncation = Annotated[
     typer.Option(
         metavar="exact|one-bit",
         help="Truncations: `exact` ones compute the carry, and results are those of the plaintext "
-        "fixed-point executor, bit for bit; `one-bit` is weaker: it loses the carry, off by one unit "
-        "in the last place, and a client that repeats an input can learn weights by that.",
+        "fixed-point executor, bit for bit; `one-bit` is weaker: it loses the carry, and a client "
+        "that repeats an input can learn weights by the unit by which results are then off.",
     ),
 ]
 Field = Annotated[

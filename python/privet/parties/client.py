@@ -282,7 +282,14 @@ class Client:
         # Without a name nothing was prepared.
         made = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
         return read_result(
-            self.program, route.way, route.plan.suite, route.rounds, spent, samples, made=made, dry=why
+            self.program,
+            route.way,
+            route.plan.suite,
+            route.rounds,
+            spent,
+            samples,
+            made=made,
+            dry=why,
         )
 
     def _make(self, route: Route, progress: Progress | None) -> str:

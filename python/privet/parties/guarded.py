@@ -1,4 +1,4 @@
-"""Answers a process of suite `ckks` that asks, before it does anything for a client, whether it may.
+"""Answers a process of suite `ckks` that asks, before it works for a client, whether it may.
 
 The process asks on its standard output and reads the answer on its standard input, so that the
 policy and the counts of answers are those of every other server (`crates/party/src/policy.rs`).
@@ -18,9 +18,7 @@ from privet.errors import PrivetError
 from privet.suites import Guard, Mode
 
 
-def guarded(
-    process: subprocess.Popen[str], guard: Guard, mode: Mode
-) -> Iterator[dict[str, Any]]:
+def guarded(process: subprocess.Popen[str], guard: Guard, mode: Mode) -> Iterator[dict[str, Any]]:
     """The process's events from now on, without its questions, which are answered from a thread
     whether or not anybody reads the events."""
     events: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -34,7 +32,8 @@ def _follow(
     mode: Mode,
     events: queue.Queue[dict[str, Any] | None],
 ) -> None:
-    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdin is not None
     try:
         for line in process.stdout:
             event = json.loads(line)

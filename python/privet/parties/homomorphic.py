@@ -182,9 +182,7 @@ def ask(
             _tell(progress, "online", 0)
             result = event(process, "result")
         integers = read_integers(program, folder / "result.f64")
-    return replace(
-        read_prediction(program, integers, samples, result), scenario=endpoint.scenario
-    )
+    return replace(read_prediction(program, integers, samples, result), scenario=endpoint.scenario)
 
 
 def read_prediction(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
-from privet.errors import Misuse
+from privet.errors import LinkError, Misuse
 from privet.executor.codec import Inputs, encode_input
 from privet.executor.samples import fill
 from privet.parties.client import Progress
@@ -29,9 +29,7 @@ from privet.suites.ckks import program_path, raise_failure
 Heard = Callable[[dict[str, Any]], None]
 
 
-def coordinate(
-    program: Path, members: int, endpoint: Endpoint, guard: Guard, heard: Heard
-) -> None:
+def coordinate(program: Path, members: int, endpoint: Endpoint, guard: Guard, heard: Heard) -> None:
     """Waits for all members and a client, and runs one inference, if `guard` accepts the client.
     `heard` gets the events `listening`, `prepared` and `inferred`.
 
@@ -50,9 +48,13 @@ def coordinate(
         )
         with party(folder, job, [program_path()]) as process:
             heard(event(process, "listening"))
+            kind = ""
             for found in guarded(process, guard, endpoint.mode):
                 raise_failure(found)
+                kind = found["event"]
                 heard(found)
+            if kind != "inferred":
+                raise LinkError("the coordinator's process ended before the inference did")
 
 
 def take_part(program: Path, member: int, members: int, endpoint: Endpoint) -> PhaseCost:
@@ -116,9 +118,7 @@ class CohortVisitor:
             integers = read_integers(self.program, folder / "result.f64")
         plan = {**result["plan"], "statistical": self._endpoint.flooding == STATISTICAL}
         found = {**result, "offline": offline, "plan": plan}
-        return replace(
-            read_prediction(self.program, integers, samples, found), scenario=COLLECTIVE
-        )
+        return replace(read_prediction(self.program, integers, samples, found), scenario=COLLECTIVE)
 
 
 def public_half(program: Path, folder: Path) -> Path:

@@ -100,8 +100,11 @@ async def serve(
     rules: Rules,
     listening: Callable[[str, tuple[int, ...]], None],
 ) -> None:
-    """Serves a program's linear stages until cancelled, to data providers that `rules` accept;
-    `listening` hears where, and the threads of each stage. Over BFV a preparing worker listens at the port `preparing`, on this machine."""
+    """Serves a program's linear stages until cancelled, to data providers that `rules` accept.
+
+    `listening` hears where, and the threads of each stage. Over BFV a preparing worker listens at
+    the port `preparing`, on this machine.
+    """
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = Stages(public, cipher)
     measured = await asyncio.to_thread(profile, public, cipher, private)

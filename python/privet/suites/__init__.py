@@ -20,7 +20,7 @@ from privet.suites.planning import (
     quickest,
     truncation_in,
 )
-from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy
+from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
 from privet.suites.precision import Precision, precision
 from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, plan_stream
 from privet.suites.support import (
@@ -84,4 +84,5 @@ __all__ = [
     "quickest",
     "supported",
     "truncation_in",
+    "uncounted",
 ]

@@ -37,8 +37,8 @@ class LocalExecutor:
     numbers that lie a constant apart.
 
     Workers listen on `host`, from the port `first_port` on if one is given; clients reach them at
-    `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `timeout`
-    bounds a worker's wait for any one message, in seconds.
+    `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `policy` is
+    what workers accept, in JSON (the control plane counts answers before them); `timeout` bounds a worker's wait for any one message, in seconds.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class LocalExecutor:
         first_port: int = 0,
         dealer: str | None = None,
         max_material: int | None = None,
+        policy: str = "{}",
         timeout: float = 30.0,
     ) -> None:
         mine = sorted(os.sched_getaffinity(0))
@@ -72,6 +73,7 @@ class LocalExecutor:
             "state": str(self._state),
             "dealer": dealer,
             "max_material": max_material,
+            "policy": policy,
             "host": host,
             "timeout": timeout,
         }
