@@ -50,7 +50,7 @@ def inspect(
     suite = "ckks" if ckks else suite
     suites.check_scenario(suite, scenario, parties)
     correlations = suites.in_field(field, suite, correlations)
-    truncation = suites.truncation_in(field, truncation)
+    truncation = suites.truncation_of(suite, field, truncation)
     shaped = Link(link) if link else None
     nodes = [
         {"name": node.name or node.output[0], "operator": node.op_type}

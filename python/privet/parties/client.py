@@ -101,7 +101,7 @@ class Client:
     ) -> None:
         correlations = suites.in_field(field, suite, correlations)
         way = Way.of(suite, correlations, dealer, security)
-        truncation = suites.truncation_in(field, truncation)
+        truncation = suites.truncation_of(suite, field, truncation)
         suites.check_linear(suite, way.correlations, linear)
         other = dry.fallback(when_dry, way, dealer)
         self._linear = linear

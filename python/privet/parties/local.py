@@ -160,7 +160,7 @@ def run(
     suites.check_scenario(suite, scenario, parties)
     noise = suites.flooding_of(suite, scenario, flooding)
     source = suites.in_field(field, suite, correlations)
-    truncation = suites.truncation_in(field, truncation)
+    truncation = suites.truncation_of(suite, field, truncation)
     suites.check_linear(suite, source, linear)
     if not prepared and linear == "offline":
         raise Misuse("without preparation linear layers must run online")

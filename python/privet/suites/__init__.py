@@ -18,7 +18,7 @@ from privet.suites.planning import (
     plan,
     plans,
     quickest,
-    truncation_in,
+    truncation_of,
 )
 from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
 from privet.suites.precision import Precision, precision
@@ -83,6 +83,6 @@ __all__ = [
     "precision",
     "quickest",
     "supported",
-    "truncation_in",
+    "truncation_of",
     "uncounted",
 ]

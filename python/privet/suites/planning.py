@@ -220,13 +220,15 @@ def quickest(plans: Mapping[str | None, Plan], link: Link | None) -> str | None:
     return min(delays, key=lambda depth: delays[depth])
 
 
-def truncation_in(field: str, truncation: str) -> str:
+def truncation_of(suite: str, field: str, truncation: str) -> str:
     """The truncation that was asked for.
 
     # Errors
-    `Misuse` if it is not one of linear layers in this field, which are exact in a prime one.
+    `Misuse` if the suite has no other than the default, as in a prime field.
     """
     _check("truncation", truncation, get_args(Truncation))
+    if suite not in PREPARED and truncation != "exact":
+        raise Misuse(f"suite {suite} has no choice of truncations: it is for gmw and fss")
     if field == "prime" and truncation != "exact":
         raise Misuse("in a prime field truncations are exact: leave out one-bit truncation")
     return truncation
@@ -235,7 +237,7 @@ def truncation_in(field: str, truncation: str) -> str:
 def in_field(field: str, suite: str, correlations: str) -> str:
     """The correlations of a mode: those asked for, or with `field="prime"` what that takes.
 
-    Truncations are then to be exact (`truncation_in`).
+    Truncations are then to be exact (`truncation_of`).
 
     # Errors
     `Misuse` if a field or its mode is unknown.

@@ -38,7 +38,8 @@ class LocalExecutor:
 
     Workers listen on `host`, from the port `first_port` on if one is given; clients reach them at
     `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `policy` is
-    what workers accept, in JSON (the control plane counts answers before them); `timeout` bounds a worker's wait for any one message, in seconds.
+    what workers accept, in JSON (the control plane counts answers before them); `timeout` bounds a
+    worker's wait for any one message, in seconds.
     """
 
     def __init__(

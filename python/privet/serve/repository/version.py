@@ -12,6 +12,7 @@ from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.parties.dealer import TRUST
 from privet.program import Program
 from privet.serve.repository.config import HOMOMORPHIC, ModelConfig
+from privet.suites import ENCRYPTED_DATA, Mode
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ class Asked:
     forecast: suites.Forecast | None
 
     @property
-    def mode(self) -> suites.Mode:
+    def mode(self) -> Mode:
         """All of it that a service may forbid."""
-        return suites.Mode.labelled(self.label)
+        return Mode.labelled(self.label)
 
 
 SESSION = Asked(Choice(HOMOMORPHIC, "semi-honest", None, "none", "none"), HOMOMORPHIC, None)
@@ -85,10 +86,10 @@ class Version:
         return tuple(dict.fromkeys(suite for suite, _ in self.offers))
 
     @property
-    def session_mode(self) -> suites.Mode:
+    def session_mode(self) -> Mode:
         """How sessions of suite `ckks` are served, as far as the service may forbid that."""
         flooding = self.config.flooding
-        return suites.Mode(HOMOMORPHIC, scenario=suites.ENCRYPTED_DATA, flooding=flooding)
+        return Mode(HOMOMORPHIC, scenario=ENCRYPTED_DATA, flooding=flooding)
 
     @property
     def session_batch(self) -> int:
