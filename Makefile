@@ -23,12 +23,13 @@ LEFT_OUT := $(if $(shell command -v npm),, and not browser)$(if $(shell command 
 # The extension module is built by maturin and linked by Python, and benchmarks are no tests: cargo has nothing to run in
 # either.
 RUST_TESTS := --workspace --exclude privet-py --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
+AUDIT ?=
 # The interpreter that PyO3 builds against, whoever calls cargo.
 export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-go test-python test-all browser mutation check check-rust check-go check-python fmt lock clean
+.PHONY: help setup demo test test-rust test-go test-python test-all browser mutation audit check check-rust check-go check-python fmt lock clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +38,7 @@ setup: $(VENV)/.native $(VENV)/.ckks ## Create .venv with the command `privet`; 
 	@:
 
 demo: setup ## Set up, then run a private inference and print it
-	$(BIN)/privet run zoo/models/digits-cnn.onnx --input zoo/models/digit-7.png
+	$(BIN)/privet run zoo/models/digits-cnn.onnx --calibration zoo/models/digits-cnn-samples.npy --input zoo/models/digit-7.png
 
 test: test-rust test-go test-python ## Set up, then run the tests (not the slow ones)
 
@@ -64,6 +65,9 @@ browser: setup ## Fetch the headless browser that tests the operator's page (70 
 
 mutation: setup ## Remove every mask, one at a time; a test must notice (minutes)
 	$(BIN)/python -m scripts.mutation
+
+audit: setup ## Attack Privet: known attacks, removed masks, fuzzing, timing, kills (an hour or two; AUDIT=--short)
+	$(BIN)/python -m scripts.audit $(AUDIT)
 
 check: check-rust check-go check-python ## Formatters, linters, types, direction of dependencies, size and names of files
 

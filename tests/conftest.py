@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.sessions import key_folder, session
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
 
 __all__ = ["figures", "key_folder", "session"]
 
@@ -14,6 +19,18 @@ _FIGURES: list[str] = []
 def figures() -> list[str]:
     """Lines appended here appear in the run's closing summary."""
     return _FIGURES
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker process hands its figures to the process that prints them."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["figures"] = _FIGURES
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Takes a worker's figures."""
+    _FIGURES.extend(node.workeroutput.get("figures", []))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -18,6 +18,7 @@ from privet.errors import InputError, InvalidProgram, Misuse
 if TYPE_CHECKING:
     import onnx
 
+    from privet.executor.layer_ranges import Ranges
     from privet.executor.ranges import Calibration
     from privet.graph import Graph, ModelSource
     from privet.graph.input_shapes import InputShapes
@@ -35,14 +36,25 @@ SMOOTH = ("polynomial", "function")
 class Compiled:
     """A model ready to run privately.
 
-    `program` may be shown to anyone who uses the service; `weights` and `magnitudes` (the bound
-    on each value of the model, by name) stay with the server. `source` is the ONNX model.
+    `program` may be shown to anyone who uses the service; `weights`, `magnitudes` (the bound on
+    each value of the model, by name) and `measured` (what calibration reached in each value of the
+    program) stay with the server. `source` is the ONNX model.
     """
 
     program: Program
     weights: Weights
     magnitudes: Mapping[str, float]
     source: onnx.ModelProto
+    measured: tuple[float, ...] = ()
+
+    def ranges(self, *, narrow: bool = True) -> Ranges:
+        """What each layer's values can reach, were measured to reach, and fit in; for the owner.
+
+        `narrow` counts rings as suites `gmw` and `fss` have them, not narrowed as `stream` has.
+        """
+        from privet.executor.layer_ranges import Ranges
+
+        return Ranges(self.program, self.weights, self.measured, narrow=narrow)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes `program.json` and `weights.safetensors` into a folder, made if need be."""
@@ -64,6 +76,8 @@ def compile(
     relu: str = "exact",
     smooth: str = "polynomial",
     batch: int = 1,
+    headroom: int | None = None,
+    sound: bool = False,
     name: str | None = None,
 ) -> Compiled:
     """Compiles an ONNX model, given by path, bytes or `ModelProto`.
@@ -88,9 +102,17 @@ def compile(
     one. The model must be exported for one sample, or with a symbolic batch axis; samples of
     `calibration` stay single.
 
+    A program without samples says so with every result, because its ranges are a guess. `sound`
+    asks instead for a proof that no input within the public bound leaves the ring; a model without
+    one is refused.
+
+    Truncations are placed so that `headroom` bits are left above the point; by default as many as
+    the largest magnitude measured takes, a number that the places of truncations then tell.
+
     # Errors
     `UnsupportedModel` with every problem at once; `InvalidModel`; `OverflowRisk` if a value could
-    leave the ring; `InputError` on unfit calibration inputs; `Misuse` on options out of range.
+    leave the ring as measured or, with `sound`, at all; `InputError` on unfit calibration inputs;
+    `Misuse` on options out of range.
     """
     from privet.executor.ranges import calibration_batches, measure
     from privet.graph import import_model, load_model
@@ -101,6 +123,8 @@ def compile(
 
     weight_scale = scale if weight_scale is None else weight_scale
     _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
+    if headroom is not None and not 0 <= headroom <= bits:
+        raise Misuse(f"headroom is {headroom}; 0 to the ring's {bits} bits are possible")
     if relu not in RELUS:
         raise Misuse(f"relu is {relu!r}; possible are {', '.join(RELUS)}")
     if smooth not in SMOOTH:
@@ -121,10 +145,18 @@ def compile(
         scale_bits=scale,
         weight_scale=weight_scale,
         margin=margin,
+        headroom=headroom,
     )
-    program, weights = build_program(lowered, ring_bits=bits, scale_bits=scale, batch=batch)
+    basis = "sound" if sound else "random" if calibration is None else "samples"
+    program, weights = build_program(
+        lowered, ring_bits=bits, scale_bits=scale, batch=batch, calibration=basis
+    )
     magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
-    return Compiled(program, weights, magnitudes, source)
+    reached = tuple((value.magnitude or 0.0) / margin for value in lowered.values.values())
+    compiled = Compiled(program, weights, magnitudes, source, reached)
+    if sound:
+        compiled.ranges().check()
+    return compiled
 
 
 def save(folder: str | os.PathLike[str], program: Program, weights: Weights) -> None:

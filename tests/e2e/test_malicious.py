@@ -21,13 +21,14 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def setups(folder: Path, side: str) -> list[Path]:
     """The setups that a party keeps."""
-    return [path for path in (folder / side / side / "setups").iterdir() if len(path.name) == 32]
+    paths = (folder / side / side / "setups").glob("*/*")
+    return [path for path in paths if len(path.name) == 32]
 
 
-def lie(path: Path) -> None:
-    """Changes what a party was dealt, so that it deviates from the protocol."""
+def lie(path: Path, liar: str) -> None:
+    """Changes what a party was dealt, so that it deviates: its seed, or at the server its codes."""
     content = bytearray(path.read_bytes())
-    for place in range(16, len(content)):
+    for place in range(16) if liar == "client" else range(16, len(content)):
         content[place] ^= 1
     path.write_bytes(content)
 
@@ -70,7 +71,7 @@ def test_two_parties_keep_a_setup_until_one_of_them_deviates(
             ours, theirs = setups(tmp_path, "client"), setups(tmp_path, "server")
             assert [path.name for path in ours] == [path.name for path in theirs]
             (kept,) = theirs if liar == "server" else ours
-            lie(kept)
+            lie(kept, liar)
             failure = privet(*words, code=4)["error"]
             assert failure["type"] == "PeerMisbehaved"
             assert setups(tmp_path, "client") == setups(tmp_path, "server") == []

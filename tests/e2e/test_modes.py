@@ -182,9 +182,7 @@ def test_exact_predictions_online_are_the_reference(
 def test_a_run_without_preparation_in_every_form_of_the_weights(
     digits: Compiled, held_out: list[Sample], weights: str
 ) -> None:
-    result = privet.run(
-        digits, [held_out[0]], linear="online", prepared=False, weights=weights
-    )
+    result = privet.run(digits, [held_out[0]], linear="online", prepared=False, weights=weights)
     assert result.max_fixed_point_error == 0
     assert (result.offline.bytes_client, result.offline.rounds) == (0, 0)
     assert result.linear == "online"

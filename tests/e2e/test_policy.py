@@ -26,7 +26,7 @@ from privet.stream.pair import pair
 from privet.suites import Mode, Policy, make_policy
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
-DIGITS, SEVEN = MODELS / "digits-cnn.onnx", MODELS / "digits-seven.npy"
+DIGITS, SEVEN = MODELS / "digits-cnn.onnx", MODELS / "digit-7.png"
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +59,10 @@ def test_a_server_accepts_exact_truncations_alone_unless_it_is_told(
 ) -> None:
     one_bit = {"truncation": "one-bit"}
     assert ask(None, {}).weaknesses == ()
-    with pytest.raises(NotAccepted, match="does not accept truncation one-bit.*for you: exact"):
+    with pytest.raises(NotAccepted, match=r"does not accept truncation one-bit.*for you: exact"):
         ask(None, one_bit)
     dealt = {"suite": "fss", "dealer": "127.0.0.1:1"}
-    with pytest.raises(NotAccepted, match="does not accept correlations dealer.*parties"):
+    with pytest.raises(NotAccepted, match=r"does not accept correlations dealer.*parties"):
         ask(None, dealt)
     assert list((tmp_path / "server" / "ready").iterdir()) == []
     found = ask(make_policy(truncation="one-bit"), one_bit)

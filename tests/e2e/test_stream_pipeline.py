@@ -19,6 +19,7 @@ from privet.compile import Compiled
 from privet.errors import LinkError, PeerError, PeerMisbehaved
 from privet.executor import execute
 from privet.parties import Credentials
+from privet.parties.revocation import Revoked
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.crew import LocalCrew
 from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Opened, Tensor, Welcome
@@ -338,3 +339,22 @@ def test_bad_rows_fail_their_request_alone(
                 await ask(it, compiled, 2)
 
     asyncio.run(run())
+
+
+def test_a_revoked_data_provider_is_let_go(
+    program: tuple[Compiled, Path], key_folder: Path, tmp_path: Path
+) -> None:
+    compiled, folder = program
+    path = tmp_path / "revoked"
+    path.write_text("")
+
+    async def main() -> None:
+        async with pair(folder, key_folder, patience=QUICK, revoked=Revoked(path)) as it:
+            await ask(it, compiled, 1)
+            path.write_text(keys.fingerprint(key_folder / "client.pem"))
+            with pytest.raises(PeerError, match="revoked"):
+                async with asyncio.timeout(20):
+                    while True:
+                        await ask(it, compiled, 2)
+
+    asyncio.run(main())

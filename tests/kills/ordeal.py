@@ -87,8 +87,12 @@ class Ordeal:
 
     def _useless(self) -> set[str]:
         """Pieces of setups that a party has given up."""
-        given_up = self.stage.given_up("client") | self.stage.given_up("server")
-        return {piece for piece, setup in self.setups.items() if setup in given_up}
+        return self._useless_at("client") | self._useless_at("server")
+
+    def _useless_at(self, party: Party) -> set[str]:
+        """Pieces of setups that this party has given up because a check came to no end."""
+        kept = self.stage.keeps(party)
+        return {piece for piece, setup in self.setups.items() if setup not in kept}
 
     def _list(self) -> list[str]:
         """What the client's own store says is ready."""
@@ -163,8 +167,9 @@ class Ordeal:
         useless = self._useless()
         assert ready["client"] == listed
         for party in self.party:
-            of_given_up = {p for p in useless if self.setups[p] in self.stage.given_up(party)}
-            assert not ready[party] & of_given_up, f"the {party} keeps what it has given up"
+            assert not ready[party] & self._useless_at(party), (
+                f"the {party} keeps what it has given up"
+            )
         assert listed - useless <= ready["server"], "the client holds what the server does not"
         for party, pieces in ready.items():
             assert not pieces & ledger.begun(party), f"the {party} offers what it has begun to use"

@@ -136,10 +136,9 @@ class Stage:
                 found[path.stem] = setup
         return found
 
-    def given_up(self, party: Party) -> set[str]:
-        """The setups that a party has given up because a check came to no end."""
-        lists = (self.store(party) / "setups").glob("spoiled-*")
-        return {line.split()[0] for path in lists for line in path.read_text().splitlines()}
+    def keeps(self, party: Party) -> set[str]:
+        """The setups that a party keeps."""
+        return {path.name for path in (self.store(party) / "setups").glob("*/*")}
 
     def copy(self, source: str, target: str) -> None:
         """Makes the state `target` what the state `source` is now."""

@@ -65,7 +65,8 @@ def main() -> None:
         "classes": [str(name) for name in data.target_names],
         "trained_on": len(train),
     }
-    export(breast_mlp(), weights, features[held], inputs[held], labels[held], card)
+    held_out = (features[held], inputs[held], labels[held])
+    export(breast_mlp(), weights, *held_out, inputs[train], card)
 
 
 if __name__ == "__main__":

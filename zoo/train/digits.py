@@ -120,7 +120,7 @@ def main() -> None:
         "trained_on": len(train),
     }
     graph = digits_cnn()
-    export(graph, weights, raw[held], inputs[held], labels[held], card)
+    export(graph, weights, raw[held], inputs[held], labels[held], inputs[train], card)
     predicted = predict(MODELS / f"{graph.name}.onnx", inputs[held])
     draw_examples(raw[held], labels[held], predicted)
 

@@ -17,6 +17,7 @@ from privet.zoo.graph import Graph
 from privet.zoo.writer import write
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
+SAMPLES = 64
 
 
 def export(
@@ -25,9 +26,11 @@ def export(
     raw: npt.NDArray[Any],
     inputs: Reals,
     labels: Labels,
+    samples: Reals,
     card: dict[str, Any],
 ) -> None:
-    """Write `NAME.onnx`, `NAME.npz` (held-out `raw`, `inputs`, `labels`) and `NAME.json`.
+    """Write `NAME.onnx`, `NAME.npz` (held-out `raw`, `inputs`, `labels`) and `NAME.json`, and some
+    of the training `samples` in `NAME-samples.npy`, to calibrate with.
 
     The card in the JSON file gains the accuracy that ONNX Runtime reaches on the held-out samples.
     """
@@ -35,6 +38,7 @@ def export(
     path = MODELS / f"{graph.name}.onnx"
     write(graph, path, lambda weight: np.asarray(weights[weight.name]))
     np.savez_compressed(path.with_suffix(".npz"), raw=raw, inputs=inputs, labels=labels)
+    np.save(MODELS / f"{graph.name}-samples.npy", samples[:SAMPLES])
     correct = int(np.sum(predict(path, inputs) == labels))
     card["held_out"] = {
         "samples": len(labels),

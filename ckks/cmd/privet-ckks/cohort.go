@@ -93,14 +93,19 @@ func takePart(j job) error {
 			return err
 		}
 	}
-	link, err := dial(j, fmt.Sprintf("member-%d", j.Member))
+	role := fmt.Sprintf("member-%d", j.Member)
+	own, err := channel.LoadCredentials(j.Keys, role)
+	if err != nil {
+		return err
+	}
+	link, err := dial(j, role)
 	if err != nil {
 		return err
 	}
 	defer link.Close()
 	meter := session.Begin(link)
 	var offline session.Cost
-	bits, err := cohort.Member(link, s, j.Member, weights, func() { offline = meter.End() })
+	bits, err := cohort.Member(link, own, s, j.Member, weights, func() { offline = meter.End() })
 	if err != nil {
 		session.GiveUp(link, err)
 		return err
@@ -119,6 +124,10 @@ func queryCohort(j job) error {
 	if err != nil {
 		return err
 	}
+	own, err := channel.LoadCredentials(j.Keys, "client")
+	if err != nil {
+		return err
+	}
 	link, err := dial(j, "client")
 	if err != nil {
 		return err
@@ -126,7 +135,7 @@ func queryCohort(j job) error {
 	defer link.Close()
 	offline := session.Begin(link)
 	var online session.Meter
-	outputs, err := cohort.Client(link, s, inputs, func() {
+	outputs, err := cohort.Client(link, own, s, inputs, func() {
 		say("prepared", map[string]any{"cost": offline.End()})
 		online = session.Begin(link)
 	})

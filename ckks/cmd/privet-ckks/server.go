@@ -45,6 +45,7 @@ func serve(j job) error {
 		"memory": session.Resident(),
 		"needs":  served.Needs(),
 		"model":  served.Program.Model, "program_hash": served.Program.Hash, "statistical_bits": served.Strength,
+		"statistical_bits_any_input": served.StrengthAnyInput,
 		// What planning and encoding the weights took, once for all clients.
 		"cpu_seconds": session.ProcessorSeconds(),
 		// What a group takes on one processor, about.

@@ -3,10 +3,14 @@
 //
 // The circuit has a secret of its own, uniform ternary, with its modulus checked against the same table. In its first step
 // a ciphertext is under a sparse secret of Hamming weight 32, at a modulus of two primes (Bossuat, Troncoso-Pastoriza and
-// Hubaux, ACNS 2022, find more than 128 bits of security there).
+// Hubaux, ACNS 2022). The key that leads back to the model's ring is a sample under the model's secret, of half the degree,
+// and has as many of the circuit's special primes as the table allows there. New checks every key.
 package bootstrap
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/tuneinsight/lattigo/v6/circuits/ckks/bootstrapping"
 	"github.com/tuneinsight/lattigo/v6/ring"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
@@ -25,9 +29,10 @@ const messageRatioBits = 10
 // Parameters are those of a circuit.
 type Parameters struct {
 	circuit bootstrapping.Parameters
-	// sparse is the ring of the key that leads to the sparse secret.
-	sparse ckks.Parameters
-	keys   []Key
+	// sparse is the ring of the key that leads to the sparse secret, real of the one that leads to the model's own: both have
+	// fewer primes than the circuit, because these secrets are easier to find.
+	sparse, real ckks.Parameters
+	keys         []Key
 }
 
 // New makes the circuit of a set for ciphertexts whose values repeat every 2^logSlots slots: the fewer, the cheaper.
@@ -51,14 +56,26 @@ func New(set params.Set, residual ckks.Parameters, logSlots int) (*Parameters, e
 	if err := params.CheckSecure(own.LogN(), own.LogQP()); err != nil {
 		return nil, err
 	}
-	made.sparse, err = ckks.NewParametersFromLiteral(ckks.ParametersLiteral{
-		LogN: logN, Q: own.Q()[:1], P: own.P()[:1], LogDefaultScale: own.LogDefaultScale(),
-	})
+	made.sparse, err = part(own, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	made.real, err = part(own, residual.MaxLevel(), set.RealSpecials())
 	if err != nil {
 		return nil, err
 	}
 	made.listKeys()
-	return made, nil
+	return made, params.CheckPublished(made.Published())
+}
+
+// part is the circuit's ring with its primes up to a level and some of its special primes.
+func part(own ckks.Parameters, level, specials int) (ckks.Parameters, error) {
+	if specials < 1 {
+		return ckks.Parameters{}, fmt.Errorf("the model's modulus leaves no room for a special prime of the bootstrapping circuit")
+	}
+	return ckks.NewParametersFromLiteral(ckks.ParametersLiteral{
+		LogN: own.LogN(), Q: own.Q()[:level+1], P: own.P()[:specials], LogDefaultScale: own.LogDefaultScale(),
+	})
 }
 
 // Key is one of the circuit's evaluation keys.
@@ -81,6 +98,13 @@ const (
 	Relinearisation
 	Galois
 )
+
+func (k Kind) String() string {
+	return [...]string{
+		"key to the circuit's ring", "key back to the model's ring", "key to the sparse secret", "key from the sparse secret",
+		"relinearisation key", "rotation keys",
+	}[k]
+}
 
 // Keys are all keys, in the order in which they are sent.
 func (p *Parameters) Keys() []Key { return p.keys }
@@ -123,10 +147,42 @@ func (p *Parameters) traces(element uint64) bool {
 
 // ring is that of a key.
 func (p *Parameters) ring(key Key) ckks.Parameters {
-	if key.Kind == ToSparse {
+	switch key.Kind {
+	case ToSparse:
 		return p.sparse
+	case ToReal:
+		return p.real
 	}
 	return p.circuit.BootstrappingParameters
+}
+
+// Published are the keys as an attacker sees them. A key that leads to a secret is a sample under that secret. The model's
+// own has half of the circuit's degree: mapped into the circuit's ring it keeps its dimension.
+func (p *Parameters) Published() []params.Published {
+	var found []params.Published
+	for _, key := range p.keys {
+		ring := p.ring(key)
+		made := params.Published{
+			Name: "bootstrapping: " + key.Kind.String(), LogN: ring.LogN(),
+			LogQ: logarithm(ring.Q()[:key.Level+1]), LogP: logarithm(ring.P()),
+		}
+		switch key.Kind {
+		case ToReal:
+			made.LogN = p.circuit.ResidualParameters.LogN()
+		case ToSparse:
+			made.Weight = p.SparseWeight()
+		}
+		found = append(found, made)
+	}
+	return found
+}
+
+func logarithm(primes []uint64) float64 {
+	bits := 0.0
+	for _, prime := range primes {
+		bits += math.Log2(float64(prime))
+	}
+	return bits
 }
 
 // Size is a key's size as it is sent.
@@ -138,6 +194,7 @@ func (p *Parameters) Memory() (keys, matrices, working int64) {
 	limb := int64(8) << own.LogN()
 	specials := own.PCount()
 	for _, key := range p.keys {
+		specials := p.ring(key).PCount()
 		digits := int64((key.Level + specials) / specials)
 		keys += 2 * digits * int64(key.Level+1+specials) * limb
 	}
@@ -156,9 +213,9 @@ func (p *Parameters) Memory() (keys, matrices, working int64) {
 	return keys, matrices, 96 * int64(own.MaxLevel()+1) * limb
 }
 
-// Rings are those of the circuit and of the key that leads to the sparse secret.
-func (p *Parameters) Rings() (circuit, sparse ckks.Parameters) {
-	return p.circuit.BootstrappingParameters, p.sparse
+// Rings are those of the circuit, of the key that leads to the sparse secret, and of the one that leads to the model's.
+func (p *Parameters) Rings() (circuit, sparse, real ckks.Parameters) {
+	return p.circuit.BootstrappingParameters, p.sparse, p.real
 }
 
 // SparseWeight is the Hamming weight of the sparse secret.

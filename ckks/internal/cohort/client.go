@@ -15,7 +15,8 @@ import (
 )
 
 // Client encrypts inputs, a row for each sample of each input, under the cohort's key, and gets the outputs under its own.
-func Client(c *channel.Channel, s *Setup, inputs [][][]float64, ready func()) ([][][]float64, error) {
+// All members must vouch for the cohort's, and `own`, the client's certificate, signs its own.
+func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][]float64, ready func()) ([][][]float64, error) {
 	if err := checkInputs(s, inputs); err != nil {
 		return nil, err
 	}
@@ -31,8 +32,18 @@ func Client(c *channel.Channel, s *Setup, inputs [][][]float64, ready func()) ([
 	if err := wire.ReadQP(data, s.Params, key.Value...); err != nil {
 		return nil, err
 	}
+	if err := vouched(c, own, s, key); err != nil {
+		return nil, err
+	}
 	ready()
 	if err := c.Send(wire.AppendQP(nil, s.Params, public.Value...)); err != nil {
+		return nil, err
+	}
+	statement, err := signKey(own, s, key, public)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Send(statement); err != nil {
 		return nil, err
 	}
 	if err := encrypt(c, s, key, inputs); err != nil {

@@ -1,6 +1,7 @@
 package cohort
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -20,6 +21,8 @@ type hub struct {
 	members []*channel.Channel
 	client  *channel.Channel
 	sums    *collective.Coordinator
+	// vouchers are the members' statements about the public key, for the client.
+	vouchers []byte
 }
 
 // Coordinate runs one inference with all members and a client; observe hears of each step of the evaluation, and prepared
@@ -30,7 +33,7 @@ func Coordinate(s *Setup, members []*channel.Channel, client *channel.Channel, p
 	if err != nil {
 		return err
 	}
-	model, err := h.model(public)
+	model, err := h.model()
 	if err != nil {
 		return err
 	}
@@ -40,12 +43,25 @@ func Coordinate(s *Setup, members []*channel.Channel, client *channel.Channel, p
 
 // gather receives a message of so many bytes from each member, side by side, and names the member that fails.
 func (h *hub) gather(size int) ([][]byte, error) {
+	return h.collect(func(link *channel.Channel) ([]byte, error) { return link.Receive(size) })
+}
+
+// statements gathers one of each member, for all.
+func (h *hub) statements() ([]byte, error) {
+	gathered, err := h.collect(func(link *channel.Channel) ([]byte, error) { return link.ReceiveUpTo(channel.MaxStatement) })
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(gathered)
+}
+
+func (h *hub) collect(receive func(*channel.Channel) ([]byte, error)) ([][]byte, error) {
 	messages, failures := make([][]byte, len(h.members)), make([]error, len(h.members))
 	done := make(chan struct{})
 	for member, link := range h.members {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			message, err := link.Receive(size)
+			message, err := receive(link)
 			if err != nil {
 				failures[member] = blame(member, err)
 			}
@@ -88,7 +104,7 @@ func (h *hub) keys() (rlwe.EvaluationKeySet, *rlwe.PublicKey, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	relinearisation, err := h.relinearisation()
+	relinearisation, err := h.relinearisation(public)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,7 +124,8 @@ func (h *hub) keys() (rlwe.EvaluationKeySet, *rlwe.PublicKey, error) {
 	return rlwe.NewMemEvaluationKeySet(relinearisation, rotations...), public, nil
 }
 
-func (h *hub) relinearisation() (*rlwe.RelinearizationKey, error) {
+// relinearisation makes the relinearisation key. Between its rounds members compare the sums, of the public key as well.
+func (h *hub) relinearisation(public *rlwe.PublicKey) (*rlwe.RelinearizationKey, error) {
 	shares, err := h.gather(h.sums.Sizes().First)
 	if err != nil {
 		return nil, err
@@ -117,7 +134,21 @@ func (h *hub) relinearisation() (*rlwe.RelinearizationKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.broadcast(first); err != nil {
+	for _, sum := range [][]byte{wire.AppendQP(nil, h.setup.Params, public.Value[0]), first} {
+		if err := h.broadcast(sum); err != nil {
+			return nil, err
+		}
+	}
+	for range 2 { // what they got, and projections of their shares
+		said, err := h.statements()
+		if err != nil {
+			return nil, err
+		}
+		if err := h.broadcast(said); err != nil {
+			return nil, err
+		}
+	}
+	if h.vouchers, err = h.statements(); err != nil {
 		return nil, err
 	}
 	if shares, err = h.gather(h.sums.Sizes().Second); err != nil {
@@ -127,12 +158,12 @@ func (h *hub) relinearisation() (*rlwe.RelinearizationKey, error) {
 }
 
 // model gets the encrypted model from its owner, member 0, now or layer by layer.
-func (h *hub) model(public *rlwe.PublicKey) (*evaluate.Model, error) {
+func (h *hub) model() (*evaluate.Model, error) {
 	owner, how := h.members[0], atOnce
 	if h.setup.Streamed {
 		how = layerByLayer
 	}
-	if err := owner.Send(append(wire.AppendQP(nil, h.setup.Params, public.Value...), how)); err != nil {
+	if err := owner.Send([]byte{how}); err != nil {
 		return nil, blame(0, err)
 	}
 	if h.setup.Streamed {
@@ -150,7 +181,14 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 	if err := h.client.Send(wire.AppendQP(nil, params, public.Value...)); err != nil {
 		return err
 	}
+	if err := h.client.Send(h.vouchers); err != nil {
+		return err
+	}
 	client, err := h.client.Receive(wire.QPBytes(params, 2))
+	if err != nil {
+		return err
+	}
+	signed, err := h.client.ReceiveUpTo(channel.MaxStatement)
 	if err != nil {
 		return err
 	}
@@ -167,8 +205,10 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 	if err != nil {
 		return err
 	}
-	if err := h.broadcast(client); err != nil {
-		return err
+	for _, message := range [][]byte{client, signed} {
+		if err := h.broadcast(message); err != nil {
+			return err
+		}
 	}
 	for _, group := range outputs {
 		for _, ct := range slices.Concat(group...) {

@@ -70,7 +70,7 @@ func (m *Meeting) seat(s *Setup, came arrival) error {
 	switch {
 	case came.err != nil:
 		return came.err
-	case came.Role == roleMember && came.link.PeerName() != fmt.Sprintf("privet member %d", came.Member):
+	case came.Role == roleMember && came.link.PeerName() != memberName(came.Member):
 		return fmt.Errorf("the certificate of %q is not that of member %d", came.link.PeerName(), came.Member)
 	case came.Program != s.Program.Hash || came.Members != s.Members:
 		return fmt.Errorf("this meeting is for %d members and program %.16s", s.Members, s.Program.Hash)

@@ -1,8 +1,10 @@
 package cohort
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/collective"
@@ -14,8 +16,9 @@ import (
 
 // Member takes part in one inference as member `index`. Member 0 has the weights (nil at all others), which it encrypts
 // under the cohort's key; it alone knows, and gives, by how many bits flooding protects the key. prepared is called when
-// keys, and the model unless it goes layer by layer, are sent.
-func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights, prepared func()) (bits float64, err error) {
+// keys, and the model unless it goes layer by layer, are sent. `own` is the certificate that the member came with: it signs
+// what it tells the other members.
+func Member(c *channel.Channel, own *channel.Credentials, s *Setup, index int, weights *program.Weights, prepared func()) (bits float64, err error) {
 	if err := introduce(c, hello{roleMember, index, s.Members, s.Program.Hash}); err != nil {
 		return 0, err
 	}
@@ -23,12 +26,12 @@ func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights, p
 	if err != nil {
 		return 0, err
 	}
-	if err := makeKeys(c, s, m); err != nil {
+	if err := makeKeys(c, own, s, index, m); err != nil {
 		return 0, err
 	}
 	next := nothing
 	if weights != nil {
-		if next, bits, err = sendModel(c, s, weights); err != nil {
+		if next, bits, err = sendModel(c, s, m, weights); err != nil {
 			return bits, err
 		}
 	}
@@ -36,7 +39,7 @@ func Member(c *channel.Channel, s *Setup, index int, weights *program.Weights, p
 	if err := evaluating(c, s, m, next); err != nil {
 		return bits, err
 	}
-	return bits, handOut(c, s, m)
+	return bits, handOut(c, own, s, m)
 }
 
 func introduce(c *channel.Channel, h hello) error {
@@ -67,6 +70,9 @@ func join(c *channel.Channel, s *Setup) (*collective.Member, error) {
 	for len(all) > 0 {
 		contributions, all = append(contributions, all[:collective.ContributionBytes]), all[collective.ContributionBytes:]
 	}
+	if !slices.ContainsFunc(contributions, func(c []byte) bool { return bytes.Equal(c, own) }) {
+		return nil, channel.Misbehaviour("the coordinator left this member's part out of the common randomness")
+	}
 	common, err := collective.NewCommon(contributions)
 	if err != nil {
 		return nil, err
@@ -74,7 +80,7 @@ func join(c *channel.Channel, s *Setup) (*collective.Member, error) {
 	return collective.NewMember(s.Params, common, s.Members, len(s.results()))
 }
 
-func makeKeys(c *channel.Channel, s *Setup, m *collective.Member) error {
+func makeKeys(c *channel.Channel, own *channel.Credentials, s *Setup, index int, m *collective.Member) error {
 	send := func(share []byte, err error) error {
 		if err != nil {
 			return err
@@ -87,12 +93,10 @@ func makeKeys(c *channel.Channel, s *Setup, m *collective.Member) error {
 	if err := send(m.RelinearisationFirst()); err != nil {
 		return err
 	}
-	sizes := collective.NewCoordinator(s.Params, nil, s.Members).Sizes()
-	sum, err := c.Receive(sizes.First)
-	if err != nil {
+	if err := agree(c, own, s, index, m); err != nil {
 		return err
 	}
-	if err := send(m.RelinearisationSecond(sum)); err != nil {
+	if err := send(m.RelinearisationSecond()); err != nil {
 		return err
 	}
 	for _, slots := range s.rotations() {
@@ -103,14 +107,18 @@ func makeKeys(c *channel.Channel, s *Setup, m *collective.Member) error {
 	return nil
 }
 
-// handOut helps with each result: the client's public key comes first, then one ciphertext after the other.
-func handOut(c *channel.Channel, s *Setup, m *collective.Member) error {
+// handOut helps with each result: the client's public key comes first, with the client's signature, then one ciphertext after the
+// other.
+func handOut(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective.Member) error {
 	client := newPublicKey(s.Params)
 	data, err := c.Receive(wire.QPBytes(s.Params, 2))
 	if err != nil {
 		return err
 	}
 	if err := wire.ReadQP(data, s.Params, client.Value...); err != nil {
+		return err
+	}
+	if err := checkClient(c, own, s, m, client); err != nil {
 		return err
 	}
 	for _, output := range s.results() {

@@ -5,6 +5,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/channel"
+	"privet/ckks/internal/collective"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/flood"
 	"privet/ckks/internal/network"
@@ -13,7 +14,7 @@ import (
 	"privet/ckks/internal/wire"
 )
 
-// How the owner of a model sends it, as the coordinator says after the public key.
+// How the owner of a model sends it, as the coordinator says when keys are made.
 const (
 	atOnce       byte = 0
 	layerByLayer byte = 1
@@ -22,13 +23,13 @@ const (
 // sendModel encrypts the model under the cohort's key, part by part in the order of evaluate.Assemble, unless flooding is
 // to be statistical and would protect too little; it gives by how much it does. If the coordinator wants the model layer by
 // layer, it sends nothing yet, and gives what sends the next node's parts.
-func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) (next func() error, bits float64, err error) {
-	data, err := c.Receive(wire.QPBytes(s.Params, 2) + 1)
+func sendModel(c *channel.Channel, s *Setup, m *collective.Member, weights *program.Weights) (next func() error, bits float64, err error) {
+	how, err := c.Receive(1)
 	if err != nil {
 		return nil, 0, err
 	}
-	key, how := newPublicKey(s.Params), data[len(data)-1]
-	if err := wire.ReadQP(data[:len(data)-1], s.Params, key.Value...); err != nil {
+	key, err := m.CohortKey()
+	if err != nil {
 		return nil, 0, err
 	}
 	full, err := network.Build(s.Program, weights)
@@ -42,7 +43,7 @@ func sendModel(c *channel.Channel, s *Setup, weights *program.Weights) (next fun
 			return nil, bits, &session.Refusal{Reason: channel.BadRequest, Text: err.Error()}
 		}
 	}
-	if how == layerByLayer {
+	if how[0] == layerByLayer {
 		return evaluate.Stream(full, s.Plan, s.Params, sender(c, s, key)).Make, bits, nil
 	}
 	_, err = evaluate.Assemble(full, s.Plan, s.Params, sender(c, s, key))

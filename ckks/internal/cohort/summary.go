@@ -48,10 +48,10 @@ func (s *Setup) Summary() Summary {
 	return made
 }
 
-// coordinatorBytesOffline are the common randomness and the first sum of the relinearisation key, to each member; and the
-// public key to the owner of the model.
+// coordinatorBytesOffline are the common randomness and the sums of the public key and of the relinearisation key's first round,
+// to each member. Statements, some kilobytes, are left out.
 func (s *Setup) coordinatorBytesOffline(first int) int64 {
-	return int64(s.Members*(s.Members*collective.ContributionBytes+first) + wire.QPBytes(s.Params, 2))
+	return int64(s.Members * (s.Members*collective.ContributionBytes + first + wire.QPBytes(s.Params, 1)))
 }
 
 // coordinatorBytesOnline are parts to refresh, the client's public key and results, to each member.

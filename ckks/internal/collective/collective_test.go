@@ -14,6 +14,7 @@ import (
 
 	"privet/ckks/internal/flood"
 	"privet/ckks/internal/params"
+	"privet/ckks/internal/wire"
 )
 
 // cohort is a coordinator and members, each with its own copy of the common randomness.
@@ -72,22 +73,48 @@ func (c cohort) gather(t *testing.T, share func(*Member) ([]byte, error)) [][]by
 	return shares
 }
 
-func (c cohort) publicKey(t *testing.T) *rlwe.PublicKey {
+// publicKey makes the public key, and the members' first shares of the relinearisation key, and has members compare the sums.
+func (c cohort) publicKey(t *testing.T) (*rlwe.PublicKey, []byte) {
 	t.Helper()
 	key, err := c.coordinator.PublicKey(c.gather(t, (*Member).PublicKey))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key
-}
-
-func (c cohort) evaluator(t *testing.T, rotations ...int) *ckks.Evaluator {
-	t.Helper()
 	first, err := c.coordinator.RelinearisationFirst(c.gather(t, (*Member).RelinearisationFirst))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := c.gather(t, func(m *Member) ([]byte, error) { return m.RelinearisationSecond(first) })
+	for member, err := range c.compare(t, wire.AppendQP(nil, c.params, key.Value[0]), first) {
+		if err != nil {
+			t.Fatalf("member %d: %v", member, err)
+		}
+	}
+	return key, first
+}
+
+// compare has members check sums, and gives what each finds.
+func (c cohort) compare(t *testing.T, public, first []byte) []error {
+	t.Helper()
+	challenge := [32]byte{}
+	if _, err := rand.Read(challenge[:]); err != nil {
+		t.Fatal(err)
+	}
+	for _, member := range c.members {
+		if err := member.TakeSums(public, first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	projections := c.gather(t, func(m *Member) ([]byte, error) { return m.ProjectShares(challenge) })
+	found := make([]error, len(c.members))
+	for i, member := range c.members {
+		found[i] = member.CheckSums(challenge, projections)
+	}
+	return found
+}
+
+func (c cohort) evaluator(t *testing.T, first []byte, rotations ...int) *ckks.Evaluator {
+	t.Helper()
+	second := c.gather(t, (*Member).RelinearisationSecond)
 	relinearisation, err := c.coordinator.Relinearisation(first, second)
 	if err != nil {
 		t.Fatal(err)
@@ -173,8 +200,9 @@ func TestACohortComputesTogether(t *testing.T) {
 	for _, count := range []int{2, 3, 5} {
 		t.Run(fmt.Sprint(count), func(t *testing.T) {
 			c := newCohort(t, count, 2, 13, 9)
-			key, to := c.publicKey(t), newClient(c)
-			evaluator := c.evaluator(t, 3)
+			key, first := c.publicKey(t)
+			to := newClient(c)
+			evaluator := c.evaluator(t, first, 3)
 			x := ramp(c.params.MaxSlots())
 			ct := c.encrypt(t, key, x)
 			near(t, "an encryption", c.decrypt(t, to, ct), x)
@@ -204,7 +232,8 @@ func TestACohortComputesTogether(t *testing.T) {
 // come through.
 func TestARefreshGivesLevelsBack(t *testing.T) {
 	c := newCohort(t, 3, 8, 14, 9)
-	key, to := c.publicKey(t), newClient(c)
+	key, _ := c.publicKey(t)
+	to := newClient(c)
 	slots := c.params.MaxSlots()
 	for _, period := range []int{slots, 128} {
 		label := fmt.Sprint(period)
@@ -252,7 +281,8 @@ func TestARefreshGivesLevelsBack(t *testing.T) {
 
 func TestFewerThanAllMembersDecryptNothing(t *testing.T) {
 	c := newCohort(t, 3, 1, 12, 9)
-	key, to := c.publicKey(t), newClient(c)
+	key, _ := c.publicKey(t)
+	to := newClient(c)
 	x := ramp(c.params.MaxSlots())
 	ct := c.encrypt(t, key, x)
 	shares := c.gather(t, func(m *Member) ([]byte, error) { return m.Switch(to.public, ct, c.noise()) })
@@ -279,7 +309,8 @@ func TestFewerThanAllMembersDecryptNothing(t *testing.T) {
 
 func TestTheBudgetOfDecryptionsEnds(t *testing.T) {
 	c := newCohort(t, 2, 1, 12, 2)
-	key, to := c.publicKey(t), newClient(c)
+	key, _ := c.publicKey(t)
+	to := newClient(c)
 	ct := c.encrypt(t, key, ramp(8))
 	for range 2 {
 		c.decrypt(t, to, ct)

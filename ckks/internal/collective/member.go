@@ -9,6 +9,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/multiparty"
 	"github.com/tuneinsight/lattigo/v6/multiparty/mpckks"
 	"github.com/tuneinsight/lattigo/v6/ring"
+	"github.com/tuneinsight/lattigo/v6/ring/ringqp"
 	"github.com/tuneinsight/lattigo/v6/schemes/ckks"
 
 	"privet/ckks/internal/flood"
@@ -24,7 +25,12 @@ type Member struct {
 	members   int
 	secret    *rlwe.SecretKey
 	ephemeral *rlwe.SecretKey
-	refresh   mpckks.RefreshProtocol
+	// publicShare and firstShare are what this member sent, sums what came back, checked whether they go together.
+	publicShare ringqp.Poly
+	firstShare  *rlwe.GadgetCiphertext
+	sums        *Sums
+	checked     bool
+	refresh     mpckks.RefreshProtocol
 	// decryptions is how many results this member still helps to hand out under its key.
 	decryptions int
 }
@@ -57,6 +63,7 @@ func (m *Member) PublicKey() ([]byte, error) {
 	}
 	share := protocol.AllocateShare()
 	protocol.GenShare(m.secret, protocol.SampleCRP(stream), &share)
+	m.publicShare = share.Value
 	return wire.AppendQP(nil, m.params, share.Value), nil
 }
 
@@ -69,21 +76,26 @@ func (m *Member) RelinearisationFirst() ([]byte, error) {
 	}
 	ephemeral, first, _ := protocol.AllocateShare()
 	protocol.GenShareRoundOne(m.secret, protocol.SampleCRP(stream), ephemeral, &first)
-	m.ephemeral = ephemeral
+	m.ephemeral, m.firstShare = ephemeral, &first.GadgetCiphertext
 	return wire.AppendGadget(nil, m.params, &first.GadgetCiphertext), nil
 }
 
-// RelinearisationSecond is this member's share of the second round, given the sum of all first shares.
-func (m *Member) RelinearisationSecond(sum []byte) ([]byte, error) {
+// RelinearisationSecond is this member's share of the second round, with the sum of all first shares. It is the member's secret
+// times that sum and a little noise, so the members must have compared what they got.
+func (m *Member) RelinearisationSecond() ([]byte, error) {
+	if !m.checked {
+		return nil, errUnchecked
+	}
+	return m.relinearisationSecond(m.sums.first)
+}
+
+func (m *Member) relinearisationSecond(sum *rlwe.GadgetCiphertext) ([]byte, error) {
 	if m.ephemeral == nil {
 		return nil, fmt.Errorf("the second round of the relinearisation key comes once, after the first")
 	}
 	protocol := multiparty.NewRelinearizationKeyGenProtocol(m.params)
-	_, first, second := protocol.AllocateShare()
-	if err := wire.ReadGadget(sum, m.params, &first.GadgetCiphertext); err != nil {
-		return nil, err
-	}
-	protocol.GenShareRoundTwo(m.ephemeral, m.secret, first, &second)
+	_, _, second := protocol.AllocateShare()
+	protocol.GenShareRoundTwo(m.ephemeral, m.secret, multiparty.RelinearizationKeyGenShare{GadgetCiphertext: *sum}, &second)
 	m.ephemeral = nil
 	return wire.AppendGadget(nil, m.params, &second.GadgetCiphertext), nil
 }

@@ -46,5 +46,9 @@ func (c *Common) stream(label string) (sampling.PRNG, error) {
 		return nil, fmt.Errorf("the common polynomials of %q were used before", label)
 	}
 	c.used[label] = true
-	return wire.Stream(sha256.Sum256(append(c.seed[:], label...)))
+	return wire.Stream(c.seedOf(label))
+}
+
+func (c *Common) seedOf(label string) [sha256.Size]byte {
+	return sha256.Sum256(append(c.seed[:], label...))
 }

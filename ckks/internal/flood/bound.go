@@ -17,20 +17,24 @@ type Scene struct {
 	Model bool
 	// Magnitudes are those of the inputs.
 	Magnitudes []float64
+	// AnyInput does not trust the intervals of polynomials, which calibration measured: whoever chooses the inputs can leave
+	// them, within the inputs' magnitudes.
+	AnyInput bool
 }
 
-// bound tracks the noise of a network with its weights through a plan.
+// bound tracks the noise of a network with its weights through a plan, for the worst inputs and whatever the weights.
 //
-// Noise is counted by its variance in a slot, in units of encrypted integers. Errors of different sources are taken as
-// independent, those of a rounding as uniform, as in the literature's average case (Costache, Curtis, Hales, Murphy,
-// Ogilvie and Player, 2022), but for the worst inputs within their magnitudes: every value is taken at the end of its
-// interval. A test measures.
+// Fresh errors, those of encryptions, key switches and roundings, are independent of each other and of everything else, and
+// count by their variance, in units of encrypted integers. What a layer makes of them is not independent any more: in a layer of
+// rank one all results have the same noise, and a sum of n of them has n times as much, not sqrt(n) times. To take noise as
+// independent in every layer is what Guo, Nabokov, Suvanto and Johansson exploit (USENIX Security 2024). So noise is tracked by
+// two numbers that hold whatever correlates: see noise. Every value is taken at the end of its interval. Tests measure.
 type bound struct {
-	network  *network.Network
-	plan     *plan.Plan
-	scene    Scene
-	variance []float64
-	reach    []float64
+	network *network.Network
+	plan    *plan.Plan
+	scene   Scene
+	noise   []noise
+	reach   []float64
 	// gathered is the largest period of all values since the last refresh that a node's noise comes from.
 	gathered []int
 	// norms are those of results; refreshes is what all refreshes of a run together spend of statistical distance.
@@ -46,7 +50,19 @@ func Strength(n *network.Network, p *plan.Plan, scene Scene) float64 {
 	for index, norm := range b.norms {
 		worst = max(worst, params.Spent(p.Set.FloodDeviation(p.Period(index), scene.Holders), norm, p.Budget))
 	}
-	return params.Advantage(worst + float64(p.Runs())*b.refreshes)
+	bits := params.Advantage(worst + float64(p.Runs())*b.refreshes)
+	if !(bits > 0) {
+		return 0 // also where a polynomial beyond its interval is larger than any number
+	}
+	return bits
+}
+
+// ForAnyInput is the strength without trust in the intervals that calibration measured. It is mostly far less, and 0 for
+// polynomials of high degree: an input within its bound can drive values out of an interval, where a polynomial's slope has no
+// use as a bound. Nobody who evaluates sees that happen.
+func ForAnyInput(n *network.Network, p *plan.Plan, scene Scene) float64 {
+	scene.AnyInput = true
+	return Strength(n, p, scene)
 }
 
 // Check gives the strength, and refuses a network whose noise leaves fewer statistical bits than there must be.
@@ -59,7 +75,7 @@ func Check(n *network.Network, p *plan.Plan, scene Scene) (float64, error) {
 	return bits, nil
 }
 
-// tail: the norm of a Gaussian vector exceeds its typical one by more than 6 deviations with probability 2^-26.
+// tail: a Gaussian exceeds its mean by more than 6 deviations with probability 2^-30.
 const tail = 6
 
 // Norms are, for each output, what the norm over revealed coefficients of the noise in one ciphertext stays below.
@@ -71,7 +87,7 @@ func Norms(n *network.Network, p *plan.Plan, scene Scene) map[int]float64 {
 func track(n *network.Network, p *plan.Plan, scene Scene) *bound {
 	b := &bound{
 		network: n, plan: p, scene: scene, norms: map[int]float64{},
-		variance: make([]float64, len(n.Nodes)), reach: make([]float64, len(n.Nodes)), gathered: make([]int, len(n.Nodes)),
+		noise: make([]noise, len(n.Nodes)), reach: make([]float64, len(n.Nodes)), gathered: make([]int, len(n.Nodes)),
 	}
 	inputs := 0
 	for index, node := range n.Nodes {
@@ -81,26 +97,26 @@ func track(n *network.Network, p *plan.Plan, scene Scene) *bound {
 			b.reach[index] = scene.Magnitudes[inputs]
 			inputs++
 			if !n.Known {
-				b.variance[index] = b.fresh()
+				b.noise[index] = white(b.fresh())
 			}
 		case network.Linear:
-			b.variance[index], b.reach[index] = b.argument(index, 0)
-			if node.Reach > 0 {
+			b.noise[index], b.reach[index] = b.argument(index, 0)
+			if node.Reach > 0 && !scene.AnyInput {
 				b.reach[index] = node.Reach
 			}
 		case network.Output:
-			variance, _ := b.argument(index, 0)
-			b.norms[index] = b.norm(index, variance)
+			made, _ := b.argument(index, 0)
+			b.norms[index] = b.norm(index, made)
 		case network.Product:
 			x, a := b.argument(index, 0)
 			y, c := b.argument(index, 1)
 			b.reach[index] = a * c
-			b.variance[index] = c*c*x + a*a*y + b.product(p.Argument[index])
+			b.noise[index] = x.times(c).plus(y.times(a)).with(b.product(p.Argument[index]))
 		case network.Polynomial:
 			b.polynomial(index)
 		}
 		if p.Values[index] {
-			b.variance[index] = b.refresh(index, true, b.variance[index])
+			b.noise[index] = b.refresh(index, true, b.noise[index])
 		}
 	}
 	return b
@@ -116,10 +132,12 @@ func (b *bound) gather(index int) {
 	}
 }
 
-// norm is what the norm over revealed coefficients of a node's noise stays below.
-func (b *bound) norm(index int, variance float64) float64 {
-	typical := math.Sqrt(variance) * b.plan.Set.Revealed(b.gathered[index])
-	return typical * (1 + tail/math.Sqrt(float64(b.plan.Period(index))))
+// norm is what the norm over revealed coefficients of a node's noise stays below. A Gaussian vector's norm exceeds the root of the
+// sum of its variances by less than `tail` times its deviation in the direction in which that is largest.
+func (b *bound) norm(index int, n noise) float64 {
+	period := float64(b.plan.Period(index))
+	direction := min(n.spread, n.slot*period)
+	return b.plan.Set.Revealed(b.gathered[index]) * (math.Sqrt(n.slot) + tail*math.Sqrt(direction/period))
 }
 
 // fresh is the noise of an encryption: under a public key it comes down from the special primes by a rounding.
@@ -133,20 +151,20 @@ func (b *bound) fresh() float64 {
 // refresh is the variance after a refresh: after a collective one rounding, and a fresh error of each member; after an oblivious
 // one, for which a ciphertext is re-randomised, a fresh error. What there was before is a part of the value from then on,
 // either as it was or, where refreshes are flooded, under noise that hides it.
-func (b *bound) refresh(index int, value bool, before float64) float64 {
+func (b *bound) refresh(index int, value bool, before noise) noise {
 	after := float64(b.scene.Holders) * b.plan.Set.FreshVariance()
 	if b.scene.Holders > 1 {
 		after += b.plan.Set.RoundingVariance(b.scene.Holders)
 	} else {
-		before += b.plan.Set.RandomisingVariance()
+		before = before.with(b.plan.Set.RandomisingVariance())
 	}
 	deviation := b.plan.RefreshDeviation(index, value)
 	if deviation == 0 {
-		return before + after
+		return before.with(after)
 	}
 	b.refreshes += params.Spent(deviation, b.norm(index, before), b.plan.Layouts[index].Ciphertexts)
 	b.gathered[index] = b.plan.Period(index)
-	return after
+	return white(after)
 }
 
 // product is what multiplying two ciphertexts adds: a key switch, which the rescaling divides by a prime, and rounding. A

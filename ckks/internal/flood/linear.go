@@ -7,35 +7,37 @@ import (
 	"privet/ckks/internal/packing"
 )
 
-// argument is the variance of an affine argument of a node and its largest magnitude.
-func (b *bound) argument(index, argument int) (variance, reach float64) {
+// argument is the noise of an affine argument of a node, and its largest magnitude.
+func (b *bound) argument(index, argument int) (made noise, reach float64) {
 	expression := b.network.Nodes[index].Arguments[argument]
 	transforms := b.plan.Transforms[index][argument]
 	if transforms == nil {
 		source := expression.Terms[0].Node
-		return b.variance[source], b.reach[source]
+		return b.noise[source], b.reach[source]
 	}
 	level, sealed := b.plan.Entering[index][argument], b.scene.Model && !b.network.Nodes[index].Public
 	for i, term := range expression.Terms {
-		squares, sums := rows(term.Matrix)
-		variance += squares * (b.variance[term.Node] + b.rotations(term.Node, transforms[i], level))
+		size := measure(term.Matrix)
+		part := b.noise[term.Node].through(size)
+		part = part.and(white(b.rotations(term.Node, transforms[i], level)).through(size))
 		if sealed {
 			// Each product is with another element, and places without an element hold zeros.
 			count := min(products(transforms[i]), float64(term.Matrix.Columns))
-			variance += count * b.reach[term.Node] * b.reach[term.Node] * b.fresh()
+			part = part.with(count * b.reach[term.Node] * b.reach[term.Node] * b.fresh())
 		}
-		reach += sums * b.reach[term.Node]
+		made = made.plus(part)
+		reach += size.row * b.reach[term.Node]
 	}
 	largest := 0.0
 	for _, bias := range expression.Bias {
 		largest = max(largest, math.Abs(bias))
 	}
 	// Rotations of sums and relinearisation come before the rescaling, as in a product.
-	variance += b.product(level)
+	made = made.with(b.product(level))
 	if sealed {
-		variance += b.fresh()
+		made = made.with(b.fresh())
 	}
-	return variance, reach + largest
+	return made, reach + largest
 }
 
 // rotations is the noise of a key switch on an input that is rotated before it is multiplied.
@@ -50,17 +52,4 @@ func (b *bound) rotations(source int, transform *packing.Transform, level int) f
 // products is how many products with encrypted diagonals add up in a slot of a result.
 func products(t *packing.Transform) float64 {
 	return math.Ceil(float64(len(t.Diagonals))/float64(t.To.Ciphertexts)) * math.Exp2(float64(len(t.Folds)))
-}
-
-// rows are the largest sum of squares and the largest sum of magnitudes in a row.
-func rows(m *network.Matrix) (squares, sums float64) {
-	for row := range m.Rows {
-		square, sum := 0.0, 0.0
-		for _, value := range m.Value[m.Start[row]:m.Start[row+1]] {
-			square += value * value
-			sum += math.Abs(value)
-		}
-		squares, sums = max(squares, square), max(sums, sum)
-	}
-	return squares, sums
 }

@@ -6,22 +6,38 @@ import "math"
 // evaluation adds its own.
 func (b *bound) polynomial(index int) {
 	node := b.network.Nodes[index]
-	variance, reach := b.argument(index, 0)
+	argument, reach := b.argument(index, 0)
 	if b.plan.Arguments[index] {
-		variance = b.refresh(index, false, variance)
+		argument = b.refresh(index, false, argument)
 	}
-	if node.Reach > 0 {
+	if node.Reach > 0 && !b.scene.AnyInput {
 		reach = node.Reach
 	}
 	step := b.product(b.plan.Argument[index])
 	if node.Degree == 2 {
 		b.reach[index] = reach*reach + math.Abs(node.Offset)
-		b.variance[index] = 4*reach*reach*variance + step
+		b.noise[index] = argument.times(2 * reach).with(step)
 		return
 	}
 	highest, steepest := extent(node.Coefficients)
+	if reach > 1 && b.scene.AnyInput {
+		highest, steepest = beyond(node.Coefficients, reach)
+		step *= steepest * steepest // powers of the argument grow at most like that as well
+	}
 	b.reach[index] = highest
-	b.variance[index] = steepest*steepest*variance + evaluation(node.Coefficients)*step
+	b.noise[index] = argument.times(steepest).with(evaluation(node.Coefficients) * step)
+}
+
+// beyond is what a Chebyshev series and its slope stay below up to a magnitude beyond their interval, where no term is larger
+// than at the end: T_k(cosh t) is cosh(k t), and its slope k sinh(k t) / sinh(t).
+func beyond(coefficients []float64, reach float64) (highest, steepest float64) {
+	t := math.Acosh(reach)
+	for k, coefficient := range coefficients {
+		order := float64(k)
+		highest += math.Abs(coefficient) * math.Cosh(order*t)
+		steepest += math.Abs(coefficient) * order * math.Sinh(order*t) / math.Sinh(t)
+	}
+	return highest, max(1, steepest)
 }
 
 // extent is what a Chebyshev series and its slope stay below on their interval.

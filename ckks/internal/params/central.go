@@ -20,7 +20,7 @@ func ChooseCentral(depth int) (Set, bool) {
 	for scale := MaxScaleBits; scale >= leastCentralBits; scale-- {
 		set := Set{LogN: CentralLogN, Depth: depth, ScaleBits: scale, BaseBits: scale + HeadroomBits, BasePrimes: 1, Specials: 1, Central: true}
 		set.SpecialBits = min(60, set.BaseBits+2)
-		if set.LogQP() <= Budget(CentralLogN) && set.CircuitSpecials() >= 4 {
+		if set.LogQP() <= Budget(CentralLogN) && set.RealSpecials() >= 1 && set.CircuitSpecials() >= 4 {
 			return set.withSpecials(), true
 		}
 	}
@@ -32,6 +32,13 @@ func ChooseCentral(depth int) (Set, bool) {
 func (s Set) CircuitSpecials() int {
 	left := int(Budget(CircuitLogN)) - s.BaseBits - s.Depth*s.ScaleBits - CircuitBits
 	return min(left/CircuitSpecialBits, (s.Depth+CircuitLevels)/2)
+}
+
+// RealSpecials is how many special primes of the circuit the key back to the model's ring has: the model's secret has half
+// the circuit's degree, and so less room.
+func (s Set) RealSpecials() int {
+	left := int(Budget(CentralLogN) - s.LogQ(s.Depth))
+	return min(left/CircuitSpecialBits, s.CircuitSpecials())
 }
 
 // CircuitKeyLimbs is the size of an evaluation key of the circuit in residues of one prime.

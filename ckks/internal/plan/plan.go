@@ -98,7 +98,10 @@ func build(n *network.Network, refresh Refresh, accept func(*Plan) bool) (*Plan,
 		return nil, refused(n, refresh)
 	}
 	best.finish()
-	return best, best.addCircuit()
+	if err := best.addCircuit(); err != nil {
+		return nil, err
+	}
+	return best, params.CheckPublished(best.Published())
 }
 
 func refused(n *network.Network, refresh Refresh) error {

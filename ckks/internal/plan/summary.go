@@ -24,6 +24,8 @@ type Summary struct {
 	Layers    []Layer `json:"layers"`
 	// Statistical says that results are flooded until they tell nothing else; see Shared.
 	Statistical bool `json:"statistical"`
+	// Security has all keys that are ever sent, and the flooding.
+	Security Security `json:"security"`
 	// OfflineBytes are sent once: the keys of a client, or the keys and the encrypted model of a server.
 	OfflineBytes       int64 `json:"offline_bytes_client"`
 	OfflineBytesServer int64 `json:"offline_bytes_server"`
@@ -56,7 +58,7 @@ func (p *Plan) Summary() Summary {
 	s := Summary{
 		Parameters: p.Set, LogQP: p.Set.LogQP(), Budget: params.Budget(p.Set.LogN),
 		Batch: p.Batch, Groups: p.Groups, Keys: len(p.Rotations),
-		Refreshes: p.Refreshes(), Floor: p.Floor,
+		Refreshes: p.Refreshes(), Floor: p.Floor, Security: p.Security(),
 	}
 	for index, node := range p.network.Nodes {
 		layout := p.Layouts[index]

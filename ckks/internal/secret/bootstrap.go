@@ -10,7 +10,7 @@ import (
 // Bootstrapping makes the keys of a bootstrapping circuit and gives each as it is sent, so that no more than one lies in
 // memory. The circuit's own secret, and the sparse one, are made for this and forgotten.
 func (k *Key) Bootstrapping(p *bootstrap.Parameters, send func([]byte) error) error {
-	own, sparse := p.Rings()
+	own, sparse, real := p.Rings()
 	generator := rlwe.NewKeyGenerator(own)
 	dense := generator.GenSecretKeyNew()
 	sparseGenerator := rlwe.NewKeyGenerator(sparse)
@@ -23,6 +23,9 @@ func (k *Key) Bootstrapping(p *bootstrap.Parameters, send func([]byte) error) er
 		case bootstrap.ToComplex:
 			_, made = generator.GenEvaluationKeysForRingSwapNew(dense, k.secret, options)
 		case bootstrap.ToReal:
+			ring = real
+			specials := real.MaxLevelP()
+			options.LevelP = &specials
 			made, _ = generator.GenEvaluationKeysForRingSwapNew(dense, k.secret, options)
 		case bootstrap.ToSparse:
 			ring = sparse

@@ -19,6 +19,8 @@ type Served struct {
 	full *network.Network
 	// Strength is by how many bits flooding protects keys or weights; 0 where it is not statistical.
 	Strength float64
+	// StrengthAnyInput is the same if inputs drive values out of the intervals that calibration measured.
+	StrengthAnyInput float64
 }
 
 // Serve reads both halves of a program, plans it and, in scenario 1, encodes its weights. With a limit (bytes, 0: none), a
@@ -48,6 +50,7 @@ func Serve(public, private []byte, terms Terms, limit int64) (*Served, error) {
 		if s.Strength, err = flood.Check(s.full, made.Plan, scene); err != nil {
 			return nil, err
 		}
+		s.StrengthAnyInput = flood.ForAnyInput(s.full, made.Plan, scene)
 	}
 	if terms.Scenario == EncryptedData {
 		s.model, err = evaluate.NewModel(s.full, made.Plan)

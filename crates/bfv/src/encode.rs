@@ -65,7 +65,7 @@ mod tests {
     use crate::parameters::Resharing;
 
     fn parameters(ring_bits: u32) -> Parameters {
-        Parameters::choose(ring_bits, 16, 1 << 10, Resharing::Approximate).unwrap()
+        Parameters::choose(ring_bits, 16, 1 << 10, 4096, Resharing::Approximate).unwrap()
     }
 
     fn modulus(parameters: &Parameters) -> i128 {

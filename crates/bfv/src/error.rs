@@ -61,6 +61,12 @@ pub enum Misuse {
         /// What the security table allows.
         limit: u32,
     },
+    /// More results than a key may serve.
+    #[error("a key serves {inferences} inferences, after which the client must make another: open a new session")]
+    KeyWornOut {
+        /// How many it serves.
+        inferences: u64,
+    },
     /// There is no prime of this width that suits the transform, or the width is out of range.
     #[error("no two transform primes of {bits:?} bits at degree {degree} (widths of 20 to 60 bits, the wider first)")]
     NoPrime {

@@ -1,5 +1,8 @@
 //! The client's secret key and the public key it gives the server.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use privet_prg::{Prg, Seed};
 use zeroize::Zeroizing;
 
@@ -9,6 +12,10 @@ use crate::parameters::Parameters;
 use crate::polynomial::Polynomial;
 use crate::sample;
 use crate::wire::{packed_bytes, unpack};
+
+/// Inferences that one key serves. What replies may lose statistically is stated for as many ([`Parameters::loss`]), and a server
+/// refuses to reply beyond, so whoever asks for more makes a new key before.
+pub const INFERENCES_PER_KEY: u64 = 1024;
 
 /// The client's secret: a polynomial `s` with coefficients in {-1, 0, 1}. Wiped when dropped.
 pub struct SecretKey {
@@ -23,6 +30,28 @@ pub struct PublicKey {
     parameters: Parameters,
     pub(crate) b: Polynomial,
     pub(crate) a: Polynomial,
+    left: Left,
+}
+
+/// Results that may still leave under a key, for all its copies together.
+#[derive(Clone, Debug)]
+pub(crate) struct Left(Arc<AtomicU64>);
+
+impl Left {
+    /// Of a fresh key for inferences of so many results.
+    pub(crate) fn of(results: usize) -> Self {
+        Self(Arc::new(AtomicU64::new(results as u64 * INFERENCES_PER_KEY)))
+    }
+
+    /// Takes some away.
+    ///
+    /// # Errors
+    /// [`Misuse::KeyWornOut`] if there are fewer.
+    pub(crate) fn take(&self, results: usize) -> Result<(), Error> {
+        let less = |left: u64| left.checked_sub(results as u64);
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        Ok(taken.map(drop).map_err(|_| Misuse::KeyWornOut { inferences: INFERENCES_PER_KEY })?)
+    }
 }
 
 impl SecretKey {
@@ -121,12 +150,20 @@ impl PublicKey {
     /// [`PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
         let (b, a) = read_seeded(parameters, "public key", bytes)?;
-        Ok(Self { parameters: parameters.clone(), b, a })
+        Ok(Self { parameters: parameters.clone(), b, a, left: Left::of(parameters.results()) })
     }
 
     /// What it was made for.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
+    }
+
+    /// Counts results that leave under this key.
+    ///
+    /// # Errors
+    /// [`Misuse::KeyWornOut`] beyond [`INFERENCES_PER_KEY`] inferences.
+    pub(crate) fn spend(&self, results: usize) -> Result<(), Error> {
+        self.left.take(results)
     }
 }
 

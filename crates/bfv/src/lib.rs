@@ -30,6 +30,6 @@ mod zq;
 mod tests;
 
 pub use error::{Error, Misuse, PeerMisbehaved};
-pub use keys::{PublicKey, SecretKey};
-pub use parameters::{Parameters, Resharing};
+pub use keys::{INFERENCES_PER_KEY, PublicKey, SecretKey};
+pub use parameters::{Load, Parameters, Resharing};
 pub use product::{Ciphertext, Sum, Weights};

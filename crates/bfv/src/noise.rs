@@ -7,16 +7,17 @@
 //! coefficient of `r1 s` therefore exceeds `T` with probability at most `2 exp(-T^2 / (2 N (2/3) rounding^2))`.
 //! If the total stays below `2^(k-l)`, the two shares sum to `m` up to one unit.
 //!
-//! An exact reply carries a flood of [`flood`] besides. There the total stays below half of `2^(k-l)` always: the rounding
+//! An exact reply carries a [`flood`] besides. There the total stays below half of `2^(k-l)` always: the rounding
 //! errors are bounded by `(N + 1)` [`rounding`], and the modulus is chosen such that the rest fits.
 
 use crate::error::{Error, Misuse};
-use crate::flood::Range;
-use crate::parameters::Resharing;
-use crate::sample::ERROR_BOUND;
+use crate::flood::Flood;
+use crate::parameters::{Load, Resharing};
+use crate::sample::{ERROR_BOUND, ERROR_VARIANCE};
 
-/// A coefficient fails with probability below 2^-64, so 2^24 of them do below 2^-40.
-const FAILURE_BITS: f64 = 64.0;
+/// All results of an inference together fail, or tell something of weights, with probability below `2^-41`: half of what may be lost
+/// in an inference.
+pub(crate) const LOSS_BITS: i32 = 41;
 
 /// What the scaled error of the product may take of the guard range.
 const PRODUCT_ALLOWANCE: u64 = 1;
@@ -26,12 +27,23 @@ const RING_BITS: std::ops::RangeInclusive<u32> = 8..=50;
 /// Rings up to this width can be reshared exactly: the rounding to `2^k` is done in 64 bits, with `k` up to 60.
 const EXACT_RING_BITS: u32 = 45;
 
-/// Bits by which the flood of an exact reply is wider than what it hides.
-const FLOOD_BITS: i32 = 40;
+/// The flood of an exact reply.
+pub(crate) fn flood(degree: usize, load: &Load) -> Flood {
+    Flood::hiding(product_deviation(degree, load), load.results, LOSS_BITS)
+}
 
-/// The flood of an exact reply: `2^40` times the error in the server's sum, its share's half unit included.
-pub(crate) fn flood(degree: usize, weight_sum: u64) -> Range {
-    Range::at_least((product_bound(degree, weight_sum) + 0.5) * 2_f64.powi(FLOOD_BITS))
+/// What all results under the flood tell.
+pub(crate) fn flood_loss(degree: usize, load: &Load) -> f64 {
+    flood(degree, load).loss(product_deviation(degree, load), load.results)
+}
+
+/// Root mean square of the error in the server's sum and of its share's half unit, over the honest parties' draws: errors are
+/// independent, while the half units of encodings may all point one way.
+pub(crate) fn product_deviation(degree: usize, load: &Load) -> f64 {
+    let squares = load.weight_sum as f64 * load.heaviest as f64;
+    let drawn = ERROR_VARIANCE * (squares + 2.0 * degree as f64 * 2.0 / 3.0);
+    let rounded = (load.weight_sum as f64 + 1.0) / 2.0;
+    (drawn + rounded * rounded).sqrt()
 }
 
 /// Bound on the error in the server's sum: weights times fresh errors (and the half unit of their encoding), and the
@@ -56,12 +68,13 @@ pub(crate) fn failure_bits(degree: usize, ring_bits: u32, reply_bits: u32) -> f6
 }
 
 /// The smallest reply width whose guard bits make failure improbable enough, or impossible.
-pub(crate) fn reply_bits(degree: usize, ring_bits: u32, resharing: Resharing) -> Result<u32, Error> {
+pub(crate) fn reply_bits(degree: usize, ring_bits: u32, results: usize, resharing: Resharing) -> Result<u32, Error> {
     if !RING_BITS.contains(&ring_bits) {
         return Err(Misuse::RingWidth { ring_bits }.into());
     }
+    let failure = f64::from(LOSS_BITS) + (results.max(1) as f64).log2();
     let enough = |&k: &u32| match resharing {
-        Resharing::Approximate => failure_bits(degree, ring_bits, k) >= FAILURE_BITS,
+        Resharing::Approximate => failure_bits(degree, ring_bits, k) >= failure,
         // Less would leave so little for the flood that the modulus grows by more than the reply shrinks.
         Resharing::Exact => allowance(degree, ring_bits, k, resharing) >= (degree / 4) as u64,
     };
@@ -86,19 +99,19 @@ fn allowance(degree: usize, ring_bits: u32, reply_bits: u32, resharing: Resharin
 }
 
 /// Bound on what the phase carries beside the message before the switch.
-fn error_bound(degree: usize, weight_sum: u64, resharing: Resharing) -> f64 {
-    let product = product_bound(degree, weight_sum);
+fn error_bound(degree: usize, load: &Load, resharing: Resharing) -> f64 {
+    let product = product_bound(degree, load.weight_sum);
     match resharing {
         Resharing::Approximate => product,
-        Resharing::Exact => product + 0.5 + flood(degree, weight_sum).half() as f64,
+        Resharing::Exact => product + 0.5 + flood(degree, load).most() as f64,
     }
 }
 
 /// The bits that a modulus needs for this noise, rounded down.
-pub(crate) fn modulus_bits(degree: usize, ring_bits: u32, weight_sum: u64, resharing: Resharing) -> Result<u32, Error> {
-    let reply_bits = reply_bits(degree, ring_bits, resharing)?;
+pub(crate) fn modulus_bits(degree: usize, ring_bits: u32, load: &Load, resharing: Resharing) -> Result<u32, Error> {
+    let reply_bits = reply_bits(degree, ring_bits, load.results, resharing)?;
     let allowance = allowance(degree, ring_bits, reply_bits, resharing) as f64;
-    Ok((f64::from(reply_bits) + error_bound(degree, weight_sum, resharing).log2() - allowance.log2()) as u32)
+    Ok((f64::from(reply_bits) + error_bound(degree, load, resharing).log2() - allowance.log2()) as u32)
 }
 
 /// Checks that the scaled error of the sum, and the flood if there is one, stay within their allowance.
@@ -106,11 +119,11 @@ pub(crate) fn check(
     degree: usize,
     ring_bits: u32,
     reply_bits: u32,
-    weight_sum: u64,
+    load: &Load,
     modulus: u128,
     resharing: Resharing,
 ) -> Result<(), Error> {
-    let bound = error_bound(degree, weight_sum, resharing);
+    let bound = error_bound(degree, load, resharing);
     // A unit in 2^50 for the rounding of floating-point numbers.
     let needed = (bound * (1.0 + 2_f64.powi(-50))).ceil() as u128;
     let allowance = allowance(degree, ring_bits, reply_bits, resharing);

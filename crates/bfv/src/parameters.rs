@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Misuse};
-use crate::flood::Range;
+use crate::flood::Flood;
 use crate::noise;
 use crate::ntt::Ntt;
 use crate::wire::packed_bytes;
 use crate::zq::Factor;
 
 /// The largest modulus, in bits, that keeps 128 bits of security against classical attacks with a uniform ternary secret
-/// and errors of standard deviation 3.2 (Homomorphic Encryption Security Standard, 2018, table 1).
-const SECURITY_TABLE: [(usize, u32); 4] = [(1024, 27), (2048, 54), (4096, 109), (8192, 218)];
+/// and errors of standard deviation 3.2: Bossuat and others, "Security Guidelines for Implementing Homomorphic Encryption"
+/// (2024), table 5.2, the one that suite `ckks` keeps to. (The Homomorphic Encryption Security Standard of 2018 has 109 and 218 bits
+/// at 4096 and 8192, by an older estimate.) Keys, ciphertexts and replies are all modulo `q` at most.
+const SECURITY_TABLE: [(usize, u32); 4] = [(1024, 26), (2048, 53), (4096, 106), (8192, 214)];
 
 /// Primes of up to 50 bits take the fastest code of the transform; wider ones work up to this.
 const WIDEST_PRIME_BITS: u32 = 60;
@@ -23,9 +25,20 @@ pub enum Resharing {
     /// Under a uniform mask over message and noise alike. Shares are off by one unit in the last place now and then.
     #[default]
     Approximate,
-    /// The server's share encoded exactly, and the noise under a flood `2^40` times as wide. Shares are exact, always; the
-    /// modulus is about 30 bits larger.
+    /// The server's share encoded exactly, and the noise under a flood that is wide enough for all results of an inference. Shares are
+    /// exact, always; the modulus is about 40 bits larger.
     Exact,
+}
+
+/// What a program asks of parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Bound on the sum of absolute weights that meet in one result.
+    pub weight_sum: u64,
+    /// Bound on the absolute weights.
+    pub heaviest: u64,
+    /// Results of an inference: all of its layers' together.
+    pub results: usize,
 }
 
 /// Everything both parties must agree on: derived from public widths alone. Cheap to clone.
@@ -41,7 +54,7 @@ struct Inner {
     ring_bits: u32,
     resharing: Resharing,
     reply_bits: u32,
-    weight_sum: u64,
+    load: Load,
     ntts: [Ntt; 2],
     /// `q mod 2^l`: what remains of `q m` modulo `2^l` decides how `q m / 2^l` rounds.
     modulus_low: u64,
@@ -53,11 +66,17 @@ struct Inner {
 
 impl Parameters {
     /// The smallest secure parameters for products of Z_2^`ring_bits` with integer weights below `2^weight_bits` in
-    /// absolute value, at most `inner` of which meet in one result.
+    /// absolute value, at most `inner` of which meet in one result, for `results` results in an inference.
     ///
     /// # Errors
     /// [`Misuse::RingWidth`] unless `8 <= ring_bits <= 50`; [`Misuse::NoiseTooLarge`] if no secure modulus holds the noise.
-    pub fn choose(ring_bits: u32, weight_bits: u32, inner: usize, resharing: Resharing) -> Result<Self, Error> {
+    pub fn choose(
+        ring_bits: u32,
+        weight_bits: u32,
+        inner: usize,
+        results: usize,
+        resharing: Resharing,
+    ) -> Result<Self, Error> {
         let refusal = |noise_bits| Misuse::NoiseTooLarge {
             noise_bits,
             ring_bits,
@@ -65,12 +84,13 @@ impl Parameters {
         };
         let sum = 1_u64.checked_shl(weight_bits).and_then(|weight| weight.checked_mul(inner.max(1) as u64));
         let weight_sum = sum.ok_or(refusal(f64::from(weight_bits) + (inner as f64).log2()))?;
+        let load = Load { weight_sum, heaviest: 1 << weight_bits, results };
         for (degree, limit) in SECURITY_TABLE.into_iter().filter(|(degree, _)| [4096, 8192].contains(degree)) {
-            let needed = noise::modulus_bits(degree, ring_bits, weight_sum, resharing)?;
+            let needed = noise::modulus_bits(degree, ring_bits, &load, resharing)?;
             let most = limit.min(2 * WIDEST_PRIME_BITS);
             // The primes lie below the powers of two, so a modulus of just the needed bits can fall short.
             for bits in needed.max(2 * NARROWEST_PRIME_BITS)..=most {
-                match Self::new(degree, [bits.div_ceil(2), bits / 2], ring_bits, weight_sum, resharing) {
+                match Self::new(degree, [bits.div_ceil(2), bits / 2], ring_bits, load, resharing) {
                     Err(Error::Misuse(Misuse::NoiseTooLarge { .. } | Misuse::NoPrime { .. })) => {}
                     decided => return decided,
                 }
@@ -81,8 +101,6 @@ impl Parameters {
 
     /// The parameters with the largest suitable primes of these widths (the wider first).
     ///
-    /// `weight_sum`: bound on the sum of absolute weights that meet in one result.
-    ///
     /// # Errors
     /// [`Misuse::UnknownDegree`], [`Misuse::Insecure`], [`Misuse::NoPrime`], [`Misuse::RingWidth`] or
     /// [`Misuse::NoiseTooLarge`], whichever applies first.
@@ -90,7 +108,7 @@ impl Parameters {
         degree: usize,
         prime_bits: [u32; 2],
         ring_bits: u32,
-        weight_sum: u64,
+        load: Load,
         resharing: Resharing,
     ) -> Result<Self, Error> {
         let (_, limit) =
@@ -105,19 +123,19 @@ impl Parameters {
         if wide < narrow || !widths.contains(&wide) || !widths.contains(&narrow) {
             return Err(no_prime.into());
         }
-        let reply_bits = noise::reply_bits(degree, ring_bits, resharing)?;
+        let reply_bits = noise::reply_bits(degree, ring_bits, load.results, resharing)?;
         let first = Ntt::find(degree, wide, u64::MAX).ok_or_else(|| no_prime.clone())?;
         let second = Ntt::find(degree, narrow, first.prime().value()).ok_or(no_prime)?;
         let (p0, p1) = (*first.prime(), *second.prime());
         let modulus = u128::from(p0.value()) * u128::from(p1.value());
-        noise::check(degree, ring_bits, reply_bits, weight_sum, modulus, resharing)?;
+        noise::check(degree, ring_bits, reply_bits, &load, modulus, resharing)?;
         let inverse_scale = [p0, p1].map(|p| p.factor(p.invert(p.reduce(1 << ring_bits))));
         Ok(Self(Arc::new(Inner {
             degree,
             ring_bits,
             resharing,
             reply_bits,
-            weight_sum,
+            load,
             modulus_low: modulus as u64,
             inverse_scale,
             inverse_second: p0.factor(p0.invert(p1.value())),
@@ -152,7 +170,7 @@ impl Parameters {
 
     /// Bound on the sum of absolute weights that meet in one result.
     pub fn weight_sum(&self) -> u64 {
-        self.0.weight_sum
+        self.0.load.weight_sum
     }
 
     /// Bytes of a public key on the wire: a seed and one transformed polynomial.
@@ -188,14 +206,34 @@ impl Parameters {
         }
     }
 
+    /// Results of an inference that the parameters were chosen for.
+    pub fn results(&self) -> usize {
+        self.0.load.results
+    }
+
+    /// Bits of all primes that a key of these parameters is used with.
+    pub fn modulus_bits(&self) -> f64 {
+        self.primes().iter().map(|&prime| (prime as f64).log2()).sum()
+    }
+
+    /// What so many inferences lose statistically, at most: the probability that a result is further off than
+    /// [`Parameters::error_bound`], or the distance of replies from what does not depend on the weights.
+    pub fn loss(&self, inferences: f64) -> f64 {
+        let results = self.results() as f64;
+        match self.resharing() {
+            Resharing::Approximate => inferences * results * (-self.failure_bits()).exp2(),
+            Resharing::Exact => inferences.sqrt() * noise::flood_loss(self.degree(), &self.0.load),
+        }
+    }
+
     /// How results leave the server.
     pub fn resharing(&self) -> Resharing {
         self.0.resharing
     }
 
     /// What hides the noise of an exact reply.
-    pub(crate) fn flood(&self) -> Range {
-        noise::flood(self.degree(), self.weight_sum())
+    pub(crate) fn flood(&self) -> Flood {
+        noise::flood(self.degree(), &self.0.load)
     }
 
     /// Whether both describe the same scheme: objects of one work with the other.
@@ -204,6 +242,7 @@ impl Parameters {
             || (self.degree() == other.degree()
                 && self.ring_bits() == other.ring_bits()
                 && self.resharing() == other.resharing()
+                && self.results() == other.results()
                 && self.primes() == other.primes())
     }
 

@@ -5,7 +5,6 @@ use zeroize::Zeroizing;
 
 use crate::encode::{decode, encode, switch};
 use crate::error::{Error, Misuse};
-use crate::flood::flood;
 use crate::keys::{PublicKey, check_positions, read_seeded};
 use crate::parameters::{Parameters, Resharing};
 use crate::polynomial::Polynomial;
@@ -110,7 +109,7 @@ impl Sum {
     /// the share is uniform, is taken off `c0` before the switch, and a flood is added.
     ///
     /// # Errors
-    /// [`Misuse::ParametersDiffer`] for a key of other parameters, [`Misuse::Position`] unless the positions rise and
+    /// [`Misuse::ParametersDiffer`] for a key of other parameters, [`Misuse::KeyWornOut`] for one that has served, [`Misuse::Position`] unless the positions rise and
     /// stay below `N`.
     pub fn reply(
         self,
@@ -124,6 +123,7 @@ impl Sum {
         if !parameters.agrees_with(key.parameters()) {
             return Err(Misuse::ParametersDiffer.into());
         }
+        key.spend(positions.len())?;
         let (mut c0, c1) = self.randomise(key, prg);
         let mut masks = Zeroizing::new(vec![0; positions.len()]);
         if parameters.resharing() == Resharing::Exact {
@@ -165,7 +165,8 @@ pub(crate) fn share(parameters: &Parameters, c0: &mut Polynomial, positions: &[u
 
 /// Floods the noise at the positions.
 pub(crate) fn hide(parameters: &Parameters, c0: &mut Polynomial, positions: &[usize], prg: &mut Prg) {
-    add_at(parameters, c0, positions, &flood(parameters, parameters.flood(), positions.len(), prg));
+    let flood = Zeroizing::new(parameters.flood().residues(parameters.ntts(), positions.len(), prg));
+    add_at(parameters, c0, positions, &flood);
 }
 
 /// Adds the first of these residues to the coefficients at the positions.

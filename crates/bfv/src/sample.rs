@@ -9,6 +9,9 @@ use crate::ntt::Ntt;
 /// variance 21/2, standard deviation 3.24.
 pub(crate) const ERROR_BOUND: u64 = 21;
 
+/// Their variance.
+pub(crate) const ERROR_VARIANCE: f64 = ERROR_BOUND as f64 / 2.0;
+
 /// Numbers in {-1, 0, 1}, each equally likely up to 2^-63.
 pub(crate) fn ternary(count: usize, prg: &mut Prg) -> Zeroizing<Vec<i32>> {
     map_words(count, prg, |word| ((u128::from(word) * 3) >> 64) as i32 - 1)

@@ -1,6 +1,7 @@
 //! The scheme as a whole: correctness, hostile bytes, and the two attacks that its masks are there for.
 
 mod attacks;
+mod documented;
 mod exact;
 mod fresh;
 mod hostile;
@@ -9,7 +10,12 @@ mod refusals;
 
 use privet_prg::{Prg, Seed};
 
-use crate::{Ciphertext, Parameters, PublicKey, SecretKey, Sum, Weights};
+use crate::{Ciphertext, Load, Parameters, PublicKey, SecretKey, Sum, Weights};
+
+/// Weights of up to 16 bits that add up to this at most, for 4096 results.
+fn load(weight_sum: u64) -> Load {
+    Load { weight_sum, heaviest: 1 << 16, results: 4096 }
+}
 
 fn prg(byte: u8) -> Prg {
     Prg::from_seed(&Seed::from_bytes([byte; 16]))

@@ -9,7 +9,7 @@ use privet_channel::pair;
 use privet_fss::group::TaggedBit;
 use privet_fss::point::{self, Table};
 use privet_fss::{Compared, Gate, Party, Relu, Role, Seeds, dcf};
-use privet_prg::{Block, Prg, paths};
+use privet_prg::{Block, Prg, TreeHashes, paths};
 
 /// Each figure is the best of as many runs: other processes only ever slow one down.
 const RUNS: usize = 5;
@@ -25,7 +25,10 @@ fn report(keys: usize) {
     let mut prg = Prg::from_os().expect("entropy");
     let mut blocks = vec![1; paths::GROUP];
     let hashes = 1 << 15;
-    let aes = best(|| (0..hashes).for_each(|_| paths::hash(black_box(&mut blocks)))) / (hashes * blocks.len()) as f64;
+    let keyed = TreeHashes::new(&prg.seed());
+    let hash = keyed.part(0);
+    let aes =
+        best(|| (0..hashes).for_each(|_| paths::hash(&hash, black_box(&mut blocks)))) / (hashes * blocks.len()) as f64;
     println!("AES as a hash, from cache: {:.0} million/s", 1e-6 / aes);
     for bits in [24, 36, 63, 64] {
         let levels = point::words(bits);
@@ -33,11 +36,11 @@ fn report(keys: usize) {
         let mut points = vec![0; keys];
         prg.fill_words(&mut points);
         points.iter_mut().for_each(|point| *point >>= 64 - bits);
-        let words = point::plant(Table::Step, bits, [&roots[0], &roots[1]], &points);
+        let words = point::plant(Table::Step, bits, &keyed, [&roots[0], &roots[1]], &points);
         let mut out = vec![0; keys];
         let mut nodes = roots[0].clone();
         // The nodes of the last run are roots as good as any.
-        let walk = best(|| point::at_most(bits, &mut nodes, &points, &words, &mut out)) / keys as f64;
+        let walk = best(|| point::at_most(bits, &keyed, &mut nodes, &points, &words, &mut out)) / keys as f64;
         let read = best(|| {
             black_box(words.iter().fold(0, |sum, word| sum ^ u128::from_le_bytes(*word)));
         }) / keys as f64;
@@ -80,14 +83,14 @@ fn roots(keys: usize, prg: &mut Prg) -> [Vec<Block>; 2] {
 
 /// Comparison functions of 64 bits whose value is a bit and its tag.
 fn tagged(keys: usize, prg: &mut Prg) {
-    let roots = roots(keys, prg);
+    let (roots, hashes) = (roots(keys, prg), TreeHashes::new(&prg.seed()));
     let mut points = vec![0; keys];
     prg.fill_words(&mut points);
     let values = vec![(true, prg.block()); keys];
     let mut dealt = Vec::new();
-    let plant = best(|| dealt = dcf::plant(&TaggedBit, 64, [&roots[0], &roots[1]], &points, &values));
+    let plant = best(|| dealt = dcf::plant(&TaggedBit, 64, &hashes, [&roots[0], &roots[1]], &points, &values));
     let read = best(|| {
-        black_box(dcf::at_most(&TaggedBit, 64, Role::Client, &roots[0], &points, &dealt));
+        black_box(dcf::at_most(&TaggedBit, 64, Role::Client, &hashes, &roots[0], &points, &dealt));
     });
     println!(
         "64 bits with a tagged bit, {} bytes: {:.2} million/s evaluated, {:.2} million/s dealt",

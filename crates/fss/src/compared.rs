@@ -9,7 +9,7 @@
 
 use std::io::Write;
 
-use privet_prg::{Block, Seed};
+use privet_prg::{Block, KEYS_A_PART, Seed, TreeHashes};
 use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -21,8 +21,11 @@ use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 /// Keys that are made at once: some megabytes of words.
 const CHUNK: usize = 2048;
 
-/// Keys that one thread reads at once: what fits its cache, in whole groups.
-const PART: usize = 512;
+/// Keys that one thread reads at once: what fits its cache, and shares a hash.
+const PART: usize = KEYS_A_PART;
+
+/// Bytes of the public seed of a batch's tree hashes, which its words follow.
+pub(crate) const HASHES_BYTES: usize = 16;
 
 /// What makes one of these gates.
 pub trait Compared: Copy {
@@ -64,6 +67,26 @@ pub trait Compared: Copy {
     }
 }
 
+/// Bytes of the words of `count` comparisons or point functions, with the seed of their hashes.
+pub(crate) fn word_bytes(bits: u32, count: usize) -> usize {
+    HASHES_BYTES + 16 * count * point::words(bits)
+}
+
+/// Draws the hashes of a batch from both parties' streams and writes their seed.
+pub(crate) fn deal_hashes(streams: [&mut Streams; 2], words: &mut dyn Write) -> Result<TreeHashes, Error> {
+    let [client, server] = streams.map(Streams::hashes);
+    let seed = Seed::from_block(client ^ server);
+    words.write_all(seed.as_bytes())?;
+    Ok(TreeHashes::new(&seed))
+}
+
+/// Reads the hashes of a batch.
+pub(crate) fn hashes(body: &mut dyn Source) -> Result<TreeHashes, Error> {
+    let mut seed = [0; HASHES_BYTES];
+    body.pull_into(&mut seed)?;
+    Ok(TreeHashes::new(&Seed::from_bytes(seed)))
+}
+
 /// Makes the words of comparisons with `points`, chunk by chunk.
 pub(crate) fn deal_comparisons(
     bits: u32,
@@ -72,11 +95,12 @@ pub(crate) fn deal_comparisons(
     words: &mut dyn Write,
 ) -> Result<(), Error> {
     let [client, server] = streams;
-    for points in points.chunks(CHUNK) {
+    let hashes = deal_hashes([&mut *client, &mut *server], words)?;
+    for (chunk, points) in points.chunks(CHUNK).enumerate() {
         let mut roots = Zeroizing::new([vec![0; points.len()], vec![0; points.len()]]);
         client.roots(&mut roots[0]);
         server.roots(&mut roots[1]);
-        let planted = point::plant(Table::Step, bits, [&roots[0], &roots[1]], points);
+        let planted = point::plant(Table::Step, bits, &hashes.behind(chunk * CHUNK), [&roots[0], &roots[1]], points);
         words.write_all(planted.as_flattened())?;
     }
     Ok(())
@@ -85,6 +109,7 @@ pub(crate) fn deal_comparisons(
 /// This party's bits of comparisons at `points`. Each thread reads the words of its own keys.
 pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &mut dyn Source) -> Result<Bits, Error> {
     let key_bytes = 16 * point::words(bits);
+    let hashes = hashes(body)?;
     let region = body.region(points.len() * key_bytes)?;
     let mut nodes = Zeroizing::new(vec![0 as Block; points.len()]);
     streams.roots(&mut nodes);
@@ -92,7 +117,7 @@ pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &m
     let parts = nodes.par_chunks_mut(PART).zip(points.par_chunks(PART)).zip(bit.par_chunks_mut(PART)).enumerate();
     parts.try_for_each_init(Vec::new, |buffer, (part, ((nodes, points), bit))| {
         let words = region.read(part * PART * key_bytes, points.len() * key_bytes, buffer)?;
-        point::at_most(bits, nodes, points, words.as_chunks().0, bit);
+        point::at_most(bits, &hashes.behind(part * PART), nodes, points, words.as_chunks().0, bit);
         Ok::<_, Error>(())
     })?;
     let packed = bit.chunks(64).map(|bits| bits.iter().enumerate().fold(0, |word, (i, bit)| word | bit << i)).collect();
@@ -161,7 +186,7 @@ impl<G: Compared> Choosing<G> {
 
 impl<G: Compared> Gate for G {
     fn key_bytes(&self, count: usize) -> KeyBytes {
-        let words = 16 * count * point::words(self.compared_bits());
+        let words = word_bytes(self.compared_bits(), count);
         KeyBytes { words, corrections: secrets::bytes(&self.secret_rings(), count) }
     }
 

@@ -1,4 +1,4 @@
-//! Sign extension: exact, in two rounds, or with one bit of slack and no comparison, in one.
+//! Sign extension: of every value, in two rounds, or of a non-negative value without a comparison, in one.
 //!
 //! A value `y` in `[0, 2^n)` that is opened as `y^ = y + r` is `y^ - r + 2^n c` with `c = [y^ < r]`, and `r = r_C + r_S - 2^n w`
 //! with `w` the wrap of the mask's parts. So a party needs shares of `w + c` in Z_2^(m-n) to go on in Z_2^m.
@@ -73,13 +73,11 @@ impl Compared for Extend {
     }
 }
 
-/// Values from Z_2^n to Z_2^m that use at most half of Z_2^n; no words, one round.
+/// Non-negative values from Z_2^n to Z_2^m; no words, one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtendBounded {
     input: Modulus,
     output: Modulus,
-    /// Added to make every value one of `[0, 2^(n-1))`.
-    offset: u64,
 }
 
 impl ExtendBounded {
@@ -89,16 +87,7 @@ impl ExtendBounded {
     /// Unless `1 <= bits < wide <= 64`.
     pub fn non_negative(bits: u32, wide: u32) -> Self {
         assert!(bits < wide, "an extension widens the ring");
-        Self { input: Modulus::new(bits), output: Modulus::new(wide), offset: 0 }
-    }
-
-    /// For signed values in `(-2^(bits-2), 2^(bits-2)]`: one bit less than the ring holds.
-    ///
-    /// # Panics
-    /// Unless `2 <= bits < wide <= 64`.
-    pub fn signed(bits: u32, wide: u32) -> Self {
-        assert!(bits >= 2, "a signed value and a bit of slack");
-        Self { offset: (1 << (bits - 2)) - 1, ..Self::non_negative(bits, wide) }
+        Self { input: Modulus::new(bits), output: Modulus::new(wide) }
     }
 
     /// Shares in Z_2^m of the value of `x`; `x`: this party's shares in Z_2^n. One round. A value out of bounds comes out
@@ -121,9 +110,8 @@ impl ExtendBounded {
     pub fn start(self, role: Role, seed: &Seed, x: &[u64]) -> (Extending, Vec<u8>) {
         let mut streams = Streams::new(role, seed);
         let masks = Zeroizing::new(streams.masks(x.len(), self.input));
-        let own: Vec<u64> = (x.iter().zip(masks.iter()))
-            .map(|(x, mask)| self.input.reduce(x.wrapping_add(*mask).wrapping_add(role.public(self.offset))))
-            .collect();
+        let own: Vec<u64> =
+            (x.iter().zip(masks.iter())).map(|(x, mask)| self.input.reduce(x.wrapping_add(*mask))).collect();
         let message = self.input.pack(&own);
         (Extending { gate: self, role, streams, masks, own }, message)
     }
@@ -148,13 +136,12 @@ impl Extending {
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
     pub fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
-        let ExtendBounded { input, output, offset } = self.gate;
+        let ExtendBounded { input, output } = self.gate;
         let opened = input.add(&self.own, &input.unpack(theirs, self.own.len())?);
         let Self { gate, role, streams, masks, .. } = &mut self;
         secrets::fold(&gate.secret_rings(), opened.len(), *role, streams, body, |i, wraps| {
             let wraps = if input.sign(opened[i]) == 1 { wraps[0] } else { wraps[1] };
-            let public = role.public(opened[i].wrapping_sub(offset));
-            output.reduce(public.wrapping_sub(masks[i]).wrapping_add(wraps << input.bits()))
+            output.reduce(role.public(opened[i]).wrapping_sub(masks[i]).wrapping_add(wraps << input.bits()))
         })
     }
 }

@@ -7,11 +7,12 @@
 
 use std::io::Write;
 
-use privet_prg::{Block, Seed};
+use privet_prg::{Block, KEYS_A_PART, Seed};
 use privet_ring::Modulus;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
+use crate::compared;
 use crate::point::{self, Table};
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
@@ -98,14 +99,16 @@ impl<'a> Looking<'a> {
         let Lookup { input, output, .. } = self.gate;
         let opened = input.add(&self.own, &input.unpack(theirs, self.own.len())?);
         let mut sums = Vec::with_capacity(opened.len());
-        for opened in opened.chunks(CHUNK) {
+        let hashes = compared::hashes(body)?;
+        for (chunk, opened) in opened.chunks(CHUNK).enumerate() {
+            let hashes = hashes.behind(chunk * CHUNK).parts(opened.len());
             let mut roots = Zeroizing::new(vec![0; opened.len()]);
             self.streams.roots(&mut roots);
             let bytes = body.pull(opened.len() * point::words(input.bits()) * 16)?;
             let words = bytes.as_chunks::<16>().0;
             let look = |i: usize| {
                 let own = point::words_of(i, opened.len(), input.bits(), words);
-                self.gate.sum(opened[i], &point::everywhere(input.bits(), roots[i], &own))
+                self.gate.sum(opened[i], &point::everywhere(input.bits(), &hashes[i / KEYS_A_PART], roots[i], &own))
             };
             sums.par_extend((0..opened.len()).into_par_iter().map(look));
         }
@@ -143,7 +146,7 @@ impl Reading<'_> {
 impl Gate for Lookup {
     fn key_bytes(&self, count: usize) -> KeyBytes {
         KeyBytes {
-            words: 16 * count * point::words(self.input.bits()),
+            words: compared::word_bytes(self.input.bits(), count),
             corrections: secrets::bytes(&[self.output; 2], count),
         }
     }
@@ -159,12 +162,14 @@ impl Gate for Lookup {
         let masks = [&mut client, &mut server].map(|streams| Zeroizing::new(streams.masks(count, self.input)));
         let masks = Zeroizing::new(self.input.add(&masks[0], &masks[1]));
         let mut at_point = Zeroizing::new(vec![0; count]);
-        for (points, at_point) in masks.chunks(CHUNK).zip(at_point.chunks_mut(CHUNK)) {
+        let hashes = compared::deal_hashes([&mut client, &mut server], words)?;
+        for (chunk, (points, at_point)) in masks.chunks(CHUNK).zip(at_point.chunks_mut(CHUNK)).enumerate() {
+            let hashes = hashes.behind(chunk * CHUNK);
             let mut roots = Zeroizing::new([vec![0; points.len()], vec![0; points.len()]]);
             client.roots(&mut roots[0]);
             server.roots(&mut roots[1]);
-            let planted = point::plant(Table::Point, bits, [&roots[0], &roots[1]], points);
-            point::equal(bits, &mut roots[0], points, &planted, at_point);
+            let planted = point::plant(Table::Point, bits, &hashes, [&roots[0], &roots[1]], points);
+            point::equal(bits, &hashes, &mut roots[0], points, &planted, at_point);
             words.write_all(planted.as_flattened())?;
         }
         let hidden = [&mut client, &mut server].map(|streams| Zeroizing::new(streams.masks(count, self.output)));

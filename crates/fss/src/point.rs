@@ -14,8 +14,8 @@
 //! Words lie in groups of 32 keys, level by level, as [`privet_prg::paths`] has them, so that a batch is read in one
 //! stream. One comparison takes `words(bits)` AES calls for each party, and twice as many for the dealer.
 
-use privet_prg::Block;
 use privet_prg::paths::{self, GROUP};
+use privet_prg::{Block, KEYS_A_PART, TreeHash, TreeHashes};
 use rayon::prelude::*;
 
 /// Bits of the domain that a leaf covers.
@@ -46,25 +46,32 @@ impl Table {
 
 /// Makes the words of `points.len()` keys.
 ///
-/// `roots`: the client's and the server's, `[n]` each, of which the lowest bits differ. `points`: below `2^bits`, `[n]`.
-/// Returns `n * words(bits)` words in groups.
+/// `hashes`: those of the batch, from its first key on. `roots`: the client's and the server's, `[n]` each, of which the lowest
+/// bits differ. `points`: below `2^bits`, `[n]`. Returns `n * words(bits)` words in groups.
 ///
 /// # Panics
 /// If the lengths differ.
-pub fn plant(table: Table, bits: u32, roots: [&[Block]; 2], points: &[u64]) -> Vec<[u8; 16]> {
+pub fn plant(table: Table, bits: u32, hashes: &TreeHashes, roots: [&[Block]; 2], points: &[u64]) -> Vec<[u8; 16]> {
     let levels = words(bits);
     assert!(roots.iter().all(|roots| roots.len() == points.len()), "a root of each party for each point");
+    let hashes = hashes.parts(points.len());
     let mut planted = vec![[0; 16]; points.len() * levels];
     planted.par_chunks_mut(GROUP * levels).zip(points.par_chunks(GROUP)).enumerate().for_each(
         |(group, (out, points))| {
             let here = group * GROUP..group * GROUP + points.len();
-            plant_group(table, [&roots[0][here.clone()], &roots[1][here]], points, out);
+            plant_group(
+                table,
+                &hashes[group * GROUP / KEYS_A_PART],
+                [&roots[0][here.clone()], &roots[1][here]],
+                points,
+                out,
+            );
         },
     );
     planted
 }
 
-fn plant_group(table: Table, roots: [&[Block]; 2], points: &[u64], out: &mut [[u8; 16]]) {
+fn plant_group(table: Table, hash: &TreeHash, roots: [&[Block]; 2], points: &[u64], out: &mut [[u8; 16]]) {
     let count = points.len();
     let (turns, leaves) = out.split_at_mut(out.len() - count);
     let mut nodes = [[0; GROUP]; 2];
@@ -75,11 +82,11 @@ fn plant_group(table: Table, roots: [&[Block]; 2], points: &[u64], out: &mut [[u
         differences[i] = roots[0][i] ^ roots[1][i];
         path[i] = points[i] >> LEAF_BITS;
     }
-    paths::plant(&mut nodes[0][..count], &differences[..count], &path[..count], turns.len() / count, turns);
+    paths::plant(hash, &mut nodes[0][..count], &differences[..count], &path[..count], turns.len() / count, turns);
     for i in 0..count {
         nodes[1][i] = nodes[0][i] ^ differences[i];
     }
-    paths::hash(nodes.as_flattened_mut());
+    paths::hash(hash, nodes.as_flattened_mut());
     for (i, leaf) in leaves.iter_mut().enumerate() {
         *leaf = (nodes[0][i] ^ nodes[1][i] ^ table.leaf(points[i])).to_le_bytes();
     }
@@ -87,13 +94,13 @@ fn plant_group(table: Table, roots: [&[Block]; 2], points: &[u64], out: &mut [[u
 
 /// One party's bits of `n` comparisons: for each key, its share of whether its point is at most `x`.
 ///
-/// `nodes`: this party's roots, used up, `[n]`. `x`: public, below `2^bits`, `[n]`. `words`: `n * words(bits)`. `out`: one
-/// bit in each word, `[n]`.
+/// `hashes`: those of the batch, from the first of these keys on. `nodes`: this party's roots, used up, `[n]`. `x`: public, below
+/// `2^bits`, `[n]`. `words`: `n * words(bits)`. `out`: one bit in each word, `[n]`.
 ///
 /// # Panics
 /// If the lengths do not fit.
-pub fn at_most(bits: u32, nodes: &mut [Block], x: &[u64], words: &[[u8; 16]], out: &mut [u64]) {
-    walk(bits, nodes, x, words, |x, leaf, left| ((leaf >> (x & 127)) ^ left) as u64 & 1, out);
+pub fn at_most(bits: u32, hashes: &TreeHashes, nodes: &mut [Block], x: &[u64], words: &[[u8; 16]], out: &mut [u64]) {
+    walk(bits, hashes, nodes, x, words, |x, leaf, left| ((leaf >> (x & 127)) ^ left) as u64 & 1, out);
 }
 
 /// One party's bits of `n` point functions: for each key, its share of whether its point is `x`. Arguments as for
@@ -101,13 +108,14 @@ pub fn at_most(bits: u32, nodes: &mut [Block], x: &[u64], words: &[[u8; 16]], ou
 ///
 /// # Panics
 /// If the lengths do not fit.
-pub fn equal(bits: u32, nodes: &mut [Block], x: &[u64], words: &[[u8; 16]], out: &mut [u64]) {
-    walk(bits, nodes, x, words, |x, leaf, _| (leaf >> (x & 127)) as u64 & 1, out);
+pub fn equal(bits: u32, hashes: &TreeHashes, nodes: &mut [Block], x: &[u64], words: &[[u8; 16]], out: &mut [u64]) {
+    walk(bits, hashes, nodes, x, words, |x, leaf, _| (leaf >> (x & 127)) as u64 & 1, out);
 }
 
 /// Walks to the leaves of `x`, group by group, and lets `read` make a word of `x`, its leaf and the sum of left siblings.
 fn walk(
     bits: u32,
+    hashes: &TreeHashes,
     nodes: &mut [Block],
     x: &[u64],
     words: &[[u8; 16]],
@@ -119,16 +127,17 @@ fn walk(
     assert_eq!(x.len(), nodes.len(), "an input for each key");
     assert_eq!(words.len(), nodes.len() * levels, "the words of each key");
     // Enough work for a thread: some ten thousand AES calls.
-    let keys = 16 * GROUP;
+    let keys = KEYS_A_PART;
     let parts = nodes.par_chunks_mut(keys).zip(x.par_chunks(keys)).zip(words.par_chunks(keys * levels));
-    parts.zip(out.par_chunks_mut(keys)).for_each(|(((nodes, x), words), out)| {
+    parts.zip(out.par_chunks_mut(keys)).enumerate().for_each(|(part, (((nodes, x), words), out))| {
+        let hash = hashes.part(part);
         let groups = nodes.chunks_mut(GROUP).zip(x.chunks(GROUP)).zip(words.chunks(GROUP * levels));
         for (((nodes, x), words), out) in groups.zip(out.chunks_mut(GROUP)) {
             let (mut path, mut left) = ([0; GROUP], [0; GROUP]);
             let (path, left) = (&mut path[..nodes.len()], &mut left[..nodes.len()]);
             // The leaf is one more left turn.
             path.iter_mut().zip(x).for_each(|(path, x)| *path = x >> LEAF_BITS << 1);
-            paths::walk(nodes, path, levels, words, left);
+            paths::walk(&hash, nodes, path, levels, words, left);
             for i in 0..nodes.len() {
                 out[i] = read(x[i], nodes[i], left[i]);
             }
@@ -138,18 +147,18 @@ fn walk(
 
 /// One party's leaves of one key over the whole domain: `2^max(bits - 7, 0)` blocks, in order.
 ///
-/// `words`: those of this key alone, level by level.
+/// `hash`: that of the key's part of its batch. `words`: those of this key alone, level by level.
 ///
 /// # Panics
 /// If `words` is not `words(bits)` long.
-pub fn everywhere(bits: u32, root: Block, words: &[[u8; 16]]) -> Vec<Block> {
+pub fn everywhere(bits: u32, hash: &TreeHash, root: Block, words: &[[u8; 16]]) -> Vec<Block> {
     assert_eq!(words.len(), self::words(bits), "the words of one key");
     let mut nodes = vec![root];
     let (leaf, turns) = words.split_last().expect("a leaf");
     for word in turns {
         let word = Block::from_le_bytes(*word);
         let mut left = nodes.clone();
-        paths::hash(&mut left);
+        paths::hash(hash, &mut left);
         nodes = nodes
             .iter()
             .zip(&left)
@@ -161,7 +170,7 @@ pub fn everywhere(bits: u32, root: Block, words: &[[u8; 16]]) -> Vec<Block> {
     }
     let word = Block::from_le_bytes(*leaf);
     let marks: Vec<Block> = nodes.iter().map(|node| word & marked(*node)).collect();
-    paths::hash(&mut nodes);
+    paths::hash(hash, &mut nodes);
     nodes.iter_mut().zip(marks).for_each(|(node, mark)| *node ^= mark);
     nodes
 }

@@ -7,7 +7,7 @@ use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
 use crate::streams::Streams;
-use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, compared, point};
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, compared};
 
 /// `x >= 0` for signed `x` in Z_2^n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Signing {
 
 impl Gate for Sign {
     fn key_bytes(&self, count: usize) -> KeyBytes {
-        KeyBytes { words: 16 * count * point::words(self.ring.bits() - 1), corrections: count.div_ceil(8) }
+        KeyBytes { words: compared::word_bytes(self.ring.bits() - 1, count), corrections: count.div_ceil(8) }
     }
 
     fn message_bytes(&self, count: usize) -> Vec<usize> {

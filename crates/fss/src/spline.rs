@@ -12,6 +12,7 @@ use privet_prg::{Block, Seed};
 use privet_ring::Modulus;
 use zeroize::Zeroizing;
 
+use crate::compared;
 use crate::group::{Vector, Words};
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, dcf, secrets};
@@ -95,11 +96,13 @@ impl Splining<'_> {
         // For each knot shares of `[x < p] (1, r, r^2)` without the public part.
         let mut below = vec![Words::<3>::default(); opened.len() * (pieces.len() - 1)];
         let knots = pieces.len() - 1;
+        let hashes = compared::hashes(body)?;
         for (chunk, x) in opened.chunks(CHUNK).enumerate() {
             let mut roots = Zeroizing::new(vec![0 as Block; x.len()]);
             self.streams.roots(&mut roots);
             let keys = body.pull(x.len() * dcf::key_bytes(ring.bits(), &group))?;
-            let read = |x: &[u64]| dcf::at_most(&group, ring.bits(), self.role, &roots, x, keys);
+            let hashes = hashes.behind(chunk * CHUNK);
+            let read = |x: &[u64]| dcf::at_most(&group, ring.bits(), self.role, &hashes, &roots, x, keys);
             let at_x = read(x);
             for (knot, piece) in pieces[1..].iter().enumerate() {
                 let moved: Vec<u64> = x.iter().map(|x| ring.reduce(x.wrapping_sub(piece.start))).collect();
@@ -138,7 +141,7 @@ fn at(coefficients: &[u64; 3], x: u64, shares: &[u64; 3]) -> u64 {
 impl Gate for Spline {
     fn key_bytes(&self, count: usize) -> KeyBytes {
         KeyBytes {
-            words: count * dcf::key_bytes(self.ring.bits(), &self.group()),
+            words: compared::HASHES_BYTES + count * dcf::key_bytes(self.ring.bits(), &self.group()),
             corrections: secrets::bytes(&[self.ring; 2], count),
         }
     }
@@ -152,13 +155,15 @@ impl Gate for Spline {
         let mut server = Streams::new(Role::Server, &seeds.server);
         let masks = [&mut client, &mut server].map(|streams| Zeroizing::new(streams.masks(count, self.ring)));
         let masks = Zeroizing::new(self.ring.add(&masks[0], &masks[1]));
-        for points in masks.chunks(CHUNK) {
+        let hashes = compared::deal_hashes([&mut client, &mut server], words)?;
+        for (chunk, points) in masks.chunks(CHUNK).enumerate() {
+            let hashes = hashes.behind(chunk * CHUNK);
             let mut roots = Zeroizing::new([vec![0; points.len()], vec![0; points.len()]]);
             client.roots(&mut roots[0]);
             server.roots(&mut roots[1]);
             let values: Vec<Words<3>> =
                 points.iter().map(|r| Words([1, *r, self.ring.reduce(r.wrapping_mul(*r))])).collect();
-            let keys = dcf::plant(&self.group(), self.ring.bits(), [&roots[0], &roots[1]], points, &values);
+            let keys = dcf::plant(&self.group(), self.ring.bits(), &hashes, [&roots[0], &roots[1]], points, &values);
             words.write_all(&keys)?;
         }
         Ok(secrets::correct(&[self.ring; 2], count, &mut client, |i, out| {

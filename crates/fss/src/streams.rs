@@ -12,6 +12,7 @@ pub(crate) struct Streams {
     roots: Prg,
     flips: Prg,
     shares: Prg,
+    hashes: Prg,
 }
 
 impl Streams {
@@ -19,7 +20,7 @@ impl Streams {
     pub(crate) fn new(role: Role, seed: &Seed) -> Self {
         let mut prg = Prg::from_seed(seed);
         let mut stream = || Prg::from_seed(&prg.seed());
-        Self { role, masks: stream(), roots: stream(), flips: stream(), shares: stream() }
+        Self { role, masks: stream(), roots: stream(), flips: stream(), shares: stream(), hashes: stream() }
     }
 
     /// This party's parts of the next `count` masks in `ring`.
@@ -35,6 +36,12 @@ impl Streams {
         self.roots.fill_blocks(roots);
         let mark = Block::from(self.role == Role::Server);
         roots.iter_mut().for_each(|root| *root = *root & !1 | mark);
+    }
+
+    /// This party's part of the public seed of a batch's tree hashes: the dealer adds up both, so that neither party's part tells the
+    /// other anything of what its own seed makes besides.
+    pub(crate) fn hashes(&mut self) -> Block {
+        self.hashes.block()
     }
 
     /// This party's parts of the next `count` bits that hide a comparison's result. Called once for a batch.

@@ -2,7 +2,7 @@
 
 use privet_fss::group::{Group, TaggedBit, Vector, Words};
 use privet_fss::{Role, dcf};
-use privet_prg::{Block, Prg, Seed};
+use privet_prg::{Block, Prg, Seed, TreeHashes};
 use privet_ring::Modulus;
 use proptest::prelude::*;
 
@@ -20,11 +20,12 @@ fn opened<G: Group>(
     prg: &mut Prg,
 ) -> Vec<Vec<G::Element>> {
     let roots = [0, 1].map(|mark| points.iter().map(|_| prg.block() & !1 | mark).collect::<Vec<Block>>());
-    let keys = dcf::plant(group, bits, [&roots[0], &roots[1]], points, values);
+    let hashes = TreeHashes::new(&Seed::from_block(5));
+    let keys = dcf::plant(group, bits, &hashes, [&roots[0], &roots[1]], points, values);
     assert_eq!(keys.len(), points.len() * dcf::key_bytes(bits, group));
     let read = |x: &Vec<u64>| {
-        let client = dcf::at_most(group, bits, Role::Client, &roots[0], x, &keys);
-        let server = dcf::at_most(group, bits, Role::Server, &roots[1], x, &keys);
+        let client = dcf::at_most(group, bits, Role::Client, &hashes, &roots[0], x, &keys);
+        let server = dcf::at_most(group, bits, Role::Server, &hashes, &roots[1], x, &keys);
         client.into_iter().zip(server).map(|(client, server)| group.add(client, server)).collect()
     };
     inputs.iter().map(read).collect()

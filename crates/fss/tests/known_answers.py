@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-KEY = (0xA4093822299F31D0082EFA98EC4E6C89).to_bytes(16, "big")
+SEED = 5
 BLOCK = (1 << 128) - 1
 
 
@@ -29,8 +29,8 @@ def _substitute(byte: int) -> int:
 SBOX = [_substitute(byte) for byte in range(256)]
 
 
-def _round_keys() -> list[bytes]:
-    words = [KEY[i : i + 4] for i in range(0, 16, 4)]
+def _round_keys(key: bytes) -> list[bytes]:
+    words = [key[i : i + 4] for i in range(0, 16, 4)]
     constant = 1
     for i in range(4, 44):
         word = words[-1]
@@ -42,12 +42,9 @@ def _round_keys() -> list[bytes]:
     return [b"".join(words[i : i + 4]) for i in range(0, 44, 4)]
 
 
-ROUND_KEYS = _round_keys()
-
-
-def aes(block: int) -> int:
-    """AES-128 (FIPS 197) under the tree's public key; blocks are little-endian."""
-    state = [a ^ b for a, b in zip(block.to_bytes(16, "little"), ROUND_KEYS[0], strict=True)]
+def aes(round_keys: list[bytes], block: int) -> int:
+    """AES-128 (FIPS 197); blocks are little-endian."""
+    state = [a ^ b for a, b in zip(block.to_bytes(16, "little"), round_keys[0], strict=True)]
     for number in range(1, 11):
         state = [SBOX[state[(5 * i) % 16]] for i in range(16)]
         if number < 10:
@@ -57,15 +54,20 @@ def aes(block: int) -> int:
                     a, b, c, d = (column[(row + k) % 4] for k in range(4))
                     mixed.append(_times(a, 2) ^ _times(b, 3) ^ c ^ d)
             state = mixed
-        state = [a ^ b for a, b in zip(state, ROUND_KEYS[number], strict=True)]
+        state = [a ^ b for a, b in zip(state, round_keys[number], strict=True)]
     return int.from_bytes(bytes(state), "little")
+
+
+# The first trees' key is the first block of the seed's stream.
+PART = aes(_round_keys(SEED.to_bytes(16, "little")), 0)
+TREE = _round_keys(PART.to_bytes(16, "little"))
 
 
 def tree_hash(block: int) -> int:
     """`H(x) = P(s(x)) ^ s(x)` with `s(high, low) = (high ^ low, high)`."""
     high, low = block >> 64, block & (1 << 64) - 1
     mixed = (high ^ low) << 64 | high
-    return aes(mixed) ^ mixed
+    return aes(TREE, mixed) ^ mixed
 
 
 def words(bits: int, roots: tuple[int, int], point: int, leaf: int) -> list[int]:

@@ -1,11 +1,19 @@
 //! Point functions and comparisons: known answers, whole small domains, laws on 64 bits, and what one party sees.
 
+use std::collections::HashMap;
+
 use privet_fss::point::{self, Table};
-use privet_prg::{Block, Prg, Seed, paths::GROUP};
+use privet_prg::paths::{self, GROUP};
+use privet_prg::{Block, KEYS_A_PART, Prg, Seed, TreeHashes};
 use proptest::prelude::*;
 
 fn prg(seed: u64) -> Prg {
     Prg::from_seed(&Seed::from_block(Block::from(seed)))
+}
+
+/// The hashes of a batch.
+fn hashes() -> TreeHashes {
+    TreeHashes::new(&Seed::from_block(5))
 }
 
 /// Both parties' roots of `count` keys.
@@ -13,13 +21,13 @@ fn roots(count: usize, prg: &mut Prg) -> [Vec<Block>; 2] {
     [0, 1].map(|mark| (0..count).map(|_| prg.block() & !1 | mark).collect())
 }
 
-type Evaluate = fn(u32, &mut [Block], &[u64], &[[u8; 16]], &mut [u64]);
+type Evaluate = fn(u32, &TreeHashes, &mut [Block], &[u64], &[[u8; 16]], &mut [u64]);
 
 /// Both parties' bits at `x`, added up.
 fn opened(evaluate: Evaluate, bits: u32, roots: &[Vec<Block>; 2], x: &[u64], words: &[[u8; 16]]) -> Vec<u64> {
     let [client, server] = roots.each_ref().map(|roots| {
         let mut out = vec![7; x.len()];
-        evaluate(bits, &mut roots.clone(), x, words, &mut out);
+        evaluate(bits, &hashes(), &mut roots.clone(), x, words, &mut out);
         assert!(out.iter().all(|bit| *bit <= 1));
         out
     });
@@ -36,10 +44,10 @@ fn words_are_the_known_answers() {
             10,
             0x2a7,
             &[
-                0xfcf5_d2b1_4e42_68bb_f504_51fc_ebec_a635,
-                0x0b1f_6554_dea7_b9a5_22a4_0c59_e437_cb47,
-                0x0dd2_9ab4_0a6d_452b_be80_6876_cd7f_a8f0,
-                0x185f_6b28_0aef_3a45_e637_f460_e7d7_a2e6,
+                0xa42d_198f_224b_abe5_0840_cc17_f2d7_4698,
+                0xd40b_6b95_be3f_35d6_9f57_b5ff_d668_8fd2,
+                0xd538_376e_e54e_a321_b5df_e942_a5e4_fb8a,
+                0x42dc_3b01_2423_e42c_d13e_b26e_6066_49fe,
             ],
         ),
         (
@@ -47,15 +55,15 @@ fn words_are_the_known_answers() {
             9,
             0x0b5,
             &[
-                0x030a_2d4e_b1bd_9744_fb39_39a7_291d_02a2,
-                0xc33e_55b1_0528_5817_8830_b18a_de3e_6962,
-                0x16f1_623a_bab6_e359_a719_2b13_6dce_1175,
+                0x5bd2_e670_ddb4_541a_067d_a44c_3026_e20f,
+                0xe1ce_9529_96fe_e860_1ea7_2453_4579_1e25,
+                0x8eef_ad50_b4e6_39c6_0ed3_b4f3_8edb_3047,
             ],
         ),
-        (Table::Step, 3, 5, &[0x030a_2d4e_b1bd_9744_0afb_ae03_1413_59d5]),
+        (Table::Step, 3, 5, &[0x5bd2_e670_ddb4_541a_f7bf_33e8_0d28_b978]),
     ];
     for (table, bits, at, expected) in answers {
-        let words = point::plant(table, bits, [&roots[0], &roots[1]], &[at]);
+        let words = point::plant(table, bits, &hashes(), [&roots[0], &roots[1]], &[at]);
         assert_eq!(words.iter().map(|word| Block::from_le_bytes(*word)).collect::<Vec<_>>(), expected);
     }
 }
@@ -66,7 +74,7 @@ fn small_domains_are_right_everywhere() {
         let size = 1_usize << bits;
         let points: Vec<u64> = (0..1 << bits).collect();
         let roots = roots(size, &mut prg(u64::from(bits)));
-        let planted = |table| point::plant(table, bits, [&roots[0], &roots[1]], &points);
+        let planted = |table| point::plant(table, bits, &hashes(), [&roots[0], &roots[1]], &points);
         let (at, from) = (planted(Table::Point), planted(Table::Step));
         assert_eq!(at.len(), size * (bits.saturating_sub(7) as usize + 1));
         for x in 0..1 << bits {
@@ -85,8 +93,8 @@ fn the_whole_domain_has_one_point() {
         let mut prg = prg(u64::from(bits));
         for _ in 0..20 {
             let (roots, at) = (roots(1, &mut prg), prg.below(1 << bits));
-            let words = point::plant(Table::Point, bits, [&roots[0], &roots[1]], &[at]);
-            let [client, server] = roots.map(|roots| point::everywhere(bits, roots[0], &words));
+            let words = point::plant(Table::Point, bits, &hashes(), [&roots[0], &roots[1]], &[at]);
+            let [client, server] = roots.map(|roots| point::everywhere(bits, &hashes().part(0), roots[0], &words));
             assert_eq!(client.len(), 1 << bits.saturating_sub(7));
             for (i, (client, server)) in client.iter().zip(server).enumerate() {
                 let expected = if at >> 7 == i as u64 { 1 << (at & 127) } else { 0 };
@@ -109,7 +117,7 @@ proptest! {
             1 => reduce(point ^ prg.word() >> close),
             _ => reduce(prg.word()),
         }).collect();
-        let planted = |table| point::plant(table, bits, [&roots[0], &roots[1]], &points);
+        let planted = |table| point::plant(table, bits, &hashes(), [&roots[0], &roots[1]], &points);
         let (at, from) = (planted(Table::Point), planted(Table::Step));
         let equal = opened(point::equal, bits, &roots, &x, &at);
         let at_most = opened(point::at_most, bits, &roots, &x, &from);
@@ -119,7 +127,7 @@ proptest! {
         }
         // A key does not depend on those that it is dealt with.
         let own = [roots[0][keys - 1], roots[1][keys - 1]];
-        let alone = point::plant(Table::Step, bits, [&own[..1], &own[1..]], &points[keys - 1..]);
+        let alone = point::plant(Table::Step, bits, &hashes(), [&own[..1], &own[1..]], &points[keys - 1..]);
         prop_assert_eq!(alone, point::words_of(keys - 1, keys, bits, &from));
     }
 }
@@ -145,22 +153,65 @@ fn words_do_not_tell_the_point_but_would_without_fresh_roots() {
     for table in [Table::Step, Table::Point] {
         for at in [0, (1 << bits) - 1, 0x555] {
             let [client, server] = roots(keys, &mut prg(at));
-            let words = point::plant(table, bits, [&client, &server], &vec![at; keys]);
+            let words = point::plant(table, bits, &hashes(), [&client, &server], &vec![at; keys]);
             // 768 bits: six deviations happen once in half a million runs of fixed seeds.
             assert!(worst_bit(&words, levels) < 6.0, "{table:?} at {at}");
             // Nor does a party's own leaf, which is what it reads its bits from.
             for roots in [&client, &server] {
                 for x in [at, at ^ 1, at ^ 1 << (bits - 1)] {
                     let mut out = vec![0; keys];
-                    point::equal(bits, &mut roots.clone(), &vec![x; keys], &words, &mut out);
+                    point::equal(bits, &hashes(), &mut roots.clone(), &vec![x; keys], &words, &mut out);
                     let ones = out.iter().sum::<u64>() as f64;
                     assert!((ones - keys as f64 / 2.0).abs() < 3.0 * (keys as f64).sqrt(), "{table:?} at {at}: {ones}");
                 }
             }
             // The control: roots that are not drawn afresh show in the words.
             let [client, server] = [client[0], server[0]].map(|root| vec![root; keys]);
-            let words = point::plant(table, bits, [&client, &server], &vec![at; keys]);
+            let words = point::plant(table, bits, &hashes(), [&client, &server], &vec![at; keys]);
             assert!(worst_bit(&words, levels) > 6.0);
         }
     }
+}
+
+/// Keys whose differences a party finds with as many trials, if nodes have 16 unknown bits only; `planted`: makes the words of a part
+/// of the keys. A party knows its own root `s` and the first word, which for a right turn is `H(s) ^ H(s ^ d)`: so whatever it
+/// hashes, it compares with all keys at once.
+fn found(trials: Block, planted: impl Fn(usize) -> (TreeHashes, Vec<Block>)) -> Vec<usize> {
+    let (first, _) = planted(0);
+    let mut targets = HashMap::new();
+    for part in 0..PARTS {
+        let (_, sums) = planted(part);
+        targets.extend(sums.into_iter().enumerate().map(|(i, sum)| (sum, part * KEYS_A_PART + i)));
+    }
+    let mut hashed: Vec<Block> = (0..trials).map(|trial| trial << 1 | 1).collect();
+    paths::hash(&first.part(0), &mut hashed);
+    hashed.iter().filter_map(|sum| targets.get(sum).copied()).collect()
+}
+
+const PARTS: usize = 16;
+
+#[test]
+fn a_trial_tells_of_the_trees_of_one_part_alone() {
+    let bits = 8;
+    let mut prg = prg(11);
+    let keys = PARTS * KEYS_A_PART;
+    let roots = [0, 1].map(|mark| (0..keys).map(|_| Block::from(prg.below(1 << 15)) << 1 | mark).collect::<Vec<_>>());
+    // The part of keys under these hashes, and what the client knows of `H` at the server's roots.
+    let part = |index: usize, hashes: TreeHashes| {
+        let here = index * KEYS_A_PART..(index + 1) * KEYS_A_PART;
+        let own = [&roots[0][here.clone()], &roots[1][here]];
+        let words = point::plant(Table::Step, bits, &hashes, own, &[128; KEYS_A_PART]);
+        let mut sums = own[0].to_vec();
+        paths::hash(&hashes.part(0), &mut sums);
+        for (i, sum) in sums.iter_mut().enumerate() {
+            *sum ^= Block::from_le_bytes(point::words_of(i, KEYS_A_PART, bits, &words)[0]);
+        }
+        (hashes, sums)
+    };
+    // The control: all parts under one hash, as if it were the same for all keys ever dealt.
+    let control = found(1 << 10, |index| part(index, hashes()));
+    // One of 32 differences of each part is tried.
+    assert!(control.len() > 8 * KEYS_A_PART / 32, "{} found", control.len());
+    let ours = found(1 << 10, |index| part(index, hashes().behind(index * KEYS_A_PART)));
+    assert!(!ours.is_empty() && ours.iter().all(|key| *key < KEYS_A_PART), "{ours:?}");
 }

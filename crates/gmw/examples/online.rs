@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use privet_channel::pair;
-use privet_gmw::{Error, Party, Rounds, cost};
+use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ot::{Role, Stock};
 use privet_prg::Prg;
 use privet_ring::{
@@ -34,8 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let bits = privet_ring::Bits::zeros(count);
         privet_gmw::mux(party, &bits, &x, RING).map(drop)
     });
-    both("extension to 37 bits", cost::extend(count, 25, 37), Rounds::Log, |party| {
-        privet_gmw::extend(party, &x, RING, WIDE).map(drop)
+    both("extension to 37 bits", cost::extend(count, 25, 37, Sign::NonNegative, Rounds::Log), Rounds::Log, |party| {
+        privet_gmw::extend(party, &x, RING, WIDE, Sign::NonNegative).map(drop)
     });
 
     let windows = Windows {

@@ -2,11 +2,12 @@
 //! values carry?
 //!
 //! The client's `x` exceeds the server's `y` exactly if `x + (2^k - 1 - y)` reaches `2^k`, so a comparison and a carry
-//! are one thing, and the leaves and nodes of the comparison tree are a carry-lookahead adder's generate and propagate
-//! bits. Every leaf is an AND of two privately held bits: one random OT and 2 bits on the wire, where the paper spends
-//! a triple and 4 bits. Nodes combine in linear depth (k - 1 ANDs in as many rounds) or in a tree (as many nodes in
-//! log2 k rounds, most of them of two ANDs with a common operand, for which it is opened once). Or the leaves are blocks of
-//! three bits, which need more ANDs of privately held bits and two rounds fewer.
+//! are one thing. In linear depth it is a ripple-carry adder: an AND of privately held bits for the lowest bit, one random OT
+//! and 2 bits on the wire, and for every other bit one AND of shared bits, where the paper spends a triple for the leaf and
+//! another for the node. In logarithmic depth it is a carry-lookahead adder: leaves are generate and propagate bits, each leaf an
+//! AND of privately held bits, and nodes combine in a tree (log2 k rounds, most nodes two ANDs with a common operand, for
+//! which it is opened once). Or the leaves are blocks of three bits, which need more ANDs of privately held bits and two
+//! rounds fewer.
 
 use privet_ring::{Bits, planes};
 
@@ -35,17 +36,18 @@ pub fn carry(party: &mut Party<'_>, values: &[u64], bits: u32) -> Result<Bits, E
 }
 
 /// [`carry`] of summands given by their bit planes, the lowest first: at least one.
-pub(crate) fn carry_out(party: &mut Party<'_>, propagate: Vec<Bits>) -> Result<Bits, Error> {
-    let n = propagate[0].len();
-    if party.rounds == Rounds::Blocks {
-        let (generate, propagate) = blocks(party, &propagate)?;
-        return tree(party, generate, propagate);
-    }
-    let generate = private_and(party, &join(&propagate))?;
-    let generate = (0..propagate.len()).map(|j| generate.slice(j * n, n)).collect();
+pub(crate) fn carry_out(party: &mut Party<'_>, planes: Vec<Bits>) -> Result<Bits, Error> {
+    let n = planes[0].len();
     match party.rounds {
-        Rounds::Linear => ripple(party, generate, &propagate),
-        Rounds::Log | Rounds::Blocks => tree(party, generate, propagate),
+        Rounds::Linear => ripple(party, &planes),
+        Rounds::Log => {
+            let generate = private_and(party, &join(&planes))?;
+            tree(party, (0..planes.len()).map(|j| generate.slice(j * n, n)).collect(), planes)
+        }
+        Rounds::Blocks => {
+            let (generate, propagate) = blocks(party, &planes)?;
+            tree(party, generate, propagate)
+        }
     }
 }
 
@@ -100,13 +102,17 @@ fn monomial(planes: &[Bits], set: usize) -> Bits {
     chosen.fold(first, |product, plane| product.and(plane))
 }
 
-/// From the lowest bit up: `carry = generate ^ (propagate & carry)`.
-fn ripple(party: &mut Party<'_>, generate: Vec<Bits>, propagate: &[Bits]) -> Result<Bits, Error> {
-    let mut planes = generate.into_iter().zip(propagate);
-    let (mut carry, _) = planes.next().expect("a comparison has at least one bit");
-    for (generate, propagate) in planes {
-        carry = and(party, propagate, &carry)?;
-        carry.xor_assign(&generate);
+/// From the lowest bit up, one AND for each: the majority of both summands' bits and the carry so far is
+/// `(x ^ carry)(y ^ carry) ^ carry`.
+fn ripple(party: &mut Party<'_>, planes: &[Bits]) -> Result<Bits, Error> {
+    let (lowest, above) = planes.split_first().expect("a comparison has at least one bit");
+    let mut carry = private_and(party, lowest)?;
+    for mine in above {
+        // The client's bit goes to its share of the first factor, the server's to its share of the second.
+        let with_mine = carry.xor(mine);
+        let (x, y) = if party.is_server() { (&carry, &with_mine) } else { (&with_mine, &carry) };
+        let product = and(party, x, y)?;
+        carry.xor_assign(&product);
     }
     Ok(carry)
 }

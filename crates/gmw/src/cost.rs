@@ -7,8 +7,8 @@ use privet_ot::Demand;
 use privet_ring::tournament::matches;
 use privet_ring::{Field, Modulus};
 
-use crate::Rounds;
 use crate::compare::BLOCK_BITS;
+use crate::{Rounds, Sign};
 
 /// Bytes of a frame's header on a channel.
 const FRAME_BYTES: usize = 5;
@@ -79,7 +79,7 @@ pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
         widths.filter(|&width| width > 1).map(|width| and_with_pairs(n, n * (width / 2 - 1))).sum()
     };
     match rounds {
-        Rounds::Linear => private_and(n * bits) + (1..bits).map(|_| and(n)).sum(),
+        Rounds::Linear => private_and(n) + (1..bits).map(|_| and(n)).sum(),
         Rounds::Log => private_and(n * bits) + tree(bits),
         Rounds::Blocks => {
             let starts = (0..bits).step_by(BLOCK_BITS);
@@ -126,23 +126,36 @@ pub fn bit_product(n: usize, bits: u32) -> Cost {
 }
 
 /// [`crate::extend`] of `n` values from `from` bits to `to` bits.
-pub fn extend(n: usize, from: u32, to: u32) -> Cost {
-    bit_product(n, to - from)
+pub fn extend(n: usize, from: u32, to: u32, sign: Sign, rounds: Rounds) -> Cost {
+    wraps(n, from, sign, rounds) + bit_product(n, to - from)
 }
 
-/// [`crate::to_field`] of `n` values.
-pub fn to_field(n: usize, field: Field) -> Cost {
-    bit_product(n, field.packing().bits())
+/// [`crate::to_field`] of `n` values from a ring of `from` bits.
+pub fn to_field(n: usize, from: u32, field: Field, sign: Sign, rounds: Rounds) -> Cost {
+    wraps(n, from, sign, rounds) + bit_product(n, field.packing().bits())
 }
 
 /// [`crate::from_field`] of `n` values to a ring of `to` bits.
-pub fn from_field(n: usize, to: u32) -> Cost {
-    bit_product(n, to)
+pub fn from_field(n: usize, field: Field, to: u32, rounds: Rounds) -> Cost {
+    carry(n, field.packing().bits(), rounds) + bit_product(n, to)
+}
+
+/// What tells whether shares of `bits` bits wrap, but for a product.
+fn wraps(n: usize, bits: u32, sign: Sign, rounds: Rounds) -> Cost {
+    match sign {
+        Sign::NonNegative => Cost::default(),
+        Sign::Unknown => carry(n, bits, rounds),
+    }
 }
 
 /// [`crate::truncate_exactly`] of `n` values of `ring` bits by `bits` bits.
 pub fn truncate_exactly(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost {
     carry(n, bits, rounds) + bit_product(n, ring - bits)
+}
+
+/// [`crate::truncate_guarded`] of `n` values of `ring` bits by `bits` bits.
+pub fn truncate_guarded(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost {
+    carry(n, bits - 1, rounds) + bit_product(n, ring - bits)
 }
 
 /// [`crate::max_pool`] over groups of these sizes.

@@ -1,33 +1,99 @@
-//! Extension to a wider ring: with a truncation before it, SecONNds' known-sign truncation (Algorithm 3).
+//! Extension to a wider ring, of every value: with a truncation before it, SecONNds' known-sign truncation (Algorithm 3).
 //!
-//! For `0 <= x < 2^(k-1)` the shares wrap around 2^k exactly if one of their top bits is set, so the wrap is
-//! `1 - (1 - m_C)(1 - m_S)`: a product of two privately held bits, needed in Z_2^(l-k). One product correlation gives
-//! it directly, where the paper spends an AND and a correlated OT. A signed `x` is made non-negative by adding
-//! 2^(k-2) - 1 first, which every value of a program leaves room for: `-2^(k-2) < x <= 2^(k-2)`.
+//! Shares of a value `0 <= z < 2^k` modulo 2^k add up to `z + w 2^k`, and a wider ring needs the wrap `w`.
+//!
+//! - For `z < 2^(k-1)` the shares wrap exactly if one of their top bits is set, so `w` is `1 - (1 - m_C)(1 - m_S)`: one product
+//!   of two privately held bits, where the paper spends an AND and a correlated OT.
+//! - For any other `z` the wrap is the carry of the shares, a comparison of `k` bits. A signed value is made such a `z`
+//!   by adding 2^(k-1).
+//!
+//! Which of the two applies follows from the program alone ([`Sign`]). So a value of the ring never comes out
+//! wrong: a wrong wrap would add `2^k` times the weights behind it to the output, for some shares of a value and not for
+//! others.
 
 use privet_ring::{Bits, Modulus};
 
 use crate::product::{bit_product, in_blocks};
-use crate::{Error, Party};
+use crate::{Error, Party, carry};
 
-/// Shares in `to` of the signed `x` that is shared in `from`; `-2^(k-2) < x <= 2^(k-2)` for `k = from.bits()`.
+/// What is known of a signed value, whatever the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// Its top bit is clear, as that of a ReLU's result.
+    NonNegative,
+    /// Nothing.
+    Unknown,
+}
+
+/// Shares in `to` of the signed value that is shared in `from`.
 ///
-/// One round; `n` bits from the client, `n (l - k)` from the server, `n` products sent by the server
-/// ([`crate::cost::extend`]).
+/// If the value is known to be non-negative, one round; `n` bits from the client, `n (l - k)` from the server, `n`
+/// products sent by the server. If not, a carry of `k` bits before that ([`crate::cost::extend`]).
 ///
 /// # Errors
 /// If the link fails or the stock runs dry.
-pub fn extend(party: &mut Party<'_>, x: &[u64], from: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
+pub fn extend(party: &mut Party<'_>, x: &[u64], from: Modulus, to: Modulus, sign: Sign) -> Result<Vec<u64>, Error> {
     let (k, high) = (from.bits(), Modulus::new(to.bits() - from.bits()));
-    // Of what only the server adds: the offset now, and later the 1 of 1 - (1 - m_C)(1 - m_S), times -2^k.
-    let (offset, wrap) = if party.is_server() { ((1 << (k - 2)) - 1, 1 << k) } else { (0, 0) };
-    let tops = |x: &u64| from.sign(x.wrapping_add(offset)) ^ 1;
-    let mut values = bit_product(party, &Bits::from_lowest(x.iter().map(tops)), high)?;
-    in_blocks(&mut values, |block, values, _| {
-        for (value, x) in values.iter_mut().zip(&x[block]) {
-            let shifted = from.reduce(x.wrapping_add(offset));
-            *value = to.reduce(shifted.wrapping_sub(offset).wrapping_sub(wrap).wrapping_add(*value << k));
+    let (raised, wraps) = Wraps::of(party, x, from, sign)?;
+    let mut products = bit_product(party, wraps.factors(), high)?;
+    let (offset, is_server) = (offset(party, from, sign), party.is_server());
+    in_blocks(&mut products, |block, products, _| {
+        for ((value, x), i) in products.iter_mut().zip(&raised[block.clone()]).zip(block) {
+            let wrap = wraps.own(i, is_server).wrapping_sub(wraps.times().wrapping_mul(*value));
+            *value = to.reduce(x.wrapping_sub(offset).wrapping_sub(wrap << k));
         }
     });
-    Ok(values)
+    Ok(products)
+}
+
+/// Whether two shares wrap, as a product of one bit of each party and a part that each knows.
+pub(crate) enum Wraps {
+    /// `1 - b_C b_S`.
+    Either(Bits),
+    /// `b_C ^ b_S`, that is `b_C + b_S - 2 b_C b_S`.
+    Carried(Bits),
+}
+
+impl Wraps {
+    /// This party's share of the non-negative number that stands for `x`, reduced, and whether the shares of it wrap.
+    pub(crate) fn of(party: &mut Party<'_>, x: &[u64], ring: Modulus, sign: Sign) -> Result<(Vec<u64>, Self), Error> {
+        let offset = offset(party, ring, sign);
+        let raised: Vec<u64> = x.iter().map(|x| ring.reduce(x.wrapping_add(offset))).collect();
+        let wraps = match sign {
+            Sign::NonNegative => Self::Either(Bits::from_lowest(raised.iter().map(|x| ring.sign(*x) ^ 1))),
+            Sign::Unknown => Self::Carried(carry(party, &raised, ring.bits())?),
+        };
+        Ok((raised, wraps))
+    }
+
+    /// This party's factors of the product.
+    pub(crate) fn factors(&self) -> &Bits {
+        match self {
+            Self::Either(bits) | Self::Carried(bits) => bits,
+        }
+    }
+
+    /// How often the product is subtracted.
+    pub(crate) fn times(&self) -> u64 {
+        match self {
+            Self::Either(_) => 1,
+            Self::Carried(_) => 2,
+        }
+    }
+
+    /// What this party adds to it for the element with this index.
+    pub(crate) fn own(&self, index: usize, is_server: bool) -> u64 {
+        u64::from(match self {
+            Self::Either(_) => is_server,
+            Self::Carried(bits) => bits.get(index),
+        })
+    }
+}
+
+/// What this party adds to its share so that the value becomes non-negative.
+pub(crate) fn offset(party: &Party<'_>, ring: Modulus, sign: Sign) -> u64 {
+    match sign {
+        Sign::Unknown if party.is_server() => 1 << (ring.bits() - 1),
+        _ => 0,
+    }
 }

@@ -1,51 +1,54 @@
 //! Between a ring and a prime field just above it: where the linear layers of a program are shared modulo a prime.
 //!
-//! A value that leaves a bit of its width unused is shared with a wrap that each party can almost tell: once it is made
-//! non-negative, the shares wrap around exactly if one of them lies in the upper half. That holds in a ring (as in
-//! [`crate::extend`]) and modulo `p` alike, so both ways take one product of two privately held bits, in the ring or field
-//! that the value goes to, and no comparison with `p`.
+//! Both ways need the wrap of two shares, as an [extension](crate::extend) does, wanted in the ring or field that the value goes
+//! to. Into the field it is that of an extension. Out of it, `x_C + x_S >= p` is the carry of `x_C` and `x_S + 2^b - p` out of
+//! the `b` bits of `p`.
 
 use privet_channel::Channel;
 use privet_ring::{Bits, Field, Modulus};
 
-use crate::{Error, Party, bit_product};
+use crate::extend::{Sign, Wraps, offset};
+use crate::{Error, Party, bit_product, carry};
 
-/// Shares modulo `p` of the signed `x` that is shared in `from`; `-2^(k-2) < x <= 2^(k-2)` for `k = from.bits()`.
+/// Shares modulo `p` of the signed value that is shared in `from`; `p > 2^k` for `k = from.bits()`.
 ///
-/// One round; `n` bits from the client, `n` residues from the server, `n` products sent by the server
-/// ([`crate::cost::to_field`]).
+/// If the value is known to be non-negative, one round; `n` bits from the client, `n` residues from the server, `n`
+/// products sent by the server. If not, a carry of `k` bits before that ([`crate::cost::to_field`]).
 ///
 /// # Errors
 /// If the link fails or the stock runs dry.
-pub fn to_field(party: &mut Party<'_>, x: &[u64], from: Modulus, field: Field) -> Result<Vec<u64>, Error> {
-    let offset = (1 << (from.bits() - 2)) - 1;
-    let (added, wrap) = if party.is_server() { (offset, field.reduce(1 << from.bits())) } else { (0, 0) };
-    let raised: Vec<u64> = x.iter().map(|x| from.reduce(x.wrapping_add(added))).collect();
-    // The wrap is 1 - (1 - m_C)(1 - m_S) for the top bits m.
-    let tops = Bits::from_lowest(raised.iter().map(|&x| from.sign(x) ^ 1));
-    let products = field_product(party, &tops, field.reduce(1 << from.bits()), field)?;
-    let off = field.add(wrap, added);
-    let value = |(&x, product): (&u64, u64)| field.add(field.sub(field.reduce(x), off), product);
-    Ok(raised.iter().zip(products).map(value).collect())
+pub fn to_field(party: &mut Party<'_>, x: &[u64], from: Modulus, field: Field, sign: Sign) -> Result<Vec<u64>, Error> {
+    let (raised, wraps) = Wraps::of(party, x, from, sign)?;
+    let whole = field.reduce(1 << from.bits());
+    let products = field_product(party, wraps.factors(), field.reduce(wraps.times() * whole), field)?;
+    let (offset, is_server) = (offset(party, from, sign), party.is_server());
+    let value = |((i, x), product): ((usize, &u64), u64)| {
+        let own = wraps.own(i, is_server).wrapping_neg() & whole;
+        field.add(field.sub(field.sub(field.reduce(*x), offset), own), product)
+    };
+    Ok(raised.iter().enumerate().zip(products).map(value).collect())
 }
 
-/// Shares in `to` of the signed `x` that is shared modulo `p`; `-2^(k-2) < x <= 2^(k-2)` for `k = to.bits()`, and `p > 2^k`.
+/// Shares in `to` of the residue that is shared modulo `p`, as the integer from `-(p - 1) / 2` to `(p - 1) / 2`.
 ///
-/// One round; `n` bits from the client, `n k` from the server, `n` products sent by the server ([`crate::cost::from_field`]).
+/// A carry of as many bits as `p` has, and a round: `n` bits from the client, `n k` from the server, `n` products sent by the
+/// server ([`crate::cost::from_field`]).
 ///
 /// # Errors
 /// If the link fails or the stock runs dry.
 pub fn from_field(party: &mut Party<'_>, x: &[u64], field: Field, to: Modulus) -> Result<Vec<u64>, Error> {
-    let offset = (1 << (to.bits() - 2)) - 1;
-    let (added, wrap) = if party.is_server() { (offset, field.prime()) } else { (0, 0) };
+    let (prime, packing) = (field.prime(), field.packing());
+    // The server raises its residue, for the value to be non-negative, and its summand, for the carry to be at `p`.
+    let (added, lifted) = if party.is_server() { (prime / 2, packing.mask() - prime + 1) } else { (0, 0) };
     let raised: Vec<u64> = x.iter().map(|&x| field.add(x, added)).collect();
-    let tops = Bits::from_lowest(raised.iter().map(|&x| field.upper(x) ^ 1));
-    let products = bit_product(party, &tops, to)?;
-    let value = |(&x, product): (&u64, u64)| {
-        let wrapped = product.wrapping_mul(field.prime());
-        to.reduce(x.wrapping_sub(added).wrapping_sub(wrap).wrapping_add(wrapped))
+    let summands: Vec<u64> = raised.iter().map(|x| x + lifted).collect();
+    let wraps = carry(party, &summands, packing.bits())?;
+    let products = bit_product(party, &wraps, to)?;
+    let value = |((&x, own), product): ((&u64, bool), u64)| {
+        let wrap = u64::from(own).wrapping_sub(2 * product);
+        to.reduce(x.wrapping_sub(added).wrapping_sub(wrap.wrapping_mul(prime)))
     };
-    Ok(raised.iter().zip(products).map(value).collect())
+    Ok(raised.iter().zip(wraps.iter()).zip(products).map(value).collect())
 }
 
 /// The server learns `x - r` modulo `p`; `share`: this party's residues, `[n]`; `mask`: the client's uniform `r`, which the

@@ -37,9 +37,26 @@ pub fn drop_low_bits(role: Role, x: &[u64], bits: u32, ring: Modulus) -> Vec<u64
 /// # Errors
 /// If the link fails or the stock lacks [`crate::cost::truncate_exactly`]'s correlations.
 pub fn truncate_exactly(party: &mut Party<'_>, x: &[u64], bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
+    put_back(party, x, bits, 0, ring)
+}
+
+/// [`truncate_exactly`] of an `x` whose low two bits are not both clear, as those of a multiple of four that was raised by two and is
+/// off by one at most; `bits` is at least 2.
+///
+/// Then the low two bits of the shares do not add up to four. So they carry exactly if the upper one of both is set, and the
+/// lowest is not compared.
+///
+/// # Errors
+/// If the link fails or the stock lacks [`crate::cost::truncate_guarded`]'s correlations.
+pub fn truncate_guarded(party: &mut Party<'_>, x: &[u64], bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
+    put_back(party, x, bits, 1, ring)
+}
+
+/// Drops `bits` bits and puts their carry back, which is that of the shares without their lowest `skipped` bits.
+fn put_back(party: &mut Party<'_>, x: &[u64], bits: u32, skipped: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
     let (low, high) = (Modulus::new(bits), Modulus::new(ring.bits() - bits));
-    let low_parts: Vec<u64> = x.iter().map(|&x| low.reduce(x)).collect();
-    let carries: Bits = carry(party, &low_parts, bits)?;
+    let low_parts: Vec<u64> = x.iter().map(|&x| low.reduce(x) >> skipped).collect();
+    let carries: Bits = carry(party, &low_parts, bits - skipped)?;
     let products = bit_product(party, &carries, high)?;
     let put_back = |((x, carry), product): ((&u64, bool), u64)| {
         high.reduce((x >> bits).wrapping_add(u64::from(carry)).wrapping_sub(2 * product))

@@ -3,7 +3,7 @@
 mod pair;
 
 use pair::{half, own, prg, run, share, share_bits};
-use privet_gmw::{Error, Party, Rounds, cost};
+use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
 
@@ -20,6 +20,8 @@ fn check(expected: cost::Cost, rounds: Rounds, protocol: impl Fn(&mut Party<'_>)
 }
 
 const ROUNDS: [Rounds; 3] = [Rounds::Linear, Rounds::Log, Rounds::Blocks];
+
+const SIGNS: [Sign; 2] = [Sign::NonNegative, Sign::Unknown];
 
 #[test]
 fn formulas_hold_on_the_wire() {
@@ -49,6 +51,9 @@ fn formulas_hold_on_the_wire() {
             check(cost::truncate_exactly(n, 12, width, rounds), rounds, |party| {
                 privet_gmw::truncate_exactly(party, own(&x, party), 12, ring).map(drop)
             });
+            check(cost::truncate_guarded(n, 12, width, rounds), rounds, |party| {
+                privet_gmw::truncate_guarded(party, own(&x, party), 12, ring).map(drop)
+            });
             check(cost::mux(n, width), rounds, |party| {
                 privet_gmw::mux(party, half(&bits, party), own(&x, party), ring).map(drop)
             });
@@ -62,9 +67,11 @@ fn formulas_hold_on_the_wire() {
             });
         }
         let x = share(&vec![-3; n], Modulus::new(25), prg);
-        check(cost::extend(n, 25, 37), Rounds::Linear, |party| {
-            privet_gmw::extend(party, own(&x, party), Modulus::new(25), Modulus::new(37)).map(drop)
-        });
+        for (sign, rounds) in ROUNDS.into_iter().flat_map(|rounds| SIGNS.map(|sign| (sign, rounds))) {
+            check(cost::extend(n, 25, 37, sign, rounds), rounds, |party| {
+                privet_gmw::extend(party, own(&x, party), Modulus::new(25), Modulus::new(37), sign).map(drop)
+            });
+        }
         check(cost::open_to_client(n, 25), Rounds::Linear, |party| {
             privet_gmw::open_to_client(party.channel, party.role, own(&x, party), Modulus::new(25)).map(drop)
         });
@@ -77,15 +84,15 @@ fn formulas_hold_on_the_wire() {
 
 #[test]
 fn a_relu_of_25_bits_costs_what_the_page_says() {
-    // docs/protocols/gmw.md: 24 private ANDs, 23 triples in linear depth, 5 and 18 pairs in logarithmic depth, 25 or 7
-    // rounds; with blocks 98 private ANDs, 3 triples and 4 pairs in 5 rounds.
+    // docs/protocols/gmw.md: a private AND and 23 triples in linear depth, 24 private ANDs, 5 triples and 18 pairs in
+    // logarithmic depth, 25 or 7 rounds; with blocks 98 private ANDs, 3 triples and 4 pairs in 5 rounds.
     let linear = cost::relu(1 << 16, 25, Rounds::Linear);
     let log = cost::relu(1 << 16, 25, Rounds::Log);
-    assert_eq!((linear.demand.private_ands >> 16, linear.demand.triples >> 16, linear.rounds), (24, 23, 25));
+    assert_eq!((linear.demand.private_ands >> 16, linear.demand.triples >> 16, linear.rounds), (1, 23, 25));
     assert_eq!((log.demand.triples >> 16, log.demand.paired_triples >> 16, log.rounds), (5, 18, 7));
     let blocks = cost::relu(1 << 16, 25, Rounds::Blocks);
     assert_eq!((blocks.demand.private_ands >> 16, blocks.demand.triples >> 16, blocks.rounds), (98, 3, 5));
     assert_eq!(blocks.demand.paired_triples >> 16, 4);
     // docs/protocols/relu.md
-    assert_eq!((linear.client_bytes, log.client_bytes, blocks.client_bytes), (786_557, 933_923, 1_163_289));
+    assert_eq!((linear.client_bytes, log.client_bytes, blocks.client_bytes), (598_141, 933_923, 1_163_289));
 }

@@ -4,7 +4,7 @@ mod pair;
 
 use pair::{join, own, prg, run, run_over, share};
 use privet_channel::record;
-use privet_gmw::{Rounds, cost, from_field, open_to_server_in_field, to_field};
+use privet_gmw::{Rounds, Sign, cost, from_field, open_to_server_in_field, to_field};
 use privet_prg::Prg;
 use privet_ring::{Field, Modulus};
 use proptest::prelude::*;
@@ -20,34 +20,46 @@ fn join_in(shares: &[Vec<u64>; 2], field: Field) -> Vec<i64> {
     shares[0].iter().zip(&shares[1]).map(|(&a, &b)| field.signed(field.add(a, b))).collect()
 }
 
+const ROUNDS: [Rounds; 3] = [Rounds::Linear, Rounds::Log, Rounds::Blocks];
+
 #[test]
 fn every_share_of_every_value_arrives_for_small_primes() {
-    for (prime, bits) in [(17, 4), (37, 5), (67, 6), (127, 6), (257, 8)] {
+    for (prime, bits) in [(17, 4), (37, 5), (67, 6), (127, 6)] {
         let (field, ring) = (Field::new(prime), Modulus::new(bits));
-        let bound = 1_i64 << (bits - 2);
-        let every = |size: u64| (1 - bound..=bound).flat_map(move |x| (0..size).map(move |share| (x, share)));
-        let (values, client): (Vec<i64>, Vec<u64>) = every(prime).unzip();
-        let server = values.iter().zip(&client).map(|(&x, &c)| field.sub(field.from_signed(x), c)).collect();
+        let (residues, client): (Vec<u64>, Vec<u64>) =
+            (0..prime).flat_map(|x| (0..prime).map(move |share| (x, share))).unzip();
+        let server = residues.iter().zip(&client).map(|(&x, &c)| field.sub(x, c)).collect();
         let shares = [client, server];
-        let demand = cost::from_field(values.len(), bits).demand;
-        let out =
-            run(&demand, Rounds::Linear, &mut prg(prime), |party| from_field(party, own(&shares, party), field, ring));
-        assert_eq!(join(&out, ring), values, "from the field of {prime}");
+        let expected: Vec<i64> =
+            residues.iter().map(|&x| ring.signed(ring.reduce(field.signed(x).cast_unsigned()))).collect();
+        for rounds in ROUNDS {
+            let demand = cost::from_field(expected.len(), field, bits, rounds).demand;
+            let out =
+                run(&demand, rounds, &mut prg(prime), |party| from_field(party, own(&shares, party), field, ring));
+            assert_eq!(join(&out, ring), expected, "from the field of {prime}");
+        }
 
-        let (values, client): (Vec<i64>, Vec<u64>) = every(1 << bits).unzip();
-        let server = values.iter().zip(&client).map(|(&x, &c)| ring.reduce((x as u64).wrapping_sub(c))).collect();
-        let shares = [client, server];
-        let demand = cost::to_field(values.len(), field).demand;
-        let out =
-            run(&demand, Rounds::Linear, &mut prg(prime), |party| to_field(party, own(&shares, party), ring, field));
-        assert_eq!(join_in(&out, field), values, "to the field of {prime}");
+        let half = 1_i64 << (bits - 1);
+        for (sign, lowest) in [(Sign::Unknown, -half), (Sign::NonNegative, 0)] {
+            let (values, client): (Vec<i64>, Vec<u64>) =
+                (lowest..half).flat_map(|x| (0..1 << bits).map(move |share| (x, share))).unzip();
+            let server = values.iter().zip(&client).map(|(&x, &c)| ring.reduce((x as u64).wrapping_sub(c))).collect();
+            let shares = [client, server];
+            for rounds in ROUNDS {
+                let demand = cost::to_field(values.len(), bits, field, sign, rounds).demand;
+                let out = run(&demand, rounds, &mut prg(prime), |party| {
+                    to_field(party, own(&shares, party), ring, field, sign)
+                });
+                assert_eq!(join_in(&out, field), values, "to the field of {prime}, {sign:?}");
+            }
+        }
     }
 }
 
-/// Signed values that leave two bits of room in a ring of `bits` bits, extremes among them.
+/// Signed values of a ring of `bits` bits, extremes among them.
 fn values(bits: u32) -> impl Strategy<Value = Vec<i64>> {
-    let bound = 1i64 << (bits - 2);
-    prop::collection::vec(prop_oneof![1 - bound..=bound, Just(0), Just(1 - bound), Just(bound), Just(-1)], 1..90)
+    let top = 1i64 << (bits - 1);
+    prop::collection::vec(prop_oneof![-top..top, Just(0), Just(-top), Just(top - 1), Just(-1)], 1..90)
 }
 
 proptest! {
@@ -64,12 +76,27 @@ proptest! {
         let (ring, from, prg) = (Modulus::new(wide), Modulus::new(narrow), &mut prg(seed));
         let field = Field::over(ring).unwrap();
         let shares = share(&x, from, prg);
-        let demand = cost::to_field(x.len(), field).demand;
-        let in_field = run(&demand, Rounds::Linear, prg, |party| to_field(party, own(&shares, party), from, field));
+        let demand = cost::to_field(x.len(), narrow, field, Sign::Unknown, Rounds::Linear).demand;
+        let in_field = run(&demand, Rounds::Linear, prg, |party| {
+            to_field(party, own(&shares, party), from, field, Sign::Unknown)
+        });
         prop_assert_eq!(join_in(&in_field, field), x.clone());
-        let demand = cost::from_field(x.len(), wide).demand;
+        let demand = cost::from_field(x.len(), field, wide, Rounds::Linear).demand;
         let back = run(&demand, Rounds::Linear, prg, |party| from_field(party, own(&in_field, party), field, ring));
         prop_assert_eq!(join(&back, ring), x);
+    }
+
+    #[test]
+    fn every_residue_leaves_the_field_as_the_integer_next_to_zero(wide in Field::RINGS, words: [u64; 40], seed: u64) {
+        let (ring, prg) = (Modulus::new(wide), &mut prg(seed));
+        let field = Field::over(ring).unwrap();
+        let half = (field.prime() / 2).cast_signed();
+        let mut x: Vec<i64> = words.iter().map(|&word| field.signed(field.reduce(word))).collect();
+        x.extend([half, -half, half - 1, 1 - half, 1 << (wide - 1), -1 << (wide - 1)]);
+        let shares = share_in(&x, field, prg);
+        let demand = cost::from_field(x.len(), field, wide, Rounds::Blocks).demand;
+        let out = run(&demand, Rounds::Blocks, prg, |party| from_field(party, own(&shares, party), field, ring));
+        prop_assert_eq!(join(&out, ring), x.iter().map(|&x| ring.signed(ring.reduce(x.cast_unsigned()))).collect::<Vec<_>>());
     }
 
     #[test]
@@ -91,12 +118,14 @@ proptest! {
 #[test]
 fn formulas_hold_on_the_wire() {
     let (field, ring) = (Field::over(Modulus::new(37)).unwrap(), Modulus::new(37));
-    for n in [1, 7, 64, 1000] {
+    let sizes = [1, 7, 64, 1000].into_iter();
+    let cases = sizes.flat_map(|n| ROUNDS.map(|rounds| (n, rounds)));
+    for ((n, rounds), sign) in cases.flat_map(|case| [Sign::Unknown, Sign::NonNegative].map(|sign| (case, sign))) {
         let prg = &mut prg(n as u64);
         let (narrow, wide) = (share(&vec![-3; n], Modulus::new(25), prg), share_in(&vec![-3; n], field, prg));
-        let expected = cost::to_field(n, field) + cost::from_field(n, 37);
-        let [client, server] = run(&expected.demand, Rounds::Linear, prg, |party| {
-            to_field(party, own(&narrow, party), Modulus::new(25), field)?;
+        let expected = cost::to_field(n, 25, field, sign, rounds) + cost::from_field(n, field, 37, rounds);
+        let [client, server] = run(&expected.demand, rounds, prg, |party| {
+            to_field(party, own(&narrow, party), Modulus::new(25), field, sign)?;
             from_field(party, own(&wide, party), field, ring)?;
             assert_eq!(party.stock.left(), Default::default());
             Ok(party.channel.cost())
@@ -114,9 +143,11 @@ fn what_goes_over_the_wire_is_fresh_and_uniform() {
     for seed in 1..4 {
         for share in [0, field.prime() - 1] {
             let (client, server, transcript) = record::pair();
-            let demand = (cost::to_field(N, field) + cost::from_field(N, 37)).demand;
-            run_over((client, server), &demand, Rounds::Linear, &mut prg(seed), |party| {
-                to_field(party, &vec![ring.reduce(share); N], ring, field)?;
+            // In blocks no message of bits is as long as one of residues.
+            let (sign, rounds) = (Sign::Unknown, Rounds::Blocks);
+            let cost = cost::to_field(N, 37, field, sign, rounds) + cost::from_field(N, field, 37, rounds);
+            run_over((client, server), &cost.demand, rounds, &mut prg(seed), |party| {
+                to_field(party, &vec![ring.reduce(share); N], ring, field, sign)?;
                 from_field(party, &vec![share; N], field, ring)
             })
             .expect("both parties finish");

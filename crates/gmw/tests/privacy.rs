@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use pair::{own, prg, run_over};
 use privet_channel::record::{self, Direction};
-use privet_gmw::{Error, Party, Rounds, cost};
+use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ot::Demand;
 use privet_ring::tournament::Ties;
 use privet_ring::{Bits, Modulus};
@@ -114,9 +114,11 @@ fn relu_is_masked_in_both_depths() {
 
 #[test]
 fn extend_is_masked() {
-    check(cost::extend(N, 25, 37), Rounds::Linear, |party, secret| {
-        privet_gmw::extend(party, &values(secret, RING), RING, WIDE).map(drop)
-    });
+    for sign in [Sign::NonNegative, Sign::Unknown] {
+        check(cost::extend(N, 25, 37, sign, Rounds::Linear), Rounds::Linear, |party, secret| {
+            privet_gmw::extend(party, &values(secret, RING), RING, WIDE, sign).map(drop)
+        });
+    }
 }
 
 #[test]

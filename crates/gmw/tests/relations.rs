@@ -3,7 +3,7 @@
 mod pair;
 
 use pair::{half, join, own, prg, run, share, share_bits};
-use privet_gmw::{Rounds, cost};
+use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ring::tournament::Ties;
 use privet_ring::{Bits, Modulus};
 use proptest::prelude::*;
@@ -16,6 +16,13 @@ fn rounds() -> impl Strategy<Value = Rounds> {
 fn values(bits: u32) -> impl Strategy<Value = Vec<i64>> {
     let bound = 1i64 << (bits - 2);
     prop::collection::vec(prop_oneof![1 - bound..bound, Just(0), Just(1 - bound), Just(bound - 1), Just(-1)], 1..90)
+}
+
+/// Signed values of all of a ring of `bits` bits, extremes among them.
+fn whole(bits: u32) -> impl Strategy<Value = Vec<i64>> {
+    let top = 1i64 << (bits - 1);
+    let extremes = prop_oneof![Just(0), Just(-1), Just(-top), Just(top - 1), Just(top / 2), Just(-top / 2 - 1)];
+    prop::collection::vec(prop_oneof![2 => -top..top, 1 => extremes], 1..60)
 }
 
 proptest! {
@@ -99,9 +106,10 @@ proptest! {
     fn truncation_and_extension_are_one_bit_off_at_most((bits, x) in (20u32..=64).prop_flat_map(|bits| (Just(bits), values(bits))), drop in 1u32..=14, seed: u64) {
         let (wide, narrow, prg) = (Modulus::new(bits), Modulus::new(bits - drop), &mut prg(seed));
         let xs = share(&x, wide, prg);
-        let out = run(&cost::extend(x.len(), bits - drop, bits).demand, Rounds::Linear, prg, |party| {
+        let demand = cost::extend(x.len(), bits - drop, bits, Sign::Unknown, Rounds::Linear).demand;
+        let out = run(&demand, Rounds::Linear, prg, |party| {
             let short = privet_gmw::drop_low_bits(party.role, own(&xs, party), drop, wide);
-            privet_gmw::extend(party, &short, narrow, wide)
+            privet_gmw::extend(party, &short, narrow, wide, Sign::Unknown)
         });
         for (got, &x) in join(&out, wide).into_iter().zip(&x) {
             let floor = x >> drop;
@@ -137,19 +145,45 @@ proptest! {
     }
 
     #[test]
-    fn extension_holds_to_its_bounds(bits in 5u32..=40, seed: u64) {
-        let (narrow, wide, prg) = (Modulus::new(bits), Modulus::new(50), &mut prg(seed));
-        // Every share of both extremes for a small ring, random ones for a large.
-        let extremes = [1 - (1i64 << (bits - 2)), 1i64 << (bits - 2)];
-        for x in extremes {
-            let clients: Vec<u64> = (0..512).map(|i| narrow.reduce(if bits < 10 { i } else { prg.word() })).collect();
-            let servers = narrow.sub(&vec![narrow.reduce(x as u64); 512], &clients);
-            let xs = [clients, servers];
-            let out = run(&cost::extend(512, bits, 50).demand, Rounds::Linear, prg, |party| {
-                privet_gmw::extend(party, own(&xs, party), narrow, wide)
-            });
-            prop_assert_eq!(join(&out, wide), vec![x; 512]);
+    fn extension_takes_every_value_of_the_ring(
+        (bits, x) in (2u32..=62).prop_flat_map(|bits| (Just(bits), whole(bits))), more in 1u32..=38, rounds in rounds(), seed: u64
+    ) {
+        let (narrow, wide, prg) = (Modulus::new(bits), Modulus::new((bits + more).min(64)), &mut prg(seed));
+        let positive: Vec<i64> = x.iter().map(|&x| x.max(0)).collect();
+        for (sign, x) in [(Sign::Unknown, &x), (Sign::NonNegative, &positive)] {
+            let xs = share(x, narrow, prg);
+            let demand = cost::extend(x.len(), bits, wide.bits(), sign, rounds).demand;
+            let out = run(&demand, rounds, prg, |party| privet_gmw::extend(party, own(&xs, party), narrow, wide, sign));
+            prop_assert_eq!(&join(&out, wide), x);
         }
+    }
+
+    #[test]
+    fn exact_steps_take_every_value_of_the_ring(
+        (bits, x) in (4u32..=63).prop_flat_map(|bits| (Just(bits), whole(bits))), rounds in rounds(), seed: u64
+    ) {
+        let (ring, drop, prg) = (Modulus::new(bits), bits / 2, &mut prg(seed));
+        let xs = share(&x, ring, prg);
+        let demand = cost::relu(x.len(), bits, rounds).demand;
+        let out = run(&demand, rounds, prg, |party| privet_gmw::relu(party, own(&xs, party), ring));
+        prop_assert_eq!(join(&out, ring), x.iter().map(|&x| x.max(0)).collect::<Vec<_>>());
+        let demand = cost::truncate_exactly(x.len(), drop, bits, rounds).demand;
+        let out = run(&demand, rounds, prg, |party| privet_gmw::truncate_exactly(party, own(&xs, party), drop, ring));
+        prop_assert_eq!(join(&out, Modulus::new(bits - drop)), x.iter().map(|&x| x >> drop).collect::<Vec<_>>());
+        // A match wraps where a difference leaves the ring, for every sharing alike.
+        let wins = |a: i64, b: i64| ring.signed(ring.reduce(a.wrapping_sub(b) as u64)) >= 0;
+        let pairs: Vec<[i64; 2]> = x.iter().zip(x.iter().rev()).map(|(&a, &b)| [a, b]).collect();
+        let xs = share(&pairs.concat(), ring, prg);
+        let groups: Vec<Vec<usize>> = (0..pairs.len()).map(|i| vec![2 * i, 2 * i + 1]).collect();
+        let demand = cost::max_pool(groups.iter().map(Vec::len), bits, rounds).demand;
+        let out = run(&demand, rounds, prg, |party| privet_gmw::max_pool(party, own(&xs, party), &groups.clone().into(), ring));
+        prop_assert_eq!(join(&out, ring), pairs.iter().map(|&[a, b]| if wins(a, b) { a } else { b }).collect::<Vec<_>>());
+        let demand = cost::argmax(pairs.len(), 2, bits, 9, rounds).demand;
+        let out = run(&demand, rounds, prg, |party| {
+            let mine: Vec<Vec<u64>> = own(&xs, party).chunks(2).map(<[u64]>::to_vec).collect();
+            privet_gmw::argmax(party, &mine, Ties::First, ring, Modulus::new(9))
+        });
+        prop_assert_eq!(join(&out, Modulus::new(9)), pairs.iter().map(|&[a, b]| i64::from(!wins(a, b))).collect::<Vec<_>>());
     }
 
     #[test]
@@ -215,4 +249,92 @@ fn openings_reach_one_party_only() {
     let expected: Vec<u64> = x.iter().map(|&x| ring.reduce(x as u64)).collect();
     assert_eq!(client, (None, Some(expected.clone())));
     assert_eq!(server, (Some(ring.sub(&expected, &mask)), None));
+}
+
+#[test]
+fn guard_bits_are_rounded_off_for_every_share_of_every_value_of_small_rings() {
+    for (bits, drop) in [(4, 2), (5, 2), (6, 3), (7, 5)] {
+        let (ring, narrow) = (Modulus::new(bits), Modulus::new(bits - drop));
+        // Multiples of four, raised by two and off by one at most.
+        let errors = (0..1_u64 << (bits - 2)).flat_map(|y| (1..4).map(move |e| (y, 4 * y + e)));
+        let (cases, client): (Vec<(u64, u64)>, Vec<u64>) =
+            errors.flat_map(|case| (0..1 << bits).map(move |share| (case, share))).unzip();
+        let server = cases.iter().zip(&client).map(|(&(_, x), &c)| ring.reduce(x.wrapping_sub(c))).collect();
+        let shares = [client, server];
+        let expected: Vec<i64> = cases.iter().map(|(y, _)| narrow.signed(y >> (drop - 2))).collect();
+        for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
+            let demand = cost::truncate_guarded(cases.len(), drop, bits, rounds).demand;
+            let out = run(&demand, rounds, &mut prg(5), |party| {
+                privet_gmw::truncate_guarded(party, own(&shares, party), drop, ring)
+            });
+            assert_eq!(join(&out, narrow), expected, "{drop} of {bits} bits, {rounds:?}");
+        }
+    }
+}
+
+#[test]
+fn every_share_of_every_value_of_small_rings_is_extended() {
+    for bits in 2..=5 {
+        let (narrow, wide, half) = (Modulus::new(bits), Modulus::new(bits + 7), 1_i64 << (bits - 1));
+        for (sign, lowest) in [(Sign::Unknown, -half), (Sign::NonNegative, 0)] {
+            let (values, client): (Vec<i64>, Vec<u64>) =
+                (lowest..half).flat_map(|x| (0..1 << bits).map(move |share| (x, share))).unzip();
+            let server = values.iter().zip(&client).map(|(&x, &c)| narrow.reduce((x as u64).wrapping_sub(c))).collect();
+            let shares = [client, server];
+            for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
+                let demand = cost::extend(values.len(), bits, wide.bits(), sign, rounds).demand;
+                let out = run(&demand, rounds, &mut prg(7), |party| {
+                    privet_gmw::extend(party, own(&shares, party), narrow, wide, sign)
+                });
+                assert_eq!(join(&out, wide), values, "{bits} bits, {sign:?}, {rounds:?}");
+            }
+        }
+    }
+}
+
+/// An extension that takes a signed value for one of the middle half of the ring: it adds a quarter and trusts the result to be
+/// non-negative.
+fn extend_by_a_quarter(party: &mut Party<'_>, x: &[u64], from: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
+    let quarter = if party.is_server() { (1 << (from.bits() - 2)) - 1 } else { 0 };
+    let raised: Vec<u64> = x.iter().map(|x| from.reduce(x.wrapping_add(quarter))).collect();
+    let extended = privet_gmw::extend(party, &raised, from, to, Sign::NonNegative)?;
+    Ok(extended.iter().map(|x| to.reduce(x.wrapping_sub(quarter))).collect())
+}
+
+/// A hidden unit beyond a quarter of its ring, and the weights behind it: a client that sees two outputs for one input
+/// subtracts them.
+#[test]
+fn a_value_beyond_a_quarter_gives_no_weight_away() {
+    let (narrow, wide, weights) = (Modulus::new(25), Modulus::new(37), [1234_i64, -517, 2047, -3]);
+    let hidden = (1 << 23) + (1 << 22);
+    let outputs = |trusting: bool| -> Vec<Vec<i64>> {
+        let answer = |seed| {
+            let prg = &mut prg(seed);
+            let shares = share(&[hidden], narrow, prg);
+            let demand = cost::relu(1, 25, Rounds::Linear) + cost::extend(1, 25, 37, Sign::NonNegative, Rounds::Linear);
+            let out = run(&demand.demand, Rounds::Linear, prg, |party| {
+                let x = privet_gmw::relu(party, own(&shares, party), narrow)?;
+                let x = match trusting {
+                    true => extend_by_a_quarter(party, &x, narrow, wide)?,
+                    false => privet_gmw::extend(party, &x, narrow, wide, Sign::NonNegative)?,
+                };
+                Ok(weights.map(|w| wide.reduce(x[0].wrapping_mul(w as u64))).to_vec())
+            });
+            join(&out, wide)
+        };
+        let mut outputs: Vec<_> = (0..24).map(answer).collect();
+        outputs.sort();
+        outputs.dedup();
+        outputs
+    };
+    assert_eq!(outputs(false), [weights.map(|w| wide.signed(wide.reduce((w * hidden) as u64))).to_vec()]);
+    // The control: the difference of two outputs is 2^25 times the weights, of which the ring keeps 12 bits.
+    let leaky = outputs(true);
+    let recovered = |[a, b]: [&Vec<i64>; 2]| -> Vec<i64> {
+        let difference =
+            |(a, b): (&i64, &i64)| Modulus::new(12).signed(Modulus::new(12).reduce(((a - b) >> 25) as u64));
+        a.iter().zip(b).map(difference).collect()
+    };
+    assert_eq!(leaky.len(), 2, "the control leaks");
+    assert!([[0, 1], [1, 0]].map(|[a, b]| recovered([&leaky[a], &leaky[b]])).contains(&weights.to_vec()));
 }

@@ -57,7 +57,7 @@ pub enum Misuse {
         what: &'static str,
     },
     /// A layer of more results than the bound on the probability of failure covers.
-    #[error("a layer of {outputs} results is beyond the 2^24 for which failure stays below 2^-40")]
+    #[error("a layer of {outputs} results is too large: it may have 2^24")]
     TooManyResults {
         /// Results of the layer.
         outputs: usize,

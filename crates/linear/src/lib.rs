@@ -38,6 +38,6 @@ pub use error::{Error, Misuse, PeerMisbehaved};
 pub use layer::{Conv2d, Diagonal, Layer, MatMul};
 pub use memory::{ClientMemory, Keep, ServerMemory, Workspace};
 pub use plan::Plan;
-pub use privet_bfv::{Parameters, PublicKey, Resharing};
+pub use privet_bfv::{INFERENCES_PER_KEY, Parameters, PublicKey, Resharing};
 pub use server::evaluate;
 pub use weights::TransformedWeights;

@@ -15,7 +15,7 @@ use crate::packing::Packing;
 /// Bytes that a channel adds to every message.
 const HEADER_BYTES: usize = 5;
 
-/// Results for which failure stays below 2^-40 if each fails below 2^-64.
+/// Most results of a layer.
 pub(crate) const MOST_RESULTS: usize = 1 << 24;
 
 /// How a layer is computed. Both parties derive it from public shapes and widths alone. Cheap to clone.
@@ -57,7 +57,8 @@ impl Plan {
         }
         let correlations = layers.iter().map(Correlation::new).collect::<Result<Vec<_>, _>>()?;
         let inner = correlations.iter().map(|correlation| correlation.inner).max().ok_or(Misuse::NoLayers)?;
-        let parameters = Parameters::choose(ring_bits, weight_bits, inner, resharing)?;
+        let results = correlations.iter().map(|correlation| correlation.output_len).fold(0, usize::saturating_add);
+        let parameters = Parameters::choose(ring_bits, weight_bits, inner, results, resharing)?;
         let plan = |(correlation, layer): (Correlation, &Layer)| {
             if correlation.output_len > MOST_RESULTS {
                 return Err(Misuse::TooManyResults { outputs: correlation.output_len }.into());
@@ -106,6 +107,11 @@ impl Plan {
     /// Ciphertexts that the server sends.
     pub fn output_ciphertexts(&self) -> usize {
         self.packing().outputs()
+    }
+
+    /// Coefficients that replies hold, all together: what a key is worn by.
+    pub fn replied_results(&self) -> usize {
+        (0..self.output_ciphertexts()).map(|index| self.packing().used(index)).sum()
     }
 
     /// Polynomials of weights.

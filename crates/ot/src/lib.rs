@@ -26,6 +26,7 @@ mod material;
 mod party;
 mod random;
 mod schedule;
+pub mod security;
 mod silent;
 mod softspoken;
 mod stock;

@@ -1,7 +1,9 @@
 //! A party of the two, ready to extend in both directions.
 
 use privet_channel::{Channel, Link};
-use privet_prg::{Block, Prg};
+use privet_prg::hash::Keys;
+use privet_prg::{Block, Prg, Seed};
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::correlated::{CotReceiver, CotSender};
@@ -11,7 +13,7 @@ use crate::softspoken::{SoftSpokenReceiver, SoftSpokenSender};
 use crate::{Demand, Error, Extension, Role, base, tree};
 
 /// Version of the setup; both parties must speak the same.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// Bytes of either party's first message: version, role, extension, the sender's point, the receiver's points.
 pub(crate) const FIRST_BYTES: usize = 3 + base::POINT_BYTES + base::RECEIVER_BYTES;
@@ -21,6 +23,8 @@ pub struct OtParty {
     role: Role,
     sender: Box<dyn CotSender>,
     receiver: Box<dyn CotReceiver>,
+    /// The keys that OTs are hashed under, as sender and as receiver.
+    keys: [Keys; 2],
     sent: u64,
     received: u64,
 }
@@ -46,6 +50,7 @@ impl OtParty {
         message.extend_from_slice(sender.message());
         message.extend_from_slice(receiver.message());
         let theirs = channel.exchange(&message)?;
+        let session = session_of(role, [&message, &theirs]);
         let (point, points) = parse_first(&theirs, role, extension)?;
         let both_keys = sender.keys(points)?;
         let chosen_keys = receiver.keys(point)?;
@@ -56,10 +61,10 @@ impl OtParty {
         let sender = SoftSpokenSender::new(field, *delta, &known);
         let receiver = SoftSpokenReceiver::new(field, &seeds);
         Ok(match extension {
-            Extension::SoftSpoken(_) => Self::new(role, Box::new(sender), Box::new(receiver)),
+            Extension::SoftSpoken(_) => Self::new(role, &session, Box::new(sender), Box::new(receiver)),
             Extension::Silent(size) => {
                 let sender = SilentSender::new(size, sender, prg);
-                Self::new(role, Box::new(sender), Box::new(SilentReceiver::new(size, receiver)))
+                Self::new(role, &session, Box::new(sender), Box::new(SilentReceiver::new(size, receiver)))
             }
         })
     }
@@ -72,9 +77,14 @@ impl OtParty {
         Self::setup(channel, role, Extension::for_demand(demand, link))
     }
 
-    /// A party over any two extensions that match the peer's.
-    pub fn new(role: Role, sender: Box<dyn CotSender>, receiver: Box<dyn CotReceiver>) -> Self {
-        Self { role, sender, receiver, sent: 0, received: 0 }
+    /// A party over any two extensions that match the peer's; `session`: what both parties know of this setup and no other has.
+    pub fn new(role: Role, session: &[u8; 32], sender: Box<dyn CotSender>, receiver: Box<dyn CotReceiver>) -> Self {
+        let keys = [role, role.peer()].map(|sender| {
+            let digest = Sha256::new_with_prefix(b"privet ot hash").chain_update([sender.code()]).chain_update(session);
+            let seed = *digest.finalize().first_chunk().expect("32 bytes");
+            Keys::new(&Seed::from_bytes(seed))
+        });
+        Self { role, sender, receiver, keys, sent: 0, received: 0 }
     }
 
     /// Which party this is.
@@ -99,7 +109,7 @@ impl OtParty {
     pub fn send_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsSent, Error> {
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        let [[r0], [r1]] = random::both_bits(q, self.sender.delta(), first);
+        let [[r0], [r1]] = random::both_bits(&self.keys[0], q, self.sender.delta(), first);
         Ok(BitsSent { r0, r1 })
     }
 
@@ -110,7 +120,7 @@ impl OtParty {
     pub fn receive_bits(&mut self, channel: &mut Channel, count: usize) -> Result<BitsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        let [received] = random::bits(t, first);
+        let [received] = random::bits(&self.keys[1], t, first);
         Ok(BitsReceived { choice, received })
     }
 
@@ -121,7 +131,7 @@ impl OtParty {
     pub fn send_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsSent, Error> {
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        let [r0, r1] = random::both_bits(q, self.sender.delta(), first);
+        let [r0, r1] = random::both_bits(&self.keys[0], q, self.sender.delta(), first);
         Ok(PairsSent { r0, r1 })
     }
 
@@ -132,7 +142,7 @@ impl OtParty {
     pub fn receive_pairs(&mut self, channel: &mut Channel, count: usize) -> Result<PairsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        Ok(PairsReceived { choice, received: random::bits(t, first) })
+        Ok(PairsReceived { choice, received: random::bits(&self.keys[1], t, first) })
     }
 
     /// `count` random word OTs as sender; the peer must call [`Self::receive_words`].
@@ -142,7 +152,7 @@ impl OtParty {
     pub fn send_words(&mut self, channel: &mut Channel, count: usize) -> Result<WordsSent, Error> {
         let q = self.sender.extend(channel, count)?;
         let first = advance(&mut self.sent, count);
-        Ok(random::both_words(q, self.sender.delta(), first))
+        Ok(random::both_words(&self.keys[0], q, self.sender.delta(), first))
     }
 
     /// `count` random word OTs as receiver; the peer must call [`Self::send_words`].
@@ -152,7 +162,7 @@ impl OtParty {
     pub fn receive_words(&mut self, channel: &mut Channel, count: usize) -> Result<WordsReceived, Error> {
         let (choice, t) = self.receiver.extend(channel, count)?;
         let first = advance(&mut self.received, count);
-        Ok(WordsReceived { choice, received: random::words(t, first) })
+        Ok(WordsReceived { choice, received: random::words(&self.keys[1], t, first) })
     }
 }
 
@@ -161,6 +171,15 @@ fn advance(next: &mut u64, count: usize) -> u64 {
     let first = *next;
     *next += count as u64;
     first
+}
+
+/// A digest of both parties' first messages.
+fn session_of(role: Role, [own, theirs]: [&[u8]; 2]) -> [u8; 32] {
+    let [client, server] = match role {
+        Role::Client => [own, theirs],
+        Role::Server => [theirs, own],
+    };
+    Sha256::new_with_prefix(b"privet ot session").chain_update(client).chain_update(server).finalize().into()
 }
 
 /// The peer's points as sender and as receiver of base OTs.

@@ -1,15 +1,17 @@
 //! Random OT from correlated OT: hashing breaks the correlation (Ishai, Kilian, Nissim and Petrank, CRYPTO 2003), with
-//! the tweakable hash of [`privet_prg::hash`] and the running index of the OT as its tweak.
+//! the tweakable hash of [`privet_prg::hash`] and the running index of the OT as its tweak. Both parties hash the same pieces of
+//! [`PIECE`] OTs, each under a key of its own.
 //!
 //! The sender's two messages are `H(q, i)` and `H(q ^ delta, i)`; the receiver knows `H(t, i)`, the one its choice bit
 //! selects. A bit OT keeps bit 0 of the hash, one of two bits the lowest two, a word OT the low 64.
 
-use privet_prg::{Block, hash};
+use privet_prg::Block;
+use privet_prg::hash::Keys;
 use privet_ring::Bits;
 use rayon::prelude::*;
 
-/// Blocks hashed at once: both copies stay in the second-level cache.
-const PIECE: usize = 4096;
+/// Blocks hashed at once, under one key: both copies stay in the second-level cache.
+pub(crate) const PIECE: usize = 4096;
 
 /// Pieces that a thread takes at once.
 const PIECES_PER_JOB: usize = 8;
@@ -109,7 +111,7 @@ impl PairsReceived {
 }
 
 /// Hashes of `blocks`, the first with index `first`: their low `N` bits, packed.
-pub(crate) fn bits<const N: usize>(mut blocks: Vec<Block>, first: u64) -> [Bits; N] {
+pub(crate) fn bits<const N: usize>(keys: &Keys, mut blocks: Vec<Block>, first: u64) -> [Bits; N] {
     let mut words = vec![[0; N]; blocks.len().div_ceil(64)];
     blocks
         .par_chunks_mut(PIECE)
@@ -117,14 +119,15 @@ pub(crate) fn bits<const N: usize>(mut blocks: Vec<Block>, first: u64) -> [Bits;
         .enumerate()
         .with_min_len(PIECES_PER_JOB)
         .for_each(|(piece, (blocks, words))| {
-            hash::tweaked(blocks, first + (piece * PIECE) as u64);
+            let first = first + (piece * PIECE) as u64;
+            keys.at(first).hash(blocks, first);
             pack(blocks, words);
         });
     packed(&words, blocks.len())
 }
 
 /// As [`bits`], for both messages of the sender.
-pub(crate) fn both_bits<const N: usize>(mut q: Vec<Block>, delta: Block, first: u64) -> [[Bits; N]; 2] {
+pub(crate) fn both_bits<const N: usize>(keys: &Keys, mut q: Vec<Block>, delta: Block, first: u64) -> [[Bits; N]; 2] {
     let words = q.len().div_ceil(64);
     let (mut r0, mut r1) = (vec![[0; N]; words], vec![[0; N]; words]);
     q.par_chunks_mut(PIECE)
@@ -136,26 +139,28 @@ pub(crate) fn both_bits<const N: usize>(mut q: Vec<Block>, delta: Block, first: 
             let first = first + (piece * PIECE) as u64;
             flipped.clear();
             flipped.extend(q.iter().map(|q| q ^ delta));
-            hash::tweaked(q, first);
+            let hash = keys.at(first);
+            hash.hash(q, first);
             pack(q, r0);
-            hash::tweaked(flipped, first);
+            hash.hash(flipped, first);
             pack(flipped, r1);
         });
     [packed(&r0, q.len()), packed(&r1, q.len())]
 }
 
 /// Hashes of `blocks`, the first with index `first`: the low word of each.
-pub(crate) fn words(mut blocks: Vec<Block>, first: u64) -> Vec<u64> {
+pub(crate) fn words(keys: &Keys, mut blocks: Vec<Block>, first: u64) -> Vec<u64> {
     blocks.par_chunks_mut(PIECE).enumerate().with_min_len(PIECES_PER_JOB).for_each(|(piece, blocks)| {
-        hash::tweaked(blocks, first + (piece * PIECE) as u64);
+        let first = first + (piece * PIECE) as u64;
+        keys.at(first).hash(blocks, first);
     });
     blocks.iter().map(|&block| block as u64).collect()
 }
 
 /// As [`words`], for both messages of the sender.
-pub(crate) fn both_words(q: Vec<Block>, delta: Block, first: u64) -> WordsSent {
+pub(crate) fn both_words(keys: &Keys, q: Vec<Block>, delta: Block, first: u64) -> WordsSent {
     let flipped = q.iter().map(|q| q ^ delta).collect();
-    WordsSent { m0: words(q, first), m1: words(flipped, first) }
+    WordsSent { m0: words(keys, q, first), m1: words(keys, flipped, first) }
 }
 
 /// Bit 0 of every block.
@@ -193,16 +198,16 @@ mod tests {
         #[test]
         fn the_receiver_gets_the_message_it_chose(count in 0_usize..9000, seed: [u8; 16], first in 0..u64::MAX / 2) {
             let mut prg = Prg::from_seed(&Seed::from_bytes(seed));
-            let delta = prg.block();
+            let (delta, keys) = (prg.block(), Keys::new(&prg.seed()));
             let mut q = vec![0; count];
             prg.fill_blocks(&mut q);
             let choice: Vec<bool> = (0..count).map(|_| prg.word() & 1 == 1).collect();
             let t: Vec<Block> = q.iter().zip(&choice).map(|(q, &c)| if c { q ^ delta } else { *q }).collect();
 
-            let ([r0, r1], received) = (both_bits::<2>(q.clone(), delta, first), bits::<2>(t.clone(), first));
-            let ([[only0], [only1]], [only]) = (both_bits(q.clone(), delta, first), bits(t.clone(), first));
+            let ([r0, r1], received) = (both_bits::<2>(&keys, q.clone(), delta, first), bits::<2>(&keys, t.clone(), first));
+            let ([[only0], [only1]], [only]) = (both_bits(&keys, q.clone(), delta, first), bits(&keys, t.clone(), first));
             prop_assert_eq!((&r0[0], &r1[0], &received[0]), (&only0, &only1, &only));
-            let (sent_words, received_words) = (both_words(q, delta, first), words(t, first));
+            let (sent_words, received_words) = (both_words(&keys, q, delta, first), words(&keys, t, first));
             for i in 0..count {
                 let chosen = if choice[i] { &r1 } else { &r0 };
                 for bit in 0..2 {

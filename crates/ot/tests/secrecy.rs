@@ -135,7 +135,7 @@ impl CotReceiver for Constant {
 
 #[test]
 fn every_transfer_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
-    let mut party = OtParty::new(Role::Server, Box::new(Constant), Box::new(Constant));
+    let mut party = OtParty::new(Role::Server, &[7; 32], Box::new(Constant), Box::new(Constant));
     let (mut channel, _peer) = pair();
     let (mut sent, mut received) = (HashSet::new(), HashSet::new());
     for _ in 0..3 {
@@ -149,5 +149,22 @@ fn every_transfer_is_hashed_under_a_tweak_of_its_own() -> Result<(), Error> {
         let words: HashSet<[u8; 8]> = bits.to_bytes().as_chunks().0.iter().copied().collect();
         assert_eq!(words.len(), N / 64);
     }
+    Ok(())
+}
+
+#[test]
+fn no_two_sessions_and_no_two_directions_hash_under_the_same_key() -> Result<(), Error> {
+    let (mut channel, _peer) = pair();
+    let mut hashed = |session: u8| {
+        let mut party = OtParty::new(Role::Server, &[session; 32], Box::new(Constant), Box::new(Constant));
+        let sent = party.send_words(&mut channel, 5000)?.m0;
+        Ok::<_, Error>([sent, party.receive_words(&mut channel, 5000)?.received])
+    };
+    let [first, other] = [hashed(1)?, hashed(2)?];
+    let known: HashSet<u64> = first.iter().flatten().copied().collect();
+    assert_eq!(known.len(), 10_000, "the same blocks under the same tweaks, one way and the other");
+    assert!(other.iter().flatten().all(|word| !known.contains(word)));
+    // The control: the same session hashes alike.
+    assert_eq!(hashed(1)?, first);
     Ok(())
 }

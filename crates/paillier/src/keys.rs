@@ -25,6 +25,16 @@ pub enum KeySize {
 }
 
 impl KeySize {
+    /// Bits of work that factoring takes (NIST SP 800-57, part 1, table 2).
+    pub fn strength(self) -> f64 {
+        match self {
+            Self::Bits2048 => 112.0,
+            Self::Bits3072 => 128.0,
+            #[cfg(test)]
+            Self::Insecure512 => 0.0,
+        }
+    }
+
     /// Bits of the public key.
     pub fn bits(self) -> usize {
         match self {

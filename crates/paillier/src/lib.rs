@@ -35,7 +35,7 @@ pub use ciphertext::Ciphertexts;
 pub use error::{Error, Misuse, PeerMisbehaved};
 pub use keys::{KeySize, PublicKey};
 pub use linear::{Plan, Weights, Windows};
-pub use noise::{Noise, NoiseTable};
+pub use noise::{Noise, NoiseTable, TABLE_BITS, TABLE_DRAWS};
 pub use packing::Packing;
 pub use plaintext::Plaintext;
 pub use pool::NoisePool;

@@ -1,5 +1,7 @@
 //! What makes ciphertexts random: `n`-th residues modulo `n^2`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
 
@@ -93,7 +95,15 @@ impl Noise {
 pub struct NoiseTable {
     key: PublicKey,
     bases: FixedBases,
+    /// Draws that are left: what they tell together is stated for [`TABLE_DRAWS`].
+    left: AtomicU64,
 }
+
+/// Draws from one table, which are together within [`TABLE_BITS`] less 36 bits of uniform. Further noise is made of powers.
+pub const TABLE_DRAWS: u64 = 1 << 36;
+
+/// A draw is within 2 to minus this of uniform.
+pub const TABLE_BITS: f64 = 77.0;
 
 impl NoiseTable {
     /// Tables for a key, made with about 154 powers. They take 9 MB for 2048 bits, 21 MB for 3072.
@@ -101,16 +111,31 @@ impl NoiseTable {
     /// # Errors
     /// [`Error::Io`] if the operating system gives no entropy.
     pub fn new(key: &PublicKey) -> Result<Self, Error> {
-        let count = (key.size().bits() + EXTRA_BITS).div_ceil(POSITIONS * WINDOW_BITS);
-        let powers = powers(key, count, &mut Prg::from_os()?);
-        Ok(Self { key: key.clone(), bases: FixedBases::new(key.modulus(), &powers, count, POSITIONS) })
+        Self::with_draws(key, TABLE_DRAWS)
     }
 
-    /// Noise for `count` ciphertexts, eight at a time on the threads of the pool.
+    pub(crate) fn with_draws(key: &PublicKey, draws: u64) -> Result<Self, Error> {
+        let count = (key.size().bits() + EXTRA_BITS).div_ceil(POSITIONS * WINDOW_BITS);
+        let powers = powers(key, count, &mut Prg::from_os()?);
+        let bases = FixedBases::new(key.modulus(), &powers, count, POSITIONS);
+        Ok(Self { key: key.clone(), bases, left: AtomicU64::new(draws) })
+    }
+
+    /// Draws that are left.
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// Noise for `count` ciphertexts, eight at a time on the threads of the pool. A table that has served makes it of powers.
     ///
     /// # Errors
     /// [`Error::Io`] if the operating system gives no entropy.
     pub fn draw(&self, count: usize) -> Result<Noise, Error> {
+        let less = |left: u64| left.checked_sub(count as u64);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err() {
+            return Noise::powers(&self.key, count);
+        }
         let modulus = self.key.modulus();
         let mut prg = Prg::from_os()?;
         let seeds: Vec<Seed> = (0..count.div_ceil(LANES)).map(|_| prg.seed()).collect();

@@ -2,7 +2,7 @@
 //!
 //! Client and server keep a [setup](privet_shark::setup) for each program: keys that authenticate values, and the server's
 //! weights behind a mask, authenticated. A dealer, which must be honest and collude with neither, makes it again for every
-//! deal from a secret of its own, and the keys of one run. Online both take the [`Plan`]'s steps; the client looks at its
+//! deal from a secret of its own and the setup's name, and the keys of one run. Online both take the [`Plan`]'s steps; the client looks at its
 //! output when the check of everything that was opened has passed.
 //!
 //! Threat model: one of client and server may deviate in any message. See `docs/protocols/shark.md`.
@@ -14,6 +14,7 @@ mod layers;
 mod local;
 mod plan;
 mod prepare;
+mod security;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -22,13 +23,16 @@ use privet_fss::{KeyFile, Role};
 use privet_gmw::Truncation;
 use privet_prg::Seed;
 use privet_shark::{Key, Setup, Weights};
+use sha2::{Digest, Sha256};
 
-use crate::{Error, MaterialId};
+use crate::{Error, MaterialId, StoreError};
 
 pub use infer::{infer_client, infer_server};
 pub use plan::{Plan, Traffic};
+pub(crate) use prepare::{
+    DealtHalf, begin, hide_weights, open_weights, prepare, setup_proof, take_codes, take_weights,
+};
 pub use prepare::{SetupSeeds, deal, dealt_bytes};
-pub(crate) use prepare::{begin, hide_weights, open_weights, prepare, take_weights};
 
 /// The suite's options; both parties derive the same plan from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,40 +66,58 @@ pub struct Material {
     session: MaterialId,
 }
 
-/// Bytes behind the keys in a stored piece: the setup's name and the seed of the keys.
-const HEAD: usize = 32;
+/// What stands behind the keys in a stored piece.
+pub(crate) struct Head {
+    /// The setup that it was made with.
+    pub setup: MaterialId,
+    /// Of the keys.
+    seed: Seed,
+    /// Of the server's weights behind their masks, as they were then.
+    digest: [u8; 32],
+}
 
-impl Material {
-    /// The name of the setup that a stored piece was made for, and the seed of its keys.
+/// Bytes of a [`Head`].
+const HEAD: usize = 64;
+
+impl Head {
+    /// That of a stored piece.
     ///
     /// # Errors
     /// [`Error::Misuse`] if it is not this plan's material.
-    pub(crate) fn read_head(stored: &mut File, plan: &Plan, role: Role) -> Result<(MaterialId, Seed), Error> {
+    pub(crate) fn read(stored: &mut File, plan: &Plan, role: Role) -> Result<Self, Error> {
         let mut head = Vec::new();
         let before = plan.prepared_bytes() + plan.body_bytes(role);
         let read = stored.seek(SeekFrom::Start(before)).and_then(|_| stored.read_to_end(&mut head));
         read.map_err(|error| Error::Misuse(format!("material cannot be read: {error}")))?;
-        let (name, seed) = <&[u8; HEAD]>::try_from(head.as_slice())
-            .map(|head| head.split_at(16))
+        let head = <&[u8; HEAD]>::try_from(head.as_slice());
+        let head = head
             .map_err(|_| Error::Misuse("the stored material is of another program or damaged: prepare again".into()))?;
-        Ok((MaterialId::new(array(name)), Seed::from_bytes(*array(seed))))
+        let digest = *head.last_chunk().expect("32 of 64 bytes");
+        Ok(Self { setup: MaterialId::new(array(&head[..16])), seed: Seed::from_bytes(*array(&head[16..32])), digest })
     }
+}
 
-    /// The material of a claimed piece, for the party with this setup.
+impl Material {
+    /// The material of a claimed piece with this head, for the party with this setup.
     ///
     /// # Errors
-    /// [`Error::Misuse`] if it cannot be read.
+    /// [`StoreError::OtherWeights`] if what was made offline was made with other weights than the setup has: together they
+    /// would give an output that belongs to neither. [`Error::Misuse`] if it cannot be read.
     pub(crate) fn new(
         stored: File,
         plan: &Plan,
-        seed: Seed,
-        setup: &Setup,
+        head: &Head,
+        opened: &Opened,
         session: MaterialId,
     ) -> Result<Self, Error> {
+        if head.digest != opened.digest {
+            return Err(StoreError::OtherWeights { id: session }.into());
+        }
         let prepared = stored.try_clone().map(KeyFile::new);
         let prepared = prepared.map_err(|error| Error::Misuse(format!("material cannot be read: {error}")))?;
         let body = KeyFile::behind(stored, plan.prepared_bytes());
-        Ok(Self { key: setup.key().clone(), seed, prepared, body, session })
+        let (key, seed) = (opened.setup.key().clone(), Seed::from_bytes(*head.seed.as_bytes()));
+        Ok(Self { key, seed, prepared, body, session })
     }
 }
 
@@ -105,6 +127,16 @@ fn array(bytes: &[u8]) -> &[u8; 16] {
 
 /// A party's setup for a program, as it uses it.
 pub(crate) struct Opened {
-    pub setup: Setup,
+    setup: Setup,
     pub weights: Vec<Weights>,
+    /// Of the weights behind their masks, the same at both parties.
+    pub digest: [u8; 32],
+}
+
+impl Opened {
+    fn new(setup: Setup, weights: Vec<Weights>) -> Self {
+        let digest = Sha256::new_with_prefix(b"privet hidden weights");
+        let digest = weights.iter().fold(digest, |digest, weights| digest.chain_update(weights.digest()));
+        Self { setup, weights, digest: digest.finalize().into() }
+    }
 }

@@ -1,6 +1,7 @@
 //! Shapes of a program's linear layers and poolings as kernels and packings take them, and which values must be in which
 //! ring.
 
+use privet_gmw::Sign;
 use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use privet_program::{Operation, Operator, Program, Window};
 use privet_ring::window::{Groups, Windows};
@@ -112,6 +113,32 @@ pub(crate) fn needs_ring(program: &Program, value: usize) -> bool {
         Operator::Relu | Operator::MaxPool2d { .. } | Operator::Argmax { .. } => false,
         ref operator => computes_in_ring(operator) || needs_ring(program, reader.output),
     })
+}
+
+/// What is known of each value's sign, in whatever ring it is and whatever the input: a ReLU's result has a clear top bit, and so
+/// has what is chosen from or made up of such results. A sum may wrap, and a linear layer, so theirs is unknown.
+pub(crate) fn signs(program: &Program) -> Vec<Sign> {
+    let mut signs = vec![Sign::Unknown; program.values().len()];
+    for operation in program.operations() {
+        let keeps = match operation.operator {
+            Operator::Relu => {
+                signs[operation.output] = Sign::NonNegative;
+                continue;
+            }
+            Operator::Pad { constant, .. } => constant == 0,
+            Operator::MaxPool2d { .. }
+            | Operator::Reshape
+            | Operator::Broadcast
+            | Operator::Transpose { .. }
+            | Operator::Slice { .. }
+            | Operator::Concat { .. } => true,
+            _ => false,
+        };
+        if keeps && operation.inputs.iter().all(|&input| signs[input] == Sign::NonNegative) {
+            signs[operation.output] = Sign::NonNegative;
+        }
+    }
+    signs
 }
 
 /// The elements of `x` in groups that run along `axis`, in the order of the output without that axis.

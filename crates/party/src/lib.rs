@@ -16,6 +16,7 @@ mod memory;
 mod plan;
 pub mod policy;
 mod report;
+pub mod security;
 pub mod session;
 pub mod sharing;
 mod store;

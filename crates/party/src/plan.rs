@@ -4,6 +4,7 @@ use privet_channel::Link;
 use privet_ot::Extension;
 use privet_program::Program;
 
+use crate::security::Security;
 use crate::sharing::{Forecast, Memory};
 use crate::{Error, authenticated, sharing};
 
@@ -94,6 +95,15 @@ impl<'a> PlanRef<'a> {
         }
     }
 
+    /// Width of the ring in which each value is made, in bits.
+    pub fn widths(self) -> Vec<u32> {
+        let values = 0..self.program().values().len();
+        match self {
+            Self::Sharing(plan) => values.map(|id| plan.width(id)).collect(),
+            Self::Authenticated(plan) => values.map(|id| plan.width(id)).collect(),
+        }
+    }
+
     /// What both parties chose.
     pub fn options(self) -> Options {
         match self {
@@ -165,6 +175,14 @@ impl Plan {
         match self {
             Self::Sharing(plan) => plan.forecast(),
             Self::Authenticated(plan) => plan.forecast(),
+        }
+    }
+
+    /// What the plan assumes and loses.
+    pub fn security(&self) -> Security {
+        match self {
+            Self::Sharing(plan) => plan.security(),
+            Self::Authenticated(plan) => plan.security(),
         }
     }
 

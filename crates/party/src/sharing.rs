@@ -23,6 +23,7 @@ mod options;
 mod plan;
 mod prepare;
 mod refill;
+mod security;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};

@@ -1,168 +1,42 @@
 //! The material store: a directory that hands each piece of material out once, ever.
 //!
-//! A claim creates a tombstone file with `O_EXCL` and flushes it to disk before the first byte of the material is
-//! read. Whatever happens after (crash, error, retry) the tombstone stays, so the piece is spent. Both parties keep a
-//! store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
+//! A claim creates a spent marker: a file with `O_EXCL`, whose folder is synced before the first byte of the material is
+//! read. Whatever happens after (crash, error, retry, power loss) the marker stays, so the material is spent. Both parties
+//! keep a store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
+//!
+//! Folders: `ready` (temporary files `*.partial`, and of each entry `ID.material` and `ID.json`), `spent` (a marker for each
+//! entry that was claimed), `setups` ([`setups`]), `secrets`, `hidden`. Opening a store makes them all and syncs what lists
+//! them: markers in a folder that a power loss takes away would mark nothing.
 
 mod draft;
+mod entry;
+mod error;
+mod files;
+#[cfg(test)]
+mod power_loss;
 mod room;
 mod setups;
 mod sweep;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use privet_prg::{Prg, Seed};
-use serde::{Deserialize, Serialize};
 
 use crate::Error;
 pub use draft::Draft;
-pub(crate) use setups::SetupEntry;
+pub use entry::{MaterialId, Metadata, Piece};
+pub use error::StoreError;
+use files::{Disk, Files};
+pub(crate) use setups::{KeptSetup, Setups};
 
-/// Name of one piece of material, the same at both parties: made from a nonce of each.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct MaterialId(String);
-
-impl MaterialId {
-    pub(crate) fn new(bytes: &[u8; 16]) -> Self {
-        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// The bytes that the id spells.
-    pub(crate) fn bytes(&self) -> [u8; 16] {
-        let digit = |at: usize| self.0.as_bytes()[at];
-        let value = |digit: u8| if digit < b'a' { digit - b'0' } else { digit - b'a' + 10 };
-        std::array::from_fn(|i| value(digit(2 * i)) << 4 | value(digit(2 * i + 1)))
-    }
-
-    /// The id in hexadecimal.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for MaterialId {
-    type Error = String;
-
-    /// Only 32 lower-case hexadecimal digits are an id, so that one from a peer is a safe file name.
-    fn try_from(text: String) -> Result<Self, String> {
-        let valid = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if valid { Ok(Self(text)) } else { Err(format!("{text:?} is not a material id of 32 hexadecimal digits")) }
-    }
-}
-
-impl From<MaterialId> for String {
-    fn from(id: MaterialId) -> Self {
-        id.0
-    }
-}
-
-impl std::fmt::Display for MaterialId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// What a piece of material is for; reading it does not spend the piece.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metadata {
-    /// The piece's name.
-    pub id: MaterialId,
-    /// Hash of the program it serves, in hexadecimal.
-    pub program: String,
-    /// The suite that made it.
-    pub suite: String,
-    /// The party it is half of: `client` or `server`.
-    pub role: String,
-    /// Fingerprint of the other party's certificate, in hexadecimal; empty over a link without certificates.
-    pub peer: String,
-    /// The model's name, for people.
-    #[serde(default)]
-    pub model: String,
-    /// The setup that it was made with, if the suite has any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub setup: Option<MaterialId>,
-}
-
-/// A piece that is ready, and what it takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// What it is for.
-    pub metadata: Metadata,
-    /// Bytes on disk, metadata included.
-    pub bytes: u64,
-    /// When it was finished.
-    pub made: SystemTime,
-}
-
-/// A store operation failed.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The piece was claimed before.
-    #[error("material {id} has been used: each piece serves one inference, prepare another")]
-    Spent {
-        /// Its name.
-        id: MaterialId,
-    },
-    /// There is no such piece.
-    #[error("there is no material {id} in {store}: prepare first")]
-    Missing {
-        /// Its name.
-        id: MaterialId,
-        /// The directory looked in.
-        store: String,
-    },
-    /// The piece is for other work.
-    #[error("material {id} was made for another program, suite or peer: prepare for this one")]
-    Unfit {
-        /// Its name.
-        id: MaterialId,
-    },
-    /// The setup that a piece was made with is not here any more.
-    #[error("setup {name} is gone or was given up: prepare again, what was made with it is useless")]
-    GivenUp {
-        /// Its name.
-        name: MaterialId,
-    },
-    /// A piece would take the store beyond its limit.
-    #[error(
-        "the material store {store} is full: a piece takes {needed} bytes, and {limit} is the limit for all: use or delete \
-         some, or raise the limit"
-    )]
-    Full {
-        /// The directory.
-        store: String,
-        /// Bytes that were asked for.
-        needed: u64,
-        /// Most bytes that the store holds.
-        limit: u64,
-    },
-    /// A file is not what the store writes.
-    #[error("{path} is damaged ({problem}): delete it and prepare again")]
-    Damaged {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The file system failed.
-    #[error("the material store failed at {path}: {error}")]
-    Io {
-        /// The file or directory.
-        path: String,
-        /// What the system said.
-        error: std::io::Error,
-    },
-}
-
-/// A directory of unused material and of the tombstones of used material.
+/// A directory of unused material and of markers of used material.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
+    files: Arc<dyn Files>,
     /// Most bytes of material.
     limit: Option<u64>,
 }
@@ -174,13 +48,38 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let store = Self { root: root.into(), limit: None };
-        for name in ["", "ready", "spent"] {
-            store.folder(name)?;
+        Self::open_on(Arc::new(Disk), root.into())
+    }
+
+    fn open_on(files: Arc<dyn Files>, root: PathBuf) -> Result<Self, StoreError> {
+        let store = Self { root, files, limit: None };
+        store.make_root(&store.root)?;
+        for name in ["ready", "spent", "setups", "secrets", "hidden"] {
+            store.make_folder(&store.root.join(name))?;
         }
+        // Whoever made them may not have come to this yet.
+        store.sync(&store.root)?;
         store.sweep();
         store.sweep_setups();
         Ok(store)
+    }
+
+    /// The store's own folder and those above it, as far as there are none; each is safe in the one above.
+    fn make_root(&self, path: &Path) -> Result<(), StoreError> {
+        let above = match path.parent() {
+            Some(above) if above.as_os_str().is_empty() => Path::new("."),
+            Some(above) => above,
+            None => return Ok(()),
+        };
+        if !above.is_dir() {
+            self.make_root(above)?;
+        }
+        self.make_folder(path)?;
+        // A folder that this user may not read cannot be opened, so not synced either; without the store nothing is used twice.
+        match self.files.sync_folder(above) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+            synced => synced.map_err(|error| io(above, error)),
+        }
     }
 
     /// Begins a piece of at most `bytes` bytes, metadata included, which is nothing until it is published.
@@ -266,6 +165,11 @@ impl Store {
         }
     }
 
+    /// Where files of this name lie beside the material.
+    pub(crate) fn below(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
     fn open_piece(&self, id: &MaterialId) -> Result<File, StoreError> {
         let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
         File::open(&path).map_err(|error| match error.kind() {
@@ -276,16 +180,16 @@ impl Store {
     }
 
     fn spend(&self, id: &MaterialId, material: File) -> Result<File, StoreError> {
-        let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&tombstone) {
-            Ok(file) => file.sync_all().map_err(|error| io(&tombstone, error))?,
+        let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
+        match self.files.create(&marker) {
+            Ok(file) => self.files.sync_file(&file, &marker).map_err(|error| io(&marker, error))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(StoreError::Spent { id: id.clone() }),
-            Err(error) => return Err(io(&tombstone, error)),
+            Err(error) => return Err(io(&marker, error)),
         }
-        sync(&self.spent())?;
-        for path in [path, self.path(id, "json")] {
-            remove(&path).map_err(|error| io(&path, error))?;
-        }
+        self.sync(&self.spent())?;
+        // What a crash leaves of these two is swept away: the marker says so.
+        self.remove(&path)?;
+        self.remove(&self.path(id, "json"))?;
         Ok(material)
     }
 
@@ -294,17 +198,13 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`], or [`StoreError::Damaged`] for a file that is no secret.
     pub(crate) fn secret(&self, name: &str) -> Result<Seed, Error> {
-        let path = self.folder("secrets")?.join(name);
+        let path = self.root.join("secrets").join(name);
         if !path.exists() {
-            let (fresh, mut file) = self.partial(0)?;
-            let written = file.write_all(Prg::from_os()?.seed().as_bytes()).and_then(|()| file.sync_all());
-            written.map_err(|error| io(&fresh, error))?;
+            let seed = Prg::from_os()?.seed();
             // The first one to link wins, whoever else draws at the same time.
-            let linked = fs::hard_link(&fresh, &path);
-            fs::remove_file(&fresh).map_err(|error| io(&fresh, error))?;
-            match linked {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(io(&path, error).into()),
-                _ => {}
+            match self.write_once(&path, |out| out.write_all(seed.as_bytes()).map_err(|error| io(&path, error))) {
+                Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::AlreadyExists => {}
+                written => written?,
             }
         }
         let bytes = fs::read(&path).map_err(|error| io(&path, error))?;
@@ -316,32 +216,67 @@ impl Store {
     }
 
     /// Where the hidden weights of a program of a peer lie, if they were received.
-    pub(crate) fn hidden_weights(&self, program: &str, peer: &str) -> Result<PathBuf, StoreError> {
-        Ok(self.folder("hidden")?.join(format!("{program}-{peer}")))
+    pub(crate) fn hidden_weights(&self, program: &str, peer: &str) -> PathBuf {
+        self.root.join("hidden").join(format!("{program}-{peer}"))
     }
 
-    /// A file that is either absent or whole, written by `fill`.
+    /// Writes a file by `fill`, in place of one that was there. It is either absent or whole, and safe when this returns.
     pub(crate) fn write_whole<E: From<StoreError>>(
         &self,
         path: &Path,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<(), E> {
+        let (partial, _locked) = self.fill(fill)?;
+        self.files.rename(&partial, path).map_err(|error| io(path, error))?;
+        Ok(self.sync(folder_of(path))?)
+    }
+
+    /// As [`Store::write_whole`], but the first to write a file wins: an error of kind `AlreadyExists` if there is one.
+    fn write_once<E: From<StoreError>>(
+        &self,
+        path: &Path,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (partial, _locked) = self.fill(fill)?;
+        let linked = self.files.link(&partial, path).map_err(|error| io(path, error));
+        self.remove(&partial)?;
+        linked?;
+        Ok(self.sync(folder_of(path))?)
+    }
+
+    /// A temporary file with what `fill` writes, all of it on the disk; locked as [`Store::partial`] until it is dropped.
+    fn fill<E: From<StoreError>>(
+        &self,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(PathBuf, File), E> {
         let (partial, file) = self.partial(0)?;
         let mut writer = std::io::BufWriter::with_capacity(1 << 20, file);
         if let Err(error) = fill(&mut writer) {
             // Nothing refers to the file.
-            let _ = fs::remove_file(&partial);
+            let _ = self.files.remove(&partial);
             return Err(error);
         }
-        let synced = writer.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
-        synced.and_then(|()| fs::rename(&partial, path)).map_err(|error| io(path, error).into())
+        let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error);
+        let synced = file.and_then(|file| self.files.sync_file(&file, &partial).map(|()| file));
+        let file = synced.map_err(|error| io(&partial, error))?;
+        Ok((partial, file))
     }
 
-    /// A folder of the store, made if need be.
-    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
-        let path = self.root.join(name);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(|error| io(&path, error))?;
-        Ok(path)
+    /// Makes a folder unless there is one.
+    fn make_folder(&self, path: &Path) -> Result<(), StoreError> {
+        match self.files.make_folder(path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(io(path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until the names in a folder are on the disk.
+    fn sync(&self, folder: &Path) -> Result<(), StoreError> {
+        self.files.sync_folder(folder).map_err(|error| io(folder, error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), StoreError> {
+        self.files.remove(path).map_err(|error| io(path, error))
     }
 
     /// The piece with the metadata at `path`, unless it has gone.
@@ -367,13 +302,6 @@ impl Store {
             problem: error.to_string(),
         };
         serde_json::from_slice(&bytes).map(Some).map_err(damaged)
-    }
-
-    /// Writes a file that is either absent or whole.
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-        let (partial, mut file) = self.partial(0)?;
-        let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
-        written.map_err(|error| io(path, error))
     }
 
     fn ready(&self) -> PathBuf {
@@ -410,13 +338,9 @@ impl Held {
     }
 }
 
-fn sync(directory: &Path) -> Result<(), StoreError> {
-    File::open(directory).and_then(|file| file.sync_all()).map_err(|error| io(directory, error))
-}
-
-/// Removes a file, if nobody else has.
-fn remove(path: &Path) -> std::io::Result<()> {
-    fs::remove_file(path).or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+/// The folder that lists a path of the store.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().expect("everything lies in a folder of the store")
 }
 
 fn io(path: &Path, error: std::io::Error) -> StoreError {

@@ -27,6 +27,7 @@ mod packed;
 mod partition;
 mod plan;
 mod rows;
+mod security;
 mod session;
 mod shuffle;
 mod stage;

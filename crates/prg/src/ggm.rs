@@ -3,40 +3,27 @@
 //! Correlated GGM of Guo, Yang, Wang, Zhang, Xie, Liu and Zhao, "Half-Tree: Halving the Cost of Tree Expansion in COT and
 //! DPF" (EUROCRYPT 2023): `left = H(parent)`, `right = parent ^ left`, one AES call per parent. With `s` the linear map
 //! `s(high, low) = (high ^ low, high)` and `P` AES under a public key, `H(x) = P(s(x)) ^ s(x)` is circular correlation
-//! robust when `P` is an ideal permutation (Guo, Katz, Wang and Yu, IEEE S&P 2020).
+//! robust when AES is an ideal cipher ([`TreeHash`]; Guo, Katz, Wang and Yu, IEEE S&P 2020).
 //!
 //! A level of [`TREES`] trees is one slice: node `j` of tree `g` is at `TREES * j + g`, and of `m` nodes the one with
 //! number `j` has its children at `j` and `m + j` of the next level. So a leaf's number has its path as bits, the first
 //! step lowest.
 
-use std::sync::LazyLock;
-
-use crate::Block;
-use crate::arch::{self, Aes128};
+use crate::arch;
+use crate::{Block, TreeHash};
 
 /// Trees that grow side by side: the blocks of one 512-bit vector.
 pub const TREES: usize = 4;
 
-/// The permutation's public key: fractional bits 129 to 256 of pi, so that nobody chose it and no other permutation of
-/// this crate has it.
-pub(crate) const KEY: [u8; 16] = 0xa409_3822_299f_31d0_082e_fa98_ec4e_6c89_u128.to_be_bytes();
-
-static PERMUTATION: LazyLock<Aes128> = LazyLock::new(|| Aes128::new(&KEY));
-
-/// The permutation under `H`, in the code chosen for this machine.
-pub(crate) fn permutation() -> &'static Aes128 {
-    &PERMUTATION
-}
-
-/// Grows a level: the first half of `nodes` holds the parents, afterwards it holds the left children and the second half
+/// Grows a level of trees whose hash is `hash`: the first half of `nodes` holds the parents, afterwards it holds the left children and the second half
 /// the right ones. Returns the exclusive or of each tree's left children.
 ///
 /// # Panics
 /// If `nodes` is no multiple of `2 * TREES`.
-pub fn grow(nodes: &mut [Block]) -> [Block; TREES] {
+pub fn grow(hash: &TreeHash, nodes: &mut [Block]) -> [Block; TREES] {
     assert!(nodes.len().is_multiple_of(2 * TREES), "two levels of {TREES} trees");
     let (parents, right) = nodes.split_at_mut(nodes.len() / 2);
-    PERMUTATION.children(parents.as_chunks_mut().0, right.as_chunks_mut().0)
+    hash.permutation().children(parents.as_chunks_mut().0, right.as_chunks_mut().0)
 }
 
 /// Adds `differences[g]` to both children of parent `paths[g]` in every tree `g`; `nodes` is a level after [`grow`].
@@ -66,7 +53,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::arch::Aes128;
     use crate::{Prg, Seed};
+
+    const KEY: [u8; 16] = *b"any public key..";
 
     fn level(parents: usize, seed: [u8; 16]) -> Vec<Block> {
         let mut nodes = vec![0; 2 * TREES * parents];
@@ -79,11 +69,6 @@ mod tests {
         let (high, low) = (x >> 64, x as u64 as Block);
         let mixed = (high ^ low) << 64 | high;
         Aes128::portable(&KEY).encrypt_one(mixed) ^ mixed
-    }
-
-    #[test]
-    fn the_permutation_is_not_that_of_the_other_hash() {
-        assert_ne!(KEY, crate::hash::KEY);
     }
 
     proptest! {

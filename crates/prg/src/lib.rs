@@ -1,7 +1,7 @@
 //! Randomness and bit matrices: what the protocols below the ring are made of.
 //!
 //! - [`Prg`] and [`KeyStream`]: AES-128 in counter mode (NIST SP 800-38A), 64 blocks to a call.
-//! - [`hash`]: a tweakable correlation-robust hash of blocks from AES under a fixed key.
+//! - [`hash`]: a tweakable correlation-robust hash of blocks from AES under public keys.
 //! - [`transpose`] and [`subset_sums`]: bit-matrix transposes and sums of rows.
 //! - [`ggm`] and [`sparse`]: trees whose children add up to their parent, and sparse random sums, for silent OT.
 //! - [`paths`]: single paths through many trees, corrected on the way, for point functions; [`tags`] adds up values there.
@@ -22,12 +22,14 @@ pub mod sparse;
 mod sums;
 pub mod tags;
 pub mod transpose;
+mod tree_hash;
 
 pub use counter::KeyStream;
 pub use dispatch::{choose, is_portable_forced};
 pub use generator::Prg;
 pub use seed::Seed;
 pub use sums::subset_sums;
+pub use tree_hash::{KEYS_A_PART, TreeHash, TreeHashes};
 
 /// 16 bytes, read as a little-endian number: bit `j` is bit `j % 8` of byte `j / 8`.
 pub type Block = u128;

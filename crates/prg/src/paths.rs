@@ -10,13 +10,12 @@
 //! [`GROUP`] trees make a group: all words of its first level, then those of the second, and so on. Only the last group of
 //! a batch has fewer trees.
 
-use crate::Block;
-use crate::ggm::permutation;
+use crate::{Block, TreeHash};
 
 /// Trees whose words lie side by side, and that are walked together: eight 512-bit vectors of nodes.
 pub const GROUP: usize = 32;
 
-/// Walks one path in each tree of one or more groups.
+/// Walks one path in each tree of one or more groups, whose hash is `hash`.
 ///
 /// `nodes`: the roots, afterwards the nodes reached, `[n]`. `paths`: the turns, `[n]`; the last of `levels` turns is bit 0,
 /// and 1 goes right. `words`: `[n * levels]` in the order of groups. `sums`: `[n]`; the left siblings of the nodes that the
@@ -26,12 +25,19 @@ pub const GROUP: usize = 32;
 ///
 /// # Panics
 /// If the lengths do not fit one another or `levels > 64`.
-pub fn walk(nodes: &mut [Block], paths: &[u64], levels: usize, words: &[[u8; 16]], sums: &mut [Block]) {
+pub fn walk(
+    hash: &TreeHash,
+    nodes: &mut [Block],
+    paths: &[u64],
+    levels: usize,
+    words: &[[u8; 16]],
+    sums: &mut [Block],
+) {
     assert!(levels <= 64, "a path has at most 64 turns");
     assert_eq!(paths.len(), nodes.len(), "a path for each tree");
     assert_eq!(sums.len(), nodes.len(), "a sum for each tree");
     assert_eq!(words.len(), nodes.len() * levels, "a word for each tree and level");
-    permutation().walk(nodes, paths, levels, words, sums);
+    hash.permutation().walk(nodes, paths, levels, words, sums);
 }
 
 /// Makes the words for one path in each tree of one or more groups.
@@ -43,17 +49,24 @@ pub fn walk(nodes: &mut [Block], paths: &[u64], levels: usize, words: &[[u8; 16]
 ///
 /// # Panics
 /// If the lengths do not fit one another or `levels > 64`.
-pub fn plant(nodes: &mut [Block], differences: &[Block], paths: &[u64], levels: usize, words: &mut [[u8; 16]]) {
+pub fn plant(
+    hash: &TreeHash,
+    nodes: &mut [Block],
+    differences: &[Block],
+    paths: &[u64],
+    levels: usize,
+    words: &mut [[u8; 16]],
+) {
     assert!(levels <= 64, "a path has at most 64 turns");
     assert_eq!(paths.len(), nodes.len(), "a path for each tree");
     assert_eq!(differences.len(), nodes.len(), "a difference for each tree");
     assert_eq!(words.len(), nodes.len() * levels, "a word for each tree and level");
-    permutation().plant(nodes, differences, paths, levels, words);
+    hash.permutation().plant(nodes, differences, paths, levels, words);
 }
 
 /// Replaces every block `x` by `H(x)`. Fastest for multiples of [`GROUP`].
-pub fn hash(blocks: &mut [Block]) {
-    permutation().hash(blocks);
+pub fn hash(hash: &TreeHash, blocks: &mut [Block]) {
+    hash.permutation().hash(blocks);
 }
 
 #[cfg(test)]
@@ -64,10 +77,12 @@ mod tests {
     use crate::arch::Aes128;
     use crate::{Prg, Seed};
 
+    const KEY: [u8; 16] = *b"any public key..";
+
     /// `H` of one block.
     fn slow_hash(x: Block) -> Block {
         let mut one = [x];
-        Aes128::portable(&crate::ggm::KEY).hash(&mut one);
+        Aes128::portable(&KEY).hash(&mut one);
         one[0]
     }
 
@@ -100,7 +115,7 @@ mod tests {
     fn the_hash_is_a_left_child() {
         let mut nodes = [3, 5, 7, 1 << 127, 0, 0, 0, 0];
         let children: Vec<Block> = nodes[..4].iter().map(|x| slow_hash(*x)).collect();
-        crate::ggm::grow(&mut nodes);
+        crate::ggm::grow(&TreeHash::new(&KEY), &mut nodes);
         assert_eq!(nodes[..4], children);
     }
 
@@ -111,7 +126,7 @@ mod tests {
             let (roots, start) = (blocks(trees, &mut prg), blocks(trees, &mut prg));
             let words: Vec<[u8; 16]> = blocks(trees * levels, &mut prg).iter().map(|b| b.to_le_bytes()).collect();
             let paths: Vec<u64> = (0..trees).map(|_| prg.word()).collect();
-            for aes in Aes128::every(&crate::ggm::KEY) {
+            for aes in Aes128::every(&KEY) {
                 let (mut nodes, mut sums) = (roots.clone(), start.clone());
                 aes.walk(&mut nodes, &paths, levels, &words, &mut sums);
                 for i in 0..trees {
@@ -130,7 +145,7 @@ mod tests {
             let differences: Vec<Block> = blocks(trees, &mut prg).iter().map(|d| d | 1).collect();
             let paths: Vec<u64> = (0..trees).map(|_| prg.word()).collect();
             let mut made: Vec<Vec<[u8; 16]>> = Vec::new();
-            for aes in Aes128::every(&crate::ggm::KEY) {
+            for aes in Aes128::every(&KEY) {
                 let (mut nodes, mut words) = (roots.clone(), vec![[0; 16]; trees * levels]);
                 aes.plant(&mut nodes, &differences, &paths, levels, &mut words);
                 for i in 0..trees {
@@ -154,7 +169,7 @@ mod tests {
 
         #[test]
         fn every_implementation_hashes_alike(inputs in prop::collection::vec(any::<Block>(), 0..100)) {
-            for aes in Aes128::every(&crate::ggm::KEY) {
+            for aes in Aes128::every(&KEY) {
                 let mut hashed = inputs.clone();
                 aes.hash(&mut hashed);
                 prop_assert_eq!(hashed, inputs.iter().map(|x| slow_hash(*x)).collect::<Vec<_>>());

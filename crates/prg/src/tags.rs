@@ -6,13 +6,12 @@
 //!
 //! A level of a group of trees has the words of its trees, then their value words.
 
-use crate::Block;
-use crate::ggm::permutation;
+use crate::{Block, TreeHash};
 
 /// Bytes of one level of one tree.
 pub const LEVEL_BYTES: usize = 24;
 
-/// Walks one path in each tree of one or more groups and returns the sums in `sums`.
+/// Walks one path in each tree of one or more groups, whose hash is `hash`, and returns the sums in `sums`.
 ///
 /// `roots`: `[n]`. `paths`: the turns, `[n]`; the last of `levels` turns is bit 0, and 1 goes right. `words`: those of
 /// `levels` levels, [`LEVEL_BYTES`] for each tree and level. `sums`: `[n]`.
@@ -21,12 +20,12 @@ pub const LEVEL_BYTES: usize = 24;
 ///
 /// # Panics
 /// If the lengths do not fit one another, or unless `1 <= levels <= 64`.
-pub fn walk(roots: &[Block], paths: &[u64], levels: usize, words: &[u8], sums: &mut [u64]) {
+pub fn walk(hash: &TreeHash, roots: &[Block], paths: &[u64], levels: usize, words: &[u8], sums: &mut [u64]) {
     assert!((1..=64).contains(&levels), "a path has 1 to 64 turns");
     assert_eq!(paths.len(), roots.len(), "a path for each tree");
     assert_eq!(sums.len(), roots.len(), "a sum for each tree");
     assert_eq!(words.len(), roots.len() * levels * LEVEL_BYTES, "the words of each tree and level");
-    permutation().walk_tags(roots, paths, levels, words, sums);
+    hash.permutation().walk_tags(roots, paths, levels, words, sums);
 }
 
 #[cfg(test)]
@@ -38,10 +37,12 @@ mod tests {
     use crate::paths::{self, GROUP};
     use crate::{Prg, Seed};
 
+    const KEY: [u8; 16] = *b"any public key..";
+
     /// The value of a node, by the definition.
     fn value(node: Block, word: u64) -> u64 {
         let mut hash = [node ^ 2];
-        paths::hash(&mut hash);
+        paths::hash(&TreeHash::new(&KEY), &mut hash);
         hash[0] as u64 ^ if node & 1 == 1 { word } else { 0 }
     }
 
@@ -51,7 +52,7 @@ mod tests {
         for (level, (word, tag)) in words.iter().enumerate() {
             let (mut next, mut left) = ([node], [0]);
             let turn = path >> (words.len() - 1 - level) & 1;
-            paths::walk(&mut next, &[turn], 1, &[word.to_le_bytes()], &mut left);
+            paths::walk(&TreeHash::new(&KEY), &mut next, &[turn], 1, &[word.to_le_bytes()], &mut left);
             sum ^= if turn == 1 { value(left[0], *tag) } else { 0 };
             node = next[0];
         }
@@ -76,7 +77,7 @@ mod tests {
             let expected: Vec<u64> = (0..trees)
                 .map(|tree| slow_walk(roots[tree], paths[tree], &(0..levels).map(|level| word(tree, level)).collect::<Vec<_>>()))
                 .collect();
-            for aes in Aes128::every(&crate::ggm::KEY) {
+            for aes in Aes128::every(&KEY) {
                 let mut sums = vec![7; trees];
                 aes.walk_tags(&roots, &paths, levels, &words, &mut sums);
                 prop_assert_eq!(&sums, &expected);

@@ -122,6 +122,11 @@ impl Plan {
         Ok(plan.server_memory(&plan.workspaces_keeping(keep), rayon::current_num_threads()).peak())
     }
 
+    /// Width of the ring in which each value is made, in bits.
+    fn widths(&self) -> Vec<u32> {
+        self.0.by_ref().widths()
+    }
+
     /// The program's name: SHA-256 of the public half, in hexadecimal.
     #[getter]
     fn program_hash(&self) -> String {
@@ -137,6 +142,11 @@ impl Plan {
     /// Most bytes that a piece takes in the client's store.
     fn piece_bytes(&self) -> u64 {
         self.0.by_ref().piece_bytes().0
+    }
+
+    /// What it assumes and loses, as JSON: `privet_party::security::Security`.
+    fn security(&self) -> String {
+        serde_json::to_string(&self.0.security()).expect("a budget is plain data")
     }
 
     /// What one inference will take, as JSON: `privet_party::sharing::Forecast`.

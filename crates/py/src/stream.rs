@@ -38,6 +38,11 @@ impl StreamPlan {
         Ok(Self(Plan::new(program, named(cipher, key_bits)?)?.packed(samples)?))
     }
 
+    /// What it assumes and loses, as JSON: `privet_party::security::Security`.
+    fn security(&self) -> String {
+        serde_json::to_string(&self.0.security()).expect("a budget is plain data")
+    }
+
     /// What one inference takes, as JSON.
     fn forecast(&self) -> String {
         serde_json::to_string(&self.0.forecast()).expect("a forecast is plain data")

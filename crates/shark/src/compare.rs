@@ -9,38 +9,54 @@
 //! is 1.
 
 use privet_fss::Region;
-use privet_prg::Block;
 use privet_prg::paths::{self, GROUP};
 use privet_prg::tags::{self, LEVEL_BYTES};
+use privet_prg::{Block, KEYS_A_PART, TreeHash, TreeHashes};
 use rayon::prelude::*;
 
 /// Comparisons that a thread takes at once.
-const JOB: usize = 16 * GROUP;
+const JOB: usize = KEYS_A_PART;
 
 /// Comparisons whose keys are read at once: what fits the first caches, and comes from memory that is used again and again.
 const PART: usize = 2 * GROUP;
 
+/// Bytes of the public seed of a batch's tree hashes.
+pub(crate) const HASHES_BYTES: usize = 16;
+
 /// Bytes of one key over `bits` bits.
-pub const fn key_bytes(bits: u32) -> usize {
+pub(crate) const fn key_bytes(bits: u32) -> usize {
     LEVEL_BYTES * bits as usize
 }
 
-/// Makes keys. `roots`: the client's and the server's, of which the lowest bits differ, `[n]` each; `points`: below `2^bits`.
+/// Bytes of a batch of `count` keys, with the seed of their hashes.
+pub(crate) const fn batch_bytes(bits: u32, count: usize) -> usize {
+    HASHES_BYTES + count * key_bytes(bits)
+}
+
+/// Makes keys. `hashes`: those of the batch, from the first of these keys on; `roots`: the client's and the server's, of which the lowest bits differ, `[n]` each; `points`: below `2^bits`.
 ///
 /// # Panics
 /// If the lengths differ.
-pub(crate) fn plant(bits: u32, roots: [&[Block]; 2], points: &[u64], delta: u64) -> Vec<u8> {
+pub(crate) fn plant(bits: u32, hashes: &TreeHashes, roots: [&[Block]; 2], points: &[u64], delta: u64) -> Vec<u8> {
     assert!(roots.iter().all(|roots| roots.len() == points.len()), "a root of each party for each point");
+    let hashes = hashes.parts(points.len());
     let mut keys = vec![0; points.len() * key_bytes(bits)];
     let groups = keys.par_chunks_mut((GROUP * key_bytes(bits)).max(1)).zip(points.par_chunks(GROUP));
     groups.enumerate().for_each(|(group, (keys, points))| {
         let here = group * GROUP..group * GROUP + points.len();
-        plant_group(bits, [&roots[0][here.clone()], &roots[1][here]], points, delta, keys);
+        plant_group(
+            bits,
+            &hashes[group * GROUP / KEYS_A_PART],
+            [&roots[0][here.clone()], &roots[1][here]],
+            points,
+            delta,
+            keys,
+        );
     });
     keys
 }
 
-fn plant_group(bits: u32, roots: [&[Block]; 2], points: &[u64], delta: u64, keys: &mut [u8]) {
+fn plant_group(bits: u32, hash: &TreeHash, roots: [&[Block]; 2], points: &[u64], delta: u64, keys: &mut [u8]) {
     let count = points.len();
     let (mut nodes, mut differences, mut turns) = ([0; GROUP], [0; GROUP], [0; GROUP]);
     let (nodes, differences, turns) = (&mut nodes[..count], &mut differences[..count], &mut turns[..count]);
@@ -49,13 +65,13 @@ fn plant_group(bits: u32, roots: [&[Block]; 2], points: &[u64], delta: u64, keys
     for (level, keys) in (0..bits).rev().zip(keys.chunks_exact_mut(count * LEVEL_BYTES)) {
         let (words, values) = keys.split_at_mut(16 * count);
         turns.iter_mut().zip(points).for_each(|(turn, point)| *turn = point >> level);
-        paths::plant(nodes, differences, turns, 1, words.as_chunks_mut().0);
+        paths::plant(hash, nodes, differences, turns, 1, words.as_chunks_mut().0);
         let mut hashes = [[0; GROUP]; 2];
         for i in 0..count {
             hashes[0][i] = nodes[i] ^ 2;
             hashes[1][i] = nodes[i] ^ differences[i] ^ 2;
         }
-        paths::hash(hashes.as_flattened_mut());
+        paths::hash(hash, hashes.as_flattened_mut());
         for (i, value) in values.as_chunks_mut().0.iter_mut().enumerate() {
             *value = ((hashes[0][i] ^ hashes[1][i]) as u64 ^ delta).to_le_bytes();
         }
@@ -64,7 +80,7 @@ fn plant_group(bits: u32, roots: [&[Block]; 2], points: &[u64], delta: u64, keys
 
 /// This party's words of the bits `[point <= x]`, for each key. Each thread reads its own keys.
 ///
-/// `roots`: this party's, `[n]`; `x`: public, below `2^bits`, `[n]`; `delta`: its share of the key.
+/// `hashes`: those of the batch; `roots`: this party's, `[n]`; `x`: public, below `2^bits`, `[n]`; `delta`: its share of the key.
 ///
 /// # Errors
 /// If the keys cannot be read.
@@ -73,6 +89,7 @@ fn plant_group(bits: u32, roots: [&[Block]; 2], points: &[u64], delta: u64, keys
 /// If the lengths do not fit.
 pub(crate) fn at_most(
     bits: u32,
+    hashes: &TreeHashes,
     roots: &[Block],
     x: &[u64],
     keys: &Region<'_>,
@@ -84,12 +101,12 @@ pub(crate) fn at_most(
     }
     let mut out = vec![0; roots.len()];
     let walk = |job: usize, roots: &[Block], x: &[u64], out: &mut [u64]| {
-        let mut buffer = Vec::new();
+        let (hash, mut buffer) = (hashes.part(job), Vec::new());
         let parts = roots.chunks(PART).zip(x.chunks(PART)).zip(out.chunks_mut(PART)).enumerate();
         for (part, ((roots, x), out)) in parts {
             let first = job * JOB + part * PART;
             let keys = keys.read(first * key_bytes(bits), roots.len() * key_bytes(bits), &mut buffer)?;
-            tags::walk(roots, x, bits as usize, keys, out);
+            tags::walk(&hash, roots, x, bits as usize, keys, out);
         }
         Ok::<_, privet_fss::Error>(())
     };
@@ -114,9 +131,11 @@ mod tests {
     fn compare(bits: u32, points: &[u64], x: &[u64], delta: u64) -> Vec<u64> {
         let roots = [(Role::Client, 1), (Role::Server, 2)]
             .map(|(role, seed)| Streams::new(role, &Seed::from_block(seed)).roots(points.len()));
-        let keys = plant(bits, [&roots[0], &roots[1]], points, delta);
+        let hashes = TreeHashes::new(&Seed::from_block(3));
+        let keys = plant(bits, &hashes, [&roots[0], &roots[1]], points, delta);
         let shares = [5, 5 ^ delta];
-        let [client, server] = [0, 1].map(|i| at_most(bits, &roots[i], x, &Region::Memory(&keys), shares[i]).unwrap());
+        let [client, server] =
+            [0, 1].map(|i| at_most(bits, &hashes, &roots[i], x, &Region::Memory(&keys), shares[i]).unwrap());
         client.iter().zip(server).map(|(a, b)| a ^ b).collect()
     }
 

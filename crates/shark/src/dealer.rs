@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use privet_fss::{Error, Role, Seeds};
-use privet_prg::Seed;
+use privet_prg::{Seed, TreeHashes};
 use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
@@ -91,9 +91,13 @@ impl<'a> Dealer<'a> {
 
     /// Keys of comparisons of `bits` bits with these points.
     pub fn comparisons(&mut self, bits: u32, points: &[u64]) -> Result<(), Error> {
-        for points in points.chunks(CHUNK) {
+        let [client, server] = self.streams.each_mut().map(Streams::hashes);
+        let seed = Seed::from_block(client ^ server);
+        self.bodies.iter_mut().try_for_each(|body| body.write_all(seed.as_bytes()))?;
+        let hashes = TreeHashes::new(&seed);
+        for (chunk, points) in points.chunks(CHUNK).enumerate() {
             let [client, server] = self.streams.each_mut().map(|streams| Zeroizing::new(streams.roots(points.len())));
-            let keys = compare::plant(bits, [&client, &server], points, self.keys.bits);
+            let keys = compare::plant(bits, &hashes.behind(chunk * CHUNK), [&client, &server], points, self.keys.bits);
             self.bodies.iter_mut().try_for_each(|body| body.write_all(&keys))?;
         }
         Ok(())

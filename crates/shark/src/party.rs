@@ -2,7 +2,7 @@
 
 use privet_channel::{Channel, Cost};
 use privet_fss::{Role, Source};
-use privet_prg::Seed;
+use privet_prg::{Seed, TreeHashes};
 use privet_ring::{Bits, Modulus};
 
 use crate::check::{OneByOne, Turns};
@@ -129,8 +129,11 @@ impl<'a> Party<'a> {
     /// The bits `[point <= x]` over `bits` bits, with the next points that the dealer chose.
     pub fn compare(&mut self, bits: u32, x: &[u64]) -> Result<TaggedBits, Error> {
         let roots = self.streams.roots(x.len());
+        let mut seed = [0; compare::HASHES_BYTES];
+        self.body.pull_into(&mut seed)?;
+        let hashes = TreeHashes::new(&Seed::from_bytes(seed));
         let keys = self.body.region(x.len() * compare::key_bytes(bits))?;
-        Ok(TaggedBits::from_words(compare::at_most(bits, &roots, x, &keys, self.key.bits())?))
+        Ok(TaggedBits::from_words(compare::at_most(bits, &hashes, &roots, x, &keys, self.key.bits())?))
     }
 
     /// Opens `x` behind fresh masks, for use in `ring`. One round, 16 bytes for each value.

@@ -80,7 +80,7 @@ impl Sign {
 
     /// Bytes of the key of `count` elements.
     pub fn key_bytes(&self, count: usize) -> KeyBytes {
-        let words = count * compare::key_bytes(self.truncated().bits() - 1);
+        let words = compare::batch_bytes(self.truncated().bits() - 1, count);
         KeyBytes { words, corrections: count * (FLIP_BYTES + SECRET_BYTES) }
     }
 

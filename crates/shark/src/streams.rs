@@ -10,6 +10,7 @@ pub(crate) struct Streams {
     codes: Prg,
     roots: Prg,
     flips: Prg,
+    hashes: Prg,
 }
 
 impl Streams {
@@ -17,7 +18,7 @@ impl Streams {
     pub(crate) fn new(role: Role, seed: &Seed) -> Self {
         let mut prg = Prg::from_seed(seed);
         let mut stream = || Prg::from_seed(&prg.seed());
-        Self { role, shares: stream(), codes: stream(), roots: stream(), flips: stream() }
+        Self { role, shares: stream(), codes: stream(), roots: stream(), flips: stream(), hashes: stream() }
     }
 
     /// This party's next `count` random shares of values.
@@ -46,6 +47,11 @@ impl Streams {
         let mut roots = filled(count, |out| self.roots.fill_blocks(out));
         roots.iter_mut().for_each(|root| *root = *root & !1 | mark);
         roots
+    }
+
+    /// This party's part of the public seed of the next batch's tree hashes: the dealer adds up both.
+    pub(crate) fn hashes(&mut self) -> Block {
+        self.hashes.block()
     }
 
     /// This party's next `count` words for bits that hide a comparison's result.

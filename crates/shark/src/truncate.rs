@@ -2,12 +2,16 @@
 //!
 //! Notation as in [`crate::sign`]: `y^ - s` is `floor(x / 2^f)` in the ring of `n - f` bits, or one more if the low bits carry.
 //!
-//! - [`Truncate::near`] leaves it at that, with no message and one secret `s`. Whether it rounds up depends on the mask
-//!   alone, with a probability of the fraction that is dropped: right on average.
+//! - [`Truncate::near`] leaves it at that, with no message and one secret `s`. It rounds up if the low bits of `x^` are below
+//!   those of `x`: right on average, but both parties see `x^`, so each result is a comparison of a secret with a public
+//!   number. Somebody who sees enough results of one `x` finds its low bits.
 //! - [`Truncate::exact`] takes away the carry `c = [low(x^) < low(r)]` of the `f` low bits. The parties open `o = 1 ^ c ^ u`, so
 //!   `c` is `u` or `1 - u`; secrets `s + u` and `s - u`.
-//! - [`Extend`] is for values that leave half of the ring unused, `0 <= y < 2^(n-f-1)`. There `y = y^ - S` as an integer, with
-//!   the two `S` of [`crate::relu`]. No message.
+//! - [`Extend::non_negative`] and [`Extend::signed`] are for values that leave half of the ring unused, after an offset
+//!   `0 <= y < 2^(n-f-1)`. There `y = y^ - S` as an integer, with the two `S` of [`crate::relu`]. No message. A value outside
+//!   comes out wrong or right as its mask decides.
+//! - [`Extend::exact`] is for every value of the ring: with the offset `2^(n-1)`, `x = x^ - r + 2^n c` for the carry
+//!   `c = [x^ < r]`, which is opened behind `u` as above; secrets `r - 2^n u` and `r + 2^n u`.
 
 use privet_fss::KeyBytes;
 use privet_ring::{Bits, Modulus};
@@ -50,7 +54,7 @@ impl Truncate {
 
     /// Bytes of the key of `count` elements.
     pub fn key_bytes(&self, count: usize) -> KeyBytes {
-        let words = count * compare::key_bytes(self.sign.dropped());
+        let words = compare::batch_bytes(self.sign.dropped(), count);
         match self.exact {
             true => KeyBytes { words, corrections: count * (FLIP_BYTES + 2 * SECRET_BYTES) },
             false => KeyBytes { words: 0, corrections: count * SECRET_BYTES },
@@ -117,24 +121,25 @@ impl Truncate {
     }
 }
 
-/// `y = x / 2^f`, rounded down or up, as an integer, for `y` of half the range of its ring.
+/// `y = x / 2^f`, rounded down or up, as an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extend {
     sign: Sign,
-    /// Added to `x` to make every `y` one of `[0, 2^(n-f-1))`.
+    /// Added to `x` to make every `y` one of `[0, 2^(n-f-1))` or, if exact, of `[0, 2^n)`.
     offset: u64,
+    exact: bool,
 }
 
 impl Extend {
-    /// For `y` in `[0, 2^(bits-dropped-1))`.
+    /// For `y` in `[0, 2^(bits-dropped-1))`. No round.
     ///
     /// # Panics
     /// Unless `dropped < bits <= 64`.
     pub fn non_negative(bits: u32, dropped: u32) -> Self {
-        Self { sign: Sign::new(bits, dropped), offset: 0 }
+        Self { sign: Sign::new(bits, dropped), offset: 0, exact: false }
     }
 
-    /// For signed `y` in `[-2^(bits-dropped-2), 2^(bits-dropped-2))`.
+    /// For signed `y` in `[-2^(bits-dropped-2), 2^(bits-dropped-2))`. No round.
     ///
     /// # Panics
     /// Unless `dropped + 2 <= bits <= 64`.
@@ -143,9 +148,23 @@ impl Extend {
         Self { offset: 1 << (bits - 2), ..Self::non_negative(bits, dropped) }
     }
 
+    /// For every signed value of the ring, of which nothing is dropped. One round.
+    ///
+    /// # Panics
+    /// Unless `1 <= bits <= 64`.
+    pub fn exact(bits: u32) -> Self {
+        Self { sign: Sign::new(bits, 0), offset: 1 << (bits - 1), exact: true }
+    }
+
     /// Bytes of the key of `count` elements.
     pub fn key_bytes(&self, count: usize) -> KeyBytes {
-        KeyBytes { words: 0, corrections: 2 * count * SECRET_BYTES }
+        let (words, flip) = if self.exact { (compare::batch_bytes(self.bits(), count), FLIP_BYTES) } else { (0, 0) };
+        KeyBytes { words, corrections: count * (flip + 2 * SECRET_BYTES) }
+    }
+
+    /// Bytes of each message that either party sends.
+    pub fn message_bytes(&self, count: usize) -> Vec<usize> {
+        if self.exact { vec![count.div_ceil(8)] } else { Vec::new() }
     }
 
     /// Deals for values behind `masks`.
@@ -153,29 +172,54 @@ impl Extend {
     /// # Errors
     /// If a body cannot be written.
     pub fn deal(&self, dealer: &mut Dealer<'_>, masks: &[u128]) -> Result<(), Error> {
-        let shifted = |r: &u128| u128::from(self.sign.shift(*r as u64));
-        let wrapped = |r: &u128| u128::from(self.sign.top(*r as u64)) << self.sign.truncated().bits();
-        dealer.secrets(&Zeroizing::new(masks.iter().map(shifted).collect::<Vec<_>>()))?;
-        let differences = masks.iter().map(|r| shifted(r).wrapping_sub(wrapped(r)));
-        Ok(dealer.secrets(&Zeroizing::new(differences.collect::<Vec<_>>()))?)
+        let shifted = |i: usize| u128::from(self.sign.shift(masks[i] as u64));
+        // What the two secrets differ by: a wrap of the mask's top bit or, if exact, of the whole sum.
+        let (wrapped, below): (Vec<u128>, Vec<u128>) = if self.exact {
+            let points = Zeroizing::new((0..masks.len()).map(|i| shifted(i) as u64).collect::<Vec<_>>());
+            dealer.comparisons(self.bits(), &points)?;
+            let flips = dealer.flips(masks.len())?;
+            flips.iter().map(|flip| u128::from(flip) << self.bits()).map(|wrap| (wrap.wrapping_neg(), wrap)).unzip()
+        } else {
+            let top = |r: &u128| u128::from(self.sign.top(*r as u64)) << self.sign.truncated().bits();
+            masks.iter().map(|r| (0, top(r).wrapping_neg())).unzip()
+        };
+        for differences in [wrapped, below].map(Zeroizing::new) {
+            let secrets = differences.iter().enumerate().map(|(i, difference)| shifted(i).wrapping_add(*difference));
+            dealer.secrets(&Zeroizing::new(secrets.collect::<Vec<_>>()))?;
+        }
+        Ok(())
     }
 
-    /// The values `y`, exact integers modulo 2^128. A value out of bounds comes out wrong, and nothing tells.
+    /// The values `y`, exact integers modulo 2^128. Unless the gate is exact, a value out of bounds comes out wrong, and
+    /// nothing tells.
     ///
     /// # Errors
-    /// If the key fails.
+    /// If the link or the key fails.
     ///
     /// # Panics
     /// If `x` is of another ring.
     pub fn evaluate(&self, party: &mut Party<'_>, x: &Masked) -> Result<Values, Error> {
         assert_eq!(x.ring(), self.sign.input(), "the ring of the input");
-        let [with_top, without] = [party.secrets(x.len())?, party.secrets(x.len())?];
         let x = x.plus(self.offset);
-        let tops = Bits::from_lowest(x.opened().iter().map(|x| u64::from(self.sign.top(*x))));
+        let (first, added) = if self.exact {
+            let compared = party.compare(self.bits(), x.opened())?;
+            let flips = party.flips(x.len())?;
+            (party.open_bits(&compared.xor(&flips))?, 1 << self.bits())
+        } else {
+            (Bits::from_lowest(x.opened().iter().map(|x| u64::from(self.sign.top(*x)))), 0)
+        };
+        let secrets = [party.secrets(x.len())?, party.secrets(x.len())?];
         let offset = u128::from(self.offset >> self.sign.dropped());
-        Ok(affine(party.key(), [&with_top, &without], |i, unit, [with_top, without]| {
+        Ok(affine(party.key(), [&secrets[0], &secrets[1]], |i, unit, [with, without]| {
             let high = u128::from(self.sign.shift(x.opened()[i])).wrapping_sub(offset);
-            unit.wrapping_mul(high).wrapping_sub(if tops.get(i) { with_top } else { without })
+            match first.get(i) {
+                true => unit.wrapping_mul(high).wrapping_sub(with),
+                false => unit.wrapping_mul(high.wrapping_add(added)).wrapping_sub(without),
+            }
         }))
+    }
+
+    fn bits(&self) -> u32 {
+        self.sign.input().bits()
     }
 }

@@ -130,6 +130,7 @@ def client(
         show.dry(console, result.dry)
     show.trust(console, used.trust)
     show.weaknesses(console, used.mode)
+    show.calibration(console, session.program.calibration)
     console.print(f"Material for {ready} more inferences is ready in {state}.")
 
 
@@ -146,6 +147,7 @@ def _as_object(
         "correlations": used.correlations,
         "trust": used.trust,
         **show.weaknesses_fields(used.mode),
+        "calibration": session.program.calibration,
         "link": show.link_fields(session.link),
         "program_hash": session.program_hash,
         "batch": session.program.batch,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from privet.cli import options, show
+from privet.cli.ranges import range_fields, show_ranges
 from privet.compile import PUBLIC_FILE
 from privet.compile import compile as compile_model
 from privet.parties.calibration import read_samples
@@ -24,6 +25,15 @@ def compile(
     batch: options.Batch = 1,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
+    sound: options.Sound = False,
+    headroom: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Bits to leave above the point when placing truncations, which is public; by "
+            "default what the largest measured value takes.",
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Compile a model into a public half, for everybody, and a private one with its weights."""
@@ -37,15 +47,27 @@ def compile(
         calibration=read_samples(calibration) if calibration else None,
         input_range=input_range,
         batch=batch,
+        sound=sound,
+        headroom=headroom,
     )
     check_supported(compiled.program, suite)
     compiled.save(folder)
     public = folder / PUBLIC_FILE
+    ranges = compiled.ranges(narrow=suite != "stream") if suite != "ckks" else None
     if as_json:
-        found = {"program": str(public), "program_hash": compiled.program.program_hash}
+        found = {
+            "program": str(public),
+            "program_hash": compiled.program.program_hash,
+            "calibration": compiled.program.calibration,
+            "ranges": range_fields(ranges) if ranges else None,
+        }
         typer.echo(json.dumps(found))
         return
-    show.make_console().print(
+    console = show.make_console()
+    if ranges:
+        show_ranges(console, ranges)
+    show.warn_uncalibrated(compiled.program.calibration)
+    console.print(
         f"Program {compiled.program.program_hash}: {public} is for all parties; the rest of "
         f"{folder} holds the weights and stays with their owner.",
         soft_wrap=True,

@@ -29,6 +29,7 @@ def make_executor(
     max_material: int | None,
     policy: str,
     timeout: float,
+    revoked: Path | None,
 ) -> Executor:
     """The executor `local` or `ray`; sizes in bytes, `timeout` in seconds.
 
@@ -46,6 +47,7 @@ def make_executor(
         "max_material": max_material,
         "policy": policy,
         "timeout": timeout,
+        "revoked": revoked,
     }
     if kind == "ray":
         return _ray(address, cores, advertise, each)

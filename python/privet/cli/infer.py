@@ -151,6 +151,7 @@ async def _tell(
         )
         show.trust(console, result.trust)
         show.weaknesses(console, result.mode)
+        show.calibration(console, result.calibration)
 
 
 def _as_object(result: Result) -> dict[str, Any]:
@@ -162,6 +163,7 @@ def _as_object(result: Result) -> dict[str, Any]:
         "correlations": result.correlations,
         "trust": result.trust,
         **show.weaknesses_fields(result.mode),
+        "calibration": result.calibration,
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
         "material": result.material,
         "samples": result.samples,

@@ -12,11 +12,14 @@ from rich.table import Table
 
 from privet import suites
 from privet.cli import options, show
+from privet.cli.budget import print_budget
 from privet.cli.failures import exit_code
+from privet.cli.ranges import range_fields, show_ranges
 from privet.compile import Compiled, compile
 from privet.errors import ModelError, UnsupportedModel
 from privet.graph import load_model
 from privet.parties import Link
+from privet.parties.calibration import read_samples
 from privet.suites import SUITES
 
 
@@ -39,10 +42,18 @@ def inspect(
     linear: options.Linear = "offline",
     correlations: options.Correlations = "parties",
     link: options.Link = None,
+    calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     ciphertexts: Annotated[
         bool,
         typer.Option("--ciphertexts", help="Also print the ciphertexts of every linear layer."),
+    ] = False,
+    security_budget: Annotated[
+        bool,
+        typer.Option(
+            "--security-budget",
+            help="Show instead what security rests on, and what is lost statistically, added up.",
+        ),
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -59,16 +70,30 @@ def inspect(
     compiled = None
     try:
         widths = suites.precision(suite, bits, scale)
-        compiled = compile(model, **vars(widths), input_range=input_range, batch=batch)
+        compiled = compile(
+            model,
+            **vars(widths),
+            calibration=read_samples(calibration) if calibration else None,
+            input_range=input_range,
+            batch=batch,
+        )
         suites.check_supported(compiled.program, suite)
         if suite == "ckks":
             chosen = suites.flooding_of(suite, scenario, flooding)
             plan = suites.plan_ckks(compiled.program.to_public_bytes(), scenario, chosen, parties)
+            if security_budget:
+                _budgeted(compiled, suites.ckks_security(plan), nodes, suite, as_json)
+                return
             _homomorphic(compiled, plan, nodes, as_json)
             return
         if suite == "stream":
             suites.check_semi_honest(suite, security)
-            plan = suites.plan_stream(compiled.program.to_public_bytes(), cipher, key_bits)
+            public = compiled.program.to_public_bytes()
+            if security_budget:
+                budget = suites.stream_security(public, cipher, key_bits)
+                _budgeted(compiled, budget, nodes, suite, as_json)
+                return
+            plan = suites.plan_stream(public, cipher, key_bits)
             _streamed(compiled, plan, nodes, as_json)
             return
         plans = suites.plans(
@@ -85,6 +110,9 @@ def inspect(
         _refused(nodes, error, compiled, as_json)
         raise typer.Exit(exit_code(error)) from error
     depth = suites.quickest(plans, shaped)
+    if security_budget:
+        _budgeted(compiled, suites.security(plans[depth]), nodes, suite, as_json)
+        return
     forecast = suites.forecast(plans[depth])
     delay = suites.online_delay(forecast, shaped) if shaped else None
     if as_json:
@@ -96,13 +124,33 @@ def inspect(
             "online_delay": delay,
         }
         fields |= {"forecast": asdict(forecast)}
+        fields["reach"] = range_fields(compiled.ranges())
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
         return
     console = show.make_console()
     _show(console, compiled, forecast, ciphertexts)
+    show_ranges(console, compiled.ranges())
+    show.calibration(console, compiled.program.calibration)
     console.print(f"Comparisons: {show.rounds(depth, shaped, rounds == 'auto')}.")
     if delay is not None:
         console.print(f"The link adds {delay:.3f} s online.")
+
+
+def _budgeted(
+    compiled: Compiled,
+    budget: suites.Security,
+    nodes: list[dict[str, str]],
+    suite: str,
+    as_json: bool,
+) -> None:
+    """Shows what the security of an inference rests on."""
+    if as_json:
+        fields = {"suite": suite, "security_budget": asdict(budget)}
+        typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
+        return
+    console = show.make_console()
+    console.print(f"[bold]{compiled.program.model}[/], suite {suite}")
+    print_budget(console, budget)
 
 
 def _homomorphic(
@@ -125,11 +173,14 @@ def _streamed(
     """Shows what an inference in suite `stream` takes."""
     if as_json:
         fields = {"suite": "stream", "trust": suites.STREAM_TRUST, "plan": plan}
+        fields["reach"] = range_fields(compiled.ranges(narrow=False))
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
         return
     console = show.make_console()
     console.print(f"[bold]{compiled.program.model}[/]; suites that run it: {_runners(compiled)}")
     show.stream(console, plan, compiled.program.program_hash)
+    show_ranges(console, compiled.ranges(narrow=False))
+    show.calibration(console, compiled.program.calibration)
     show.trust(console, suites.STREAM_TRUST)
 
 
@@ -164,6 +215,7 @@ def _as_object(compiled: Compiled, nodes: list[dict[str, str]]) -> dict[str, Any
         "problems": [],
         "operations": _operations(compiled),
         "ranges": dict(compiled.magnitudes),
+        "calibration": program.calibration,
     }
 
 

@@ -135,6 +135,7 @@ def run(
         show.picture(console, inputs[0])
     show.prediction(console, result.outputs, names, result.probabilities, result.batch)
     _verdict(console, result, chosen=rounds == "auto")
+    show.calibration(console, result.calibration)
     show.costs(console, result.offline, result.online, result.batch)
     if result.suite != "stream":
         show.memory(console, result.memory)
@@ -159,6 +160,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "correlations": result.correlations,
         "trust": result.trust,
         **show.weaknesses_fields(result.mode),
+        "calibration": result.calibration,
         "program_hash": result.program_hash,
         "batch": result.batch,
         "samples": result.samples,

@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 
 from privet.cli import homomorphic, options, show
+from privet.errors import Misuse
+from privet.logs import log_to_stderr
 from privet.parties import Credentials, Finished, Server
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
@@ -42,12 +44,14 @@ def server(
     batch: options.Batch = 1,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
+    sound: options.Sound = False,
     name: Annotated[
         str | None, typer.Option(help="Name that clients ask for; the model's own otherwise.")
     ] = None,
     memory: options.Memory = None,
     weights: options.Weights = None,
     max_material: options.MaxMaterial = None,
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -56,6 +60,7 @@ def server(
     Clients choose how, within what this server accepts: exact truncations, no dealer and
     statistical noise, unless a flag or a policy accepts something weaker.
     """
+    log_to_stderr()
     host, port = split_address(listen)
     check_suite(suite)
     check_between_two(suite, scenario)
@@ -78,8 +83,12 @@ def server(
         input_range=input_range,
         name=name,
         batch=batch,
+        sound=sound,
     )
+    show.warn_uncalibrated("sound" if sound else "samples" if samples else "random")
     if suite == "ckks":
+        if revoked is not None:
+            raise Misuse("--revoked is for suites gmw and fss; for ckks, `privet serve` has it")
         endpoint = Endpoint(host, port, keys, scenario, None, memory, timeout, noise)
         counts = state / "server" / "answers"
         homomorphic.serve(compiled, endpoint, policy, counts, as_json=as_json)
@@ -102,6 +111,7 @@ def server(
         weights=weights,
         max_material=max_material,
         timeout=timeout,
+        revoked=revoked,
         on_finished=on_finished,
     ) as serving:
         program = serving.add_saved(compiled)

@@ -26,6 +26,7 @@ from privet.parties import (
     PhaseCost,
 )
 from privet.parties.client import Progress as Listener
+from privet.program import caveat
 from privet.suites import Mode, Policy
 
 Array = npt.NDArray[np.generic]
@@ -350,6 +351,22 @@ def policy(console: Console, accepted: Policy) -> None:
     often = f"{limit} answers an hour" if limit is not None else "any number of answers"
     own = f"; {len(rules['clients'])} clients have rules of their own" if rules["clients"] else ""
     console.print(f"Policy: {told}; {often} to a client{own}.")
+
+
+def warn_uncalibrated(basis: str) -> None:
+    """Tells the owner of a program, on standard error, what its results will say."""
+    if caveat(basis) is not None:
+        Console(stderr=True).print(
+            "[bold yellow]No calibration samples:[/] ranges were measured on random inputs, and "
+            "every result will say so. Give --calibration samples.npz with some real inputs.",
+            soft_wrap=True,
+        )
+
+
+def calibration(console: Console, basis: str) -> None:
+    """What is uncertain about results of a program with this calibration, if anything is."""
+    if (warning := caveat(basis)) is not None:
+        console.print(f"[bold yellow]Not calibrated:[/] {warning}.", soft_wrap=True)
 
 
 def _link(link: Link) -> str:

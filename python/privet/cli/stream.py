@@ -16,9 +16,11 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
+from privet.logs import log_to_stderr
 from privet.parties import Credentials
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
+from privet.parties.revocation import Revoked
 from privet.suites import STREAM, STREAM_TRUST, make_policy
 
 if TYPE_CHECKING:
@@ -96,6 +98,7 @@ def provider_command(
     accept: options.Accept = None,
     answers_per_hour: options.AnswersPerHour = None,
     state: options.State = Path("privet-state"),
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 300.0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -105,6 +108,7 @@ def provider_command(
     from privet.stream.preparing import Rules
     from privet.stream.service import Plan, serve
 
+    log_to_stderr()
     hidden = Cipher(cipher, key_bits)
     policy = make_policy(accept, revealed_values=reveal_values, answers_per_hour=answers_per_hour)
     rules = Rules(policy.text(), str(state / "server" / "answers"))
@@ -146,6 +150,7 @@ def provider_command(
                 preparing=prepare_port,
                 window=window,
                 rules=rules,
+                revoked=Revoked(revoked),
                 listening=listening,
             )
         )

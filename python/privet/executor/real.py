@@ -55,7 +55,7 @@ def compute(operation: Operation, operands: Sequence[Array], shape: Shape) -> Ar
         case op.ChannelAffine(factor=factor, offset=offset):
             per_channel = (-1, *([1] * (x.ndim - 2)))
             scaled = x * factor.reshape(per_channel).astype(x.dtype)
-            return _plus(scaled, offset.reshape(per_channel))
+            return _plus(scaled, None if offset is None else offset.reshape(per_channel))
         case op.Add():
             return x + operands[1]
         case op.Sub():

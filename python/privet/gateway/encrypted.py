@@ -52,10 +52,10 @@ async def infer_encrypted(
         except LinkError as error:
             # What broke the link is what the service said, if it said anything.
             raise (failures[0] if failures else error) from error
-    return _result(found)
+    return _result(found, offer.program.calibration)
 
 
-def _result(found: Prediction) -> Result:
+def _result(found: Prediction, calibration: str) -> Result:
     return Result(
         outputs=found.outputs,
         integers=found.integers,
@@ -65,6 +65,7 @@ def _result(found: Prediction) -> Result:
         rounds=None,
         correlations="none",
         trust=None,
+        calibration=calibration,
         dry=None,
         offline=found.offline,
         online=found.online,

@@ -47,9 +47,14 @@ class Dense:
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Elementwise product with a private constant of the input's full shape."""
+    """Elementwise product with a private constant of the input's full shape.
+
+    `uniform` says that the model states one number for all elements. What passes decide may depend
+    on that form of a constant, never on its values: decisions are public.
+    """
 
     weight: Array
+    uniform: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +68,13 @@ class AddConstant:
 class ChannelAffine:
     """`x * factor + offset`, one factor and offset per index of axis 1 (batch normalisation).
 
-    Exists only until the pass `fold_batchnorm` has run.
+    `uniform` says that the model states one number for all channels, as in `Scale`. Exists only
+    until the pass `fold_batchnorm` has run.
     """
 
     factor: Array
-    offset: Array
+    offset: Array | None
+    uniform: bool = False
 
 
 @dataclass(frozen=True)

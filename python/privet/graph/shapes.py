@@ -40,7 +40,8 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
         case op.AddConstant(bias=bias):
             return _broadcast(bias.shape, x)
         case op.ChannelAffine(factor=factor, offset=offset):
-            if len(x) < 2 or factor.shape != (x[1],) or offset.shape != (x[1],):
+            vectors = (factor,) if offset is None else (factor, offset)
+            if len(x) < 2 or any(vector.shape != (x[1],) for vector in vectors):
                 raise ValueError(f"{factor.shape[0]} channels do not fit {list(x)}")
             return x
         case op.Add() | op.Sub() | op.Mul():

@@ -20,6 +20,10 @@ from privet.compile import compile
 Array = npt.NDArray[np.generic]
 
 
+RULES = 2
+"""Which rules of the compiler a folder was made by; one that others made is not used."""
+
+
 def compile_once(
     model: Path,
     folder: Path,
@@ -32,6 +36,7 @@ def compile_once(
     batch: int = 1,
     weight_scale: int | None = None,
     relu: str = "exact",
+    sound: bool = False,
 ) -> Path:
     """A folder with the program that this file and these options compile to, below `folder`.
 
@@ -41,9 +46,11 @@ def compile_once(
     Those of `privet.compile`.
     """
     digest = hashlib.sha256(model.read_bytes())
-    options = [bits, scale, input_range, name, batch]
+    options = [RULES, bits, scale, input_range, name, batch]
     if weight_scale not in (None, scale) or relu != "exact":
         options += [weight_scale, relu]
+    if sound:
+        options.append("sound")
     digest.update(json.dumps(options).encode())
     for sample in calibration or []:
         for array in sample.values() if isinstance(sample, Mapping) else [sample]:
@@ -60,6 +67,7 @@ def compile_once(
             input_range=input_range,
             name=name,
             batch=batch,
+            sound=sound,
         )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = target.with_suffix(f".{os.getpid()}")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import ssl
+from datetime import UTC, datetime
 from pathlib import Path
+
+from cryptography import x509
 
 from privet import _native
 from privet.errors import Misuse
@@ -22,6 +25,7 @@ class Credentials:
         self.files = (Path(certificate), Path(key), Path(trust))
         texts = [_read(path) for path in self.files]
         self.native = _native.Credentials(*texts)
+        check_dates(self.files[0])
 
     @classmethod
     def from_directory(cls, directory: str | os.PathLike[str], role: str) -> Credentials:
@@ -67,6 +71,25 @@ def common_name(certificate: object) -> str | None:
     subject = certificate.get("subject", ()) if isinstance(certificate, dict) else ()
     names = [value for part in subject for key, value in part if key == "commonName"]
     return names[0] if names else None
+
+
+def check_dates(certificate: Path) -> None:
+    """Raises `Misuse` unless a party's own certificate is valid now: its peers refuse it else."""
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    except (OSError, ValueError) as error:
+        raise Misuse(f"{certificate} cannot be read: {error}") from error
+    now, first = datetime.now(UTC), found.not_valid_before_utc
+    if now > found.not_valid_after_utc:
+        raise Misuse(
+            f"{certificate} expired on {found.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: get a new "
+            "one from your authority, or make new ones by `privet keys`"
+        )
+    if now < first:
+        raise Misuse(
+            f"{certificate} is not valid before {first:%Y-%m-%d %H:%M} UTC: look at this machine's "
+            "clock"
+        )
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:

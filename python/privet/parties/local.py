@@ -51,9 +51,9 @@ class Run:
     `field` is what linear layers were shared in, `linear` tells when they ran. `probabilities` says
     that the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
     (`privet.suites.plan_ckks`) or `stream` (`privet.suites.plan_stream`). `scenario` is what was
-    encrypted in suite `ckks` and `parties` how many held secrets; there `truncation` and
-    `correlations` are `none`, in suite `stream` the latter. `mode` is all of it that a server may
-    forbid.
+    encrypted in suite `ckks`, `calibration` what the program's ranges rest on (`Result`) and
+    `parties` how many held secrets; there `truncation` and `correlations` are `none`, in suite
+    `stream` the latter. `mode` is all of it that a server may forbid.
     """
 
     model: str
@@ -85,6 +85,7 @@ class Run:
     parties: int = 2
     linear: str = "offline"
     field: str = "ring"
+    calibration: str = "random"
 
     @property
     def weaknesses(self) -> tuple[suites.Weakness, ...]:
@@ -281,6 +282,7 @@ def _compare(
     return Run(
         model=program.model,
         program_hash=program.program_hash,
+        calibration=program.calibration,
         batch=program.batch,
         samples=samples,
         outputs=outputs,

@@ -37,6 +37,9 @@ class Result:
     `suite`, `security`, `rounds` and `correlations` are those of that material, `mode` is all of it
     that a server may forbid; `trust` is what the result rests on beyond the two parties (None if on
     nobody). `dry` tells what was done if no material was ready; None if some was.
+
+    `calibration` is what the program's ranges rest on: `samples` that its owner gave, a proof
+    (`sound`), or `random` inputs, which leave an answer that may be wrong without a sign.
     """
 
     outputs: dict[str, Array]
@@ -47,6 +50,7 @@ class Result:
     rounds: str | None
     correlations: str
     trust: str | None
+    calibration: str
     dry: Dry | None
     offline: PhaseCost | None
     online: PhaseCost
@@ -91,6 +95,7 @@ def read_result(
         rounds=rounds,
         correlations=way.correlations,
         trust=way.trust,
+        calibration=program.calibration,
         dry=dry,
         offline=offline,
         online=online,
@@ -125,6 +130,7 @@ def join_results(results: Sequence[Result]) -> Result:
         rounds=first.rounds,
         correlations=first.correlations,
         trust=first.trust,
+        calibration=first.calibration,
         dry=first.dry,
         offline=_total(offline) if len(offline) == len(results) else None,
         online=_total([result.online for result in results]),

@@ -19,7 +19,7 @@ from privet.passes.join_elementwise import join_elementwise
 from privet.passes.join_relus import join_relus
 from privet.passes.keep_constants import keep_constants
 from privet.passes.merge_reshapes import merge_reshapes
-from privet.passes.move_truncation import move_truncation
+from privet.passes.move_truncation import headroom_of, move_truncation
 from privet.passes.pool_before_relu import pool_before_relu
 from privet.passes.quantize import quantize
 
@@ -30,6 +30,7 @@ __all__ = [
     "fit_polynomials",
     "fold_affine",
     "fold_batchnorm",
+    "headroom_of",
     "join_elementwise",
     "join_relus",
     "keep_constants",
@@ -63,14 +64,26 @@ def simplify(graph: Graph, *, public_functions: bool = False) -> Graph:
 
 
 def lower(
-    graph: Graph, *, ring_bits: int, scale_bits: int, weight_scale: int, margin: float
+    graph: Graph,
+    *,
+    ring_bits: int,
+    scale_bits: int,
+    weight_scale: int,
+    margin: float,
+    headroom: int | None = None,
 ) -> Graph:
     """The integer graph of a real one whose values all have a magnitude.
 
+    `headroom` is what `move_truncation` leaves above the point; by default, what was
+    measured takes.
     Raises `OverflowRisk` if some value could leave the ring.
     """
     placed = move_truncation(
-        graph, ring_bits=ring_bits, scale_bits=scale_bits, weight_scale=weight_scale
+        graph,
+        ring_bits=ring_bits,
+        scale_bits=scale_bits,
+        weight_scale=weight_scale,
+        headroom=headroom_of(graph) if headroom is None else headroom,
     )
     check_ranges(placed, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
     return quantize(placed)

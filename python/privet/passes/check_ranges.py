@@ -1,4 +1,7 @@
-"""Refuses a graph in which some value could leave the ring, and says what to do."""
+"""Refuses a graph in which some value could leave its ring as measured, and says what to do.
+
+After a truncation that is the narrower ring in which suites keep the value (`ring_widths`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from privet.errors import OverflowRisk
 from privet.graph import Graph, Node, Value
 from privet.graph import operations as op
 from privet.graph.operations import Array
+from privet.passes.ring_widths import ring_widths
 
 GUARD_BITS = 2
 """Every integer stays below `2^(ring_bits - GUARD_BITS)`."""
@@ -26,9 +30,10 @@ def check_ranges(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float
     `OverflowRisk`, which names the layer whose value needs the most bits.
     """
     producers = graph.producers()
+    widths = ring_widths(graph, ring_bits)
     worst: tuple[int, int] | None = None
     for id, value in graph.values.items():
-        needed = bits_for(*_extent(value))
+        needed = bits_for(*_extent(value)) + ring_bits - widths[id]
         if needed > ring_bits and (worst is None or needed > worst[0]):
             worst = needed, id
     if worst is not None:

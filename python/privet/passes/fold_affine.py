@@ -9,7 +9,7 @@ import numpy as np
 
 from privet.graph import Graph, Node
 from privet.graph.operations import AddConstant, ChannelAffine, Conv2d, Dense, Reshape
-from privet.passes.channels import affine, along
+from privet.passes.channels import affine, along, plus
 from privet.passes.rewriter import Rewriter
 
 
@@ -48,19 +48,22 @@ def _fold(rewriter: Rewriter, node: Node, addition: AddConstant) -> int | None:
         case AddConstant(bias=bias):
             total = np.asarray(bias.astype(np.float64) + addition.bias)
             return rewriter.add(node, AddConstant(total), *source.inputs)
-        case ChannelAffine(factor=factor, offset=offset):
+        case ChannelAffine(factor=factor, offset=offset, uniform=uniform):
             vector = along(addition.bias, shape, 1)
             if vector is None:
                 return None
-            return rewriter.add(node, ChannelAffine(factor, offset + vector), *source.inputs)
+            joined = ChannelAffine(
+                factor, plus(vector, offset), uniform=uniform and addition.bias.size == 1
+            )
+            return rewriter.add(node, joined, *source.inputs)
         case Conv2d() | Dense():
             vector = along(addition.bias, shape, axis)
             if vector is None:
                 return None
-            joined = affine(layer, np.ones_like(vector), vector)
+            folded = affine(layer, np.ones_like(vector), vector)
             if reshape is None:
-                return rewriter.add(node, joined, *source.inputs)
-            made = rewriter.add_new(source.name, joined, *source.inputs)
+                return rewriter.add(node, folded, *source.inputs)
+            made = rewriter.add_new(source.name, folded, *source.inputs)
             return rewriter.add(node, reshape.operation, made)
         case _:
             return None

@@ -2,16 +2,14 @@
 
 `x * sigmoid(x)`, or a polynomial written with `Mul` and `Add`, is a function of one value `x`.
 Where such a function is not linear, its last node becomes one `Elementwise` that reads `x` itself.
+Only constants that the model states as a single number take part, whatever their values.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from privet.graph import Graph, Node
 from privet.graph import operations as op
 from privet.graph.function import Function, combine
-from privet.graph.operations import Array
 from privet.passes.rewriter import Rewriter
 
 
@@ -47,18 +45,13 @@ def _made(operation: op.Operation, operands: list[Function]) -> Function | None:
             return combine("mul", *operands)
         case op.Negate():
             return combine("scale", *operands, constant=-1.0)
-        case op.AddConstant(bias=bias) if _alike(bias):
+        case op.AddConstant(bias=bias) if bias.size == 1:
             return combine("shift", *operands, constant=float(bias.reshape(-1)[0]))
-        case op.Scale(weight=weight) if _alike(weight):
+        case op.Scale(weight=weight, uniform=True):
             return combine("scale", *operands, constant=float(weight.reshape(-1)[0]))
-        case op.ChannelAffine(factor=factor, offset=offset) if _alike(factor) and _alike(offset):
-            scaled = combine("scale", *operands, constant=float(factor[0]))
-            return combine("shift", scaled, constant=float(offset[0])) if offset[0] else scaled
+        case op.ChannelAffine(factor=factor, offset=None, uniform=True):
+            return combine("scale", *operands, constant=float(factor[0]))
         case op.Elementwise(function=function):
             return function.after(operands[0])
         case _:
             return None
-
-
-def _alike(array: Array) -> bool:
-    return bool(array.size) and bool(np.all(array == array.reshape(-1)[0]))

@@ -49,5 +49,5 @@ def _linear(step: Step, shape: Shape) -> Operation:
     if step.name == "shift":
         return AddConstant(np.full((1,) * len(shape), step.constant))
     if len(shape) < 2:
-        return Scale(np.full(shape, step.constant))
-    return ChannelAffine(np.full(shape[1], step.constant), np.zeros(shape[1]))
+        return Scale(np.full(shape, step.constant), uniform=True)
+    return ChannelAffine(np.full(shape[1], step.constant), None, uniform=True)

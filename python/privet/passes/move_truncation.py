@@ -2,9 +2,13 @@
 
 A product with weights raises the scale by `weight_scale`; nothing forces it down at once. A value
 is truncated only in front of a comparison (cheaper on fewer bits), in front of a linear layer or
-sum whose result would not fit the ring otherwise, and in front of an average whose window is no
-power of two. Sums shift the side with the lower scale left. An average over 2^j elements is a sum
-whose scale is j higher.
+sum whose result would stand above the ceiling otherwise, and in front of an average whose window is
+no power of two. Sums shift the side with the lower scale left. An average over 2^j elements is a
+sum whose scale is j higher.
+
+Where truncations are is public. So the ceiling is one scale for the whole graph: it leaves
+`headroom` bits above the point, or what one product with weights needs. No value's own range has a
+say.
 """
 
 from __future__ import annotations
@@ -15,27 +19,35 @@ from dataclasses import replace
 
 from privet.graph import Graph, Node
 from privet.graph import operations as op
+from privet.passes.check_ranges import GUARD_BITS
 from privet.passes.rewriter import Rewriter
 
 FACTOR_BITS_AT_LEAST = 6
 """Precision that the factor of an average keeps, however tight the ring is."""
 
 
-def move_truncation(graph: Graph, *, ring_bits: int, scale_bits: int, weight_scale: int) -> Graph:
+def headroom_of(graph: Graph) -> int:
+    """Bits above the point that the largest magnitude of any value takes."""
+    return max(math.frexp(max(value.magnitude or 0.0 for value in graph.values.values()))[1], 0)
+
+
+def move_truncation(
+    graph: Graph, *, ring_bits: int, scale_bits: int, weight_scale: int, headroom: int
+) -> Graph:
     """The graph with `ShiftLeft` and `Truncate` placed and every value's scale set.
 
-    Values need magnitudes. Where a value does not fit the ring whatever is done, it is left as it
-    is for `check_ranges` to report.
+    Where a value does not fit the ring, it is left as it is for `check_ranges` to report.
     """
     graph = graph.with_values(lambda _, value: replace(value, scale=scale_bits))
-    placement = _Placement(graph, ring_bits, scale_bits, weight_scale)
+    ceiling = max(scale_bits + weight_scale, ring_bits - GUARD_BITS - headroom)
+    placement = _Placement(graph, ceiling, scale_bits, weight_scale)
     return placement.rewriter.walk(placement.place)
 
 
 class _Placement:
-    def __init__(self, graph: Graph, ring_bits: int, scale_bits: int, weight_scale: int) -> None:
+    def __init__(self, graph: Graph, ceiling: int, scale_bits: int, weight_scale: int) -> None:
         self.rewriter = Rewriter(graph)
-        self.limit = ring_bits - 2
+        self.ceiling = ceiling
         self.base = scale_bits
         self.rise = weight_scale
         self.rescaled: dict[tuple[int, int], int] = {}
@@ -45,7 +57,7 @@ class _Placement:
         x = inputs[0]
         match node.operation:
             case op.Conv2d() | op.Dense() | op.Scale():
-                if not self.fits(node.output, self.scale(x) + self.rise):
+                if self.scale(x) + self.rise > self.ceiling:
                     x = self.lowered(node, x)
                 return self.add(node, self.scale(x) + self.rise, x)
             case op.Mul():
@@ -70,12 +82,11 @@ class _Placement:
                 return self.sum(node, inputs, at_least=0)
 
     def sum(self, node: Node, inputs: Sequence[int], *, at_least: int) -> int:
-        """Brings the inputs to one scale: the highest that fits, rather than truncating."""
+        """Brings the inputs to one scale: the highest below the ceiling, rather than truncating."""
         scales = [self.scale(id) for id in inputs]
         high, low = max(*scales, at_least), max(min(scales), self.base)
         choices = [s for s in (high, low, self.base) if s <= high]
-        fitting = (s for s in choices if self.fits(node.output, s) and self.all_fit(inputs, s))
-        target = next(fitting, choices[-1])
+        target = next((s for s in choices if s <= self.ceiling), choices[-1])
         return self.add(node, target, *(self.at(node, id, target) for id in inputs))
 
     def average(self, node: Node, pool: op.AvgPool2d, x: int) -> int:
@@ -84,14 +95,13 @@ class _Placement:
         exponents = [1 - math.frexp(factor)[1] for factor in pool.factors]
         if mantissas == {0.5}:
             rise = max(*exponents, 0)
-            if not self.fits(node.output, self.scale(x) + rise):
+            if self.scale(x) + rise > self.ceiling:
                 x = self.lowered(node, x)
         else:
             x = self.lowered(node, x)
             rise = max(exponents) + self.base
             lowest = max(exponents) + FACTOR_BITS_AT_LEAST
-            while rise > lowest and not self.fits(node.output, self.scale(x) + rise):
-                rise -= 1
+            rise = max(min(rise, self.ceiling - self.scale(x)), lowest)
         return self.add(node, self.scale(x) + rise, x)
 
     def add(self, node: Node, scale: int, *inputs: int) -> int:
@@ -119,16 +129,3 @@ class _Placement:
         scale = self.rewriter.builder.value(new).scale
         assert scale is not None
         return scale
-
-    def fits(self, old: int, scale: int) -> bool:
-        return fits(self.rewriter.old.values[old].magnitude, scale, self.limit)
-
-    def all_fit(self, inputs: Sequence[int], scale: int) -> bool:
-        values = (self.rewriter.builder.value(id) for id in inputs)
-        return all(fits(value.magnitude, scale, self.limit) for value in values)
-
-
-def fits(magnitude: float | None, scale: int, limit: int) -> bool:
-    """Whether reals up to `magnitude` stay below `2^limit` at this scale."""
-    assert magnitude is not None, "ranges are measured before this pass"
-    return math.ldexp(magnitude, scale) < math.ldexp(1.0, limit)

@@ -7,6 +7,7 @@ from privet.program.public import (
     ProgramOperation,
     ProgramOutput,
     ProgramValue,
+    caveat,
 )
 from privet.program.weights import Weights
 
@@ -18,4 +19,5 @@ __all__ = [
     "ProgramValue",
     "Weights",
     "build_program",
+    "caveat",
 ]

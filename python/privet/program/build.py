@@ -26,7 +26,12 @@ WEIGHT_BITS_STEP = 4
 
 
 def build_program(
-    graph: Graph, *, ring_bits: int, scale_bits: int, batch: int = 1
+    graph: Graph,
+    *,
+    ring_bits: int,
+    scale_bits: int,
+    batch: int = 1,
+    calibration: str = "random",
 ) -> tuple[Program, Weights]:
     """The two halves of an integer graph whose values have scales and magnitudes."""
     ids = {id: position for position, id in enumerate(graph.values)}
@@ -56,6 +61,7 @@ def build_program(
         values=tuple(ProgramValue(v.shape, _scale(v)) for v in graph.values.values()),
         operations=tuple(operations),
         batch=batch,
+        calibration=calibration,
     )
     return program, weights
 

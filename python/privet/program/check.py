@@ -11,7 +11,7 @@ from privet.errors import InvalidProgram
 from privet.graph.operations import Array, Shape
 from privet.graph.shapes import infer_shape
 from privet.program.operations import decode
-from privet.program.public import Program, ProgramOperation
+from privet.program.public import CALIBRATIONS, Program, ProgramOperation
 
 _ARITY = {"add": 2, "sub": 2, "mul": 2}
 
@@ -47,6 +47,8 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
         yield "its header", "the commitment to the weights is no SHA-256"
     if not program.inputs or not program.outputs:
         yield "its header", "a program needs at least one input and one output"
+    if program.calibration not in CALIBRATIONS:
+        yield "its header", f"a calibration {program.calibration!r}"
     if program.batch < 1:
         yield "its header", f"a batch of {program.batch}"
     for id, value in enumerate(program.values):

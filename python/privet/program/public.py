@@ -3,7 +3,8 @@
 The public half holds operations, shapes, scales and the bound on each input; it goes to clients,
 and the SHA-256 of its bytes names the program. The private half holds the server's integer
 tensors. The public half carries its SHA-256, and a random salt among the tensors keeps that hash
-from confirming a guess of the weights. Measured ranges are in neither.
+from confirming a guess of the weights. Measured ranges are in neither, but for what SECURITY.md
+lists.
 """
 
 from __future__ import annotations
@@ -21,6 +22,20 @@ from privet.graph.operations import Shape
 
 FORMAT = "privet-program"
 VERSION = 1
+CALIBRATIONS = ("samples", "sound", "random")
+"""What the ranges of a program rest on: samples that its owner gave; a proof that no input within
+its bound leaves the ring, which its owner asked for; or a few random inputs."""
+UNCALIBRATED = (
+    "this program was compiled without samples of real inputs: its ranges were measured on random "
+    "ones, so an answer may be wrong without a sign. Its owner can compile with --calibration "
+    "samples.npz"
+)
+"""The caveat on results of a program whose ranges rest on random inputs."""
+
+
+def caveat(calibration: str) -> str | None:
+    """What to say with every result of a program with this calibration, if anything."""
+    return UNCALIBRATED if calibration == "random" else None
 
 
 @dataclass(frozen=True)
@@ -62,7 +77,11 @@ class ProgramOperation:
 
 @dataclass(frozen=True)
 class Program:
-    """The public half of a compiled model, for `batch` samples at once."""
+    """The public half of a compiled model, for `batch` samples at once.
+
+    `calibration` is one of `CALIBRATIONS`: what its owner chose, which says nothing of the weights
+    but that, with `sound`, they allow the proof.
+    """
 
     model: str
     ring_bits: int
@@ -74,6 +93,7 @@ class Program:
     values: tuple[ProgramValue, ...]
     operations: tuple[ProgramOperation, ...]
     batch: int = 1
+    calibration: str = "random"
 
     def to_public_bytes(self) -> bytes:
         """The file: JSON with sorted keys and no spaces, the same for equal programs."""
@@ -134,6 +154,7 @@ class Program:
                 for o in self.operations
             ],
             **({} if self.batch == 1 else {"batch": self.batch}),
+            **({} if self.calibration == "random" else {"calibration": self.calibration}),
         }
 
     @classmethod
@@ -157,6 +178,7 @@ class Program:
             ),
             operations=tuple(_parse_operation(e) for e in document["operations"]),
             batch=_int(document.get("batch", 1)),
+            calibration=_text(document.get("calibration", "random")),
         )
 
 

@@ -17,6 +17,7 @@ import onnx
 from privet.compile import Compiled, compile
 from privet.errors import InputError, Misuse
 from privet.parties.credentials import Credentials
+from privet.parties.revocation import Revoked
 from privet.stream.allocation import (
     OBJECTIVES,
     Allocation,
@@ -99,6 +100,7 @@ async def serve(
     window: int,
     rules: Rules,
     listening: Callable[[str, tuple[int, ...]], None],
+    revoked: Revoked | None = None,
 ) -> None:
     """Serves a program's linear stages until cancelled, to data providers that `rules` accept.
 
@@ -117,7 +119,13 @@ async def serve(
         recipe = Recipe(PreparingModel, (public, private, credentials.files, plan.seconds, rules))
         deliveries = Deliveries(LocalCrew(plan.seconds), recipe)
     provider = ModelProvider(
-        stages, crew, threads, rules.guard(), window=window, deliveries=deliveries
+        stages,
+        crew,
+        threads,
+        rules.guard(),
+        window=window,
+        deliveries=deliveries,
+        revoked=revoked,
     )
     try:
         host, port = await provider.listen(*address, credentials.tls_server(), preparing)

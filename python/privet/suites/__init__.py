@@ -22,6 +22,7 @@ from privet.suites.planning import (
 )
 from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
 from privet.suites.precision import Precision, precision
+from privet.suites.security import Security, ckks_security, security, stream_security
 from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, plan_stream
 from privet.suites.support import (
     COLLECTIVE,
@@ -60,6 +61,7 @@ __all__ = [
     "Policy",
     "Precision",
     "RefillForecast",
+    "Security",
     "Weakness",
     "check_between_two",
     "check_linear",
@@ -68,6 +70,7 @@ __all__ = [
     "check_suite",
     "check_supported",
     "check_without_dealer",
+    "ckks_security",
     "collective_trust",
     "flooding_of",
     "forecast",
@@ -82,6 +85,8 @@ __all__ = [
     "plans",
     "precision",
     "quickest",
+    "security",
+    "stream_security",
     "supported",
     "truncation_of",
     "uncounted",

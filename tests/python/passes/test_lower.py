@@ -45,6 +45,14 @@ def test_a_second_linear_layer_truncates_only_where_the_ring_is_too_small() -> N
     assert narrow == [("dense", 24), ("truncate", 12), ("dense", 24)]
 
 
+def test_more_headroom_truncates_earlier() -> None:
+    nodes = [node("Gemm", ["x", "fc"], ["a"]), node("Gemm", ["a", "fc"], ["y"])]
+    wide: dict[str, Any] = {"bits": 50}
+    assert steps(compiled(nodes, (1, 8), headroom=12, **wide)) == [("dense", 24), ("dense", 36)]
+    early = steps(compiled(nodes, (1, 8), headroom=13, **wide))
+    assert early == [("dense", 24), ("truncate", 12), ("dense", 24)]
+
+
 def test_a_residual_sum_shifts_the_lower_side_left() -> None:
     nodes = [
         node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
@@ -120,6 +128,20 @@ def test_overflow_names_the_layer_the_range_and_a_way_out() -> None:
         compiled(nodes, (1, 8), calibration=[sample], bits=42)
     with pytest.raises(OverflowRisk):
         compiled(nodes, (1, 8), calibration=[sample], scale=10)
+
+
+def test_a_sum_in_a_narrow_ring_is_refused() -> None:
+    """Results of ReLUs lie in 25 bits, which hold each of them and not their sum."""
+    nodes = [
+        node("MatMul", ["x", "fc"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Add", ["b", "b"], ["y"]),
+    ]
+    sample = np.ones((1, 8), np.float32)
+    made = model(nodes, {"x": (1, 8)}, ["y"], {"fc": np.eye(8, dtype=np.float32) * 700})
+    with pytest.raises(OverflowRisk, match="--bits 38 or more"):
+        compile(made, calibration=[sample])
+    assert compile(made, calibration=[sample], bits=38)
 
 
 def test_the_margin_counts() -> None:

@@ -86,7 +86,7 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
         assert sum(told["privet"]["stock"].values()) == 1
         assert set(told["privet"]) == {
             "version", "description", "program", "batch", "ring_bits", "scale_bits",
-            "magnitudes", "input_range", "suites", "operations", "stock",
+            "calibration", "magnitudes", "input_range", "suites", "operations", "stock",
         }  # fmt: skip
         assert all(set(step) == {"op", "name", "shape"} for step in told["privet"]["operations"])
         (row,) = (await visitor.good("GET", "/v2/models"))["models"]

@@ -6,12 +6,13 @@ use std::hint::black_box;
 use privet_fss::point::{self, Table};
 use privet_fss::{Gate, Relu, Seeds};
 use privet_kernels::{Bench, Limit};
-use privet_prg::Prg;
+use privet_prg::{Prg, TreeHashes};
 
 const KEYS: usize = 1 << 17;
 
 pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     let mut prg = Prg::from_os()?;
+    let hashes = TreeHashes::new(&prg.seed());
     for bits in [24, 63] {
         let levels = point::words(bits);
         let mut roots = [vec![0; KEYS], vec![0; KEYS]];
@@ -19,7 +20,7 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         roots[0].iter_mut().for_each(|root| *root &= !1);
         roots[1].iter_mut().for_each(|root| *root |= 1);
         let points: Vec<u64> = (0..KEYS).map(|_| prg.word() >> (64 - bits)).collect();
-        let words = point::plant(Table::Step, bits, [&roots[0], &roots[1]], &points);
+        let words = point::plant(Table::Step, bits, &hashes, [&roots[0], &roots[1]], &points);
         let (mut nodes, mut out) = (roots[0].clone(), vec![0; KEYS]);
         let limit = Limit {
             aes: (levels * KEYS) as f64,
@@ -29,7 +30,7 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         };
         bench.run(&format!("fss-compare-{bits}-bits-131072"), limit, || {
             // The nodes of the last run are roots as good as any.
-            point::at_most(bits, &mut nodes, black_box(&points), &words, &mut out);
+            point::at_most(bits, &hashes, &mut nodes, black_box(&points), &words, &mut out);
         });
     }
     let gate = Relu::new(25, 37);

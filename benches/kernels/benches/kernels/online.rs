@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use privet_channel::pair;
-use privet_gmw::{Error, Party, Rounds, cost};
+use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_kernels::{Bench, Limit, both};
 use privet_ot::{Demand, Role, Stock};
 use privet_prg::Prg;
@@ -25,9 +25,13 @@ pub fn run(bench: &mut Bench) {
     protocol(bench, "mux-262144", cost::mux(COUNT, 25), Rounds::Log, |party| {
         privet_gmw::mux(party, &bits, &x, RING).map(drop)
     });
-    protocol(bench, "extend-262144", cost::extend(COUNT, 25, 37), Rounds::Log, |party| {
-        privet_gmw::extend(party, &x, RING, WIDE).map(drop)
-    });
+    protocol(
+        bench,
+        "extend-262144",
+        cost::extend(COUNT, 25, 37, Sign::NonNegative, Rounds::Log),
+        Rounds::Log,
+        |party| privet_gmw::extend(party, &x, RING, WIDE, Sign::NonNegative).map(drop),
+    );
     let groups = Groups::on_planes(vec![(0..4).collect()], COUNT / 4, 4);
     let pooling = cost::max_pool(groups.sizes(), 25, Rounds::Log);
     protocol(bench, "max-pool-2x2-65536", pooling, Rounds::Log, |party| {

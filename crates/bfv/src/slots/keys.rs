@@ -4,6 +4,7 @@ use privet_prg::{Prg, Seed};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Misuse, PeerMisbehaved};
+use crate::keys::Left;
 use crate::ntt::Ntt;
 use crate::sample;
 use crate::wire::{packed_bytes, unpack};
@@ -28,6 +29,8 @@ pub struct PublicKey {
     pub(super) parameters: Parameters,
     pub(super) b: Polynomial<LIMBS>,
     pub(super) a: Polynomial<LIMBS>,
+    /// Replies.
+    pub(super) left: Left,
 }
 
 impl SecretKey {
@@ -167,7 +170,7 @@ impl PublicKey {
     /// [`PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
         let [b, a] = read_masked(parameters.inner().limbs(), parameters.degree(), "public key", bytes)?;
-        Ok(Self { parameters: parameters.clone(), b, a })
+        Ok(Self { parameters: parameters.clone(), b, a, left: Left::of(parameters.replies()) })
     }
 
     /// What it was made for.

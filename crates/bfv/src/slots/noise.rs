@@ -4,13 +4,11 @@
 //! `p / 2`, has noise of at most `N (p / 2)(21 + 1/2)`. A rotation adds what its key's errors make of three digits below the
 //! special prime, which it divides by that prime, and half a unit of rounding in each part.
 
-use crate::flood::Range;
-use crate::sample::ERROR_BOUND;
+use crate::flood::Flood;
+use crate::noise::LOSS_BITS;
+use crate::sample::{ERROR_BOUND, ERROR_VARIANCE};
 
 use super::parameters::LIMBS;
-
-/// Bits by which the flood is wider than what it hides.
-const FLOOD_BITS: i32 = 40;
 
 /// Widest reply: rounding is done in 64 bits.
 const WIDEST_REPLY: u32 = 60;
@@ -23,9 +21,17 @@ pub(super) fn sum_bound(degree: usize, prime: u64, terms: usize, rotations: usiz
     products + rotated + errors * 2.0 * degree
 }
 
-/// What hides it, the share's half unit included.
-pub(super) fn flood(bound: f64) -> Range {
-    Range::at_least((bound + 0.5) * 2_f64.powi(FLOOD_BITS))
+/// Root mean square of that error and of the share's half unit: errors of fresh ciphertexts are independent, the half units of
+/// encodings may all point one way, and of the rest the bound is taken.
+pub(super) fn sum_deviation(degree: usize, prime: u64, terms: usize, rotations: usize) -> f64 {
+    let (weights, heaviest) = ((terms * degree) as f64, prime as f64 / 2.0);
+    let products = heaviest * (ERROR_VARIANCE * weights + weights * weights / 4.0).sqrt();
+    products + sum_bound(degree, prime, 0, rotations) + 0.5
+}
+
+/// What hides the errors of `replies` replies: of all their coefficients, because slots mix them.
+pub(super) fn flood(degree: usize, deviation: f64, replies: usize) -> Flood {
+    Flood::hiding(deviation, degree * replies, LOSS_BITS)
 }
 
 /// Bound on how far a coefficient is rounded when it goes to `2^k`: half a unit, and the units of 2^-64 by which the fraction
@@ -45,8 +51,8 @@ pub(super) fn reply_bits(degree: usize, prime: u64) -> Option<u32> {
 }
 
 /// The logarithm of the modulus that noise and flood need.
-pub(super) fn modulus_bits(degree: usize, prime: u64, reply_bits: u32, bound: f64) -> f64 {
-    let carried = bound + 0.5 + flood(bound).half() as f64;
+pub(super) fn modulus_bits(degree: usize, prime: u64, reply_bits: u32, bound: f64, flood: Flood) -> f64 {
+    let carried = bound + 0.5 + flood.most() as f64;
     // A thousandth of a bit for the rounding of floating-point numbers.
     carried.log2() + f64::from(reply_bits) - allowance(degree, prime, reply_bits).log2() + 0.001
 }

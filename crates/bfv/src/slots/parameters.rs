@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Misuse};
-use crate::flood::Range;
+use crate::flood::Flood;
 use crate::ntt::Ntt;
 use crate::wire::packed_bytes;
 use crate::zq::Factor;
@@ -17,11 +17,11 @@ pub(super) const LIMBS: usize = 3;
 /// `q`'s primes and the special prime that key switching works modulo besides.
 pub(super) const WITH_SPECIAL: usize = LIMBS + 1;
 
-/// The ring degree. At 128 bits of security a modulus of 218 bits is the limit (see the crate's other parameters).
+/// The ring degree. At 128 bits of security a modulus of 214 bits is the limit (see the crate's other parameters).
 const DEGREE: usize = 8192;
 
-/// Wider primes would leave the fastest code of the transform; four of these are 200 bits.
-const WIDEST_PRIME_BITS: u32 = 50;
+/// Four of these are 212 bits. Those beyond 50 bits leave the fastest code of the transform, and are taken for large programs alone.
+const WIDEST_PRIME_BITS: u32 = 53;
 
 /// Parameters of the batched scheme. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -37,7 +37,14 @@ pub(super) struct Inner {
     pub(super) prime_bits: u32,
     pub(super) reply_bits: u32,
     /// Bound on the noise of a sum.
+    #[cfg_attr(not(test), expect(dead_code, reason = "parameters are chosen by it"))]
     bound: f64,
+    /// Root mean square of the noise of a sum.
+    deviation: f64,
+    /// Replies of an inference.
+    replies: usize,
+    /// What hides the noise of a reply.
+    flood: Flood,
     /// `q mod p`.
     pub(super) modulus: Factor,
     /// `1 / p` modulo each prime of `q`.
@@ -54,24 +61,31 @@ pub(super) struct Inner {
 
 impl Parameters {
     /// Parameters for plaintexts modulo `prime`, for results that are sums of at most `terms` products (whatever the weights) after at
-    /// most `rotations` rotations.
+    /// most `rotations` rotations, in `replies` replies in an inference.
     ///
     /// # Errors
     /// [`Misuse::PlainPrime`] unless `prime` is a prime of at most 44 bits that is 1 modulo `2N`; [`Misuse::NoiseTooLarge`] if no
-    /// modulus of three primes of 50 bits holds the noise.
-    pub fn choose(prime: u64, terms: usize, rotations: usize) -> Result<Self, Error> {
+    /// modulus of three primes of 53 bits holds the noise.
+    pub fn choose(prime: u64, terms: usize, rotations: usize, replies: usize) -> Result<Self, Error> {
         let refusal = Misuse::PlainPrime { prime };
         let plain = Some(prime).filter(|prime| (1 << 16..1 << 45).contains(prime));
         let plain = plain.and_then(|prime| Ntt::of(DEGREE, prime)).ok_or(refusal.clone())?;
         let reply_bits = noise::reply_bits(DEGREE, prime).ok_or(refusal)?;
         let bound = noise::sum_bound(DEGREE, prime, terms, rotations);
-        let needed = noise::modulus_bits(DEGREE, prime, reply_bits, bound);
+        let deviation = noise::sum_deviation(DEGREE, prime, terms, rotations);
+        let flood = noise::flood(DEGREE, deviation, replies);
+        let needed = noise::modulus_bits(DEGREE, prime, reply_bits, bound, flood);
         let narrowest = (needed / LIMBS as f64) as u32;
         for bits in narrowest.max(plain.prime().bits() + 1)..=WIDEST_PRIME_BITS {
             let Some(ntts) = primes(bits) else { continue };
             let modulus: f64 = ntts[..LIMBS].iter().map(|ntt| (ntt.prime().value() as f64).log2()).sum();
             if modulus >= needed {
-                return Ok(Self(Arc::new(Inner::new(plain, ntts, bits, reply_bits, bound))));
+                return Ok(Self(Arc::new(Inner {
+                    bound,
+                    deviation,
+                    replies,
+                    ..Inner::new(plain, ntts, bits, reply_bits, flood)
+                })));
             }
         }
         let modulus_bits = f64::from(LIMBS as u32 * WIDEST_PRIME_BITS);
@@ -124,12 +138,28 @@ impl Parameters {
         Arc::ptr_eq(&self.0, &other.0)
             || (self.prime() == other.prime()
                 && self.reply_bits() == other.reply_bits()
+                && self.replies() == other.replies()
                 && self.0.ntts.iter().zip(&other.0.ntts).all(|(a, b)| same(a, b)))
     }
 
     /// What hides the noise of a reply.
-    pub(super) fn flood(&self) -> Range {
-        noise::flood(self.0.bound)
+    pub(super) fn flood(&self) -> Flood {
+        self.0.flood
+    }
+
+    /// Replies of an inference that the parameters were chosen for.
+    pub fn replies(&self) -> usize {
+        self.0.replies
+    }
+
+    /// Bits of all primes that a key of these parameters is used with, the special one included.
+    pub fn modulus_bits(&self) -> f64 {
+        self.0.ntts.iter().map(|ntt| (ntt.prime().value() as f64).log2()).sum()
+    }
+
+    /// What so many inferences lose statistically, at most: the distance of replies from what does not depend on the weights.
+    pub fn loss(&self, inferences: f64) -> f64 {
+        inferences.sqrt() * self.0.flood.loss(self.0.deviation, DEGREE * self.replies())
     }
 
     /// Bound on the noise of a sum.
@@ -148,7 +178,7 @@ impl Parameters {
 }
 
 impl Inner {
-    fn new(plain: Ntt, ntts: [Ntt; WITH_SPECIAL], prime_bits: u32, reply_bits: u32, bound: f64) -> Self {
+    fn new(plain: Ntt, ntts: [Ntt; WITH_SPECIAL], prime_bits: u32, reply_bits: u32, flood: Flood) -> Self {
         let value = |i: usize| ntts[i].prime().value();
         // The product of `q`'s primes but one, and of the special prime where asked for, modulo a prime.
         let product = |modulo: &crate::zq::Prime, but: usize, special: bool| {
@@ -174,7 +204,10 @@ impl Inner {
             ntts,
             prime_bits,
             reply_bits,
-            bound,
+            bound: 0.0,
+            deviation: 0.0,
+            replies: 0,
+            flood,
         }
     }
 

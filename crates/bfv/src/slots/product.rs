@@ -117,12 +117,13 @@ impl Sum {
     /// is switched to `2^reply_bits`.
     ///
     /// # Errors
-    /// [`Misuse::ParametersDiffer`] for a key of other parameters.
+    /// [`Misuse::ParametersDiffer`] for a key of other parameters, [`Misuse::KeyWornOut`] for one that has served.
     pub fn reply(self, key: &PublicKey, prg: &mut Prg, out: &mut Vec<u8>) -> Result<Vec<u64>, Error> {
         let parameters = self.parameters.clone();
         if !parameters.agrees_with(&key.parameters) {
             return Err(Misuse::ParametersDiffer.into());
         }
+        key.left.take(1)?;
         let (mut c0, c1) = self.randomise(key, prg);
         let shares = share(&parameters, &mut c0, prg);
         hide(&parameters, &mut c0, prg);
@@ -147,8 +148,8 @@ impl Sum {
 pub(super) fn share(parameters: &Parameters, c0: &mut Polynomial<LIMBS>, prg: &mut Prg) -> Zeroizing<Vec<u64>> {
     let plain = parameters.inner().plain.prime();
     let mut shares = Zeroizing::new(vec![0; parameters.degree()]);
-    prg.fill_words(&mut shares);
-    shares.iter_mut().for_each(|share| *share = plain.reduce(*share));
+    // Exactly uniform, whatever their number: a reduced word is not.
+    shares.iter_mut().for_each(|share| *share = prg.below(plain.value()));
     let opposite: Zeroizing<Vec<u64>> = Zeroizing::new(shares.iter().map(|&share| plain.negate(share)).collect());
     c0.add(parameters.inner().limbs(), &Zeroizing::new(encode(parameters, &opposite)));
     shares

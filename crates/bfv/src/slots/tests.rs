@@ -49,7 +49,7 @@ impl Pair {
     }
 
     fn seeded(seed: u8, terms: usize, rotations: &[Rotation]) -> Self {
-        let parameters = Parameters::choose(PRIME, terms, rotations.len()).unwrap();
+        let parameters = Parameters::choose(PRIME, terms, rotations.len(), 16).unwrap();
         let mut prg = prg(seed);
         let secret = SecretKey::generate(&parameters, &mut prg);
         let public = PublicKey::from_bytes(&parameters, &secret.public_key(&mut prg)).unwrap();
@@ -148,11 +148,13 @@ fn a_flood_fills_the_room_that_a_reply_has() {
     assert!(widest(&flooded) < room, "{} of {room}", widest(&flooded));
     assert!(widest(&bare) < 500.0, "rounding alone: {}", widest(&bare));
     assert!(widest(&flooded) > 2.0 * widest(&bare), "{} beside {}", widest(&flooded), widest(&bare));
-    // Uniform: the mean square of a uniform number is a third of the square of its bound.
-    let square = flooded.iter().map(|rest| rest * rest).sum::<f64>() / SLOTS as f64;
-    let ratio = square / (widest(&flooded).powi(2) / 3.0);
-    assert!((0.8..1.2).contains(&ratio), "{ratio}");
-    assert!(pair.parameters.flood().half() as f64 >= pair.parameters.bound() * 2_f64.powi(40));
+    // The deviation of three uniform numbers that add up is a third of the largest sum.
+    let deviation = (flooded.iter().map(|rest| rest * rest).sum::<f64>() / SLOTS as f64).sqrt();
+    let modulus: f64 = pair.parameters.inner().limbs().iter().map(|ntt| ntt.prime().value() as f64).product();
+    let expected =
+        pair.parameters.flood().most() as f64 / 3.0 * f64::from(pair.parameters.reply_bits()).exp2() / modulus;
+    assert!((0.9..1.1).contains(&(deviation / expected)), "{deviation} beside {expected}");
+    assert!(pair.parameters.flood().most() as f64 >= pair.parameters.bound() * 2_f64.powi(40));
 }
 
 #[test]
@@ -177,7 +179,7 @@ fn replies_to_zero_weights_look_like_any_other() {
 
 #[test]
 fn noise_that_does_not_fit_and_primes_without_slots_are_refused() {
-    let refused = |prime, terms| Parameters::choose(prime, terms, 0).unwrap_err();
+    let refused = |prime, terms| Parameters::choose(prime, terms, 0, 1).unwrap_err();
     assert!(matches!(refused(PRIME, 1 << 30), Error::Misuse(Misuse::NoiseTooLarge { .. })));
     for prime in [PRIME + 2, 1 << 37, 65_537 * 65_537, 3] {
         assert_eq!(refused(prime, 1), Misuse::PlainPrime { prime }.into());

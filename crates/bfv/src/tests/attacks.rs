@@ -28,7 +28,7 @@ pub(super) struct Scene {
 }
 
 fn scene(seed: u8) -> Scene {
-    scene_with(&Parameters::choose(37, 16, 576, Resharing::Approximate).unwrap(), seed)
+    scene_with(&Parameters::choose(37, 16, 576, 4096, Resharing::Approximate).unwrap(), seed)
 }
 
 pub(super) fn scene_with(parameters: &Parameters, seed: u8) -> Scene {

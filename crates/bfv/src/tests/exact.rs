@@ -8,7 +8,7 @@ use crate::product::{hide, share, write_reply};
 use crate::{Misuse, Parameters, Resharing};
 
 fn exact(ring_bits: u32, weight_bits: u32, inner: usize) -> Parameters {
-    Parameters::choose(ring_bits, weight_bits, inner, Resharing::Exact).unwrap()
+    Parameters::choose(ring_bits, weight_bits, inner, 4096, Resharing::Exact).unwrap()
 }
 
 /// Multiplies, replies, opens, and adds both parties' shares.
@@ -67,8 +67,7 @@ fn the_worst_flood_and_the_worst_rounding_together_stay_in_the_guard_range() {
         let sum = u128::from(parameters.weight_sum());
         // Weights times errors and encodings, the encryption of zero, the share's half unit, twice each.
         let product = 43 * sum + 42 * 2 * parameters.degree() as u128 + 1;
-        assert!(2 * parameters.flood().half() >= product << 40, "the flood is 2^40 times what it hides");
-        let scaled = (product + 2 * parameters.flood().half()) / 2 / (modulus >> parameters.reply_bits()) + 1;
+        let scaled = (product + 2 * parameters.flood().most()) / 2 / (modulus >> parameters.reply_bits()) + 1;
         let unit = 2.0_f64.powi(parameters.reply_bits() as i32 - 61);
         let rounded = ((parameters.degree() + 1) as f64 * (0.5 + unit)).ceil() as u128;
         assert!(scaled + rounded < 1 << (parameters.reply_bits() - ring_bits - 1), "{parameters:?}");
@@ -78,13 +77,25 @@ fn the_worst_flood_and_the_worst_rounding_together_stay_in_the_guard_range() {
 #[test]
 fn rings_that_leave_no_room_are_refused() {
     for ring_bits in [46, 50] {
-        let refused = Parameters::choose(ring_bits, 8, 1, Resharing::Exact).map(drop);
+        let refused = Parameters::choose(ring_bits, 8, 1, 4096, Resharing::Exact).map(drop);
         assert_eq!(refused, Err(Misuse::ExactRingWidth { ring_bits, limit: 45 }.into()));
     }
-    let both = [Resharing::Approximate, Resharing::Exact].map(|resharing| Parameters::choose(37, 16, 64, resharing));
+    let both =
+        [Resharing::Approximate, Resharing::Exact].map(|resharing| Parameters::choose(37, 16, 64, 4096, resharing));
     let [Ok(approximate), Ok(exact)] = both else { panic!("both fit") };
     assert!(!approximate.agrees_with(&exact));
     assert_eq!((approximate.error_bound(), exact.error_bound()), (1, 0));
+}
+
+/// The probability that three uniform numbers below 1 add up to less than `x`.
+fn sums_below(x: f64) -> f64 {
+    match x {
+        x if x <= 0.0 => 0.0,
+        x if x < 1.0 => x.powi(3) / 6.0,
+        x if x < 2.0 => (-2.0 * x.powi(3) + 9.0 * x * x - 9.0 * x + 3.0) / 6.0,
+        x if x < 3.0 => 1.0 - (3.0 - x).powi(3) / 6.0,
+        _ => 1.0,
+    }
 }
 
 #[test]
@@ -105,12 +116,14 @@ fn the_noise_of_the_phase_gives_the_weights_only_without_a_flood() {
     let mut ours = c0.clone();
     hide(&parameters, &mut ours, &positions, &mut crate::tests::prg(9));
     let flooded = seen(&ours);
-    // Weights of 16 bits would have to show in noise of 69 bits.
+    // Weights of 16 bits would have to show in noise of 70 bits.
     assert!(best(&scene, &regress(&scene.error, &flooded)) > 1e12);
 
-    // What is left is the flood: uniform over its range, far beyond the noise, and uncorrelated to it.
-    let half = parameters.flood().half() as f64;
-    let bins = |values: &[f64]| chi_square(values.iter().map(|x| ((x / half + 1.0) * 8.0).clamp(0.0, 15.0) as usize));
+    // What is left is the flood: a sum of three uniform numbers, far beyond the noise, and uncorrelated to it.
+    let unit = 2.0 * parameters.flood().most() as f64 / 3.0;
+    let bins = |values: &[f64]| {
+        chi_square(values.iter().map(|x| (16.0 * sums_below(x / unit + 1.5)).clamp(0.0, 15.0) as usize))
+    };
     assert!(bins(&flooded) < 56.0 && bins(&control) > 1000.0);
     let correlation = |x: &[f64], y: &[f64]| {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
@@ -160,7 +173,7 @@ fn the_guard_bits_of_an_exact_reply_hold_a_flood() {
     assert!(deviation(&scene.session, &control) < 30.0, "the control carries rounding errors alone");
 
     let modulus: f64 = parameters.primes().iter().map(|&p| p as f64).product();
-    let flood = parameters.flood().half() as f64 * f64::from(parameters.reply_bits()).exp2() / modulus / 3_f64.sqrt();
+    let flood = parameters.flood().most() as f64 / 3.0 * f64::from(parameters.reply_bits()).exp2() / modulus;
     let ours = scene.reply(&positions);
     let found = deviation(&scene.session, &ours);
     assert!((0.95..1.05).contains(&(found / flood)), "deviation {found}, expected {flood}");

@@ -12,7 +12,7 @@ use crate::{Ciphertext, Parameters, Sum};
 const VARIANCE: f64 = 10.5;
 
 fn session(seed: u8) -> Session {
-    Session::new(&Parameters::choose(37, 16, 576, Resharing::Approximate).unwrap(), seed)
+    Session::new(&Parameters::choose(37, 16, 576, 4096, Resharing::Approximate).unwrap(), seed)
 }
 
 fn variance(values: &[f64]) -> f64 {

@@ -7,7 +7,7 @@ use crate::Resharing;
 use crate::{Ciphertext, Error, Parameters, PeerMisbehaved, PublicKey, Sum};
 
 fn parameters() -> Parameters {
-    Parameters::choose(37, 16, 64, Resharing::Approximate).unwrap()
+    Parameters::choose(37, 16, 64, 4096, Resharing::Approximate).unwrap()
 }
 
 fn blamed<T>(result: Result<T, Error>) -> PeerMisbehaved {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Session, negacyclic};
+use super::{Session, load, negacyclic};
 use crate::Parameters;
 use crate::Resharing;
 use crate::product::write_reply;
@@ -48,7 +48,7 @@ proptest! {
         ring_bits in 8_u32..=50, weight_bits in 1_u32..=20, terms in 1_usize..4, taps in 1_usize..12,
         used in prop::collection::btree_set(0_usize..4096, 0..50), seed: u8,
     ) {
-        let parameters = Parameters::choose(ring_bits, weight_bits, terms * taps, Resharing::Approximate).unwrap();
+        let parameters = Parameters::choose(ring_bits, weight_bits, terms * taps, 4096, Resharing::Approximate).unwrap();
         let mut session = Session::new(&parameters, seed);
         let used: Vec<usize> = used.into_iter().collect();
         shares_sum_to_the_product(&mut session, terms, taps, weight_bits, &used);
@@ -58,7 +58,7 @@ proptest! {
 #[test]
 fn every_coefficient_at_the_usual_widths() {
     for ring_bits in [32, 37, 41] {
-        let parameters = Parameters::choose(ring_bits, 16, 4608, Resharing::Approximate).unwrap();
+        let parameters = Parameters::choose(ring_bits, 16, 4608, 4096, Resharing::Approximate).unwrap();
         assert_eq!(parameters.degree(), 4096);
         let mut session = Session::new(&parameters, 1);
         let used: Vec<usize> = (0..4096).collect();
@@ -71,7 +71,7 @@ fn every_coefficient_at_the_usual_widths() {
 #[test]
 fn the_larger_degree() {
     let sum = 300_u64 << 16;
-    let parameters = Parameters::new(8192, [50, 50], 41, sum, Resharing::Approximate).unwrap();
+    let parameters = Parameters::new(8192, [50, 50], 41, load(sum), Resharing::Approximate).unwrap();
     let mut session = Session::new(&parameters, 2);
     let used: Vec<usize> = (0..8192).step_by(3).collect();
     shares_sum_to_the_product(&mut session, 2, 100, 16, &used);
@@ -79,7 +79,7 @@ fn the_larger_degree() {
 
 #[test]
 fn the_heaviest_weights_that_the_parameters_allow() {
-    let parameters = Parameters::choose(37, 16, 4096, Resharing::Approximate).unwrap();
+    let parameters = Parameters::choose(37, 16, 4096, 4096, Resharing::Approximate).unwrap();
     let mut session = Session::new(&parameters, 3);
     let terms = [(session.message(), vec![-(1 << 16); 4096])];
     let mut sums = vec![0_u64; 4096];
@@ -104,7 +104,7 @@ fn the_heaviest_weights_that_the_parameters_allow() {
 #[test]
 fn typical_noise_is_far_below_the_bound() {
     for (degree, bits, ring_bits) in [(4096, [40, 39], 37), (8192, [50, 50], 37)] {
-        let parameters = Parameters::new(degree, bits, ring_bits, 576 << 16, Resharing::Approximate).unwrap();
+        let parameters = Parameters::new(degree, bits, ring_bits, load(576 << 16), Resharing::Approximate).unwrap();
         let mut session = Session::new(&parameters, 4);
         let (message, weights) = (session.message(), session.weights(576, 16));
         let expected = negacyclic(&message, &weights);
@@ -127,7 +127,7 @@ fn typical_noise_is_far_below_the_bound() {
 
 #[test]
 fn a_key_opens_only_what_was_encrypted_under_it() {
-    let parameters = Parameters::choose(37, 16, 64, Resharing::Approximate).unwrap();
+    let parameters = Parameters::choose(37, 16, 64, 4096, Resharing::Approximate).unwrap();
     let (mut session, other) = (Session::new(&parameters, 5), Session::new(&parameters, 6));
     let used: Vec<usize> = (0..4096).collect();
     let sum = session.sum(&[(vec![0; 4096], vec![1])]);

@@ -29,10 +29,10 @@ fn check_spline(bits: u32, pieces: &[Piece], values: &[u64], seed: u64) {
 #[test]
 fn keys_have_the_bytes_of_their_formulas() {
     let table = Lookup::new(37, vec![0; 4096]).key_bytes(64);
-    assert_eq!([table.words, table.corrections], [64 * 6 * 16, 8 * 2 * 37]);
+    assert_eq!([table.words, table.corrections], [16 + 64 * 6 * 16, 8 * 2 * 37]);
     let pieces = vec![Piece { start: 0, coefficients: [0; 3] }];
     let spline = Spline::new(37, pieces).key_bytes(64);
-    assert_eq!([spline.words, spline.corrections], [64 * 37 * (16 + 3 * 5), 8 * 2 * 37]);
+    assert_eq!([spline.words, spline.corrections], [16 + 64 * 37 * (16 + 3 * 5), 8 * 2 * 37]);
 }
 
 #[test]

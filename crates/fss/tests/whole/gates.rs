@@ -52,21 +52,14 @@ fn check_extend(bits: u32, wide: u32, values: &[u64], seed: u64) {
     assert_eq!(output.add(&client, &server), expected, "{bits} bits into {wide}");
 }
 
-/// Values are made to fit the bounds.
+/// Values are made to be non-negative.
 fn check_extend_bounded(bits: u32, wide: u32, values: &[u64], seed: u64) {
     let (ring, output) = (Modulus::new(bits), Modulus::new(wide));
-    let mut gates = vec![(ExtendBounded::non_negative(bits, wide), 0)];
-    if bits >= 2 {
-        gates.push((ExtendBounded::signed(bits, wide), 1 - (1 << (bits - 2))));
-    }
-    for (gate, lowest) in gates {
-        let signed: Vec<i64> = values.iter().map(|x| lowest + (x & (ring.mask() >> 1)) as i64).collect();
-        let values: Vec<u64> = signed.iter().map(|x| ring.reduce(*x as u64)).collect();
-        let [client, server] =
-            run_gate(&gate, &values, ring, &mut prg(seed), |party, seed, body, x| gate.evaluate(party, seed, body, x));
-        let expected: Vec<u64> = signed.iter().map(|x| output.reduce(*x as u64)).collect();
-        assert_eq!(output.add(&client, &server), expected, "{bits} bits into {wide}");
-    }
+    let gate = ExtendBounded::non_negative(bits, wide);
+    let values: Vec<u64> = values.iter().map(|x| x & (ring.mask() >> 1)).collect();
+    let [client, server] =
+        run_gate(&gate, &values, ring, &mut prg(seed), |party, seed, body, x| gate.evaluate(party, seed, body, x));
+    assert_eq!(output.add(&client, &server), values, "{bits} bits into {wide}");
 }
 
 fn check_select(bits: u32, values: &[u64], seed: u64) {
@@ -125,15 +118,15 @@ fn keys_have_the_bytes_of_their_formulas() {
         let KeyBytes { words, corrections } = gate.key_bytes(64);
         [words, corrections]
     };
-    // Sixteen bytes for each level; of the corrections eight bytes for each bit of one element's secrets.
-    assert_eq!(bytes(&Relu::new(25, 37)), [64 * 18 * 16, 8 * (2 * 37 + 3 * 12)]);
-    assert_eq!(bytes(&Relu::new(37, 37)), [64 * 30 * 16, 8 * 2 * 37]);
-    assert_eq!(bytes(&Relu::new(64, 64)), [64 * 57 * 16, 8 * 2 * 64]);
-    assert_eq!(bytes(&Sign::new(37)), [64 * 30 * 16, 8]);
+    // Sixteen bytes for the hashes and for each level of a key; of the corrections eight bytes for each bit of one element's secrets.
+    assert_eq!(bytes(&Relu::new(25, 37)), [16 + 64 * 18 * 16, 8 * (2 * 37 + 3 * 12)]);
+    assert_eq!(bytes(&Relu::new(37, 37)), [16 + 64 * 30 * 16, 8 * 2 * 37]);
+    assert_eq!(bytes(&Relu::new(64, 64)), [16 + 64 * 57 * 16, 8 * 2 * 64]);
+    assert_eq!(bytes(&Sign::new(37)), [16 + 64 * 30 * 16, 8]);
     assert_eq!(bytes(&Select::new(37)), [0, 8 * 2 * 37]);
-    assert_eq!(bytes(&Truncate::new(37, 12)), [64 * 6 * 16, 8 * 2 * 25]);
-    assert_eq!(bytes(&Extend::new(25, 37)), [64 * 19 * 16, 8 * 2 * 12]);
-    assert_eq!(bytes(&ExtendBounded::signed(25, 37)), [0, 8 * 2 * 12]);
+    assert_eq!(bytes(&Truncate::new(37, 12)), [16 + 64 * 6 * 16, 8 * 2 * 25]);
+    assert_eq!(bytes(&Extend::new(25, 37)), [16 + 64 * 19 * 16, 8 * 2 * 12]);
+    assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 2 * 12]);
     // SIGMA's 556 bytes for a ReLU of 37 bits and 991 for one of 64, of the party that gets more.
     assert!(Relu::new(37, 37).key_bytes(1).of(Role::Server) <= 556);
     assert!(Relu::new(64, 64).key_bytes(1).of(Role::Server) <= 991);

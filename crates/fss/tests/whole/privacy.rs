@@ -145,7 +145,7 @@ fn an_extension_shows_nothing() {
     check(&gate, &[input, BIT], &[above; 2], output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
     });
-    let gate = ExtendBounded::signed(25, 37);
+    let gate = ExtendBounded::non_negative(25, 37);
     check(&gate, &[input], &[above; 2], output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
     });

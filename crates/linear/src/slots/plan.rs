@@ -57,8 +57,9 @@ impl Plan {
             let ways = packings.iter().flat_map(Packing::ways);
             ways.map(|(steps, _)| count(steps)).max().ok_or(Misuse::NoLayers)
         };
+        let replies = packings.iter().map(|packing| packing.tiles() * packing.outputs).sum();
         let (terms, turns) = (most(products_of)?, most(|steps| turns(steps).count())?);
-        let parameters = Parameters::choose(field.prime(), terms, turns)?;
+        let parameters = Parameters::choose(field.prime(), terms, turns, replies)?;
         let plan = |(packing, layer): (Packing, &Layer)| {
             Self(Arc::new(Inner { layer: layer.clone(), field, parameters: parameters.clone(), packing }))
         };

@@ -9,17 +9,17 @@
 //! uniform because choice bits are. The sender sends `q` plus the sum of the left children. On the first level the left
 //! node is `q` itself, so that nothing is to be sent: the known node is `t`.
 
-use privet_prg::Block;
 use privet_prg::ggm::{self, TREES};
+use privet_prg::{Block, TreeHash};
 
 /// A path that no leaf has: all of a sender's leaves have even blocks.
 const NOWHERE: [u64; TREES] = [u64::MAX; TREES];
 
 /// The sender's leaves, all with their lowest bit cleared, and its message.
 ///
-/// `base`: its blocks `q` of shape `[depth, TREES]`; `leaves`: shape `[2^depth, TREES]`; `message`: shape
+/// `hash`: that of these trees alone. `base`: its blocks `q` of shape `[depth, TREES]`; `leaves`: shape `[2^depth, TREES]`; `message`: shape
 /// `[depth - 1, TREES]`.
-pub(super) fn plant(delta: Block, base: &[Block], leaves: &mut [Block], message: &mut [[u8; 16]]) {
+pub(super) fn plant(hash: &TreeHash, delta: Block, base: &[Block], leaves: &mut [Block], message: &mut [[u8; 16]]) {
     let (base, _) = base.as_chunks::<TREES>();
     let (message, _) = message.as_chunks_mut::<TREES>();
     for g in 0..TREES {
@@ -27,7 +27,7 @@ pub(super) fn plant(delta: Block, base: &[Block], leaves: &mut [Block], message:
         leaves[TREES + g] = base[0][g] ^ delta;
     }
     for (level, (base, message)) in base[1..].iter().zip(message).enumerate() {
-        let sums = ggm::grow(&mut leaves[..(4 * TREES) << level]);
+        let sums = ggm::grow(hash, &mut leaves[..(4 * TREES) << level]);
         for g in 0..TREES {
             message[g] = (sums[g] ^ base[g]).to_le_bytes();
         }
@@ -37,7 +37,7 @@ pub(super) fn plant(delta: Block, base: &[Block], leaves: &mut [Block], message:
 
 /// The receiver's leaves: the sender's, but for one per tree which differs by `delta`, and which alone has its lowest
 /// bit set. Shapes as in [`plant`]; the lowest bits of `base` are the choice bits.
-pub(super) fn grow(base: &[Block], message: &[[u8; 16]], leaves: &mut [Block]) {
+pub(super) fn grow(hash: &TreeHash, base: &[Block], message: &[[u8; 16]], leaves: &mut [Block]) {
     let (base, _) = base.as_chunks::<TREES>();
     let (message, _) = message.as_chunks::<TREES>();
     let mut paths = [0; TREES];
@@ -48,7 +48,7 @@ pub(super) fn grow(base: &[Block], message: &[[u8; 16]], leaves: &mut [Block]) {
     }
     for (level, (base, message)) in base[1..].iter().zip(message).enumerate() {
         let level_nodes = &mut leaves[..(4 * TREES) << level];
-        let sums = ggm::grow(level_nodes);
+        let sums = ggm::grow(hash, level_nodes);
         // The node on the path is the sum of all others, so both sides have the same sum: `sums`.
         let differences = std::array::from_fn(|g| Block::from_le_bytes(message[g]) ^ base[g] ^ sums[g]);
         ggm::correct(level_nodes, &paths, &differences);
@@ -82,8 +82,9 @@ mod tests {
             }
             let mut message = vec![[0; 16]; TREES * (depth - 1)];
             let (mut all, mut known) = (vec![0; TREES << depth], vec![1; TREES << depth]);
-            plant(delta, &q, &mut all, &mut message);
-            grow(&t, &message, &mut known);
+            let hash = TreeHash::new(&[9; 16]);
+            plant(&hash, delta, &q, &mut all, &mut message);
+            grow(&hash, &t, &message, &mut known);
             for (i, (ours, theirs)) in all.iter().zip(&known).enumerate() {
                 let noisy = i / TREES == paths[i % TREES];
                 assert_eq!(ours ^ theirs, if noisy { delta } else { 0 }, "leaf {i} of depth {depth}");

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use privet_prg::ggm::TREES;
-use privet_prg::{Block, KeyStream, Seed, sparse};
+use privet_prg::{Block, KeyStream, Seed, TreeHash, sparse};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -30,9 +30,10 @@ pub(super) struct Iteration {
 }
 
 impl Iteration {
-    /// `base`: at least [`Parameters::base`] blocks of correlated OTs, used nowhere else.
-    pub(super) fn new(parameters: Parameters, matrix: &Seed, base: Vec<Block>) -> Self {
-        Self { parameters, matrix: KeyStream::new(matrix), base: Zeroizing::new(base) }
+    /// `seed`: the iteration's public one, fresh. `base`: at least [`Parameters::base`] blocks of correlated OTs, used nowhere
+    /// else.
+    pub(super) fn new(parameters: Parameters, seed: &Seed, base: Vec<Block>) -> Self {
+        Self { parameters, matrix: KeyStream::new(seed), base: Zeroizing::new(base) }
     }
 
     pub(super) fn parameters(&self) -> &Parameters {
@@ -46,7 +47,7 @@ impl Iteration {
             .zip(message.par_chunks_exact_mut(self.parameters.group_blocks()))
             .zip(groups)
             .for_each(|((out, message), index)| {
-                group::plant(delta, self.tree_base(index), out, message);
+                group::plant(&self.hash(index), delta, self.tree_base(index), out, message);
                 self.encode(index, out);
             });
         message
@@ -58,9 +59,16 @@ impl Iteration {
             .zip(message.par_chunks_exact(self.parameters.group_blocks()))
             .zip(groups)
             .for_each(|((out, message), index)| {
-                group::grow(self.tree_base(index), message, out);
+                group::grow(&self.hash(index), self.tree_base(index), message, out);
                 self.encode(index, out);
             });
+    }
+
+    /// The hash of a group's trees: its key is a block of the stream that no matrix reaches.
+    fn hash(&self, group: usize) -> TreeHash {
+        let mut key = [0];
+        self.matrix.blocks(u64::MAX - group as u64, &mut key);
+        TreeHash::new(&key[0].to_le_bytes())
     }
 
     /// The blocks that the trees of a group start from.

@@ -23,6 +23,19 @@ fn the_same_plaintext_never_looks_the_same() -> Result<(), Error> {
 }
 
 #[test]
+fn a_table_that_has_served_makes_powers() -> Result<(), Error> {
+    let table = NoiseTable::with_draws(KEY.public(), 20)?;
+    let zeros = |count: usize| Ciphertexts::encrypt(&plaintexts(&vec![0; count]), table.draw(count)?);
+    // The control: while there are draws, each takes from them.
+    let mut all = zeros(15)?;
+    assert_eq!(table.left(), 5);
+    all.append(zeros(6)?)?;
+    assert_eq!((table.left(), distinct(&all).len()), (5, 21));
+    assert_eq!(decrypted(&all), vec![0; 21]);
+    Ok(())
+}
+
+#[test]
 fn noise_reaches_residues_of_every_character() -> Result<(), Error> {
     // Whether a residue is a square modulo either prime is what a single base to random powers would not hide: its
     // powers reach two of the four classes.

@@ -46,7 +46,7 @@ impl Plan {
             extensions: Vec::new(),
             correlations: BTreeMap::from([("authenticated_weights", self.private_len())]),
             offline_bytes_client: 0,
-            offline_bytes_server: 1 + 5,
+            offline_bytes_server: 0,
             dealer_bytes_client: dealer_client,
             dealer_bytes_server: dealer_server,
             offline_rounds: 1,

@@ -1,11 +1,13 @@
 //! From a program to steps on authenticated values.
 //!
 //! A linear layer, a truncation and a comparison read a value behind a mask ([`Step::Mask`]); everything else is local. A
-//! truncation that only a ReLU reads is part of its key, and one whose result must be in the wide ring ends there at once.
+//! truncation that only a ReLU reads is part of its key, and one whose result must be in the wide ring ends there at once. If
+//! truncations are exact, neither is done: every step is then a function of the value alone, for every value of its ring.
 
 use std::collections::HashMap;
 
 use privet_fss::{KeyBytes, Role};
+use privet_gmw::{Sign, Truncation};
 use privet_program::{Operation, Operator, Program, Weights};
 use privet_ring::Modulus;
 use privet_shark::dealer::MASK_BYTES;
@@ -13,7 +15,7 @@ use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, Tournament, Truncate, ends}
 
 use super::{Options, layers};
 use crate::Error;
-use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_stages};
+use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_stages, signs};
 use crate::turns::Turns;
 
 /// One step of a run; the dealer takes the same ones.
@@ -109,6 +111,11 @@ impl Plan {
 
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    /// Width of the ring in which value `id` is when its operation has run, in bits.
+    pub fn width(&self, id: usize) -> u32 {
+        self.widths[id]
     }
 
     /// The ring in which a value is when its operation has run.
@@ -261,6 +268,8 @@ struct Planner<'a> {
     masked: HashMap<usize, u32>,
     /// Truncations that are left to the one ReLU that reads them: their input and how many bits they drop.
     pending: HashMap<usize, (usize, u32)>,
+    /// What is known of each value's sign.
+    signs: Vec<Sign>,
     tensors: Vec<(String, usize)>,
     bytes: [u64; 2],
     turns: Turns,
@@ -280,6 +289,7 @@ impl<'a> Planner<'a> {
             widths,
             masked: HashMap::new(),
             pending: HashMap::new(),
+            signs: signs(program),
             tensors: Vec::new(),
             bytes: [0; 2],
             turns: Turns::new(),
@@ -313,14 +323,24 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Brings a value to the program's ring.
+    /// Brings a value to the program's ring, whatever it is: nothing bounds what values do inside a program, and a gate that
+    /// is right for some alone would let their masks show in the output.
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
             self.mask(value);
-            self.steps.push(Step::Extend { value, extend: Extend::signed(from, 0) });
+            let extend = match self.signs[value] {
+                Sign::NonNegative => Extend::non_negative(from, 0),
+                Sign::Unknown => Extend::exact(from),
+            };
+            self.exchange(&extend.message_bytes(self.len(value)));
+            self.steps.push(Step::Extend { value, extend });
             self.widths[value] = to;
         }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.options.truncation == Truncation::Exact
     }
 
     fn operation(&mut self, index: usize) {
@@ -367,7 +387,7 @@ impl<'a> Planner<'a> {
     fn truncate(&mut self, index: usize, bits: u32) -> u32 {
         let operation = &self.program.operations()[index];
         let (input, width) = (operation.inputs[0], self.widths[operation.inputs[0]]);
-        let exact = self.options.truncation == privet_gmw::Truncation::Exact;
+        let exact = self.is_exact();
         self.mask(input);
         if !exact && self.is_for_a_relu(operation.output) {
             self.pending.insert(operation.output, (input, bits));

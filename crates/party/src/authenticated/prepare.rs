@@ -1,11 +1,13 @@
 //! The offline job, and what two parties keep between runs.
 //!
-//! The dealer sends each party 64 bytes: the name of their setup, the party's seed of it, and two seeds for the run. A server
-//! that does not have the setup says so and gets the codes of its masks, 16 bytes for each weight. The server's weights
-//! behind their masks go to the client over their own link, unless it has them. Then come the keys that are used up at once,
-//! for masks and for the products of linear layers with masks, and the keys that are kept for the run.
+//! The dealer sends each party 64 bytes: the name of their setup, the party's seed of it, and two seeds for the run. It takes a
+//! setup that both parties have proved to keep; otherwise it draws a new name, and both see that by the name alone. With a new
+//! setup the server gets the codes of its masks, 16 bytes for each weight, and sends its weights behind their masks to the
+//! client over their own link. Then come the keys that are used up at once, for masks and for the products of linear layers
+//! with masks, and the keys that are kept for the run.
 //!
-//! A stored piece: for each step that has a mask or is linear its values, then the keys, then the setup's name and a seed.
+//! A stored piece: for each step that has a mask or is linear its values, then the keys, then the setup's name, a seed and a
+//! digest of the weights behind their masks.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,7 +25,8 @@ use sha2::{Digest, Sha256};
 use super::plan::Step;
 use super::{Opened, Plan, deal as dealing, layers};
 use crate::report::{Counterpart, Recorder};
-use crate::{Error, MaterialId, Observer, Phase, Report, Store, StoreError, bodies};
+use crate::store::KeptSetup;
+use crate::{Error, MaterialId, Observer, Phase, Report, StoreError, bodies};
 
 /// Bytes of the dealer's first message to each party.
 const START: usize = 64;
@@ -41,6 +44,8 @@ pub struct SetupSeeds {
 pub struct DealtHalf {
     /// The setup that the deal belongs to.
     pub(crate) setup: MaterialId,
+    /// Whether this party did not say that it keeps it: then neither has anything of it yet.
+    pub(crate) is_new: bool,
     /// This party's seed of it.
     setup_seed: Seed,
     /// Of what is used up offline, and of what is used up online.
@@ -48,39 +53,38 @@ pub struct DealtHalf {
 }
 
 impl SetupSeeds {
-    /// That of a client and a server for a program: the same whenever the dealer with this `secret` is asked, and another
-    /// one once either has given one up. `spoiled`: a name for what each of them has given up.
-    pub(crate) fn derive(secret: &Seed, parties: [&str; 2], program: &str, spoiled: &[Option<MaterialId>; 2]) -> Self {
+    /// That of this name, of a client and a server for a program: the same whenever the dealer with this `secret` is asked.
+    pub(crate) fn derive(secret: &Seed, parties: [&str; 2], program: &str, name: &MaterialId) -> Self {
         let part = |label: &[u8]| {
             let mut hash = Sha256::new_with_prefix(b"privet setup");
-            let [client, server] = spoiled.each_ref().map(|name| name.as_ref().map_or("", MaterialId::as_str));
-            for part in [
-                secret.as_bytes(),
-                label,
-                parties[0].as_bytes(),
-                parties[1].as_bytes(),
-                program.as_bytes(),
-                client.as_bytes(),
-                server.as_bytes(),
-            ] {
+            let [client, server] = parties.map(str::as_bytes);
+            for part in [secret.as_bytes(), label, client, server, program.as_bytes(), &name.bytes()] {
                 hash.update((part.len() as u64).to_le_bytes());
                 hash.update(part);
             }
             let digest = hash.finalize();
-            *super::array(&digest[..16])
+            Seed::from_bytes(*super::array(&digest[..16]))
         };
-        let [client, server] = [b"client", b"server"].map(|label| Seed::from_bytes(part(label)));
-        Self { name: MaterialId::new(&part(b"name")), seeds: Seeds { client, server } }
+        let [client, server] = [b"client", b"server"].map(|label| part(label));
+        Self { name: name.clone(), seeds: Seeds { client, server } }
     }
 }
 
+/// What a party shows the dealer of its seed of a setup, to prove that it keeps that setup as this dealer deals it.
+pub(crate) fn setup_proof(seed: &Seed) -> [u8; 16] {
+    let digest = Sha256::new_with_prefix(b"privet setup kept").chain_update(seed.as_bytes()).finalize();
+    *super::array(&digest[..16])
+}
+
 impl DealtHalf {
-    fn receive(dealer: &mut Channel) -> Result<Self, Error> {
+    fn receive(dealer: &mut Channel, kept: &[KeptSetup]) -> Result<Self, Error> {
         let mut start = [0; START];
         dealer.recv_into(&mut start)?;
         let [setup, seeds @ ..] = [0, 16, 32, 48].map(|at| *super::array(&start[at..at + 16]));
         let [setup_seed, early, late] = seeds.map(Seed::from_bytes);
-        Ok(Self { setup: MaterialId::new(&setup), setup_seed, seeds: [early, late] })
+        let setup = MaterialId::new(&setup);
+        let is_new = kept.iter().all(|kept| kept.name != setup);
+        Ok(Self { setup, is_new, setup_seed, seeds: [early, late] })
     }
 
     /// The setup as this party's store keeps it begins with its seed.
@@ -89,41 +93,29 @@ impl DealtHalf {
     }
 
     /// What stands behind the keys in the stored piece.
-    pub(crate) fn head(&self) -> Vec<u8> {
-        [self.setup.bytes(), *self.seeds[1].as_bytes()].concat()
+    pub(crate) fn head(&self, opened: &Opened) -> Vec<u8> {
+        [&self.setup.bytes()[..], self.seeds[1].as_bytes(), &opened.digest].concat()
     }
 }
 
 /// The first part of a deal, before the parties exchange the hidden weights: what tells a party its setup.
 ///
-/// `store`: at the server, where the codes of a setup go that is not here yet.
+/// `kept`: those that this party told the dealer of.
 ///
 /// # Errors
 /// If the link fails or the dealer misbehaves.
-pub(crate) fn begin(dealer: &mut Channel, plan: &Plan, store: Option<&Store>) -> Result<(DealtHalf, Recorder), Error> {
+pub(crate) fn begin(dealer: &mut Channel, kept: &[KeptSetup]) -> Result<(DealtHalf, Recorder), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
-    let half = recorder.layer("setup", "deal", dealer, |dealer| {
-        let half = DealtHalf::receive(dealer)?;
-        if let Some(store) = store {
-            receive_codes(dealer, plan, &half, store)?;
-        }
-        Ok::<_, Error>(half)
-    })?;
+    let half = recorder.layer("setup", "deal", dealer, |dealer| DealtHalf::receive(dealer, kept))?;
     Ok((half, recorder))
 }
 
-/// The codes of the server's setup, unless they are here.
-fn receive_codes(dealer: &mut Channel, plan: &Plan, half: &DealtHalf, store: &Store) -> Result<(), Error> {
-    let path = store.setup(&half.setup)?;
-    let lacks_codes = !path.exists();
-    dealer.send(&[u8::from(lacks_codes)])?;
-    if lacks_codes {
-        store.write_whole(&path, |out| {
-            out.write_all(half.setup_seed.as_bytes()).map_err(privet_fss::Error::from)?;
-            bodies::receive(dealer, code_bytes(plan), out)
-        })?;
-    }
-    Ok(dealer.flush()?)
+/// The codes of the server's new setup, to `out`.
+///
+/// # Errors
+/// If the link or `out` fails.
+pub(crate) fn take_codes(dealer: &mut Channel, plan: &Plan, out: &mut dyn Write) -> Result<(), Error> {
+    bodies::receive(dealer, code_bytes(plan), out)
 }
 
 /// The second part: what can be done before there is an input, and the keys. Both go to `draft`.
@@ -191,21 +183,26 @@ fn write_values(values: &Values, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// The dealer's side: material for one run of `plan` between the parties of `setup`. Nothing of it is kept.
+/// The dealer's side: material for one run of `plan` between the parties of `setup`, which `is_new` to them or both keep.
+/// Nothing of it is kept.
 ///
 /// # Errors
 /// If a link fails or a party misbehaves; what it received so far must then not be used.
-pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan, setup: &SetupSeeds) -> Result<(), Error> {
+pub fn deal(
+    client: &mut Channel,
+    server: &mut Channel,
+    plan: &Plan,
+    setup: &SetupSeeds,
+    is_new: bool,
+) -> Result<(), Error> {
     let mut prg = Prg::from_os()?;
     let [early, late] = [(); 2].map(|()| Seeds::draw(&mut prg));
     let start = |seeds: [&Seed; 3]| [&setup.name.bytes()[..], &seeds.map(|seed| *seed.as_bytes()).concat()].concat();
     client.send(&start([&setup.seeds.client, &early.client, &late.client]))?;
     client.flush()?;
     server.send(&start([&setup.seeds.server, &early.server, &late.server]))?;
-    let mut lacks_codes = [0];
-    server.recv_into(&mut lacks_codes)?;
     bodies::send([&mut *client, &mut *server], |bodies| {
-        if lacks_codes != [0] {
+        if is_new {
             dealing::deal_codes(plan, &setup.seeds, &mut bodies[1])?;
             bodies[1].flush().map_err(privet_fss::Error::from)?;
         }
@@ -283,7 +280,7 @@ fn hide(
         send(&message)?;
         weights.push(hidden);
     }
-    Ok(Opened { setup, weights })
+    Ok(Opened::new(setup, weights))
 }
 
 fn take(plan: &Plan, mut stored: File) -> Result<Opened, Error> {
@@ -294,7 +291,7 @@ fn take(plan: &Plan, mut stored: File) -> Result<Opened, Error> {
         stored.read_exact(&mut message).map_err(damaged)?;
         weights.push(setup.take(plan.ring(), *len, &message)?);
     }
-    Ok(Opened { setup, weights })
+    Ok(Opened::new(setup, weights))
 }
 
 fn read_seed(stored: &mut File) -> Result<Seed, Error> {

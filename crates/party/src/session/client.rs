@@ -11,10 +11,10 @@ use privet_shark::Turns;
 
 use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
-use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
-use crate::authenticated::{self, Material};
+use super::messages::{self, Accepted, Granted, Hidden, Request};
+use crate::authenticated::{self, DealtHalf, Head, Material, Opened};
 use crate::sharing::{self, ClientMaterial, Filling, SessionKeys, Stocked};
-use crate::store::{Draft, Held, SetupEntry};
+use crate::store::{Held, Setups};
 use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, PlanRef, Report, Store, StoreError, check_inputs};
 
 /// A program's outputs as signed fixed-point integers, and what they cost.
@@ -78,8 +78,12 @@ impl Client {
                 return Err(Error::Misuse("this plan's material is dealt: say where the dealer is".into()));
             }
         };
-        // Room for it before anybody works.
+        // Room for it before anybody works, and no second first setup.
         let mut draft = self.store.draft(plan.piece_bytes().0)?;
+        let mut first_setup = match plan {
+            PlanRef::Authenticated(plan) => self.setups(plan).first()?,
+            PlanRef::Sharing(_) => None,
+        };
         self.guarded(|client| {
             let hidden = match plan {
                 PlanRef::Sharing(plan) if dealer.is_some() => Some(client.hidden_weights(plan)?),
@@ -94,10 +98,10 @@ impl Client {
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 
             let id = messages::material_id(&nonce, &accepted.nonce);
-            let spoiled = client.store.spoiled_setups(&program, &client.server())?;
+            let kept = client.store.setups(&program, &client.server()).kept()?;
             let mut dealer = dealer.map(|connect| connect()).transpose()?;
             if let Some(dealer) = &mut dealer {
-                dealer::ask_as_client(dealer, plan, &id, client.server(), spoiled)?;
+                dealer::ask_as_client(dealer, plan, &id, client.server(), &kept)?;
             }
             let mut setup = None;
             let (head, report) = match (plan, dealer, hidden) {
@@ -108,8 +112,13 @@ impl Client {
                     (material.head(plan), report)
                 }
                 (PlanRef::Authenticated(plan), Some(mut dealer), _) => {
-                    let (name, head, report) = client.prepare_authenticated(&mut dealer, plan, &mut draft, observer)?;
-                    setup = Some(name);
+                    let (half, recorder) = authenticated::begin(&mut dealer, &kept)?;
+                    let opened = client.open_setup(plan, &half)?;
+                    drop(first_setup.take());
+                    let links = [&mut dealer, &mut client.channel];
+                    let report = authenticated::prepare(links, plan, (&half, recorder), &opened, &mut draft, observer)?;
+                    let head = half.head(&opened);
+                    setup = Some(half.setup);
                     (head, report)
                 }
                 (PlanRef::Sharing(plan), ..) => {
@@ -128,34 +137,21 @@ impl Client {
         })
     }
 
-    /// A deal of authenticated material, and the server's weights behind their masks if they are not here yet.
-    fn prepare_authenticated(
-        &mut self,
-        dealer: &mut Channel,
-        plan: &authenticated::Plan,
-        draft: &mut Draft,
-        observer: &mut dyn Observer,
-    ) -> Result<(MaterialId, Vec<u8>, Report), Error> {
-        let (half, recorder) = authenticated::begin(dealer, plan, None)?;
-        refuse_spoiled(&self.setup_entry(plan, &half.setup))?;
-        let path = self.store.setup(&half.setup)?;
-        let known = path.exists();
-        messages::send(&mut self.channel, &HasSetup { known })?;
-        if !known {
-            self.store.write_whole(&path, |out| {
+    /// The setup of a deal; a new one takes the server's weights behind their masks.
+    fn open_setup(&mut self, plan: &authenticated::Plan, half: &DealtHalf) -> Result<Opened, Error> {
+        let setups = self.setups(plan);
+        let entry = match half.is_new {
+            false => setups.entry(&half.setup),
+            true => setups.add(&half.setup, |out| {
                 out.write_all(half.setup_seed()).map_err(privet_fss::Error::from)?;
                 authenticated::take_weights(&mut self.channel, plan, out)
-            })?;
-        }
-        let opened = authenticated::open_weights(open(&self.store, &half.setup)?, plan, None)?;
-        let links = [dealer, &mut self.channel];
-        let report = authenticated::prepare(links, plan, (&half, recorder), &opened, draft, observer)?;
-        let head = half.head();
-        Ok((half.setup, head, report))
+            })?,
+        };
+        authenticated::open_weights(entry.open()?, plan, None)
     }
 
-    fn setup_entry(&self, plan: &authenticated::Plan, name: &MaterialId) -> SetupEntry {
-        self.store.setup_entry(&plan.program().hash().to_string(), &self.server(), name)
+    fn setups(&self, plan: &authenticated::Plan) -> Setups {
+        self.store.setups(&plan.program().hash().to_string(), &self.server())
     }
 
     /// Material that is ready for `plan` with this server.
@@ -183,12 +179,12 @@ impl Client {
     /// The server's hidden weights, fetched unless they are here.
     fn hidden_weights(&mut self, plan: &sharing::Plan) -> Result<HiddenWeights, Error> {
         let program = plan.program().hash().to_string();
-        let path = self.store.hidden_weights(&program, &self.server())?;
+        let path = self.store.hidden_weights(&program, &self.server());
         let known = HiddenWeights::name(&path);
         messages::send(&mut self.channel, &Request::HiddenWeights { program, known: known.clone() })?;
         let Hidden { mask } = messages::receive(&mut self.channel)?;
         if known.as_deref() != Some(mask.as_str()) {
-            HiddenWeights::receive(&mut self.channel, plan, mask.as_str(), self.store.partial(0)?, &path)?;
+            HiddenWeights::receive(&mut self.channel, plan, mask.as_str(), &self.store, &path)?;
         }
         HiddenWeights::open(&path, plan)
     }
@@ -331,13 +327,13 @@ impl Client {
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
-        let (name, opened, material) = self.guarded(|client| {
-            let (name, seed) = Material::read_head(&mut claimed, plan, Role::Client)?;
-            let opened = authenticated::open_weights(open(&client.store, &name)?, plan, None)?;
-            let material = Material::new(claimed, plan, seed, &opened.setup, id.clone())?;
-            Ok((name, opened, material))
+        let (turns, opened, material) = self.guarded(|client| {
+            let head = Head::read(&mut claimed, plan, Role::Client)?;
+            let turns = client.setups(plan).entry(&head.setup);
+            let opened = authenticated::open_weights(turns.open()?, plan, None)?;
+            let material = Material::new(claimed, plan, &head, &opened, id.clone())?;
+            Ok((turns, opened, material))
         })?;
-        let turns = self.setup_entry(plan, &name);
         let result = self.guarded(|client| {
             let weights = (&opened.weights[..], &turns as &dyn Turns);
             authenticated::infer_client(&mut client.channel, plan, weights, material, inputs, observer)
@@ -364,19 +360,4 @@ impl Client {
             }
         })
     }
-}
-
-/// What was given up may not come back, whatever the dealer says.
-pub(super) fn refuse_spoiled(setup: &SetupEntry) -> Result<(), Error> {
-    match setup.is_spoiled()? {
-        true => {
-            Err(Error::Misuse("the dealer deals a setup that this party has given up: ask for another dealer".into()))
-        }
-        false => Ok(()),
-    }
-}
-
-/// The setup with this name.
-pub(super) fn open(store: &Store, name: &MaterialId) -> Result<File, Error> {
-    Ok(File::open(store.setup(name)?).map_err(|_| StoreError::GivenUp { name: name.clone() })?)
 }

@@ -10,7 +10,8 @@ use privet_program::Program;
 use serde::{Deserialize, Serialize};
 
 use super::messages;
-use crate::authenticated::{self, SetupSeeds};
+use crate::authenticated::{self, SetupSeeds, setup_proof};
+use crate::store::KeptSetup;
 use crate::{Error, MaterialId, Options, PeerMisbehaved, Plan, PlanRef, memory, sharing};
 
 /// Opens a link to the dealer; a party calls it for each deal.
@@ -35,8 +36,17 @@ struct Ask {
     other: String,
     program: String,
     suite: String,
-    /// A name for the setups of this program with the other party that were given up here, if any were.
-    spoiled: Option<MaterialId>,
+    /// The setups of this program with the other party that this one keeps, the one it likes best first.
+    kept: Vec<Kept>,
+}
+
+/// A setup that a party keeps.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    name: MaterialId,
+    /// [`setup_proof`] of the party's seed.
+    proof: [u8; 16],
 }
 
 /// Asks for the client's half of a deal.
@@ -45,9 +55,9 @@ pub(super) fn ask_as_client(
     plan: PlanRef<'_>,
     id: &MaterialId,
     server: String,
-    spoiled: Option<MaterialId>,
+    kept: &[KeptSetup],
 ) -> Result<(), Error> {
-    ask(dealer, Half::Client, plan, id, server, spoiled)
+    ask(dealer, Half::Client, plan, id, server, kept)
 }
 
 /// Asks for the server's half of a deal; the program's public half goes with it.
@@ -56,10 +66,10 @@ pub(super) fn ask_as_server(
     plan: PlanRef<'_>,
     id: &MaterialId,
     client: String,
-    spoiled: Option<MaterialId>,
+    kept: &[KeptSetup],
     public: &[u8],
 ) -> Result<(), Error> {
-    ask(dealer, Half::Server, plan, id, client, spoiled)?;
+    ask(dealer, Half::Server, plan, id, client, kept)?;
     dealer.send(public)?;
     Ok(dealer.flush()?)
 }
@@ -70,11 +80,12 @@ fn ask(
     plan: PlanRef<'_>,
     id: &MaterialId,
     other: String,
-    spoiled: Option<MaterialId>,
+    kept: &[KeptSetup],
 ) -> Result<(), Error> {
     messages::greet(dealer)?;
     let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
-    messages::send(dealer, &Ask { half, material: id.clone(), other, program, suite, spoiled })
+    let kept = kept.iter().map(|kept| Kept { name: kept.name.clone(), proof: setup_proof(&kept.seed) }).collect();
+    messages::send(dealer, &Ask { half, material: id.clone(), other, program, suite, kept })
 }
 
 /// A party that has asked, with its link.
@@ -117,7 +128,11 @@ pub struct Dealt {
 /// A dealer: makes the two halves of material for parties that trust it not to collude with the other one.
 ///
 /// It sees public halves of programs, who asks, and all material; it sees no input, no weight and no message between
-/// the two parties. It keeps nothing but a secret of its own, and names for what was given up.
+/// the two parties. It keeps nothing but a secret of its own.
+///
+/// A setup of two parties is derived from the secret and the setup's name, which is drawn when it is new. It is dealt again
+/// only if both parties prove that they keep it. A party that gave a setup up, or lost what it knew of it, proves nothing, so
+/// that setup never comes back, whatever the other party says.
 pub struct Dealer {
     waiting: Mutex<BTreeMap<MaterialId, Party>>,
     changed: Condvar,
@@ -125,8 +140,6 @@ pub struct Dealer {
     most_bytes: u64,
     /// What setups are derived from, for as long as the dealer lives.
     secret: Seed,
-    /// What two parties gave up for a program, if anything.
-    spoiled: Mutex<BTreeMap<[String; 3], [Option<MaterialId>; 2]>>,
 }
 
 impl Dealer {
@@ -138,14 +151,7 @@ impl Dealer {
     pub fn new(most_bytes: u64, patience: Duration) -> Result<Self, Error> {
         let secret = Prg::from_os()?.seed();
         let patience = patience.min(DEFAULT_TIMEOUT);
-        Ok(Self {
-            waiting: Mutex::default(),
-            changed: Condvar::new(),
-            patience,
-            most_bytes,
-            secret,
-            spoiled: Mutex::default(),
-        })
+        Ok(Self { waiting: Mutex::default(), changed: Condvar::new(), patience, most_bytes, secret })
     }
 
     /// Serves one party's deal. The thread of the party that comes second deals and returns what was dealt; the other
@@ -242,11 +248,8 @@ impl Dealer {
         match &plan {
             Plan::Sharing(plan) => sharing::deal(&mut client.channel, &mut server.channel, plan)?,
             Plan::Authenticated(plan) => {
-                let parties = [client.fingerprint(), server.fingerprint()];
-                let spoiled = self.spoiled([client, server]);
-                let parties = parties.each_ref().map(String::as_str);
-                let setup = SetupSeeds::derive(&self.secret, parties, &client.ask.program, &spoiled);
-                authenticated::deal(&mut client.channel, &mut server.channel, plan, &setup)?;
+                let (setup, is_new) = self.setup([client, server])?;
+                authenticated::deal(&mut client.channel, &mut server.channel, plan, &setup, is_new)?;
             }
         }
         Ok(Dealt {
@@ -258,19 +261,27 @@ impl Dealer {
         })
     }
 
-    /// What each of the two gave up: as it says or, if it says nothing, as it said before, for its store may have been lost.
-    /// The two are not mixed: one that lies about its own cannot keep the other one's from bringing another setup.
-    fn spoiled(&self, [client, server]: [&Party; 2]) -> [Option<MaterialId>; 2] {
-        let told = [client, server].map(|party| party.ask.spoiled.clone());
-        let between = [client.fingerprint(), server.fingerprint(), client.ask.program.clone()];
-        let mut spoiled = self.spoiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = spoiled.get(&between).cloned().unwrap_or_default();
-        let [client, server] = known;
-        let latest = [told[0].clone().or(client), told[1].clone().or(server)];
-        if latest != [None, None] {
-            spoiled.insert(between, latest.clone());
+    /// The first setup on the client's list that both prove to keep as this dealer deals it, or else a new one; and whether
+    /// it is new.
+    fn setup(&self, parties: [&Party; 2]) -> Result<(SetupSeeds, bool), Error> {
+        let names = parties.map(Party::fingerprint);
+        let derive = |name: &MaterialId| {
+            let names = names.each_ref().map(String::as_str);
+            SetupSeeds::derive(&self.secret, names, &parties[0].ask.program, name)
+        };
+        let known = parties[0].ask.kept.iter().map(|kept| derive(&kept.name)).find(|setup| {
+            let seeds = [&setup.seeds.client, &setup.seeds.server];
+            parties.iter().zip(seeds).all(|(party, seed)| {
+                let proof = setup_proof(seed);
+                party.ask.kept.iter().any(|kept| kept.name == setup.name && kept.proof == proof)
+            })
+        });
+        if let Some(setup) = known {
+            return Ok((setup, false));
         }
-        latest
+        let mut name = [0; 16];
+        Prg::from_os()?.fill(&mut name);
+        Ok((derive(&MaterialId::new(&name)), true))
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<MaterialId, Party>> {

@@ -1,15 +1,15 @@
 //! The client's copy of a server's hidden weights, `W - A`: fetched once, read layer by layer at each deal.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use privet_channel::Channel;
 use privet_ring::Modulus;
 
 use crate::sharing::{MaskedWeights, Plan};
-use crate::{Error, StoreError};
+use crate::{Error, Store, StoreError};
 
 /// Weights in one message: whole bytes at any ring width.
 const CHUNK: usize = 1 << 20;
@@ -33,25 +33,24 @@ impl HiddenWeights {
         String::from_utf8(name.to_vec()).ok()
     }
 
-    /// Receives the weights of `plan`'s layers under the mask `name` and puts them into `path`, whole or not at all;
-    /// `partial` is a new file for them until then.
+    /// Receives the weights of `plan`'s layers under the mask `name` and puts them into `path` of `store`, whole or not at
+    /// all.
     pub(super) fn receive(
         channel: &mut Channel,
         plan: &Plan,
         name: &str,
-        (partial, mut file): (PathBuf, File),
+        store: &Store,
         path: &Path,
     ) -> Result<(), Error> {
         let ring = Modulus::new(plan.program().ring_bits());
-        file.write_all(name.as_bytes()).map_err(|error| io(&partial, error))?;
-        for len in lengths(plan) {
-            for chunk in chunks(len) {
+        store.write_whole(path, |out| {
+            out.write_all(name.as_bytes()).map_err(|error| io(path, error))?;
+            for chunk in lengths(plan).flat_map(chunks) {
                 let bytes = channel.recv(ring.packed_bytes(chunk.len()))?;
-                file.write_all(&bytes).map_err(|error| io(&partial, error))?;
+                out.write_all(&bytes).map_err(|error| io(path, error))?;
             }
-        }
-        file.sync_all().and_then(|()| fs::rename(&partial, path)).map_err(|error| io(path, error))?;
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Opens what was received.

@@ -42,14 +42,6 @@ pub(super) enum Request {
 #[serde(deny_unknown_fields)]
 pub(super) struct Granted {}
 
-/// Whether the client has what it keeps of a setup; if not, the server sends its weights behind their masks.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct HasSetup {
-    /// It has.
-    pub known: bool,
-}
-
 /// The server's answer about hidden weights; they follow if the client does not know this mask.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

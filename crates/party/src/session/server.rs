@@ -1,5 +1,8 @@
 //! The server's side of a session.
 
+#[cfg(test)]
+mod equivocation;
+
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,11 +19,11 @@ use super::budget::{Budget, Promise};
 use super::dealer::{self, Connect};
 use super::gate::{Gate, Intent};
 use super::hidden;
-use super::messages::{self, Accepted, Granted, HasSetup, Hidden, Request};
-use crate::authenticated::{self, Material};
+use super::messages::{self, Accepted, Granted, Hidden, Request};
+use crate::authenticated::{self, DealtHalf, Head, Material, Opened};
 use crate::policy::{Caller, Guard, Policy, Refused};
 use crate::sharing::{self, Filling, Memory, Model, Rounds, ServerMaterial, SessionPublicKey, Stocked, WeightMask};
-use crate::store::SetupEntry;
+use crate::store::Setups;
 use crate::{Draft, Error, MaterialId, Metadata, Observer, Options, PeerMisbehaved, Plan, Report, Store, StoreError};
 
 /// A program that the server offers: its public half as clients get it, its weights, and a plan for each choice of options
@@ -85,6 +88,15 @@ impl Served {
     ) -> Result<Self, Error> {
         let program = Program::parse(&public)?;
         let weights = Weights::parse(weights, &program)?;
+        Self::with_weights(public, program, weights, plan)
+    }
+
+    fn with_weights(
+        public: Vec<u8>,
+        program: Program,
+        weights: Weights,
+        plan: impl FnOnce(&sharing::Plan) -> Vec<Workspace>,
+    ) -> Result<Self, Error> {
         let linear = sharing::Plan::new(program.clone(), Rounds::Linear)?;
         let workspaces = plan(&linear);
         let model = Model::new(weights, workspaces.clone());
@@ -223,7 +235,7 @@ impl Server {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn under(self, policy: Policy) -> Result<Self, StoreError> {
-        let guard = Guard::new(policy, self.store.folder("answers")?)?;
+        let guard = Guard::new(policy, self.store.below("answers"))?;
         Ok(Self { guard, ..self })
     }
 
@@ -360,10 +372,10 @@ impl Session<'_> {
         messages::send(self.channel, &Accepted { nonce })?;
 
         let id = messages::material_id(client_nonce, &nonce);
-        let spoiled = self.server.store.spoiled_setups(program, &self.peer()).map_err(Error::from)?;
+        let kept = self.server.store.setups(program, &self.peer()).kept().map_err(Error::from)?;
         let mut dealer = dealer.map(|connect| connect()).transpose()?;
         if let Some(dealer) = &mut dealer {
-            dealer::ask_as_server(dealer, plan.by_ref(), &id, self.peer(), spoiled, &served.public)?;
+            dealer::ask_as_server(dealer, plan.by_ref(), &id, self.peer(), &kept, &served.public)?;
         }
         let mut setup = None;
         let (head, report) = match (&*plan, dealer) {
@@ -378,9 +390,12 @@ impl Session<'_> {
                 (material.head(plan), report)
             }
             (Plan::Authenticated(plan), Some(mut dealer)) => {
-                let (name, head, report) =
-                    self.prepare_authenticated(&served, &mut dealer, plan, &mut draft, observer)?;
-                setup = Some(name);
+                let (half, recorder) = authenticated::begin(&mut dealer, &kept)?;
+                let opened = self.open_setup(&served, &mut dealer, plan, &half)?;
+                let links = [&mut dealer, &mut *self.channel];
+                let report = authenticated::prepare(links, plan, (&half, recorder), &opened, &mut draft, observer)?;
+                let head = half.head(&opened);
+                setup = Some(half.setup);
                 (head, report)
             }
             (Plan::Authenticated(_), None) => unreachable!("there is a dealer"),
@@ -400,32 +415,27 @@ impl Session<'_> {
         Ok(Event::Prepared { model: served.program().model().to_owned(), material: id, report })
     }
 
-    /// A deal of authenticated material, and the weights behind their masks if the client does not have them.
-    fn prepare_authenticated(
+    /// The setup of a deal. For a new one the dealer sends codes, and the weights go to the client behind their masks.
+    fn open_setup(
         &mut self,
         served: &Served,
         dealer: &mut Channel,
         plan: &authenticated::Plan,
-        draft: &mut Draft,
-        observer: &mut dyn Observer,
-    ) -> Result<(MaterialId, Vec<u8>, Report), Error> {
-        let store = &self.server.store;
-        let (half, recorder) = authenticated::begin(dealer, plan, Some(store))?;
-        super::client::refuse_spoiled(&self.setup_entry(plan, &half.setup))?;
-        let HasSetup { known } = messages::receive(self.channel)?;
-        let kept = super::client::open(store, &half.setup)?;
-        let opened = match known {
-            true => authenticated::open_weights(kept, plan, Some(served.model.weights()))?,
-            false => authenticated::hide_weights(self.channel, plan, served.model.weights(), kept)?,
-        };
-        let links = [dealer, &mut *self.channel];
-        let report = authenticated::prepare(links, plan, (&half, recorder), &opened, draft, observer)?;
-        let head = half.head();
-        Ok((half.setup, head, report))
+        half: &DealtHalf,
+    ) -> Result<Opened, Error> {
+        let (setups, weights) = (self.setups(plan), served.model.weights());
+        if !half.is_new {
+            return authenticated::open_weights(setups.entry(&half.setup).open()?, plan, Some(weights));
+        }
+        let entry = setups.add(&half.setup, |out| {
+            out.write_all(half.setup_seed()).map_err(privet_fss::Error::from)?;
+            authenticated::take_codes(dealer, plan, out)
+        })?;
+        authenticated::hide_weights(self.channel, plan, weights, entry.open()?)
     }
 
-    fn setup_entry(&self, plan: &authenticated::Plan, name: &MaterialId) -> SetupEntry {
-        self.server.store.setup_entry(&plan.program().hash().to_string(), &self.peer(), name)
+    fn setups(&self, plan: &authenticated::Plan) -> Setups {
+        self.server.store.setups(&plan.program().hash().to_string(), &self.peer())
     }
 
     /// An inference on authenticated values. If a check fails, the setup is given up.
@@ -436,14 +446,12 @@ impl Session<'_> {
         id: &MaterialId,
         observer: &mut dyn Observer,
     ) -> Result<Report, Error> {
-        let store = &self.server.store;
-        let mut stored = store.claim(id)?;
-        let (name, seed) = Material::read_head(&mut stored, plan, Role::Server)?;
-        let opened =
-            authenticated::open_weights(super::client::open(store, &name)?, plan, Some(served.model.weights()))?;
-        let material = Material::new(stored, plan, seed, &opened.setup, id.clone())?;
+        let mut stored = self.server.store.claim(id)?;
+        let head = Head::read(&mut stored, plan, Role::Server)?;
+        let turns = self.setups(plan).entry(&head.setup);
+        let opened = authenticated::open_weights(turns.open()?, plan, Some(served.model.weights()))?;
+        let material = Material::new(stored, plan, &head, &opened, id.clone())?;
         messages::send(self.channel, &Granted {})?;
-        let turns = self.setup_entry(plan, &name);
         let weights = (&opened.weights[..], &turns as &dyn Turns);
         let result = authenticated::infer_server(self.channel, plan, weights, material, observer);
         if result.as_ref().is_err_and(Error::spoils_setup) {

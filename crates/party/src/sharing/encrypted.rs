@@ -128,6 +128,14 @@ impl Encrypted {
         }
     }
 
+    /// Results that leave, as the server's replies hold them.
+    pub fn results(&self) -> u64 {
+        match self {
+            Self::Ring(plan) => plan.replied_results() as u64,
+            Self::Field(plan) => (plan.output_ciphertexts() * plan.parameters().degree()) as u64,
+        }
+    }
+
     /// Products of ciphertexts with plain weights that the server computes.
     pub fn products(&self) -> usize {
         match self {

@@ -251,7 +251,8 @@ impl<'a> State<'a> {
         let wide = Modulus::new(self.plan.program().ring_bits());
         match *step {
             Step::Extend { value, from } => {
-                self.shares[value] = party.extend(&self.shares[value], Modulus::new(from), wide)?;
+                self.shares[value] =
+                    party.extend(&self.shares[value], Modulus::new(from), wide, self.plan.sign(value))?;
                 self.widths[value] = wide.bits();
             }
             Step::Open { value, mask } => {
@@ -262,7 +263,8 @@ impl<'a> State<'a> {
                 self.opened[mask] = match self.plan.field() {
                     None => privet_gmw::open_to_server(party.channel, &self.shares[value], masks, wide)?,
                     Some(field) => {
-                        let share = party.enter_field(&self.shares[value], Modulus::new(self.widths[value]), field)?;
+                        let (share, ring) = (&self.shares[value], Modulus::new(self.widths[value]));
+                        let share = party.enter_field(share, ring, field, self.plan.sign(value))?;
                         privet_gmw::open_to_server_in_field(party.channel, &share, masks, field)?
                     }
                 };

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use privet_fss::{ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Source, Truncate};
+use privet_fss::{Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Source, Truncate};
+use privet_gmw::Sign as Known;
 use privet_gmw::cost::Cost;
 use privet_prg::{Prg, Seed};
 use privet_program::{Operation, Operator, Program};
@@ -29,6 +30,12 @@ impl Batch {
         Self { gate: Box::new(gate), count, joins: false }
     }
 
+    /// Hashes on the path of one of its trees; none without trees.
+    pub(super) fn tree_hashes(&self) -> Option<usize> {
+        let per_key = self.key_bytes().words / self.count.max(1) / 16;
+        (per_key > 0).then_some(per_key)
+    }
+
     fn key_bytes(&self) -> KeyBytes {
         self.gate.key_bytes(self.count)
     }
@@ -42,9 +49,12 @@ impl Batch {
     }
 }
 
-/// The batch of an extension of `count` values that leave a bit of their ring unused.
-pub(super) fn extend(count: usize, from: u32, to: u32) -> Batch {
-    Batch::new(ExtendBounded::signed(from, to), count)
+/// The batch of an extension of `count` values.
+pub(super) fn extend(count: usize, from: u32, to: u32, sign: Known) -> Batch {
+    match sign {
+        Known::NonNegative => Batch::new(ExtendBounded::non_negative(from, to), count),
+        Known::Unknown => Batch::new(Extend::new(from, to), count),
+    }
 }
 
 /// The batches of an operation from a ring of `from` bits to one of `to` bits; `exact`: truncations compute the carry.

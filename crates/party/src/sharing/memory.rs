@@ -173,7 +173,10 @@ impl Plan {
         for (index, step) in self.steps().iter().enumerate() {
             let (made, working) = match *step {
                 Step::Extend { value, .. } | Step::Settle { value } => (0, size(value) / 8 * PER_COMPARISON),
-                Step::Open { value, .. } => (size(value), 2 * size(value)),
+                Step::Open { value, .. } => {
+                    let entering = if self.field().is_some() { size(value) / 8 * PER_COMPARISON } else { 0 };
+                    (size(value), entering.max(2 * size(value)))
+                }
                 Step::Operation(operation) => {
                     let operation = self.operation(operation);
                     let (input, output) = (size(operation.inputs[0]), size(operation.output));
@@ -186,6 +189,12 @@ impl Plan {
                         }
                         Operator::AvgPool2d { .. } => elements * PER_INDEX,
                         Operator::Argmax { .. } => elements * (PER_COMPARISON + PER_INDEX),
+                        // Every result leaves the field by a comparison.
+                        Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. }
+                            if self.field().is_some() =>
+                        {
+                            output / 8 * PER_COMPARISON
+                        }
                         _ => output,
                     };
                     (output, working)

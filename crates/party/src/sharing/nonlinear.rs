@@ -1,8 +1,8 @@
 //! The non-linear steps of a party, on what its suite runs them on.
 
 use privet_channel::Channel;
-use privet_fss::{Compared, Source};
-use privet_gmw::{Rounds, Truncation, drop_low_bits};
+use privet_fss::{Compared, Extend, ExtendBounded, Source};
+use privet_gmw::{Rounds, Sign, Truncation, drop_low_bits};
 use privet_ot::{Role, Stock};
 use privet_prg::Prg;
 use privet_ring::tournament::Ties;
@@ -99,28 +99,40 @@ impl<'a> Party<'a> {
     }
 
     /// `floor(x / 2^bits)` in the ring that is smaller by `bits` and `guard` bits, where `x` has `guard` bits below its last
-    /// place and is off there by less than half.
+    /// place and is off there by one at most; in suite `gmw`.
     pub(super) fn settle(&mut self, x: &[u64], bits: u32, guard: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
         let half = if self.role == Role::Server { 1 << (guard - 1) } else { 0 };
         let raised: Vec<u64> = x.iter().map(|&x| ring.reduce(x.wrapping_add(half))).collect();
-        self.truncate(&raised, bits + guard, ring, Truncation::Exact)
+        match self.engine() {
+            Engine::Gmw(mut party) => Ok(privet_gmw::truncate_guarded(&mut party, &raised, bits + guard, ring)?),
+            Engine::Fss(..) => unreachable!("a dealer's products have no guard bits"),
+        }
     }
 
-    /// The same value in a wider ring, if it leaves a bit of its own unused.
-    pub(super) fn extend(&mut self, x: &[u64], from: Modulus, to: Modulus) -> Result<Vec<u64>, Error> {
+    /// The same signed value in a wider ring.
+    pub(super) fn extend(&mut self, x: &[u64], from: Modulus, to: Modulus, sign: Sign) -> Result<Vec<u64>, Error> {
         match self.engine() {
-            Engine::Gmw(mut party) => Ok(privet_gmw::extend(&mut party, x, from, to)?),
-            Engine::Fss(mut party, seeds, body) => {
-                let extend = privet_fss::ExtendBounded::signed(from.bits(), to.bits());
-                Ok(extend.evaluate(&mut party, &seeds.seed(), body, x)?)
-            }
+            Engine::Gmw(mut party) => Ok(privet_gmw::extend(&mut party, x, from, to, sign)?),
+            Engine::Fss(mut party, seeds, body) => Ok(match sign {
+                Sign::NonNegative => {
+                    let extend = ExtendBounded::non_negative(from.bits(), to.bits());
+                    extend.evaluate(&mut party, &seeds.seed(), body, x)?
+                }
+                Sign::Unknown => Extend::new(from.bits(), to.bits()).evaluate(&mut party, &seeds.seed(), body, x)?,
+            }),
         }
     }
 
     /// A value of a ring in a field; in suite `gmw`.
-    pub(super) fn enter_field(&mut self, x: &[u64], from: Modulus, field: Field) -> Result<Vec<u64>, Error> {
+    pub(super) fn enter_field(
+        &mut self,
+        x: &[u64],
+        from: Modulus,
+        field: Field,
+        sign: Sign,
+    ) -> Result<Vec<u64>, Error> {
         match self.engine() {
-            Engine::Gmw(mut party) => Ok(privet_gmw::to_field(&mut party, x, from, field)?),
+            Engine::Gmw(mut party) => Ok(privet_gmw::to_field(&mut party, x, from, field, sign)?),
             Engine::Fss(..) => unreachable!("suite fss shares values in rings"),
         }
     }

@@ -8,10 +8,12 @@
 //! Threat model: as for `W r`. The server sees ciphertexts under the client's key, the client replies behind uniform masks;
 //! neither argument asks for a uniform `r` (`docs/protocols/bfv.md`).
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use privet_channel::Channel;
 use privet_gmw::cost::Cost;
+use privet_linear::INFERENCES_PER_KEY;
 use privet_prg::Prg;
 use privet_program::Weights;
 
@@ -32,25 +34,40 @@ pub(super) fn cost(linear: &[LinearLayer]) -> Cost {
     layers.map(layer).sum::<Cost>() + Cost { client_bytes: key, ..Cost::default() }
 }
 
-/// The client's keys for linear layers online, which live as long as its session.
+/// The client's keys for linear layers online, which live as long as its session, or until they have served as many inferences as
+/// a key may ([`INFERENCES_PER_KEY`]); then it makes others.
 #[derive(Default)]
-pub struct SessionKeys(Option<ClientKeys>);
+pub struct SessionKeys(Option<ClientKeys>, Uses);
 
 /// What the server keeps of them.
 #[derive(Default)]
-pub struct SessionPublicKey(Option<ServerKeys>);
+pub struct SessionPublicKey(Option<ServerKeys>, Uses);
+
+/// Inferences that a key has served.
+#[derive(Default)]
+struct Uses(Cell<u64>);
+
+impl Uses {
+    fn are_left(&self) -> bool {
+        self.0.get() < INFERENCES_PER_KEY
+    }
+
+    fn count(&self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
 
 impl SessionKeys {
     /// Whether keys for `plan` are still to be made and sent.
     pub(super) fn are_due(&self, plan: &Plan) -> bool {
         let first = plan.linear().first();
-        first.is_some_and(|layer| !self.0.as_ref().is_some_and(|keys| keys.fit(&layer.plan)))
+        first.is_some_and(|layer| !self.0.as_ref().is_some_and(|keys| keys.fit(&layer.plan) && self.1.are_left()))
     }
 
     /// Makes them and sends the public one.
     pub(super) fn send(&mut self, channel: &mut Channel, plan: &Plan) -> Result<(), Error> {
         if !plan.linear().is_empty() {
-            self.0 = Some(ClientKeys::send(channel, &plan.encrypted(), &mut Prg::from_os()?)?);
+            *self = Self(Some(ClientKeys::send(channel, &plan.encrypted(), &mut Prg::from_os()?)?), Uses::default());
         }
         Ok(())
     }
@@ -60,13 +77,13 @@ impl SessionPublicKey {
     /// Whether a key for `plan` is still to come: the mirror of [`SessionKeys::are_due`].
     pub(super) fn is_due(&self, plan: &Plan) -> bool {
         let first = plan.linear().first();
-        first.is_some_and(|layer| !self.0.as_ref().is_some_and(|key| key.fit(&layer.plan)))
+        first.is_some_and(|layer| !self.0.as_ref().is_some_and(|key| key.fit(&layer.plan) && self.1.are_left()))
     }
 
     /// Takes it in.
     pub(super) fn receive(&mut self, channel: &mut Channel, plan: &Plan) -> Result<(), Error> {
         if !plan.linear().is_empty() {
-            self.0 = Some(ServerKeys::receive(channel, &plan.encrypted())?);
+            *self = Self(Some(ServerKeys::receive(channel, &plan.encrypted())?), Uses::default());
         }
         Ok(())
     }
@@ -82,6 +99,7 @@ impl<'a> ClientSide<'a> {
     /// A side with randomness of its own, for one inference.
     pub(super) fn new(keys: &'a SessionKeys) -> Result<Self, Error> {
         let prg = Prg::from_os()?;
+        keys.1.count();
         Ok(Self { keys, prg })
     }
 
@@ -114,7 +132,9 @@ impl<'a> ServerSide<'a> {
         model: &'a Model,
         transformed: Arc<[Transformed]>,
     ) -> Result<Self, Error> {
-        Ok(Self { key, model, transformed, prg: Prg::from_os()? })
+        let prg = Prg::from_os()?;
+        key.1.count();
+        Ok(Self { key, model, transformed, prg })
     }
 
     /// The weights in the clear.
@@ -196,6 +216,25 @@ mod tests {
         for (one, other) in one.iter().zip(&other) {
             assert!(one.iter().zip(other).all(|(one, other)| one != other), "{one:?} and {other:?}");
         }
+    }
+
+    #[test]
+    fn a_key_that_has_served_is_replaced_by_both_at_once() {
+        let mut session = Default::default();
+        products(&mut session);
+        let plan = plan_of_choice();
+        let (keys, key) = &mut session;
+        // The control: with an inference left neither asks for another.
+        for uses in [&keys.1, &key.1] {
+            assert_eq!(uses.0.get(), 1);
+            uses.0.set(INFERENCES_PER_KEY - 1);
+        }
+        assert!(!keys.are_due(&plan) && !key.is_due(&plan));
+        products(&mut session);
+        let (keys, key) = &mut session;
+        assert!(keys.are_due(&plan) && key.is_due(&plan));
+        products(&mut session);
+        assert_eq!((session.0.1.0.get(), session.1.1.0.get()), (1, 1));
     }
 
     #[test]

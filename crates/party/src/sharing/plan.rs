@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use privet_channel::Link;
-use privet_gmw::{Rounds, Truncation, cost};
+use privet_gmw::{Rounds, Sign, Truncation, cost};
 use privet_linear::Layer;
 use privet_ot::Demand;
 use privet_program::{Operation, Operator, Program};
@@ -19,7 +19,7 @@ use super::keys::{self, Batch};
 use super::refill::BUFFER;
 use super::{Encrypted, Options, Suite, oneshot};
 use crate::Error;
-use crate::layers::{check_supported, computes_in_ring, linear_layer, needs_ring, pooling_stages};
+use crate::layers::{check_supported, computes_in_ring, linear_layer, needs_ring, pooling_stages, signs};
 use crate::turns::Turns;
 
 /// One step of the online phase.
@@ -83,6 +83,8 @@ pub struct Plan {
     demands: Vec<Demand>,
     /// Ring width of each value when it is written, in bits; operations that need the wide ring extend it first.
     written: Vec<u32>,
+    /// What is known of each value's sign.
+    signs: Vec<Sign>,
     /// Number of elements that each of the client's masks hides.
     masks: Vec<usize>,
     linear: Vec<LinearLayer>,
@@ -110,7 +112,7 @@ impl Plan {
             planner.cost = planner.cost + cost::open_to_client(len, width);
             planner.turns.server_sends();
         }
-        let Planner { steps, keys, demands, written, masks, linear, layers, mut cost, turns, .. } = planner;
+        let Planner { steps, keys, demands, written, signs, masks, linear, layers, mut cost, turns, .. } = planner;
         let plans = Encrypted::plan(&layers, &program, options, field)?;
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear: Vec<LinearLayer> = linear.into_iter().zip(plans).map(place).collect();
@@ -129,6 +131,7 @@ impl Plan {
             keys,
             demands,
             written,
+            signs,
             masks,
             linear,
             cost,
@@ -203,6 +206,11 @@ impl Plan {
         self.written[id]
     }
 
+    /// What is known of the sign of value `id`.
+    pub(super) fn sign(&self, id: usize) -> Sign {
+        self.signs[id]
+    }
+
     /// The ring of the linear layers' results: the program's, and guard bits below the last place if resharing is exact. In a
     /// field, the ring that residues are packed in.
     pub fn product_ring(&self) -> Modulus {
@@ -261,6 +269,7 @@ struct Planner<'a> {
     /// Current width of each value.
     widths: Vec<u32>,
     written: Vec<u32>,
+    signs: Vec<Sign>,
     masks: Vec<usize>,
     opened: HashMap<usize, usize>,
     /// Operation, mask and weights of each linear layer.
@@ -282,6 +291,7 @@ impl<'a> Planner<'a> {
             demands: Vec::new(),
             written: widths.clone(),
             widths,
+            signs: signs(program),
             masks: Vec::new(),
             opened: HashMap::new(),
             linear: Vec::new(),
@@ -322,9 +332,9 @@ impl<'a> Planner<'a> {
         let mut demand = cost.demand;
         if let Some((weight, layer)) = linear_layer(self.program, operation) {
             let mask = self.reach(input);
-            if self.field.is_some() {
+            if let (Some(field), Suite::Gmw { rounds, .. }) = (self.field, self.options.suite) {
                 let len = self.program.value(operation.output).len();
-                let leaving = cost::from_field(len, self.program.ring_bits());
+                let leaving = cost::from_field(len, field, self.program.ring_bits(), rounds);
                 demand = demand + leaving.demand;
                 self.exchange(leaving);
             }
@@ -355,8 +365,10 @@ impl<'a> Planner<'a> {
             operation.inputs.iter().for_each(|&id| self.settle(id));
         }
         let widths: Vec<u32> = operation.inputs.iter().map(|&id| self.widths[id]).collect();
-        let needs_ring = computes_in_ring(&operation.operator) || widths.iter().any(|&width| width != widths[0]);
-        if needs_ring {
+        // The input of a linear layer in a field goes there from the ring that it is in.
+        let enters_field = self.field.is_some() && linear_layer(self.program, operation).is_some();
+        let needs_ring = computes_in_ring(&operation.operator) && !enters_field;
+        if needs_ring || widths.iter().any(|&width| width != widths[0]) {
             for &id in &operation.inputs {
                 self.extend(id);
             }
@@ -366,11 +378,11 @@ impl<'a> Planner<'a> {
     fn extend(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
         if from < to {
-            let len = self.program.value(value).len();
+            let (len, sign) = (self.program.value(value).len(), self.signs[value]);
             let (cost, keys) = match self.options.suite {
-                Suite::Gmw { .. } => (cost::extend(len, from, to), Vec::new()),
+                Suite::Gmw { rounds, .. } => (cost::extend(len, from, to, sign, rounds), Vec::new()),
                 Suite::Fss => {
-                    let keys = vec![keys::extend(len, from, to)];
+                    let keys = vec![keys::extend(len, from, to, sign)];
                     (keys::cost(&keys), keys)
                 }
             };
@@ -386,7 +398,7 @@ impl<'a> Planner<'a> {
             && from > to
         {
             let len = self.program.value(value).len();
-            let cost = cost::truncate_exactly(len, from - to, from, rounds);
+            let cost = cost::truncate_guarded(len, from - to, from, rounds);
             self.step(Step::Settle { value }, Vec::new(), cost.demand);
             self.exchange(cost);
             self.widths[value] = to;
@@ -417,7 +429,12 @@ impl<'a> Planner<'a> {
         let (mask, len) = (self.masks.len(), self.program.value(value).len());
         self.masks.push(len);
         self.opened.insert(value, mask);
-        let entering = self.field.map_or(cost::Cost::default(), |field| cost::to_field(len, field));
+        let entering = match (self.field, self.options.suite) {
+            (Some(field), Suite::Gmw { rounds, .. }) => {
+                cost::to_field(len, self.widths[value], field, self.signs[value], rounds)
+            }
+            _ => cost::Cost::default(),
+        };
         self.step(Step::Open { value, mask }, Vec::new(), entering.demand);
         self.exchange(entering);
         let width = self.field.map_or(self.program.ring_bits(), |field| field.packing().bits());
@@ -451,10 +468,11 @@ fn boolean_cost(program: &Program, operation: &Operation, width: u32, rounds: Ro
     let out = program.value(operation.output).len();
     match &operation.operator {
         Operator::Truncate { bits } => {
-            let dropped = bits + width.saturating_sub(program.ring_bits());
-            match exact && dropped > 0 {
-                true => cost::truncate_exactly(len, dropped, width, rounds),
-                false => cost::Cost::default(),
+            let guard = width.saturating_sub(program.ring_bits());
+            match (exact, guard, bits) {
+                (false, ..) | (true, 0, 0) => cost::Cost::default(),
+                (true, 0, _) => cost::truncate_exactly(len, *bits, width, rounds),
+                (true, ..) => cost::truncate_guarded(len, bits + guard, width, rounds),
             }
         }
         Operator::Relu => cost::relu(len, width, rounds),
@@ -464,5 +482,74 @@ fn boolean_cost(program: &Program, operation: &Operation, width: u32, rounds: Ro
         }
         Operator::Argmax { .. } => cost::argmax(out, len / out, width, program.ring_bits(), rounds),
         _ => cost::Cost::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+    use std::thread;
+
+    use privet_channel::pair;
+    use privet_program::Weights;
+
+    use super::*;
+    use crate::Silent;
+    use crate::sharing::{Correlations, Model, infer_client, infer_server, prepare_client, prepare_server};
+
+    fn read(name: &str) -> Vec<u8> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/overflow");
+        std::fs::read(folder.join(name)).expect("a fixture")
+    }
+
+    /// The program whose values overflow, in the exact mode.
+    fn plan() -> Plan {
+        let suite = Suite::Gmw { rounds: Rounds::Linear, correlations: Correlations::Made };
+        let program = Program::parse(&read("program.json")).expect("a program");
+        Plan::new(program, Options { suite, truncation: Truncation::Exact }).expect("a plan")
+    }
+
+    /// The outputs of several runs on one input at the public bound.
+    fn outputs(plan: &Plan) -> BTreeSet<Vec<Vec<i64>>> {
+        let weights = Weights::parse(&read("weights.safetensors"), plan.program()).expect("its weights");
+        let model = Model::new(weights, plan.standard_workspaces());
+        let input = &plan.program().inputs()[0];
+        let bound = (input.magnitude.expect("a bound") * 4096.0) as i64;
+        let inputs = [vec![-bound; plan.program().value(input.value).len()]];
+        let run = |_| {
+            let (mut near, mut far) = pair();
+            thread::scope(|scope| {
+                let serving = scope.spawn(|| {
+                    let extension = plan.extension();
+                    let (material, _) =
+                        prepare_server(&mut far, plan, extension, &model, &mut Silent).expect("material");
+                    infer_server(&mut far, plan, &model, material, &mut Silent).expect("an inference");
+                });
+                let (material, _) = prepare_client(&mut near, plan, &mut Silent).expect("material");
+                let outputs = infer_client(&mut near, plan, material, &inputs, &mut Silent).expect("an inference").0;
+                serving.join().expect("the server");
+                outputs
+            })
+        };
+        (0..6).map(run).collect()
+    }
+
+    #[test]
+    fn outputs_show_a_sign_that_is_wrongly_trusted() {
+        assert_eq!(outputs(&plan()).len(), 1);
+        // The control: every extension trusts its value to be non-negative.
+        let trusting = Plan { signs: vec![Sign::NonNegative; plan().signs.len()], ..plan() };
+        assert!(outputs(&trusting).len() > 1);
+    }
+
+    #[test]
+    fn only_results_of_relus_and_what_is_chosen_from_them_are_known_to_be_non_negative() {
+        let plan = plan();
+        let known: Vec<&str> = (plan.program.operations().iter())
+            .filter(|operation| plan.sign(operation.output) == Sign::NonNegative)
+            .map(|operation| operation.operator.name())
+            .collect();
+        assert_eq!(known, ["relu", "relu"]);
     }
 }

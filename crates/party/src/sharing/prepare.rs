@@ -116,10 +116,8 @@ fn mask(prg: &mut Prg, len: usize, plan: &Plan) -> Vec<u64> {
     let Some(field) = plan.field() else {
         return uniform(prg, len, plan.mask_ring());
     };
-    let mut values = vec![0; len];
-    prg.fill_words(&mut values);
-    field.reduce_all(&mut values);
-    values
+    // Exactly uniform, whatever their number: a reduced word is not.
+    (0..len).map(|_| prg.below(field.prime())).collect()
 }
 
 pub(crate) fn uniform(prg: &mut Prg, len: usize, ring: Modulus) -> Vec<u64> {

@@ -1,10 +1,10 @@
 //! Pieces in the making.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::path::PathBuf;
 
-use super::{Metadata, Store, StoreError, io, sync};
+use super::{Metadata, Store, StoreError, io};
 
 /// A piece that is being written; dropped unpublished, it leaves nothing.
 pub struct Draft {
@@ -38,11 +38,13 @@ impl Draft {
             return Err(StoreError::Spent { id: metadata.id.clone() });
         }
         let path = self.store.path(&metadata.id, "material");
-        self.settle().and_then(|()| fs::rename(&self.path, &path)).map_err(|error| io(&path, error))?;
+        let written = self.settle().and_then(|()| self.store.files.rename(&self.path, &path));
+        written.map_err(|error| io(&path, error))?;
         self.published = true;
         let header = serde_json::to_vec(metadata).expect("metadata is plain data");
-        self.store.write(&self.store.path(&metadata.id, "json"), &header)?;
-        sync(&self.store.ready())
+        let json = self.store.path(&metadata.id, "json");
+        // Both names are safe then: they are in one folder.
+        self.store.write_whole(&json, |out| out.write_all(&header).map_err(|error| io(&json, error)))
     }
 
     /// Writes everything to disk and gives back room that was not used.
@@ -51,7 +53,7 @@ impl Draft {
         let file = self.file.get_mut();
         let end = file.stream_position()?;
         file.set_len(end)?;
-        file.sync_all()
+        self.store.files.sync_file(file, &self.path)
     }
 }
 
@@ -69,7 +71,7 @@ impl Drop for Draft {
     fn drop(&mut self) {
         if !self.published {
             // Nothing refers to the file; what cannot be removed now is removed when the store is opened again.
-            let _ = fs::remove_file(&self.path);
+            let _ = self.store.files.remove(&self.path);
         }
     }
 }

@@ -60,11 +60,11 @@ impl Store {
 
     /// A new file of `bytes` bytes that its owner alone may read, locked for as long as it is open: a file of this kind
     /// without a lock was left by a crash.
-    pub(crate) fn partial(&self, bytes: u64) -> Result<(PathBuf, File), StoreError> {
+    pub(super) fn partial(&self, bytes: u64) -> Result<(PathBuf, File), StoreError> {
         loop {
             let number = COUNTER.fetch_add(1, Ordering::Relaxed);
             let path = self.ready().join(format!("{}-{number}.partial", process::id()));
-            match locked(&path).and_then(|file| file.map(|file| file.set_len(bytes).map(|()| file)).transpose()) {
+            match self.locked(&path).and_then(|file| file.map(|file| file.set_len(bytes).map(|()| file)).transpose()) {
                 Ok(Some(file)) => return Ok((path, file)),
                 Ok(None) => {}
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -72,13 +72,13 @@ impl Store {
             }
         }
     }
-}
 
-/// Creates and locks a file; `None` if it was swept away before it was locked.
-fn locked(path: &Path) -> std::io::Result<Option<File>> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.lock()?;
-    Ok(is_at(&file, path).then_some(file))
+    /// Creates and locks a file; `None` if it was swept away before it was locked.
+    fn locked(&self, path: &Path) -> std::io::Result<Option<File>> {
+        let file = self.files.create(path)?;
+        file.lock()?;
+        Ok(is_at(&file, path).then_some(file))
+    }
 }
 
 /// Whether `file` is still what lies at `path`.

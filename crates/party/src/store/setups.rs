@@ -1,135 +1,199 @@
-//! What two parties keep for many runs of suite `fss` against parties that deviate, and what of it was given up.
+//! What two parties keep for many runs of suite `fss` against parties that deviate, and how it ends.
 //!
-//! In `setups`: a file for each setup with the setup's name; a list `spoiled-PROGRAM-PEER` of the setups given up, a line
-//! with its name and a random number for each; and for each setup a lock `NAME.lock`, which is never removed. The run that has the lock is checking, and meanwhile
-//! the lock's file says in which list the setup belongs: a process that dies then has told the peer something and seen no
-//! answer, so that whoever comes next gives the setup up. (The mark survives the process, not the machine.)
+//! `setups/PROGRAM-PEER` has a file for each setup, with the setup's name: this party's seed, then at the client the server's
+//! weights behind their masks, at the server the codes of those masks. A file is written once and never changed. A setup that
+//! is given up is removed, for good: the dealer draws a new name for each setup, so no file of that name is ever written again
+//! and nothing needs to remember it. Beside the files lies `lock`, held by whoever has no setup yet and is about to get one.
+//!
+//! Runs on a setup check in turn. A run's turn is a lock on the setup's file; its mark, `NAME.checking`, is on the disk before
+//! the check says anything. So a process that dies in its turn, or a power loss, leaves the mark: it may have told the peer
+//! something and seen no answer, so whoever comes next gives the setup up. A mark whose removal was lost costs a setup, no
+//! secret.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use privet_prg::Prg;
+use privet_prg::Seed;
 use privet_shark::{Error as CheckError, Turns};
-use sha2::{Digest, Sha256};
 
-use super::{MaterialId, Metadata, Store, StoreError, io, sync};
+use super::room::is_at;
+use super::{MaterialId, Metadata, Store, StoreError, folder_of, io};
 use crate::Error;
 
-/// One setup of a party for a program and a peer; its runs check in turn.
+/// Setups that are kept for one program and peer. One would do, if the peer never loses or doubles its store; with more, the
+/// oldest is given up.
+const MOST: usize = 4;
+
+/// The setups of a party for a program and a peer.
+pub(crate) struct Setups {
+    store: Store,
+    folder: PathBuf,
+}
+
+/// One of them; its runs check in turn.
 pub(crate) struct SetupEntry {
     store: Store,
     name: MaterialId,
-    list: String,
+    path: PathBuf,
+}
+
+/// A setup that is here, and this party's seed of it.
+pub(crate) struct KeptSetup {
+    pub name: MaterialId,
+    pub seed: Seed,
 }
 
 impl Store {
-    /// Where what a party keeps of a setup lies: at the client the hidden weights, at the server codes.
-    pub(crate) fn setup(&self, name: &MaterialId) -> Result<PathBuf, StoreError> {
-        Ok(self.folder("setups")?.join(name.as_str()))
+    /// The setups for a program and a peer.
+    pub(crate) fn setups(&self, program: &str, peer: &str) -> Setups {
+        Setups { store: self.clone(), folder: self.root.join("setups").join(format!("{program}-{peer}")) }
     }
 
     /// Whether the setup that a piece was made with is here, if it needs any.
     pub(crate) fn has_setup(&self, piece: &Metadata) -> bool {
-        piece.setup.as_ref().is_none_or(|name| self.setup(name).is_ok_and(|kept| kept.exists()))
+        let path = |name| self.setups(&piece.program, &piece.peer).entry(name).path;
+        piece.setup.as_ref().is_none_or(|name| path(name).exists())
     }
 
-    /// The record of a setup.
-    pub(crate) fn setup_entry(&self, program: &str, peer: &str, name: &MaterialId) -> SetupEntry {
-        SetupEntry { store: self.clone(), name: name.clone(), list: list(program, peer) }
-    }
-
-    /// A name for all that was given up of a program with a peer so far, because an attack may have told something of keys:
-    /// another one after each setup, and another one in each store. `None` if nothing was.
-    pub(crate) fn spoiled_setups(&self, program: &str, peer: &str) -> Result<Option<MaterialId>, StoreError> {
-        let list = self.read_list(&list(program, peer))?;
-        let digest: [u8; 32] = Sha256::digest(&list).into();
-        let (name, _) = digest.split_first_chunk().expect("16 of 32 bytes");
-        Ok((!list.is_empty()).then(|| MaterialId::new(name)))
-    }
-
-    /// Gives up the setups that a dead process was checking.
+    /// Gives up the setups that somebody was checking or giving up who is not there any more.
     pub(super) fn sweep_setups(&self) {
-        let Ok(entries) = fs::read_dir(self.root.join("setups")) else { return };
-        for path in entries.flatten().map(|entry| entry.path()) {
-            let name = path.file_stem().and_then(|name| MaterialId::try_from(name.to_str()?.to_owned()).ok());
-            let (Some(name), Some("lock")) = (name, path.extension().and_then(|it| it.to_str())) else { continue };
-            let Ok(mut lock) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
-            if lock.try_lock().is_ok() {
-                let entry = SetupEntry { store: self.clone(), name, list: String::new() };
-                // What cannot be recorded now is recorded before the next check.
-                let _ = entry.settle(&mut lock);
+        let folders = fs::read_dir(self.root.join("setups")).into_iter().flatten().flatten();
+        let marks = folders.flat_map(|folder| fs::read_dir(folder.path())).flatten().flatten().map(|mark| mark.path());
+        for mark in marks.filter(|mark| mark.extension().is_some_and(|extension| extension == "checking")) {
+            let name = mark.file_stem().and_then(|name| MaterialId::try_from(name.to_str()?.to_owned()).ok());
+            let Some(name) = name else { continue };
+            let entry = SetupEntry { store: self.clone(), name, path: mark.with_extension("") };
+            let file = File::open(&entry.path);
+            if file.as_ref().map_or(true, |file| file.try_lock().is_ok()) {
+                // What cannot be removed now is removed before the next check.
+                let _ = entry.give_up();
             }
         }
     }
+}
 
-    fn read_list(&self, list: &str) -> Result<String, StoreError> {
-        let path = self.folder("setups")?.join(list);
-        match fs::read_to_string(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
-            read => read.map_err(|error| io(&path, error)),
+impl Setups {
+    /// One of them, by its name.
+    pub(crate) fn entry(&self, name: &MaterialId) -> SetupEntry {
+        SetupEntry { store: self.store.clone(), name: name.clone(), path: self.folder.join(name.as_str()) }
+    }
+
+    /// Those that are here, the newest first.
+    pub(crate) fn kept(&self) -> Result<Vec<KeptSetup>, StoreError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| io(&self.folder, error))?,
+        };
+        let mut kept = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|error| io(&self.folder, error))?.path();
+            let name = path.file_name().and_then(|name| MaterialId::try_from(name.to_str()?.to_owned()).ok());
+            let Some(name) = name else { continue };
+            let mut seed = [0; 16];
+            let read = File::open(&path).and_then(|mut file| {
+                file.read_exact(&mut seed)?;
+                file.metadata()?.modified()
+            });
+            match read {
+                Ok(made) => kept.push((made, KeptSetup { name, seed: Seed::from_bytes(seed) })),
+                // Somebody has given it up meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(io(&path, error)),
+            }
         }
+        kept.sort_by(|(one, _), (other, _)| other.cmp(one));
+        Ok(kept.into_iter().map(|(_, kept)| kept).collect())
+    }
+
+    /// Waits until nobody else is about to get the first setup. Returns the leave to get it, until it is dropped; `None` if
+    /// there is a setup.
+    pub(crate) fn first(&self) -> Result<Option<File>, StoreError> {
+        if !self.kept()?.is_empty() {
+            return Ok(None);
+        }
+        self.make_folder()?;
+        let path = self.folder.join("lock");
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(|error| io(&path, error))?;
+        Ok(self.kept()?.is_empty().then_some(lock))
+    }
+
+    /// Writes a new setup by `fill`, durably and once. If there are too many then, the oldest is given up.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if there is one of this name.
+    pub(crate) fn add(
+        &self,
+        name: &MaterialId,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
+    ) -> Result<SetupEntry, Error> {
+        self.make_folder()?;
+        let entry = self.entry(name);
+        match self.store.write_once(&entry.path, fill) {
+            Err(Error::Store(StoreError::Io { error, .. })) if error.kind() == ErrorKind::AlreadyExists => {
+                let text =
+                    format!("the dealer deals setup {name} as a new one, but it is here: ask for another dealer");
+                return Err(Error::Misuse(text));
+            }
+            written => written?,
+        }
+        let mut others = self.kept()?;
+        others.retain(|kept| kept.name != *name);
+        others.iter().skip(MOST - 1).try_for_each(|oldest| self.entry(&oldest.name).spoil())?;
+        Ok(entry)
+    }
+
+    fn make_folder(&self) -> Result<(), StoreError> {
+        if self.folder.exists() {
+            return Ok(());
+        }
+        self.store.make_folder(&self.folder)?;
+        self.store.sync(folder_of(&self.folder))
     }
 }
 
-fn list(program: &str, peer: &str) -> String {
-    format!("spoiled-{program}-{peer}")
-}
-
 impl SetupEntry {
-    /// Whether it was given up.
-    pub(crate) fn is_spoiled(&self) -> Result<bool, StoreError> {
-        Ok(self.store.read_list(&self.list)?.contains(self.name.as_str()))
+    /// What is kept of it.
+    ///
+    /// # Errors
+    /// [`StoreError::GivenUp`] if it is not here.
+    pub(crate) fn open(&self) -> Result<File, StoreError> {
+        match File::open(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(StoreError::GivenUp { name: self.name.clone() }),
+            file => file.map_err(|error| io(&self.path, error)),
+        }
     }
 
     /// Gives it up, durably, and the material that was made with it.
     pub(crate) fn spoil(&self) -> Result<(), Error> {
-        let _lock = self.lock()?;
-        self.record(&self.list)
+        let Some(_lock) = self.lock()? else { return Ok(()) };
+        // A crash from here on is one that whoever sweeps finds.
+        self.begin()?;
+        self.give_up()
     }
 
-    /// Waits until no other run checks; a check that never ended is on record then.
-    fn lock(&self) -> Result<File, Error> {
-        let path = self.path("lock")?;
-        let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let mut lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(|error| io(&path, error))?;
-        self.settle(&mut lock)?;
-        Ok(lock)
-    }
-
-    /// Gives the setup up if the lock's file, which this process has locked, says that a check was under way.
-    fn settle(&self, lock: &mut File) -> Result<(), Error> {
-        let mut list = String::new();
-        lock.read_to_string(&mut list).map_err(|error| self.lock_error(error))?;
-        if list.is_empty() {
-            return Ok(());
+    /// Waits until no other run checks. `None` if the setup is not here; so if the last check never ended.
+    fn lock(&self) -> Result<Option<File>, Error> {
+        let file = match File::open(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.and_then(|file| file.lock().map(|()| file)).map_err(|error| io(&self.path, error))?,
+        };
+        if !is_at(&file, &self.path) {
+            return Ok(None);
         }
-        self.record(&list)?;
-        Ok(self.mark(lock, "")?)
+        if self.mark().exists() {
+            self.give_up()?;
+            return Ok(None);
+        }
+        Ok(Some(file))
     }
 
-    fn mark(&self, lock: &mut File, list: &str) -> Result<(), StoreError> {
-        let marked = lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(list.as_bytes()));
-        marked.map_err(|error| self.lock_error(error))
-    }
-
-    /// Puts the setup on a list, once, and removes what is left of it.
-    fn record(&self, list: &str) -> Result<(), Error> {
-        if !self.store.read_list(list)?.contains(self.name.as_str()) {
-            let path = self.store.folder("setups")?.join(list);
-            let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-            let mut nonce = [0; 16];
-            Prg::from_os()?.fill(&mut nonce);
-            let line = format!("{} {}\n", self.name, MaterialId::new(&nonce));
-            let added = file.and_then(|mut file| file.write_all(line.as_bytes()).and_then(|()| file.sync_all()));
-            added.map_err(|error| io(&path, error))?;
-        }
-        let kept = self.store.setup(&self.name)?;
-        match fs::remove_file(&kept) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(&kept, error).into()),
-            _ => sync(&self.store.folder("setups")?)?,
-        }
+    /// Removes the setup, then the material, then the mark, so that a crash on the way leaves either the mark or nothing.
+    fn give_up(&self) -> Result<(), Error> {
+        self.store.remove(&self.path)?;
+        self.store.sync(folder_of(&self.path))?;
         for piece in self.store.list()?.into_iter().filter(|piece| piece.setup.as_ref() == Some(&self.name)) {
             match self.store.claim(&piece.id) {
                 // Somebody else has it, and will find the setup given up.
@@ -137,32 +201,35 @@ impl SetupEntry {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
+        Ok(self.store.remove(&self.mark())?)
     }
 
-    fn path(&self, extension: &str) -> Result<PathBuf, StoreError> {
-        Ok(self.store.setup(&self.name)?.with_extension(extension))
+    fn mark(&self) -> PathBuf {
+        self.path.with_extension("checking")
     }
 
-    fn lock_error(&self, error: std::io::Error) -> StoreError {
-        io(&self.store.root.join("setups").join(format!("{}.lock", self.name)), error)
+    /// Puts the mark of a check on the disk.
+    fn begin(&self) -> Result<(), StoreError> {
+        let mark: &Path = &self.mark();
+        let made = self.store.files.create(mark).and_then(|file| self.store.files.sync_file(&file, mark));
+        made.map_err(|error| io(mark, error))?;
+        self.store.sync(folder_of(mark))
     }
 }
 
 impl Turns for SetupEntry {
     fn take(&self, check: &mut dyn FnMut() -> Result<(), CheckError>) -> Result<(), CheckError> {
         let refuse = |error: Error| CheckError::GivenUp(error.to_string());
-        let mut lock = self.lock().map_err(refuse)?;
-        if self.is_spoiled().map_err(Error::from).map_err(refuse)? {
+        let Some(_lock) = self.lock().map_err(refuse)? else {
             return Err(CheckError::GivenUp("the check of another run with it failed or was cut off".into()));
-        }
-        self.mark(&mut lock, &self.list).map_err(Error::from).map_err(refuse)?;
+        };
+        self.begin().map_err(Error::from).map_err(refuse)?;
         let result = check();
         // A mark that stays is a setup that is given up at the next turn.
-        let recorded =
-            if result.as_ref().is_err_and(CheckError::spoils_setup) { self.record(&self.list) } else { Ok(()) };
-        if recorded.is_ok() {
-            self.mark(&mut lock, "").map_err(Error::from).map_err(refuse)?;
+        if result.as_ref().is_err_and(CheckError::spoils_setup) {
+            self.give_up().map_err(refuse)?;
+        } else {
+            self.store.remove(&self.mark()).map_err(Error::from).map_err(refuse)?;
         }
         result
     }
@@ -178,12 +245,19 @@ mod tests {
     use super::super::tests::piece;
     use super::*;
 
+    const NAMES: [u8; 2] = [1, 2];
+
+    fn made(store: &Store) -> [SetupEntry; 2] {
+        let fill = |out: &mut dyn Write| out.write_all(&[9; 20]).map_err(|error| Error::from(io(Path::new(""), error)));
+        NAMES.map(|byte| store.setups("p", "").add(&MaterialId::new(&[byte; 16]), fill).unwrap())
+    }
+
     fn failed() -> Result<(), CheckError> {
         Err(PeerMisbehaved::Check.into())
     }
 
-    fn lines(store: &Store) -> usize {
-        store.read_list(&list("p", "peer")).unwrap().lines().count()
+    fn kept(store: &Store) -> Vec<MaterialId> {
+        store.setups("p", "").kept().unwrap().into_iter().map(|kept| kept.name).collect()
     }
 
     fn is_refused(entry: &SetupEntry) -> bool {
@@ -195,52 +269,46 @@ mod tests {
     fn after_a_failed_check_nothing_of_the_setup_is_left() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let [spoiled, other] = [1, 2].map(|byte| MaterialId::new(&[byte; 16]));
-        for (byte, setup) in [(3, Some(&spoiled)), (4, Some(&other)), (5, None)] {
+        let [entry, other] = made(&store);
+        for (byte, setup) in [(3, Some(&entry.name)), (4, Some(&other.name)), (5, None)] {
             let metadata = Metadata { setup: setup.cloned(), ..piece(byte) };
             store.put(&metadata, b"secret").unwrap();
         }
-        fs::write(store.setup(&spoiled).unwrap(), b"keys").unwrap();
-        let entry = store.setup_entry("p", "peer", &spoiled);
         entry.take(&mut || Ok(())).unwrap();
         entry.take(&mut || Err(CheckError::Failed)).unwrap_err();
-        assert_eq!((store.spoiled_setups("p", "peer").unwrap(), store.list().unwrap().len()), (None, 3));
+        assert_eq!((kept(&store).len(), store.list().unwrap().len()), (2, 3));
         entry.take(&mut failed).unwrap_err();
         entry.spoil().unwrap();
-        assert_eq!((lines(&store), store.spoiled_setups("q", "peer").unwrap()), (1, None));
-        let first = store.spoiled_setups("p", "peer").unwrap();
-        assert!(first.is_some());
-        assert!(!store.setup(&spoiled).unwrap().exists() && is_refused(&entry));
+        assert!(is_refused(&entry) && matches!(entry.open(), Err(StoreError::GivenUp { .. })));
+        assert_eq!(kept(&store), [other.name.clone()]);
         let left: Vec<_> = store.list().unwrap().into_iter().map(|piece| piece.id).collect();
         assert_eq!(left, [4, 5].map(|byte| piece(byte).id));
-        let entry = store.setup_entry("p", "peer", &other);
-        entry.take(&mut || Ok(())).unwrap();
-        assert_eq!(store.spoiled_setups("p", "peer").unwrap(), first);
-        entry.spoil().unwrap();
-        assert_ne!(store.spoiled_setups("p", "peer").unwrap(), first);
+        other.take(&mut || Ok(())).unwrap();
+        other.spoil().unwrap();
+        assert_eq!((kept(&store).len(), store.list().unwrap().len()), (0, 1));
     }
 
     #[test]
     fn a_check_that_never_ended_spoils_the_setup() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let [first, second] = [1, 2].map(|byte| store.setup_entry("p", "peer", &MaterialId::new(&[byte; 16])));
+        let [first, second] = made(&store);
         for entry in [&first, &second] {
             let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| entry.take(&mut || panic!("killed"))));
             died.unwrap_err();
-            assert_eq!(entry.is_spoiled().ok(), Some(false));
         }
+        assert_eq!(kept(&store).len(), 2);
         assert!(is_refused(&first));
+        assert_eq!(kept(&store), [second.name.clone()]);
         Store::open(directory.path()).unwrap();
-        assert_eq!(lines(&store), 2);
-        assert!(is_refused(&second));
+        assert!(is_refused(&second) && kept(&store).is_empty());
     }
 
     #[test]
     fn of_many_checks_at_once_none_comes_after_the_first_failure() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let entry = store.setup_entry("p", "peer", &MaterialId::new(&[1; 16]));
+        let [entry, _] = made(&store);
         let checks = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..8 {
@@ -253,6 +321,49 @@ mod tests {
                 });
             }
         });
-        assert_eq!((checks.into_inner(), lines(&store)), (1, 1));
+        assert_eq!((checks.into_inner(), kept(&store).len()), (1, 1));
+    }
+
+    #[test]
+    fn a_setup_is_written_once_and_the_oldest_goes_when_there_are_too_many() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let [first, _] = made(&store);
+        let setups = store.setups("p", "");
+        let fill = |out: &mut dyn Write| out.write_all(&[8; 16]).map_err(|error| Error::from(io(Path::new(""), error)));
+        assert!(matches!(setups.add(&first.name, fill), Err(Error::Misuse(_))));
+        assert!(setups.kept().unwrap().iter().all(|kept| kept.seed.as_bytes() == &[9; 16]));
+        for byte in 3..=MOST as u8 {
+            setups.add(&MaterialId::new(&[byte; 16]), fill).unwrap();
+        }
+        assert_eq!(kept(&store).len(), MOST);
+        // Times of files may be coarse.
+        thread::sleep(std::time::Duration::from_millis(20));
+        let newest = setups.add(&MaterialId::new(&[99; 16]), fill).unwrap();
+        assert_eq!(kept(&store).len(), MOST);
+        assert_eq!(kept(&store)[0], newest.name);
+    }
+
+    #[test]
+    fn of_many_that_have_no_setup_one_gets_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let made = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for byte in 0..6 {
+                let (store, made) = (&store, &made);
+                scope.spawn(move || {
+                    let setups = store.setups("p", "");
+                    let Some(_leave) = setups.first().unwrap() else { return };
+                    made.fetch_add(1, Ordering::SeqCst);
+                    let fill = |out: &mut dyn Write| {
+                        thread::sleep(std::time::Duration::from_millis(20));
+                        out.write_all(&[9; 16]).map_err(|error| Error::from(io(Path::new(""), error)))
+                    };
+                    setups.add(&MaterialId::new(&[byte; 16]), fill).unwrap();
+                });
+            }
+        });
+        assert_eq!((made.into_inner(), kept(&store).len()), (1, 1));
     }
 }

@@ -1,4 +1,5 @@
-//! What a crash leaves in a store: drafts that nobody writes, material without its metadata, files of spent pieces.
+//! What a crash leaves in a store: drafts that nobody writes, material without its metadata or the other way round, files of
+//! spent pieces.
 //!
 //! All of it is secret, takes room and serves nobody, so it goes when a store is opened. Whoever still works on such a
 //! file holds a lock on it, so processes that share a store do not sweep away each other's work.
@@ -18,32 +19,34 @@ impl Store {
         paths.sort_unstable_by(|one, other| other.cmp(one));
         for path in paths {
             match path.extension().and_then(|extension| extension.to_str()) {
-                Some("partial") => remove_unless_locked(&path, || true),
+                Some("partial") => self.remove_unless_locked(&path, || true),
                 Some("material") => {
-                    remove_unless_locked(&path, || self.is_claimed(&path) || !path.with_extension("json").exists());
+                    let useless = || self.is_claimed(&path) || !path.with_extension("json").exists();
+                    self.remove_unless_locked(&path, useless);
                 }
-                // A claim that died while it removed the two files; one that lives does not mind.
-                Some("json") if self.is_claimed(&path) && !path.with_extension("material").exists() => {
+                // A claim that died while it removed the two files, or a power loss that took one name; a claim that lives
+                // does not mind.
+                Some("json") if !path.with_extension("material").exists() => {
                     // An error leaves the file to the next opening.
-                    let _ = fs::remove_file(&path);
+                    let _ = self.files.remove(&path);
                 }
                 _ => {}
             }
         }
     }
 
-    /// Whether there is a tombstone of the piece that the file at `path` belongs to.
+    /// Whether there is a marker of the piece that the file at `path` belongs to.
     fn is_claimed(&self, path: &Path) -> bool {
         path.file_stem().is_some_and(|id| self.spent().join(id).exists())
     }
-}
 
-/// Removes a file that no process works on, if it is `useless` even then.
-fn remove_unless_locked(path: &Path, useless: impl FnOnce() -> bool) {
-    let Ok(file) = File::open(path) else { return };
-    if file.try_lock().is_ok() && is_at(&file, path) && useless() {
-        // As above.
-        let _ = fs::remove_file(path);
+    /// Removes a file that no process works on, if it is `useless` even then.
+    fn remove_unless_locked(&self, path: &Path, useless: impl FnOnce() -> bool) {
+        let Ok(file) = File::open(path) else { return };
+        if file.try_lock().is_ok() && is_at(&file, path) && useless() {
+            // As above.
+            let _ = self.files.remove(path);
+        }
     }
 }
 

@@ -102,7 +102,7 @@ impl Client {
     }
 
     /// Makes a key and the noise for one inference, or masks over BFV, at both sides at the same time. Over BFV, later
-    /// preparations for the same program take the keys of the first.
+    /// preparations for the same program take the keys of the first, until these have served as many as they may.
     ///
     /// # Errors
     /// If the server refuses or the link fails.
@@ -151,7 +151,7 @@ impl Client {
         let (layout, program) = (plan.layout()?, plan.program().hash().to_string());
         let mut recorder = Recorder::start(Phase::Offline, &self.channel);
         let known = match self.provider.take() {
-            Some(DataSide::Bfv(provider, of)) if of == program => Some(provider),
+            Some(DataSide::Bfv(provider, of)) if of == program && !provider.is_worn_out() => Some(provider),
             _ => None,
         };
         let first = known.is_none();

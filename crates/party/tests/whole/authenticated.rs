@@ -2,7 +2,7 @@
 
 use privet_channel::pair;
 use privet_party::authenticated::{Options, Plan};
-use privet_party::session::{Client, Event};
+use privet_party::session::{Catalog, Client, Event, Served, Server};
 use privet_party::sharing::Truncation;
 use privet_party::{Error, Options as AnyOptions, Plan as AnyPlan, Silent};
 
@@ -63,6 +63,41 @@ fn results_are_the_executors_for_the_forecast_bytes() {
             assert!(material.is_dir() && ours.ready().len() == 1);
         }
     }
+}
+
+/// Outputs of repeated runs on one input within the public bound, with weights that make values leave their rings.
+fn overflowing(truncation: Truncation) -> Vec<Vec<i64>> {
+    // The average overflows the ring of 37 bits, so what is left of it after a truncation can be anything in 21 bits; the dense
+    // layer needs it in 37 again.
+    let fixture = RESIDUAL.with_weights(|_, _| 2047);
+    let inputs: Vec<Vec<i64>> = fixture.case.inputs.iter().map(|x| vec![8191; x.len()]).collect();
+    let plan = plan(&fixture, truncation);
+    let mut catalog = Catalog::default();
+    catalog.add(Served::new(fixture.public.clone(), &fixture.weights).expect("a served program"));
+    let (ours, theirs, (connect, _dealt)) = (Shelf::new(), Shelf::new(), dealer());
+    let serving = Server::new(catalog, theirs.store()).with_dealer(connect.clone());
+    let (outputs, side) = over(pair(), &serving, |channel| {
+        let mut client = Client::new(channel, ours.store())?.with_dealer(connect);
+        let mut outputs = Vec::new();
+        for _ in 0..8 {
+            let (id, _) = client.prepare(&plan, &mut Silent)?;
+            outputs.push(client.infer(&plan, &id, &inputs, &mut Silent)?.0.concat());
+        }
+        client.close()?;
+        Ok::<_, Error>(outputs)
+    });
+    side.result.expect("the server ends well");
+    outputs.expect("the client ends well")
+}
+
+#[test]
+fn an_overflow_gives_the_same_output_every_time_if_truncations_are_exact() {
+    let exact = overflowing(Truncation::Exact);
+    assert!(exact.iter().all(|output| output == &exact[0]), "{exact:?}");
+    // One-bit truncations leave it to the masks on which side of its ring a value comes out: a difference of 2^21 times a weight.
+    let one_bit = overflowing(Truncation::OneBit);
+    let far = |output: &Vec<i64>| output.iter().zip(&one_bit[0]).any(|(a, b)| a.abs_diff(*b) > 1 << 24);
+    assert!(one_bit.iter().any(far), "{one_bit:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The programs of `fixtures/`, and both parties of a session in one process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, LazyLock};
 use std::thread;
@@ -13,13 +13,14 @@ use privet_party::sharing::{Model, Options, Plan, Truncation};
 use privet_party::{Error, MaterialId, Silent, Store};
 use privet_program::{Program, Weights};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 /// Bounds every wait in sessions that are to succeed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Inputs, and what the fixed-point executor makes of them.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub struct Case {
     /// Fixed-point integers, one vector for each input.
     pub inputs: Vec<Vec<i64>>,
@@ -77,6 +78,24 @@ impl Fixture {
         Self { public: read("program.json"), weights: read("weights.safetensors"), case }
     }
 
+    /// The same program with other weights, and with the commitment to these: what an honest server compiled from another
+    /// model. `change` gets each private number with its place among all.
+    pub fn with_weights(&self, change: impl Fn(usize, i64) -> i64) -> Self {
+        let mut weights = self.weights.clone();
+        let header = u64::from_le_bytes(*weights.first_chunk().expect("a header")) as usize;
+        // The salt comes last.
+        let (numbers, _) = weights[8 + header..].as_chunks_mut::<8>();
+        let private = numbers.len() - 4;
+        for (place, number) in numbers[..private].iter_mut().enumerate() {
+            *number = change(place, i64::from_le_bytes(*number)).to_le_bytes();
+        }
+        let hash = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let public = String::from_utf8(self.public.clone()).expect("JSON");
+        let public = public.replace(&hash(&self.weights), &hash(&weights)).into_bytes();
+        let case = Case { outputs: Vec::new(), ..self.case.clone() };
+        Self { public, weights, case }
+    }
+
     pub fn program(&self) -> Program {
         Program::parse(&self.public).expect("a program")
     }
@@ -97,16 +116,19 @@ pub static RESIDUAL: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("residua
 /// A dense layer and an argmax.
 pub static CHOICE: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("choice"));
 
-/// Both programs, transformed once for all tests.
+/// As `RESIDUAL`, in a ring that constant inputs within the bound overflow.
+pub static OVERFLOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("overflow"));
+
+/// All programs, transformed once for all tests.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog::default();
-    for fixture in [&*RESIDUAL, &*CHOICE] {
+    for fixture in [&*RESIDUAL, &*CHOICE, &*OVERFLOW] {
         catalog.add(Served::new(fixture.public.clone(), &fixture.weights).expect("a served program"));
     }
     catalog
 });
 
-/// Both programs.
+/// All programs.
 pub fn catalog() -> Catalog {
     CATALOG.clone()
 }
@@ -141,13 +163,21 @@ impl Shelf {
         self.0.path()
     }
 
+    /// The files of the setups that are kept.
+    pub fn setups(&self) -> Vec<PathBuf> {
+        let folders = std::fs::read_dir(self.path().join("setups")).expect("a folder");
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder.expect("an entry").path()).expect("a folder"));
+        let paths = files.map(|file| file.expect("an entry").path());
+        paths.filter(|path| path.file_name().is_some_and(|name| name.len() == 32)).collect()
+    }
+
     /// The pieces that are ready.
     pub fn ready(&self) -> Vec<MaterialId> {
         self.store().list().expect("a list").into_iter().map(|piece| piece.id).collect()
     }
 }
 
-/// A server of both programs whose material lies in `shelf`, for any mode.
+/// A server of all programs whose material lies in `shelf`, for any mode.
 pub fn server(shelf: &Shelf) -> Server {
     server_under(shelf, Policy::unrestricted())
 }
@@ -214,6 +244,20 @@ pub fn over<T>((near, far): (Channel, Channel), server: &Server, client: impl Fn
 /// An undisturbed session: `work` gets the client, which says goodbye after; both sides must end well.
 pub fn session<T>(server: &Server, shelf: &Shelf, work: impl FnOnce(&mut Client) -> T) -> T {
     session_over(pair(), server, shelf, work).0
+}
+
+/// [`session`] in which both parties know a way to a dealer.
+pub fn session_with_dealer<T>([ours, theirs]: [&Shelf; 2], dealer: &Connect, work: impl FnOnce(&mut Client) -> T) -> T {
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let (out, side) = over((near, far), &server(theirs).with_dealer(dealer.clone()), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(dealer.clone());
+        let out = work(&mut client);
+        client.close().expect("a goodbye");
+        out
+    });
+    side.result.expect("the session ends well");
+    out
 }
 
 /// [`session`] over the given link; returns what the server did as well.

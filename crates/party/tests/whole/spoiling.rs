@@ -76,11 +76,9 @@ impl Pair {
         assert!(witness.happened() && ends.iter().all(Option::is_some), "{ends:?}");
     }
 
-    /// The setups that a party keeps.
+    /// Names of the setups that a party keeps.
     fn setups(shelf: &Shelf) -> BTreeSet<PathBuf> {
-        let files = fs::read_dir(shelf.path().join("setups")).expect("a folder");
-        let names = files.map(|file| PathBuf::from(file.expect("an entry").file_name()));
-        names.filter(|name| MaterialId::try_from(name.display().to_string()).is_ok()).collect()
+        shelf.setups().iter().map(|path| PathBuf::from(path.file_name().expect("a name"))).collect()
     }
 
     /// The one setup that both keep.
@@ -88,11 +86,6 @@ impl Pair {
         let [ours, theirs] = [&self.ours, &self.theirs].map(Self::setups);
         assert_eq!((ours.len(), &ours), (1, &theirs));
         ours.into_iter().next().expect("one")
-    }
-
-    /// The list of setups that a party gave up.
-    fn list(&self, shelf: &Shelf) -> PathBuf {
-        shelf.path().join("setups").join(format!("spoiled-{}-", self.plan.program().hash()))
     }
 }
 
@@ -119,7 +112,7 @@ fn material_of_a_setup_that_is_gone_is_refused_by_either_side() {
         let parties = Pair::new();
         let id = parties.prepare();
         let loser = [&parties.ours, &parties.theirs][lost];
-        fs::remove_file(loser.path().join("setups").join(parties.setup())).expect("a setup");
+        fs::remove_file(&loser.setups()[0]).expect("a setup");
         let ends = parties.infer(&id);
         let told = |error: &Error| error.to_string().contains("given up: prepare again");
         assert!(ends[0].is_some() && ends.iter().flatten().any(told), "{ends:?}");
@@ -127,31 +120,65 @@ fn material_of_a_setup_that_is_gone_is_refused_by_either_side() {
     }
 }
 
-#[test]
-fn no_setup_comes_back_whatever_the_other_party_counts() {
-    let parties = Pair::new();
-    let mut seen = BTreeSet::new();
-    // Lies of the server: it has given up other setups, or the same again, or none.
-    for given_up in ["others\n", "others\n", "", "", "many\nothers\n"] {
-        fs::create_dir_all(parties.theirs.path().join("setups")).expect("a folder");
-        fs::write(parties.list(&parties.theirs), given_up).expect("a list");
-        let id = parties.prepare();
-        assert!(seen.insert(parties.setup()), "a setup that was given up comes back");
-        parties.fail_with(&id);
-    }
+/// Who still has the setup after a check that failed: a cheat that gave up nothing, or a party whose store was set back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Has {
+    /// What it should have: nothing of this setup, but all the rest of its store.
+    GivenUp,
+    /// Nothing at all: it lost its store.
+    Lost,
+    /// The setup, as if nothing had happened.
+    Whole,
 }
 
-#[test]
-fn no_setup_comes_back_to_a_party_that_lost_its_store() {
+/// Whether a setup that failed is dealt again to parties of which this is left.
+fn comes_back(client: Has, server: Has) -> bool {
     let mut parties = Pair::new();
     parties.prepare();
     let setup = parties.setup();
+    let files = [&parties.ours, &parties.theirs].map(|shelf| shelf.setups().remove(0));
+    let contents = files.each_ref().map(|file| fs::read(file).expect("a setup"));
     parties.fail();
-    // The dealer hears of it.
-    parties.prepare();
-    (parties.ours, parties.theirs) = (Shelf::new(), Shelf::new());
-    parties.prepare();
-    assert_ne!(parties.setup(), setup);
+    for (place, has) in [client, server].into_iter().enumerate() {
+        match has {
+            Has::GivenUp => {}
+            Has::Lost => *[&mut parties.ours, &mut parties.theirs][place] = Shelf::new(),
+            Has::Whole => fs::write(&files[place], &contents[place]).expect("a setup"),
+        }
+    }
+    let id = parties.prepare();
+    let [ours, theirs] = [&parties.ours, &parties.theirs].map(Pair::setups);
+    // Whatever else a party has, the material is made with a setup that both have.
+    let metadata = parties.ours.store().metadata(&id).expect("material");
+    let made_with = PathBuf::from(metadata.setup.expect("a setup").as_str());
+    assert!(ours.contains(&made_with) && theirs.contains(&made_with));
+    made_with == setup
+}
+
+#[test]
+fn no_setup_comes_back_whichever_party_lost_its_state_and_whatever_the_other_says() {
+    for honest in [Has::GivenUp, Has::Lost] {
+        for other in [Has::GivenUp, Has::Lost, Has::Whole] {
+            assert!(!comes_back(honest, other), "the client: {honest:?}, the server: {other:?}");
+            assert!(!comes_back(other, honest), "the client: {other:?}, the server: {honest:?}");
+        }
+    }
+    // If both set their stores back to the same moment, it does: the one case that nobody notices.
+    assert!(comes_back(Has::Whole, Has::Whole));
+}
+
+#[test]
+fn a_dealer_that_starts_anew_knows_no_old_setup() {
+    let mut parties = Pair::new();
+    let id = parties.prepare();
+    let setup = parties.setup();
+    parties.to_dealer = dealer().0;
+    let other = parties.prepare();
+    let [ours, theirs] = [&parties.ours, &parties.theirs].map(Pair::setups);
+    assert!(ours == theirs && ours.len() == 2 && ours.contains(&setup));
+    for id in [id, other] {
+        assert!(parties.infer(&id).iter().all(Option::is_none));
+    }
 }
 
 #[test]
@@ -164,7 +191,7 @@ fn of_runs_at_the_same_time_none_gets_an_output_after_a_failure() {
         [&mut near, &mut far].into_iter().for_each(|channel| channel.set_timeout(PATIENCE / 30));
         let cheated = scope.spawn(|| parties.infer_over((near, far), &pieces[0]));
         let started = Instant::now();
-        while fs::metadata(parties.lock()).map_or(0, |lock| lock.len()) == 0 {
+        while !parties.mark().exists() {
             assert!(started.elapsed() < PATIENCE, "the client does not take its turn");
             thread::yield_now();
         }
@@ -177,10 +204,9 @@ fn of_runs_at_the_same_time_none_gets_an_output_after_a_failure() {
 }
 
 impl Pair {
-    /// The lock under which the client's runs check.
-    fn lock(&self) -> PathBuf {
-        let ours = Self::setups(&self.ours).into_iter().next().expect("a setup");
-        self.ours.path().join("setups").join(ours).with_extension("lock")
+    /// The mark of a check of the client's.
+    fn mark(&self) -> PathBuf {
+        self.ours.setups().remove(0).with_extension("checking")
     }
 
     /// The server's last message of an inference: its digest in the second check.

@@ -112,6 +112,8 @@ fn plant_group(aes: &Aes128Enc, nodes: &mut [Block], differences: &[Block], path
 }
 
 /// All ones if the lowest bit is set, else zero.
+///
+/// The compiler must not learn that the bit is one of two values: it would make a branch of the mask, on a secret.
 fn mask(block: Block) -> Block {
-    (block & 1).wrapping_neg()
+    std::hint::black_box(block & 1).wrapping_neg()
 }

@@ -102,6 +102,21 @@ fn check_extend(bits: u32, dropped: u32, values: &[u64], seed: u64) {
     }
 }
 
+/// Every value is in bounds.
+fn check_exact_extend(bits: u32, values: &[u64], seed: u64) {
+    let (ring, gate) = (Modulus::new(bits), Extend::exact(bits));
+    let case = Case {
+        input: ring,
+        key_bytes: gate.key_bytes(values.len()),
+        messages: gate.message_bytes(values.len()),
+        deal: &|dealer, masks| gate.deal(dealer, masks).expect("a vector takes everything"),
+        evaluate: &|party, x| gate.evaluate(party, x),
+    };
+    for (x, result) in values.iter().zip(case.run(values, seed).0) {
+        assert_eq!(result as i128, i128::from(ring.signed(*x)), "{x} of {bits} bits");
+    }
+}
+
 /// A gate on a product: the sign of each value times the value.
 fn check_select(bits: u32, values: &[u64], seed: u64) {
     let (ring, gate) = (Modulus::new(bits), Sign::new(bits, 0));
@@ -160,6 +175,7 @@ fn truncations_are_right_for_every_value_of_small_rings() {
 fn extensions_are_right_for_every_value_of_small_rings() {
     for bits in 1..=8 {
         (0..bits.min(5)).for_each(|dropped| check_extend(bits, dropped, &everything(bits), 3));
+        check_exact_extend(bits, &everything(bits), 5);
     }
 }
 
@@ -180,6 +196,7 @@ proptest! {
         check_sign(bits, dropped, &values, seed);
         check_select(bits, &values, seed);
         check_extend(bits, dropped, &values, seed);
+        check_exact_extend(bits, &values, seed);
         if dropped > 0 {
             check_truncate(bits, dropped, &values, seed);
         }
@@ -225,10 +242,11 @@ proptest! {
 #[test]
 fn keys_are_as_long_as_the_table_says() {
     let server = |bits, dropped, wide| {
+        // And 16 bytes for the hashes of a batch.
         let masked = KeyBytes { words: 0, corrections: dealer::MASK_BYTES };
         (Relu::new(bits, dropped, wide).key_bytes(1) + masked).of(Role::Server)
     };
-    assert_eq!([server(64, 0, 64), server(37, 0, 37), server(37, 12, 37)], [1600, 952, 760]);
+    assert_eq!([server(64, 0, 64), server(37, 0, 37), server(37, 12, 37)], [1616, 968, 776]);
     assert_eq!(ends::key_bytes(3).of(Role::Client), 0);
 }
 

@@ -5,5 +5,6 @@ mod gates;
 mod layers;
 mod network;
 mod privacy;
+mod repeats;
 mod support;
 mod tampering;

@@ -2,7 +2,7 @@
 
 use privet_channel::record::{self, Direction};
 use privet_ring::Modulus;
-use privet_shark::{Relu, Sign, Truncate, Values};
+use privet_shark::{Extend, Relu, Sign, Truncate, Values};
 
 use crate::support::{deal, hide, input, prg};
 
@@ -101,12 +101,13 @@ fn an_output_shows_the_client_no_bit_above_its_ring_and_the_server_none() {
 #[test]
 fn what_the_dealer_sends_is_uniform() {
     let relu = Relu::new(25, 0, 37);
-    let (sign, truncate) = (Sign::new(64, 0), Truncate::exact(37, 12));
+    let (sign, truncate, extend) = (Sign::new(64, 0), Truncate::exact(37, 12), Extend::exact(25));
     let material = deal(4, |dealer, _| {
         let masks = dealer.masks(COUNT).expect("a vector takes everything");
         relu.deal(dealer, &masks).expect("a vector takes everything");
         sign.deal(dealer, &masks).expect("a vector takes everything");
         truncate.deal(dealer, &masks).expect("a vector takes everything");
+        extend.deal(dealer, &masks).expect("a vector takes everything");
         dealer.secrets(&[0; COUNT]).expect("a vector takes everything");
         dealer.input_masks(COUNT).expect("a vector takes everything");
     });

@@ -172,6 +172,7 @@ def _told(result: Result, seconds: float) -> dict[str, Any]:
         "suite": result.suite,
         "security": result.security,
         "trust": result.trust or "",
+        "calibration": result.calibration,
         "online_seconds": result.online.seconds,
         "seconds": seconds,
     }

@@ -90,8 +90,9 @@ def times_constant(site: Site, x: Private, constant: Array) -> Private:
     padded = constant.reshape((1,) * (len(shape) - constant.ndim) + constant.shape)
     if channels and padded.size in (1, channels) and padded.size == padded.shape[1]:
         factor = np.broadcast_to(padded.reshape(-1), (channels,))
-        return site.emit(ChannelAffine(factor, np.zeros_like(factor)), x)
-    return site.emit(Scale(np.array(np.broadcast_to(padded, shape))), x)
+        return site.emit(ChannelAffine(factor, None, uniform=constant.size == 1), x)
+    weight = np.array(np.broadcast_to(padded, shape))
+    return site.emit(Scale(weight, uniform=constant.size == 1), x)
 
 
 def plus_constant(site: Site, x: Private, constant: Array) -> Private:

@@ -66,7 +66,7 @@ def _plus(site: Site, product: Private, beta: float) -> Private:
         return site.emit(AddConstant(_times(c, beta)), product)
     c = site.lift(c, product.shape)
     if beta != 1.0:
-        c = site.emit(Scale(np.full(c.shape, beta)), c)
+        c = site.emit(Scale(np.full(c.shape, beta), uniform=True), c)
     return site.emit(Add(), product, c)
 
 

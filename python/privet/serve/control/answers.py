@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from privet.program.public import CALIBRATIONS
 from privet.suites import PREPARED, SUITES
 
 Schema = dict[str, Any]
@@ -54,6 +55,7 @@ MODEL = fields(
         batch=COUNT,
         ring_bits=COUNT,
         scale_bits=COUNT,
+        calibration=words(*CALIBRATIONS),
         magnitudes={"type": "object", "additionalProperties": SECONDS},
         input_range=maybe(several({"type": "number"})),
         suites=several(

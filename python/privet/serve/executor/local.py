@@ -39,7 +39,7 @@ class LocalExecutor:
     Workers listen on `host`, from the port `first_port` on if one is given; clients reach them at
     `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `policy` is
     what workers accept, in JSON (the control plane counts answers before them); `timeout` bounds a
-    worker's wait for any one message, in seconds.
+    worker's wait for any one message, in seconds; `revoked` is a file as for `privet.Server`.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class LocalExecutor:
         max_material: int | None = None,
         policy: str = "{}",
         timeout: float = 30.0,
+        revoked: str | os.PathLike[str] | None = None,
     ) -> None:
         mine = sorted(os.sched_getaffinity(0))
         cores = tuple(mine if cores is None else cores)
@@ -77,6 +78,7 @@ class LocalExecutor:
             "policy": policy,
             "host": host,
             "timeout": timeout,
+            "revoked": None if revoked is None else str(Path(revoked).absolute()),
         }
         self._first_port = first_port
         self._count = len(lent) if workers is None else workers

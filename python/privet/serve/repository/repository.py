@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import Misuse, PrivetError
+from privet.program import caveat
 from privet.serve.repository.build import Build
 from privet.serve.repository.config import ModelConfig, read_config
 from privet.serve.repository.files import Source, chosen, model_folders
@@ -148,6 +149,9 @@ class Repository:
             self._failed(held, source, error, again=True)
             return
         held.version, held.error = fresh, None
+        if (doubt := caveat(fresh.program.calibration)) is not None:
+            extra = {"model": source.model, "version": source.number, "caveat": doubt}
+            _log.warning("version not calibrated", extra=extra)
         if old is not None and old.program.program_hash != fresh.program.program_hash:
             await self._retire(old)
 

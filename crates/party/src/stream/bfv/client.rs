@@ -1,7 +1,7 @@
 //! The client over BFV: masks made ahead, and opened values.
 
 use privet_channel::Channel;
-use privet_linear::ClientKeys;
+use privet_linear::{ClientKeys, INFERENCES_PER_KEY};
 use privet_ot::{OtParty, Role, Stock};
 use privet_prg::Prg;
 use privet_program::Program;
@@ -23,6 +23,8 @@ pub struct DataProvider {
     keys: Option<ClientKeys>,
     transfers: OtParty,
     prg: Prg,
+    /// Preparations so far.
+    prepared: u64,
     pub(in super::super) material: Option<Material>,
 }
 
@@ -47,7 +49,12 @@ impl DataProvider {
             keys.send_public_key(channel, &mut prg)?;
         }
         channel.flush()?;
-        Ok(Self { keys, transfers, prg, material: None })
+        Ok(Self { keys, transfers, prg, prepared: 0, material: None })
+    }
+
+    /// Whether these keys have served as many preparations as they may.
+    pub(crate) fn is_worn_out(&self) -> bool {
+        self.prepared >= INFERENCES_PER_KEY
     }
 
     /// Makes the masks of one inference with the server.
@@ -61,6 +68,7 @@ impl DataProvider {
         layout: &Layout,
         recorder: &mut Recorder,
     ) -> Result<(), Error> {
+        self.prepared += 1;
         let mut stock = recorder.layer("correlations", "ot", channel, |channel| {
             Ok::<_, Error>(Stock::generate(&mut self.transfers, channel, &layout.demand())?)
         })?;

@@ -93,6 +93,7 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
             "batch": program.batch,
             "ring_bits": program.ring_bits,
             "scale_bits": program.scale_bits,
+            "calibration": program.calibration,
             "magnitudes": {it.name: it.magnitude for it in program.inputs},
             "input_range": version.config.input_range and list(version.config.input_range),
             "suites": [

@@ -1,0 +1,216 @@
+package cohort
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tuneinsight/lattigo/v6/core/rlwe"
+
+	"privet/ckks/internal/channel"
+	"privet/ckks/internal/collective"
+	"privet/ckks/internal/wire"
+)
+
+// forging is a coordinator that makes sums of shares and relays members' words as it likes.
+type forging struct {
+	sums func(member int, public, first []byte) ([]byte, []byte)
+	said func(round, member int, statements [][]byte) [][]byte
+}
+
+// run goes as far as the comparison of sums, and gives what each member makes of it.
+func (f forging) run(t *testing.T, s stage) []string {
+	t.Helper()
+	members := s.setup.Members
+	results := make([]chan string, members)
+	for index := range members {
+		results[index] = make(chan string, 1)
+		go func() {
+			role := fmt.Sprintf("member-%d", index)
+			link := s.dial(t, role)
+			defer link.Close()
+			err := introduce(link, hello{roleMember, index, members, s.setup.Program.Hash})
+			var m *collective.Member
+			if err == nil {
+				m, err = join(link, s.setup)
+			}
+			if err == nil {
+				err = makeKeys(link, s.credentials(t, role), s.setup, index, m)
+			}
+			if err == nil {
+				results[index] <- "agrees"
+			} else {
+				results[index] <- err.Error()
+			}
+		}()
+	}
+	s.come(t, hello{roleClient, 0, members, s.setup.Program.Hash}, nil)
+	meeting, err := Meet(s.listener, s.setup, patience, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hub{setup: s.setup, members: meeting.Members, client: meeting.Client}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.relay(h)
+		meeting.Close(fmt.Errorf("the test ends the meeting"))
+	}()
+	var found []string
+	for _, result := range results {
+		found = append(found, <-result)
+	}
+	<-done
+	return found
+}
+
+// relay does what hub.keys does, with lies; it stops when members go.
+func (f forging) relay(h *hub) {
+	contributions, err := h.gather(collective.ContributionBytes)
+	if err != nil || h.broadcast(slices.Concat(contributions...)) != nil {
+		return
+	}
+	common, err := collective.NewCommon(contributions)
+	if err != nil {
+		return
+	}
+	h.sums = collective.NewCoordinator(h.setup.Params, common, len(h.members))
+	shares, err := h.gather(h.sums.Sizes().PublicKey)
+	if err != nil {
+		return
+	}
+	key, err := h.sums.PublicKey(shares)
+	if err != nil {
+		return
+	}
+	if shares, err = h.gather(h.sums.Sizes().First); err != nil {
+		return
+	}
+	first, err := h.sums.RelinearisationFirst(shares)
+	if err != nil {
+		return
+	}
+	public := wire.AppendQP(nil, h.setup.Params, key.Value[0])
+	for member, link := range h.members {
+		one, two := public, first
+		if f.sums != nil {
+			one, two = f.sums(member, slices.Clone(public), slices.Clone(first))
+		}
+		if link.Send(one) != nil || link.Send(two) != nil {
+			return
+		}
+	}
+	for round := range 2 {
+		gathered, err := h.collect(func(link *channel.Channel) ([]byte, error) { return link.ReceiveUpTo(channel.MaxStatement) })
+		if err != nil {
+			return
+		}
+		for member, link := range h.members {
+			told := slices.Clone(gathered)
+			if f.said != nil {
+				told = f.said(round, member, told)
+			}
+			text, err := json.Marshal(told)
+			if err != nil || link.Send(text) != nil {
+				return
+			}
+		}
+	}
+	for _, size := range []func(*channel.Channel) ([]byte, error){
+		func(link *channel.Channel) ([]byte, error) { return link.ReceiveUpTo(channel.MaxStatement) },
+		func(link *channel.Channel) ([]byte, error) { return link.Receive(h.sums.Sizes().Second) },
+	} {
+		if _, err := h.collect(size); err != nil {
+			return
+		}
+	}
+	for _, slots := range h.setup.rotations() {
+		if _, err := h.gather(h.sums.RotationSize(h.setup.Plan.Rotations[slots])); err != nil {
+			return
+		}
+	}
+}
+
+// TestACoordinatorCannotForgeSums lies in each message between the rounds. The first case, without a lie, is the control.
+func TestACoordinatorCannotForgeSums(t *testing.T) {
+	forge := func(data []byte) []byte { clear(data[:len(data)/2]); return data }
+	for name, c := range map[string]struct {
+		forging
+		expected string
+	}{
+		"the truth": {forging{}, "agrees"},
+		"one forged sum for all": {forging{sums: func(_ int, public, first []byte) ([]byte, []byte) {
+			return public, forge(first)
+		}}, "not those of the members' shares"},
+		"a forged public key": {forging{sums: func(_ int, public, first []byte) ([]byte, []byte) {
+			return forge(public), first
+		}}, "not those of the members' shares"},
+		"other sums for one member": {forging{sums: func(member int, public, first []byte) ([]byte, []byte) {
+			if member == 1 {
+				first = forge(first)
+			}
+			return public, first
+		}}, "other sums of shares than this member"},
+		"another's words twice": {forging{said: func(_, member int, said [][]byte) [][]byte {
+			said[1-member] = said[member]
+			return said
+		}}, "is signed by"},
+		"words of the round before": {forging{said: func() func(int, int, [][]byte) [][]byte {
+			var before [][]byte
+			return func(round, member int, said [][]byte) [][]byte {
+				if round == 0 {
+					before = said
+					return said
+				}
+				said[1-member] = before[1-member]
+				return said
+			}
+		}()}, "not signed by who it names"},
+	} {
+		for member, found := range c.run(t, newStage(t, shallow(2), 2)) {
+			if !strings.Contains(found, c.expected) {
+				t.Errorf("%s: member %d: %s", name, member, found)
+			}
+		}
+	}
+}
+
+// TestOnlyAClientsKeyGetsResults has a coordinator hand members a public key of its own.
+func TestOnlyAClientsKeyGetsResults(t *testing.T) {
+	s := newStage(t, shallow(2), 2)
+	cohort, client := newPublicKey(s.setup.Params), newPublicKey(s.setup.Params)
+	cohort.Value[0].Q.Coeffs[0][0], client.Value[0].Q.Coeffs[0][0] = 1, 2
+	member := s.credentials(t, "member-0")
+	for name, c := range map[string]struct {
+		role          string
+		key, intended *rlwe.PublicKey
+		accepted      bool
+	}{
+		"the client's":                     {"client", cohort, client, true},
+		"another than the client signed":   {"client", cohort, cohort, false},
+		"one that a client signed earlier": {"client", client, client, false},
+		"signed by a member":               {"member-1", cohort, client, false},
+	} {
+		signed, err := signKey(s.credentials(t, c.role), s.setup, c.key, c.intended)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = checkSigned(signed, member, s.setup, "the coordinator's", cohort, client)
+		if (err == nil) != c.accepted {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	signed, err := signKey(s.credentials(t, "client"), s.setup, cohort, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, signer, err := member.Verify(purposeClient, signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if checkSigned(signed, member, s.setup, signer.Fingerprint, cohort, client) == nil {
+		t.Error("a key that the coordinator signed was accepted")
+	}
+}

@@ -1,0 +1,126 @@
+//! Writes the seeds of `corpus/` anew: what honest parties send each other, and what honest encoders write.
+//!
+//!     cargo run --release -p privet-audit --example corpus
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use privet_bfv::{Parameters, Resharing, slots};
+use privet_channel::record::{self, Direction, Transcript};
+use privet_ot::{Demand, Stock};
+use privet_paillier::{KeySize, PrivateKey};
+use privet_party::session::{Catalog, Client, Dealer, Served, Server};
+use privet_party::sharing::{Options, Plan, Rounds};
+use privet_party::{Silent, Store, stream};
+use privet_prg::Prg;
+use privet_program::Program;
+use privet_ring::{Field, Modulus};
+
+const PUBLIC: &[u8] = include_bytes!("../../party/tests/fixtures/choice/program.json");
+const PRIVATE: &[u8] = include_bytes!("../../party/tests/fixtures/choice/weights.safetensors");
+const RESIDUAL: &[u8] = include_bytes!("../../party/tests/fixtures/residual/program.json");
+
+type Failure = Box<dyn Error>;
+
+fn main() -> Result<(), Failure> {
+    keep("program", "choice", PUBLIC)?;
+    keep("program", "residual", RESIDUAL)?;
+    keep("weights", "choice", PRIVATE)?;
+    let mut prg = Prg::from_os()?;
+    let demand = Demand { private_ands: 9, triples: 9, products_sent_by_server: 3, ..Demand::default() };
+    let (stock, _) = Stock::deal(&demand, &mut prg);
+    keep("stock", "small", &stock.to_bytes())?;
+    let packed = Modulus::new(37).pack(&[1, 2, 3, 4]);
+    keep("ring", "four", &[&[36], &packed[..]].concat())?;
+    encrypted(&mut prg)?;
+    let key = PrivateKey::generate(KeySize::Bits2048)?;
+    keep("paillier-key", "honest", &key.public().to_bytes())?;
+    keep("paillier", "two", &key.encrypt(&[1.into(), 2.into()])?.to_bytes())?;
+    sessions()?;
+    streamed()
+}
+
+fn keep(decoder: &str, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(decoder);
+    fs::create_dir_all(&folder)?;
+    Ok(fs::write(folder.join(name), bytes)?)
+}
+
+/// What one side of a link sent, as the decoders of sessions take it. A message of more than 65,535 bytes ends it.
+fn keep_link(decoder: &str, name: &str, link: &Mutex<Transcript>, from: Direction) -> Result<(), Failure> {
+    let transcript = link.lock().map_err(|_| "a party panicked")?;
+    let mut bytes = Vec::new();
+    for payload in transcript.payloads(from) {
+        let Ok(length) = u16::try_from(payload.len()) else { break };
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(payload);
+    }
+    keep(decoder, name, &bytes)
+}
+
+fn encrypted(prg: &mut Prg) -> Result<(), Failure> {
+    let parameters = Parameters::choose(20, 8, 16, 4096, Resharing::Approximate)?;
+    let key = privet_bfv::SecretKey::generate(&parameters, prg);
+    // A fresh seed is 16 bytes; the rest is long and uniform, and a part of it will do.
+    keep("bfv", "key", &key.public_key(prg)[..4096])?;
+    let field = Field::over(Modulus::new(24)).ok_or("a field")?;
+    let parameters = slots::Parameters::choose(field.prime(), 16, 1, 1)?;
+    let key = slots::SecretKey::generate(&parameters, prg);
+    keep("bfv-slots", "key", &key.public_key(prg)[..4096])
+}
+
+/// Sessions of suites `gmw` and `fss`, with and without a dealer.
+fn sessions() -> Result<(), Failure> {
+    let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let [ours, theirs] = &folders;
+    let mut catalog = Catalog::default();
+    catalog.add(Served::new(PUBLIC.to_vec(), PRIVATE)?);
+    let dealer = Arc::new(Dealer::new(1 << 30, Duration::from_secs(60))?);
+    let links: Arc<Mutex<Vec<Arc<Mutex<Transcript>>>>> = Arc::default();
+    let (heard, kept) = (Arc::clone(&links), Arc::clone(&dealer));
+    let connect: privet_party::session::Connect = Arc::new(move || {
+        let (near, far, transcript) = record::pair();
+        heard.lock().expect("no panic").push(transcript);
+        let dealer = Arc::clone(&kept);
+        thread::spawn(move || dealer.serve(far).map(|_| ()));
+        Ok(near)
+    });
+    let server = Server::new(catalog, Store::open(theirs.path())?).with_dealer(connect.clone());
+    for options in [Options::from(Rounds::Linear), Options::dealt().last().ok_or("an option")?] {
+        let plan = Plan::new(Program::parse(PUBLIC)?, options)?;
+        let (near, far, transcript) = record::pair();
+        thread::scope(|scope| -> Result<(), Failure> {
+            scope.spawn(|| server.serve(far, &mut Silent, &mut |_| ()));
+            let mut client = Client::new(near, Store::open(ours.path())?)?.with_dealer(connect.clone());
+            client.describe(None)?;
+            let (id, _) = client.prepare(&plan, &mut Silent)?;
+            let len = plan.program().value(plan.program().inputs()[0].value).len();
+            client.infer(&plan, &id, &[vec![1; len]], &mut Silent)?;
+            Ok(client.close()?)
+        })?;
+        let name = options.name().replace(' ', "-");
+        keep_link("server", &name, &transcript, Direction::FirstToSecond)?;
+        keep_link("client", &name, &transcript, Direction::SecondToFirst)?;
+    }
+    for (index, link) in links.lock().map_err(|_| "a party panicked")?.iter().enumerate() {
+        keep_link("dealer", &format!("party-{index}"), link, Direction::FirstToSecond)?;
+    }
+    Ok(())
+}
+
+fn streamed() -> Result<(), Failure> {
+    let server = stream::Server::new(PUBLIC.to_vec(), PRIVATE)?;
+    let (near, far, transcript) = record::pair();
+    thread::scope(|scope| -> Result<(), Failure> {
+        scope.spawn(|| server.serve(far, &mut Silent, &mut |_| ()));
+        let mut client = stream::Client::new(near)?;
+        client.describe()?;
+        Ok(client.close()?)
+    })?;
+    keep_link("stream", "describe", &transcript, Direction::FirstToSecond)?;
+    Ok(())
+}

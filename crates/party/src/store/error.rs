@@ -1,0 +1,72 @@
+//! What can go wrong in a store.
+
+use super::MaterialId;
+
+/// A store operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The piece was claimed before.
+    #[error("material {id} has been used: each piece serves one inference, prepare another")]
+    Spent {
+        /// Its name.
+        id: MaterialId,
+    },
+    /// There is no such piece.
+    #[error("there is no material {id} in {store}: prepare first")]
+    Missing {
+        /// Its name.
+        id: MaterialId,
+        /// The directory looked in.
+        store: String,
+    },
+    /// The piece is for other work.
+    #[error("material {id} was made for another program, suite or peer: prepare for this one")]
+    Unfit {
+        /// Its name.
+        id: MaterialId,
+    },
+    /// The setup that a piece was made with is not here any more.
+    #[error("setup {name} is gone or was given up: prepare again, what was made with it is useless")]
+    GivenUp {
+        /// Its name.
+        name: MaterialId,
+    },
+    /// The server's weights are not those that a piece was made with.
+    #[error(
+        "material {id} was made with other weights of the server than its setup holds, so the server gave two sets of weights \
+         for one or a file was changed: prepare again"
+    )]
+    OtherWeights {
+        /// The piece.
+        id: MaterialId,
+    },
+    /// A piece would take the store beyond its limit.
+    #[error(
+        "the material store {store} is full: a piece takes {needed} bytes, and {limit} is the limit for all: use or delete \
+         some, or raise the limit"
+    )]
+    Full {
+        /// The directory.
+        store: String,
+        /// Bytes that were asked for.
+        needed: u64,
+        /// Most bytes that the store holds.
+        limit: u64,
+    },
+    /// A file is not what the store writes.
+    #[error("{path} is damaged ({problem}): delete it and prepare again")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The file system failed.
+    #[error("the material store failed at {path}: {error}")]
+    Io {
+        /// The file or directory.
+        path: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}

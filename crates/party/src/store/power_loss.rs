@@ -1,0 +1,601 @@
+//! Power losses: what a disk may hold when the power fails between any two steps of a store, and what the store makes of it.
+//!
+//! A [`Recorder`] stands in for the disk. It does everything for real in a folder of its own, without syncing, and writes down
+//! what was done. From a beginning of that record [`crash`] makes a folder as a disk could hold it: of what was not synced,
+//! names are there or not in any combination, and bytes are whole, cut, zero or missing. A store is opened there, sometimes
+//! only to lose power again while it sweeps, and must keep what it had promised by then.
+//!
+//! A test that finds nothing proves nothing, so each sync that matters is left out once, and then something must be found.
+//! `PRIVET_POWER_LOSSES` sets the number of random histories, of which each is cut at many places.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use privet_prg::{Prg, Seed};
+use privet_shark::{Error as CheckError, PeerMisbehaved, Turns};
+use tempfile::TempDir;
+
+use super::files::{Disk, Files};
+use super::tests::piece;
+use super::{MaterialId, Metadata, Store};
+use crate::Error;
+
+/// A folder in memory where there is such a thing: thousands of small files are slow on a busy disk.
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// A file or a folder, whatever names it has.
+type Node = usize;
+
+/// What was done, in order.
+#[derive(Clone, Debug)]
+enum Event {
+    MakeFolder(PathBuf, Node),
+    Create(PathBuf, Node),
+    /// All bytes of a file, on their way to the disk.
+    Bytes(Node, Vec<u8>),
+    SyncFile(Node),
+    SyncFolder(PathBuf),
+    Rename(PathBuf, PathBuf),
+    Link(PathBuf, PathBuf),
+    Remove(PathBuf),
+    /// What somebody outside may rely on from here on.
+    Fact(Fact),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Fact {
+    /// A store was opened.
+    Opened,
+    /// This material is ready, made with this setup.
+    Ready(u8, Option<u8>),
+    /// Somebody begins to claim this material.
+    Claiming(u8),
+    /// Somebody reads this material.
+    Used(u8),
+    /// This setup is here.
+    Kept(u8),
+    /// A run waits for its turn to check; its mark may cost the setup.
+    Turn(u8),
+    /// A check begins, which may tell the peer something.
+    Checking(u8),
+    /// It has gone well.
+    Checked(u8),
+    /// The setup was given up.
+    GivenUp(u8),
+    /// The store's secret.
+    Secret([u8; 16]),
+}
+
+/// Whether a sync of a path is left out, given what was done last in or to it.
+type LeaveOut = fn(&Path, Option<&Event>) -> bool;
+
+/// The disk, with a record of all that is done to it.
+struct Recorder {
+    base: PathBuf,
+    leave_out: LeaveOut,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    events: Vec<Event>,
+    nodes: BTreeMap<PathBuf, Node>,
+    count: Node,
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Recorder")
+    }
+}
+
+impl State {
+    fn new_node(&mut self, path: &Path) -> Node {
+        self.count += 1;
+        self.nodes.insert(path.to_owned(), self.count);
+        self.count
+    }
+
+    /// Notes what a file holds.
+    fn bytes(&mut self, path: &Path) -> std::io::Result<Node> {
+        let node = self.nodes[path];
+        let bytes = fs::read(path)?;
+        self.events.push(Event::Bytes(node, bytes));
+        Ok(node)
+    }
+}
+
+impl Recorder {
+    fn new(base: &Path, leave_out: LeaveOut) -> Arc<Self> {
+        Arc::new(Self { base: base.to_owned(), leave_out, state: Mutex::default() })
+    }
+
+    fn fact(&self, fact: Fact) {
+        self.state.lock().unwrap().events.push(Event::Fact(fact));
+    }
+
+    fn events(&self) -> Vec<Event> {
+        self.state.lock().unwrap().events.clone()
+    }
+}
+
+impl Files for Recorder {
+    fn create(&self, path: &Path) -> std::io::Result<File> {
+        let file = Disk.create(path)?;
+        let mut state = self.state.lock().unwrap();
+        let node = state.new_node(path);
+        state.events.push(Event::Create(path.to_owned(), node));
+        Ok(file)
+    }
+
+    fn make_folder(&self, path: &Path) -> std::io::Result<()> {
+        Disk.make_folder(path)?;
+        let mut state = self.state.lock().unwrap();
+        let node = state.new_node(path);
+        state.events.push(Event::MakeFolder(path.to_owned(), node));
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> std::io::Result<()> {
+        let mut state = self.state.lock().unwrap();
+        let node = state.bytes(from)?;
+        Disk.rename(from, to)?;
+        state.nodes.remove(from);
+        state.nodes.insert(to.to_owned(), node);
+        state.events.push(Event::Rename(from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> std::io::Result<()> {
+        let mut state = self.state.lock().unwrap();
+        let node = state.bytes(from)?;
+        Disk.link(from, to)?;
+        state.nodes.insert(to.to_owned(), node);
+        state.events.push(Event::Link(from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> std::io::Result<()> {
+        let mut state = self.state.lock().unwrap();
+        Disk.remove(path)?;
+        if state.nodes.remove(path).is_some() {
+            state.events.push(Event::Remove(path.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn sync_file(&self, _: &File, path: &Path) -> std::io::Result<()> {
+        let mut state = self.state.lock().unwrap();
+        let node = state.bytes(path)?;
+        if !(self.leave_out)(path, None) {
+            state.events.push(Event::SyncFile(node));
+        }
+        Ok(())
+    }
+
+    fn sync_folder(&self, path: &Path) -> std::io::Result<()> {
+        let mut state = self.state.lock().unwrap();
+        let within = |event: &&Event| match event {
+            Event::MakeFolder(place, _) | Event::Create(place, _) | Event::Remove(place) => {
+                place.parent() == Some(path)
+            }
+            Event::Rename(_, place) | Event::Link(_, place) => place.parent() == Some(path),
+            _ => false,
+        };
+        let last = state.events.iter().rev().find(within);
+        if path.starts_with(&self.base) && !(self.leave_out)(path, last) {
+            state.events.push(Event::SyncFolder(path.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Changes to the names in a folder that may be lost or kept, each for itself.
+#[derive(Clone)]
+enum Change {
+    Add(PathBuf, Node),
+    Remove(PathBuf),
+    /// Within a folder a file has one name or the other.
+    Rename(PathBuf, PathBuf, Node),
+}
+
+impl Change {
+    fn apply(&self, names: &mut BTreeMap<PathBuf, Node>) {
+        match self {
+            Self::Add(path, node) => drop(names.insert(path.clone(), *node)),
+            Self::Remove(path) => drop(names.remove(path)),
+            Self::Rename(from, to, node) => {
+                names.remove(from);
+                names.insert(to.clone(), *node);
+            }
+        }
+    }
+}
+
+/// What is on the disk for certain, what may be, and what programs see.
+#[derive(Default)]
+struct Model {
+    safe: BTreeMap<PathBuf, Node>,
+    changes: BTreeMap<PathBuf, Vec<Change>>,
+    seen: BTreeMap<PathBuf, Node>,
+    folders: Vec<Node>,
+    /// Bytes on their way, and whether they have arrived.
+    bytes: BTreeMap<Node, (Vec<u8>, bool)>,
+}
+
+impl Model {
+    fn new(events: &[Event]) -> Self {
+        let mut model = Self::default();
+        events.iter().for_each(|event| model.step(event));
+        model
+    }
+
+    fn change(&mut self, folder: &Path, change: Change) {
+        change.apply(&mut self.seen);
+        self.changes.entry(folder.to_owned()).or_default().push(change);
+    }
+
+    fn step(&mut self, event: &Event) {
+        let folder = |path: &Path| path.parent().expect("a folder").to_owned();
+        match event {
+            Event::MakeFolder(path, node) => {
+                self.folders.push(*node);
+                self.change(&folder(path), Change::Add(path.clone(), *node));
+            }
+            Event::Create(path, node) => self.change(&folder(path), Change::Add(path.clone(), *node)),
+            Event::Link(from, to) => {
+                let node = self.seen[from];
+                self.change(&folder(to), Change::Add(to.clone(), node));
+            }
+            Event::Rename(from, to) if folder(from) == folder(to) => {
+                let node = self.seen[from];
+                self.change(&folder(to), Change::Rename(from.clone(), to.clone(), node));
+            }
+            Event::Rename(from, to) => {
+                let node = self.seen[from];
+                self.change(&folder(to), Change::Add(to.clone(), node));
+                self.change(&folder(from), Change::Remove(from.clone()));
+            }
+            Event::Remove(path) => self.change(&folder(path), Change::Remove(path.clone())),
+            Event::Bytes(node, bytes) => {
+                // Files are written once, so what was synced before is the same.
+                self.bytes.entry(*node).or_insert((bytes.clone(), false));
+            }
+            Event::SyncFile(node) => {
+                if let Some((_, safe)) = self.bytes.get_mut(node) {
+                    *safe = true;
+                }
+            }
+            Event::SyncFolder(path) => {
+                for change in self.changes.remove(path).unwrap_or_default() {
+                    change.apply(&mut self.safe);
+                }
+            }
+            Event::Fact(_) => {}
+        }
+    }
+
+    /// Writes to `target` what a disk may hold; paths are those below `base`.
+    fn crash(mut self, base: &Path, target: &Path, prg: &mut Prg) {
+        for change in self.changes.into_values() {
+            let kept = prg.word() % 4;
+            let last = below(change.len() + 1, prg);
+            for (place, change) in change.iter().enumerate() {
+                // All, none, the first ones, or any.
+                if [true, false, place < last, prg.bit()][kept as usize] {
+                    change.apply(&mut self.safe);
+                }
+            }
+        }
+        for (path, node) in &self.safe {
+            let place = target.join(path.strip_prefix(base).expect("a path below"));
+            // What lies in a folder that was lost is lost; a folder comes before what lies in it.
+            if !place.parent().is_some_and(Path::exists) {
+                continue;
+            }
+            if self.folders.contains(node) {
+                fs::create_dir(place).unwrap();
+                continue;
+            }
+            let (mut bytes, safe) = self.bytes.get(node).cloned().unwrap_or_default();
+            if !safe && !bytes.is_empty() {
+                match prg.word() % 4 {
+                    0 => bytes.truncate(below(bytes.len(), prg)),
+                    1 => bytes.fill(0),
+                    2 => bytes.clear(),
+                    _ => {}
+                }
+            }
+            fs::write(place, bytes).unwrap();
+        }
+    }
+}
+
+trait Random {
+    fn bit(&mut self) -> bool;
+}
+
+impl Random for Prg {
+    fn bit(&mut self) -> bool {
+        self.word() & 1 == 1
+    }
+}
+
+/// A number below `end`.
+fn below(end: usize, prg: &mut Prg) -> usize {
+    prg.below(end as u64) as usize
+}
+
+const PROGRAM: &str = "p";
+
+/// Steps of a history.
+const STEPS: usize = 10;
+
+fn material(number: u8) -> Vec<u8> {
+    [vec![number; 30], vec![99; 3]].concat()
+}
+
+fn name(number: u8) -> MaterialId {
+    MaterialId::new(&[number; 16])
+}
+
+fn setup_bytes(number: u8) -> Vec<u8> {
+    [vec![number; 16], vec![77; 40]].concat()
+}
+
+/// Some life of a store, in which somebody may open it again at any time.
+struct Life<'a> {
+    recorder: &'a Arc<Recorder>,
+    store: Store,
+    /// How much material was made, and how many setups.
+    made: u8,
+    setups: u8,
+}
+
+fn open(recorder: &Arc<Recorder>) -> Store {
+    let files: Arc<dyn Files> = Arc::clone(recorder) as Arc<dyn Files>;
+    Store::open_on(files, recorder.base.join("deep/store")).unwrap()
+}
+
+impl Life<'_> {
+    fn live(&mut self, steps: usize, prg: &mut Prg) {
+        for _ in 0..steps {
+            match prg.word() % 8 {
+                0 | 1 => self.put(prg),
+                2 => self.add_setup(),
+                3 => self.claim(prg),
+                4 | 5 => self.check(prg),
+                6 => {
+                    self.store = open(self.recorder);
+                    self.recorder.fact(Fact::Opened);
+                }
+                _ => self.secret(),
+            }
+        }
+    }
+
+    fn put(&mut self, prg: &mut Prg) {
+        let number = self.made;
+        let setup = (self.setups > 0 && prg.bit()).then(|| below(self.setups.into(), prg) as u8);
+        let metadata = Metadata { setup: setup.map(name), program: PROGRAM.into(), ..piece(number) };
+        self.made += 1;
+        self.store.put(&metadata, &material(number)).unwrap();
+        self.recorder.fact(Fact::Ready(number, setup));
+    }
+
+    fn claim(&mut self, prg: &mut Prg) {
+        if self.made == 0 {
+            return;
+        }
+        let number = below(self.made.into(), prg) as u8;
+        self.recorder.fact(Fact::Claiming(number));
+        if self.store.claim(&name(number)).is_ok() {
+            self.recorder.fact(Fact::Used(number));
+        }
+    }
+
+    fn add_setup(&mut self) {
+        if self.setups == 3 {
+            return;
+        }
+        let setups = self.store.setups(PROGRAM, "");
+        let number = self.setups;
+        let fill = |out: &mut dyn Write| {
+            out.write_all(&setup_bytes(number)).map_err(|error| Error::from(super::io(Path::new("a setup"), error)))
+        };
+        setups.add(&name(number), fill).unwrap();
+        self.recorder.fact(Fact::Kept(number));
+        self.setups += 1;
+    }
+
+    /// A check that goes well, fails, or never ends.
+    fn check(&mut self, prg: &mut Prg) {
+        if self.setups == 0 {
+            return;
+        }
+        let number = below(self.setups.into(), prg) as u8;
+        let entry = self.store.setups(PROGRAM, "").entry(&name(number));
+        let (end, recorder) = (prg.word() % 4, self.recorder);
+        let mut check = || {
+            recorder.fact(Fact::Checking(number));
+            match end {
+                0 | 1 => {
+                    recorder.fact(Fact::Checked(number));
+                    Ok(())
+                }
+                2 => Err(CheckError::from(PeerMisbehaved::Check)),
+                // As a process that is killed: locks are gone, files stay.
+                _ => std::panic::resume_unwind(Box::new("killed in its turn")),
+            }
+        };
+        self.recorder.fact(Fact::Turn(number));
+        let take = std::panic::AssertUnwindSafe(|| entry.take(&mut check));
+        if let Ok(Err(error)) = std::panic::catch_unwind(take)
+            && error.spoils_setup()
+        {
+            self.recorder.fact(Fact::GivenUp(number));
+        }
+    }
+
+    fn secret(&self) {
+        let secret = self.store.secret("s").unwrap();
+        self.recorder.fact(Fact::Secret(*secret.as_bytes()));
+    }
+}
+
+/// What is wrong with a store after a power loss, given what was done before it.
+fn broken(base: &Path, before: &[Event]) -> Option<String> {
+    let root = base.join("deep/store");
+    let recorder = Recorder::new(base, |_, _| false);
+    let store = Store::open_on(recorder, root).map_err(|error| error.to_string());
+    let store = match store {
+        Ok(store) => store,
+        Err(error) => return Some(error),
+    };
+    let facts: Vec<&Fact> =
+        before.iter().filter_map(|event| if let Event::Fact(fact) = event { Some(fact) } else { None }).collect();
+    let is = |fact: Fact| facts.contains(&&fact);
+    let setups = store.setups(PROGRAM, "");
+    let kept: Vec<MaterialId> = match setups.kept() {
+        Ok(kept) => kept.into_iter().map(|kept| kept.name).collect(),
+        Err(error) => return Some(error.to_string()),
+    };
+    for number in 0..3 {
+        let checks = [Fact::Checking(number), Fact::Checked(number), Fact::GivenUp(number)];
+        let last = facts.iter().rev().find(|fact| checks.contains(fact));
+        let entry = setups.entry(&name(number));
+        match (last, kept.contains(&name(number))) {
+            (Some(Fact::Checking(_) | Fact::GivenUp(_)), true) => return Some(format!("setup {number} comes back")),
+            (None, false) if is(Fact::Kept(number)) && !is(Fact::Turn(number)) => {
+                return Some(format!("setup {number} was lost"));
+            }
+            _ => {}
+        }
+        let mut bytes = Vec::new();
+        match entry.open().map(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) if bytes != setup_bytes(number) => return Some(format!("setup {number} is damaged")),
+            _ => {}
+        }
+    }
+    let listed = match store.list() {
+        Ok(listed) => listed,
+        Err(error) => return Some(error.to_string()),
+    };
+    for number in 0..STEPS as u8 {
+        let (listed, claimed) = (listed.iter().any(|piece| piece.id == name(number)), store.claim(&name(number)));
+        // A setup that a run had its turn with may be given up, and its material with it.
+        let must_be_here = facts.iter().any(|fact| match fact {
+            Fact::Ready(ready, setup) => *ready == number && setup.is_none_or(|setup| !is(Fact::Turn(setup))),
+            _ => false,
+        });
+        match claimed {
+            Ok(_) if is(Fact::Used(number)) => return Some(format!("material {number} is used twice")),
+            Ok(mut file) => {
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).unwrap();
+                if bytes != material(number) {
+                    return Some(format!("material {number} is damaged"));
+                }
+            }
+            Err(error) if listed => return Some(format!("material {number} is listed, but {error}")),
+            Err(_) if must_be_here && !is(Fact::Claiming(number)) => {
+                return Some(format!("material {number} was lost"));
+            }
+            Err(_) => {}
+        }
+    }
+    let secret = facts.iter().find_map(|fact| if let Fact::Secret(secret) = fact { Some(secret) } else { None });
+    match (secret, store.secret("s")) {
+        (Some(secret), Ok(now)) if secret != now.as_bytes() => Some("the secret is another one".into()),
+        (_, Err(error)) => Some(error.to_string()),
+        _ => None,
+    }
+}
+
+/// Cuts a history at a random place, sometimes once more while the store sweeps, and looks at what is left.
+fn crash(base: &Path, events: &[Event], leave_out: LeaveOut, prg: &mut Prg) -> Option<String> {
+    let before = &events[..=below(events.len(), prg)];
+    let mut place = folder();
+    Model::new(before).crash(base, place.path(), prg);
+    if prg.word() % 4 == 0 && place.path().join("deep").exists() {
+        let recorder = Recorder::new(place.path(), leave_out);
+        recorder.state.lock().unwrap().take_up(place.path());
+        let first = recorder.events().len();
+        open(&recorder);
+        let swept = recorder.events();
+        let end = first + below(swept.len() - first + 1, prg);
+        let again = folder();
+        Model::new(&swept[..end]).crash(place.path(), again.path(), prg);
+        place = again;
+    }
+    broken(place.path(), before)
+}
+
+impl State {
+    /// Takes up a folder as it is, all of it safe.
+    fn take_up(&mut self, folder: &Path) {
+        let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        for path in &paths {
+            let node = self.new_node(path);
+            if path.is_dir() {
+                self.events.push(Event::MakeFolder(path.clone(), node));
+                self.take_up(path);
+            } else {
+                self.events.push(Event::Create(path.clone(), node));
+                self.bytes(path).unwrap();
+                self.events.push(Event::SyncFile(node));
+            }
+        }
+        self.events.push(Event::SyncFolder(folder.to_owned()));
+    }
+}
+
+/// The first thing that goes wrong in so many histories, if anything does.
+fn find(histories: u64, leave_out: LeaveOut) -> Option<String> {
+    (0..histories).find_map(|seed| {
+        let mut prg = Prg::from_seed(&Seed::from_block(u128::from(seed)));
+        let base = folder();
+        let recorder = Recorder::new(base.path(), leave_out);
+        let mut life = Life { store: open(&recorder), recorder: &recorder, made: 0, setups: 0 };
+        recorder.fact(Fact::Opened);
+        life.live(STEPS, &mut prg);
+        let events = recorder.events();
+        (0..25).find_map(|_| crash(base.path(), &events, leave_out, &mut prg)).map(|what| format!("{seed}: {what}"))
+    })
+}
+
+fn histories() -> u64 {
+    std::env::var("PRIVET_POWER_LOSSES").ok().and_then(|count| count.parse().ok()).unwrap_or(30)
+}
+
+#[test]
+fn nothing_is_used_twice_and_no_spoiled_setup_looks_whole_after_a_power_loss() {
+    assert_eq!(find(histories(), |_, _| false), None);
+}
+
+/// Each sync that matters, by what it is for.
+const SYNCS: [(&str, LeaveOut); 10] = [
+    ("the bytes of a new file", |path, last| last.is_none() && path.extension().is_some_and(|it| it == "partial")),
+    ("the folder in which the store was made", |path, _| path.ends_with("deep")),
+    ("the store's own folder", |path, _| path.ends_with("store")),
+    ("the names of what is ready", |path, _| path.ends_with("ready")),
+    ("the spent markers", |path, _| path.ends_with("spent")),
+    ("the folder of a program's and peer's setups", |path, _| path.ends_with("setups")),
+    ("the names of setups", |path, last| path.ends_with("p-") && matches!(last, Some(Event::Link(..)))),
+    ("the mark of a check", |path, last| path.ends_with("p-") && matches!(last, Some(Event::Create(..)))),
+    ("the removal of a setup", |path, last| path.ends_with("p-") && matches!(last, Some(Event::Remove(_)))),
+    ("the secret", |path, _| path.ends_with("secrets")),
+];
+
+#[test]
+fn without_any_one_of_the_syncs_a_power_loss_breaks_something() {
+    for (what, leave_out) in SYNCS {
+        assert!(find(400, leave_out).is_some(), "nothing was found without a sync of {what}");
+    }
+}

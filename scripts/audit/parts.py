@@ -1,0 +1,213 @@
+"""The parts of the audit. A check is what was tried, whether it passed, and what was printed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import attacks
+
+ROOT = Path(__file__).resolve().parents[2]
+CARGO = os.environ.get("CARGO", "cargo")
+PYTHON = [sys.executable, "-m"]
+TRIPLE = "x86_64-unknown-linux-gnu"
+UNSAFE = ("prg", "ring", "bfv", "paillier", "linear")
+"""Crates with a folder `arch`, where the unsafe code is."""
+
+Check = tuple[str, bool, str]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look; `fuzz_minutes` are each decoder's, and `runs` are timed."""
+
+    short: bool
+    fuzz_minutes: float
+    runs: int
+    seed: int
+
+
+def call(name: str, command: list[str], folder: str = ".", **environment: str) -> Check:
+    """Runs a command, which passes if it exits with 0."""
+    done = subprocess.run(
+        command,
+        cwd=ROOT / folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return name, done.returncode == 0, done.stdout + done.stderr
+
+
+def known_attacks(effort: Effort) -> Iterator[Check]:
+    """The list of attacks; in the short form only its names, since `make test` runs the tests."""
+    listed = attacks.load()
+    wrong = list(attacks.faults(listed, ROOT))
+    yield f"{len(listed)} attacks name tests and controls", not wrong, "\n".join(wrong)
+    if not effort.short and not wrong:
+        yield from attacks.run(
+            [name for each in listed for name in each.tests + each.controls], ROOT
+        )
+
+
+def masks(effort: Effort) -> Iterator[Check]:
+    """Every mask removed, one at a time."""
+    if not effort.short:
+        yield call("masks removed one at a time", [*PYTHON, "scripts.mutation"])
+
+
+def transcripts(effort: Effort) -> Iterator[Check]:
+    """Transcripts that tests cannot tell from random ones, beside leaks that they find."""
+    if effort.short:
+        return
+    for crate, suite, name in (
+        ("party", "whole", "privacy"),
+        ("gmw", "privacy", ""),
+        ("ot", "secrecy", ""),
+        ("shark", "whole", "privacy"),
+    ):
+        words = ["test", "--release", "--locked", "-p", f"privet-{crate}", "--test", suite, name]
+        yield call(f"transcripts: {crate}", [CARGO, *filter(None, words)])
+
+
+def decoders(effort: Effort) -> Iterator[Check]:
+    """Decoders of bytes from a peer: corpus and mutations, then LLVM's fuzzer and Go's."""
+    rounds = "200" if effort.short else "20000"
+    corpus = [CARGO, "test", "--release", "--locked", "-p", "privet-audit"]
+    yield call(f"corpus and {rounds} mutations", corpus, PRIVET_FUZZ_ROUNDS=rounds)
+    if effort.short:
+        return
+    yield from _fuzz(effort)
+    for folder, name in _go_fuzzers():
+        seconds = f"{max(1, round(60 * effort.fuzz_minutes))}s"
+        words = ["go", "test", "-run", "^$", "-fuzz", f"^{name}$", "-fuzztime", seconds, "."]
+        yield call(f"fuzz {folder} {name}", words, folder)
+
+
+def _fuzz(effort: Effort) -> Iterator[Check]:
+    """LLVM's fuzzer without a nightly compiler: its coverage is an ordinary option of rustc."""
+    flags = (
+        "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 "
+        "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters "
+        "-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares "
+        "-Cdebug-assertions=on -Coverflow-checks=on -Ccodegen-units=1 --cfg fuzzing"
+    )
+    target = ROOT / "target" / "fuzz"
+    build = ["build", "--release", "--locked", "-p", "privet-audit", "--features", "libfuzzer"]
+    build += ["--bin", "fuzz", "--target", TRIPLE]
+    built = call("build the fuzzer", [CARGO, *build], RUSTFLAGS=flags, CARGO_TARGET_DIR=str(target))
+    yield built
+    if not built[1]:
+        return
+    corpus = ROOT / "crates" / "audit" / "corpus"
+    for folder in sorted(corpus.iterdir()):
+        found = target / "found" / folder.name
+        found.mkdir(parents=True, exist_ok=True)
+        limits = [
+            "-malloc_limit_mb=512",
+            "-rss_limit_mb=2048",
+            "-timeout=10",
+            f"-seed={effort.seed}",
+        ]
+        seconds = f"-max_total_time={max(1, round(60 * effort.fuzz_minutes))}"
+        command = [str(target / TRIPLE / "release" / "fuzz"), str(found), str(folder)]
+        command += [seconds, f"-artifact_prefix={found}-", *limits]
+        yield call(f"fuzz {folder.name}", command, PRIVET_DECODER=folder.name)
+
+
+def _go_fuzzers() -> Iterator[tuple[str, str]]:
+    for source in sorted((ROOT / "ckks").rglob("*_test.go")):
+        for line in source.read_text().splitlines():
+            if line.startswith("func Fuzz"):
+                yield str(source.parent.relative_to(ROOT)), line.split("(")[0].removeprefix("func ")
+
+
+def timing(effort: Effort) -> Iterator[Check]:
+    """Whether the time of code on secrets depends on them, here and in portable code."""
+    runs = "2000" if effort.short else str(effort.runs)
+    command = [
+        CARGO,
+        "run",
+        "--release",
+        "--locked",
+        "--quiet",
+        "-p",
+        "privet-audit",
+        "--bin",
+        "timing",
+        runs,
+    ]
+    yield call(f"times of {runs} runs", command)
+    if not effort.short:
+        yield call(f"times of {runs} runs, portable code", command, PRIVET_PORTABLE="1")
+
+
+def branches(effort: Effort) -> Iterator[Check]:
+    """Branches and addresses that depend on secrets, by valgrind, which knows no AVX-512."""
+    if platform.machine() != "x86_64" or shutil.which("valgrind") is None:
+        yield "branches: NOT RUN, there is no valgrind for this machine", True, ""
+        return
+    build = [
+        CARGO,
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "-p",
+        "privet-audit",
+        "--bin",
+        "branches",
+    ]
+    built = call("build branches", build)
+    if not built[1]:
+        yield built
+        return
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    command = ["valgrind", "--quiet", str(target / "release" / "branches")]
+    yield call("branches, portable code", command, PRIVET_PORTABLE="1")
+    if not effort.short:
+        yield call("branches, code of this machine", command)
+
+
+def memory(effort: Effort) -> Iterator[Check]:
+    """Tests of crates with unsafe code under AddressSanitizer, which ships with the compiler."""
+    if effort.short or platform.machine() != "x86_64":
+        return
+    target = str(ROOT / "target" / "sanitizer")
+    for crate in UNSAFE:
+        words = ["test", "--release", "--locked", "-p", f"privet-{crate}", "--target", TRIPLE]
+        sanitized = {"RUSTC_BOOTSTRAP": "1", "RUSTFLAGS": "-Zsanitizer=address"}
+        yield call(
+            f"AddressSanitizer: {crate}",
+            [CARGO, *words, "--lib", "--tests"],
+            CARGO_TARGET_DIR=target,
+            **sanitized,
+        )
+
+
+def kills(effort: Effort) -> Iterator[Check]:
+    """Parties and workers killed at any moment, and the store after a loss of power."""
+    power = [CARGO, "test", "--release", "--locked", "-p", "privet-party", "power"]
+    yield call("losses of power", power)
+    if not effort.short:
+        yield call("kills", [*PYTHON, "pytest", "-q", "-m", "slow or not slow", "tests/kills"])
+
+
+PARTS: dict[str, Callable[[Effort], Iterator[Check]]] = {
+    "attacks": known_attacks,
+    "masks": masks,
+    "transcripts": transcripts,
+    "decoders": decoders,
+    "timing": timing,
+    "branches": branches,
+    "memory": memory,
+    "kills": kills,
+}
+"""By name, in the order in which they run."""
