@@ -22,7 +22,7 @@ SUITES = {
     DEALT: ("gmw", "dealer", "exact"),
     FSS: ("fss", "dealer", "exact"),
 }
-"""Ways to run a task: suite, who makes its material, and its truncation. One-bit truncation is weaker
+"""Ways to run a task: suite, who makes its material, and truncation. One-bit truncation is weaker
 than the default, and what peers do."""
 
 
