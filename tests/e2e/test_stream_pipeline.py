@@ -248,7 +248,7 @@ def test_strangers_and_liars_are_shut_out(
     async def replays(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await greets(reader, writer, cipher)
         for _ in range(2):
-            await send(writer, Kind.KEY, bytes(256), 1)
+            await send(writer, Kind.KEY, bytes(9 * 256), 1)
         await hangs_up(reader)
 
     async def jumps(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

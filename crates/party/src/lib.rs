@@ -12,6 +12,7 @@ pub mod authenticated;
 mod bodies;
 mod error;
 mod layers;
+pub mod limits;
 mod memory;
 mod plan;
 pub mod policy;

@@ -18,6 +18,7 @@ from privet.errors import LinkError, Misuse
 from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
+from privet.parties.credentials import authorities, trust_authorities
 from privet.parties.listening import HANDSHAKE_SECONDS
 from privet.serve.http import serving
 
@@ -51,15 +52,22 @@ class EndpointKeys:
         try:
             context.load_cert_chain(self.certificate, self.key)
             if self.clients is not None:
-                context.load_verify_locations(self.clients)
+                trust_authorities(context, self.clients)
                 context.verify_mode = ssl.CERT_REQUIRED
         except (OSError, ssl.SSLError) as error:
             raise Misuse(f"{self.certificate} and its key cannot be used: {error}") from error
         return context
 
     def grpc(self) -> Any:
-        """For gRPC."""
-        roots = None if self.clients is None else self.clients.read_bytes()
+        """For gRPC.
+
+        # Errors
+        `Misuse` if a file cannot be used.
+        """
+        roots = None
+        if self.clients is not None:
+            texts = map(ssl.DER_cert_to_PEM_cert, authorities(self.clients))
+            roots = "".join(texts).encode()
         pair = (self.key.read_bytes(), self.certificate.read_bytes())
         return grpc.ssl_server_credentials([pair], roots, require_client_auth=roots is not None)
 

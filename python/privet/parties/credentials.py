@@ -60,7 +60,7 @@ class Credentials:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         try:
             context.load_cert_chain(certificate, key)
-            context.load_verify_locations(trust)
+            trust_authorities(context, trust)
         except (OSError, ssl.SSLError) as error:
             raise Misuse(f"{certificate} and {key} cannot be used: {error}") from error
         return context
@@ -90,6 +90,25 @@ def check_dates(certificate: Path) -> None:
             f"{certificate} is not valid before {first:%Y-%m-%d %H:%M} UTC: look at this machine's "
             "clock"
         )
+
+
+def trust_authorities(context: ssl.SSLContext, path: str | os.PathLike[str]) -> None:
+    """Has `context` accept certificates that the authorities in a PEM file issued, and no others.
+
+    # Errors
+    `Misuse` if the file cannot be read, holds no certificate, or one that is not of an authority,
+    whose holder could otherwise issue certificates for any name.
+    """
+    context.load_verify_locations(cadata=b"".join(authorities(path)))
+
+
+def authorities(path: str | os.PathLike[str]) -> list[bytes]:
+    """The certificates of authorities in a PEM file, each in DER.
+
+    # Errors
+    As `trust_authorities`.
+    """
+    return _native.authorities(_read(path))
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from privet.errors import Misuse
 from privet.keys import OPERATOR_NAME
-from privet.parties.credentials import check_dates, common_name
+from privet.parties.credentials import check_dates, common_name, trust_authorities
 from privet.parties.revocation import Reread, Revoked
 from privet.serve.control.refusal import Refusal
 
@@ -86,7 +86,7 @@ def tls(keys: Path) -> ssl.SSLContext:
     context.verify_mode = ssl.CERT_REQUIRED
     try:
         context.load_cert_chain(keys / "server.pem", keys / "server.key")
-        context.load_verify_locations(keys / "ca.pem")
+        trust_authorities(context, keys / "ca.pem")
     except (OSError, ssl.SSLError) as error:
         raise Misuse(
             f"the server's certificate in {keys} cannot be used ({error}): `privet keys DIR` makes "
