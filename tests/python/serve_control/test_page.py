@@ -54,9 +54,9 @@ def submit(it: Scene, count: int, notices: int = 0) -> None:
     version = it.service.repository.version("digits")
     assert version is not None
     for _ in range(count):
-        it.service.submit(CLIENT, version, RequestBody())
+        it.service.submit(CLIENT, None, version, RequestBody())
     for _ in range(notices):
-        it.service.submit(CLIENT, version, NoticeBody())
+        it.service.submit(CLIENT, None, version, NoticeBody())
 
 
 async def says(page: Page, place: str, text: str) -> None:

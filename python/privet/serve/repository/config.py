@@ -102,7 +102,8 @@ class ModelConfig:
     calibration: str | None = option(
         Text(pattern=r"[\w.-]+\.np[yz]"),
         "`.npy` or `.npz` beside `model.onnx`, or else beside `config.toml`: real samples, one "
-        "along the first axis, on which value ranges are measured; random ones if left out",
+        "along the first axis, on which value ranges are measured; random ones if left out, "
+        "and results say so",
     )
     input_range: tuple[float, float] | None = option(
         _Range(), "lowest and highest number of an input, for random samples"
