@@ -81,7 +81,7 @@ class Worker:
             Credentials.from_directory(job["keys"], "server"),
             self._admission,
             state=job["state"],
-            policy=Policy(job["policy"]),
+            policy=None if job["policy"] is None else Policy(job["policy"]),
             dealer=job["dealer"],
             max_material=job["max_material"],
             host=job["host"],
