@@ -71,6 +71,7 @@ def ask(
     show.prediction(console, found.outputs, names, softmax, program.batch)
     show.costs(console, found.offline, found.online, program.batch)
     show.homomorphic(console, found.plan, program.program_hash)
+    show.calibration(console, program.calibration)
     show.weaknesses(console, found.mode)
     if layers:
         show.layers(console, found.layers)
@@ -84,6 +85,7 @@ def _as_object(found: Prediction) -> dict[str, Any]:
         "suite": "ckks",
         **show.weaknesses_fields(found.mode),
         "program_hash": program.program_hash,
+        "calibration": program.calibration,
         "batch": program.batch,
         "server": found.server,
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,

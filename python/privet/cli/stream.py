@@ -120,6 +120,7 @@ def provider_command(
         input_range=input_range,
         smooth="function",
     )
+    show.warn_uncalibrated(compiled.program.calibration)
     plan = Plan(cluster, tuple(server or ()), objective, per_core, timeout)
     console = show.make_console()
 
@@ -208,7 +209,8 @@ def data_command(
             began = time.monotonic()
             found = await asyncio.gather(*(provider.infer(sample) for sample in samples))
             seconds = time.monotonic() - began
-            return found, seconds, _told(cipher, provider.ledger)
+            told = _told(cipher, provider.ledger) | {"calibration": program.calibration}
+            return found, seconds, told
 
     found, seconds, told = asyncio.run(main())
     if as_json:
@@ -232,6 +234,7 @@ def data_command(
         if hidden.masked
         else f"Ahead of them: a key in {offline['seconds']:.2f} s."
     )
+    show.calibration(console, told["calibration"])
     show.trust(console, STREAM_TRUST)
     show.weaknesses(console, STREAM)
 

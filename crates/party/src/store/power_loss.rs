@@ -283,11 +283,11 @@ impl Model {
     /// Writes to `target` what a disk may hold; paths are those below `base`.
     fn crash(mut self, base: &Path, target: &Path, prg: &mut Prg) {
         for change in self.changes.into_values() {
-            let kept = prg.word() % 4;
+            let kept = below(4, prg);
             let last = below(change.len() + 1, prg);
             for (place, change) in change.iter().enumerate() {
                 // All, none, the first ones, or any.
-                if [true, false, place < last, prg.bit()][kept as usize] {
+                if [true, false, place < last, prg.bit()][kept] {
                     change.apply(&mut self.safe);
                 }
             }
@@ -304,7 +304,7 @@ impl Model {
             }
             let (mut bytes, safe) = self.bytes.get(node).cloned().unwrap_or_default();
             if !safe && !bytes.is_empty() {
-                match prg.word() % 4 {
+                match below(4, prg) {
                     0 => bytes.truncate(below(bytes.len(), prg)),
                     1 => bytes.fill(0),
                     2 => bytes.clear(),
@@ -365,7 +365,7 @@ fn open(recorder: &Arc<Recorder>) -> Store {
 impl Life<'_> {
     fn live(&mut self, steps: usize, prg: &mut Prg) {
         for _ in 0..steps {
-            match prg.word() % 8 {
+            match below(8, prg) {
                 0 | 1 => self.put(prg),
                 2 => self.add_setup(),
                 3 => self.claim(prg),
@@ -420,7 +420,7 @@ impl Life<'_> {
         }
         let number = below(self.setups.into(), prg) as u8;
         let entry = self.store.setups(PROGRAM, "").entry(&name(number));
-        let (end, recorder) = (prg.word() % 4, self.recorder);
+        let (end, recorder) = (below(4, prg), self.recorder);
         let mut check = || {
             recorder.fact(Fact::Checking(number));
             match end {
@@ -522,7 +522,7 @@ fn crash(base: &Path, events: &[Event], leave_out: LeaveOut, prg: &mut Prg) -> O
     let before = &events[..=below(events.len(), prg)];
     let mut place = folder();
     Model::new(before).crash(base, place.path(), prg);
-    if prg.word() % 4 == 0 && place.path().join("deep").exists() {
+    if prg.below(4) == 0 && place.path().join("deep").exists() {
         let recorder = Recorder::new(place.path(), leave_out);
         recorder.state.lock().unwrap().take_up(place.path());
         let first = recorder.events().len();

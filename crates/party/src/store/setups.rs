@@ -280,7 +280,7 @@ mod tests {
         entry.take(&mut failed).unwrap_err();
         entry.spoil().unwrap();
         assert!(is_refused(&entry) && matches!(entry.open(), Err(StoreError::GivenUp { .. })));
-        assert_eq!(kept(&store), [other.name.clone()]);
+        assert_eq!(kept(&store), std::slice::from_ref(&other.name));
         let left: Vec<_> = store.list().unwrap().into_iter().map(|piece| piece.id).collect();
         assert_eq!(left, [4, 5].map(|byte| piece(byte).id));
         other.take(&mut || Ok(())).unwrap();
@@ -299,7 +299,7 @@ mod tests {
         }
         assert_eq!(kept(&store).len(), 2);
         assert!(is_refused(&first));
-        assert_eq!(kept(&store), [second.name.clone()]);
+        assert_eq!(kept(&store), std::slice::from_ref(&second.name));
         Store::open(directory.path()).unwrap();
         assert!(is_refused(&second) && kept(&store).is_empty());
     }
