@@ -19,6 +19,7 @@ from privet.compile import Compiled
 from privet.errors import LinkError, PeerError, PeerMisbehaved
 from privet.executor import execute
 from privet.parties import Credentials
+from privet.parties.revocation import Revoked
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.crew import LocalCrew
 from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Opened, Tensor, Welcome
@@ -247,7 +248,7 @@ def test_strangers_and_liars_are_shut_out(
     async def replays(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await greets(reader, writer, cipher)
         for _ in range(2):
-            await send(writer, Kind.KEY, bytes(256), 1)
+            await send(writer, Kind.KEY, bytes(9 * 256), 1)
         await hangs_up(reader)
 
     async def jumps(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -338,3 +339,26 @@ def test_bad_rows_fail_their_request_alone(
                 await ask(it, compiled, 2)
 
     asyncio.run(run())
+
+
+def test_a_revoked_data_provider_is_let_go(
+    program: tuple[Compiled, Path], key_folder: Path, tmp_path: Path
+) -> None:
+    compiled, folder = program
+    path = tmp_path / "revoked"
+    path.write_text("")
+
+    async def main() -> None:
+        async with pair(folder, key_folder, patience=QUICK, revoked=Revoked(path)) as it:
+            await ask(it, compiled, 1)
+            path.write_text(keys.fingerprint(key_folder / "client.pem"))
+
+            async def ask_on() -> None:
+                async with asyncio.timeout(20):
+                    while True:
+                        await ask(it, compiled, 2)
+
+            with pytest.raises(PeerError, match="revoked"):
+                await ask_on()
+
+    asyncio.run(main())

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -38,11 +39,39 @@ func LoadCredentials(directory, role string) (*Credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the authority's certificate cannot be read: %w", err)
 	}
-	trust := x509.NewCertPool()
-	if !trust.AppendCertsFromPEM(authority) {
-		return nil, fmt.Errorf("%s holds no certificate", filepath.Join(directory, "ca.pem"))
+	trust, err := authorities(authority)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(directory, "ca.pem"), err)
 	}
 	return &Credentials{pair, trust}, nil
+}
+
+// authorities reads the certificates that peers' certificates may be issued by. One that is not of an authority is refused:
+// crypto/tls takes an anchor's name and key and asks no more of a root, so whoever has that key could issue certificates for
+// any name.
+func authorities(text []byte) (*x509.CertPool, error) {
+	trust, count := x509.NewCertPool(), 0
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		count++
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d cannot be read: %w", count, err)
+		}
+		if !certificate.BasicConstraintsValid || !certificate.IsCA {
+			return nil, fmt.Errorf("certificate %d is not a certificate authority: give that of the authority that issued it", count)
+		}
+		if certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0 {
+			return nil, fmt.Errorf("the key of certificate %d may not sign certificates: give that of the authority that issued it", count)
+		}
+		trust.AddCert(certificate)
+	}
+	if count == 0 {
+		return nil, errors.New("it holds no certificate")
+	}
+	return trust, nil
 }
 
 func (c *Credentials) config() *tls.Config {

@@ -48,10 +48,15 @@ func (p *Program) checkHeader() error {
 	case p.Batch < 1 || p.Batch > maxElements:
 		return fmt.Errorf("its header: a batch of %d", p.Batch)
 	}
+	total := 0
 	for id, value := range p.Values {
 		if !bounded(value.Shape) || value.Scale < 0 || value.Scale >= p.RingBits {
 			return fmt.Errorf("value %d: shape %v, scale %d", id, value.Shape, value.Scale)
 		}
+		total += product(value.Shape)
+	}
+	if total > maxTotal {
+		return fmt.Errorf("its values: %d elements in all, more than %d", total, maxTotal)
 	}
 	return nil
 }

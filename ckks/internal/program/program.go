@@ -15,9 +15,10 @@ import (
 
 // Limits of what Parse accepts.
 const (
-	MaxBytes      = 64 << 20
-	maxOperations = 1 << 16
+	MaxBytes      = 4 << 20
+	maxOperations = 1 << 12
 	maxElements   = 1 << 28
+	maxTotal      = 1 << 32
 	maxRank       = 8
 	maxDegree     = 1 << 10
 )

@@ -96,7 +96,7 @@ fn sessions() -> Result<(), Failure> {
         thread::scope(|scope| -> Result<(), Failure> {
             scope.spawn(|| server.serve(far, &mut Silent, &mut |_| ()));
             let mut client = Client::new(near, Store::open(ours.path())?)?.with_dealer(connect.clone());
-            client.describe(None)?;
+            client.describe(None, None)?;
             let (id, _) = client.prepare(&plan, &mut Silent)?;
             let len = plan.program().value(plan.program().inputs()[0].value).len();
             client.infer(&plan, &id, &[vec![1; len]], &mut Silent)?;
@@ -118,7 +118,7 @@ fn streamed() -> Result<(), Failure> {
     thread::scope(|scope| -> Result<(), Failure> {
         scope.spawn(|| server.serve(far, &mut Silent, &mut |_| ()));
         let mut client = stream::Client::new(near)?;
-        client.describe()?;
+        client.describe(None)?;
         Ok(client.close()?)
     })?;
     keep_link("stream", "describe", &transcript, Direction::FirstToSecond)?;

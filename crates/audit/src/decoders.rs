@@ -148,7 +148,7 @@ fn client(bytes: &[u8]) {
     for step in 0..2 {
         let Ok(mut client) = Client::new(peer(bytes), store()) else { return };
         match step {
-            0 => drop(client.describe(None)),
+            0 => drop(client.describe(None, None)),
             _ => drop(client.prepare(&plan, &mut Silent)),
         }
     }

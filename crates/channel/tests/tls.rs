@@ -10,9 +10,14 @@ use std::time::{Duration, Instant};
 
 use privet_channel::tls::{Identity, Listener, Trust, connect};
 use privet_channel::{Error, Io, Misuse, PeerMisbehaved};
-use rcgen::{ExtendedKeyUsagePurpose, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use support::{Authority, SOON, meet, together};
 
@@ -104,19 +109,43 @@ fn certificates_that_are_expired_or_for_another_use_or_name_are_refused() {
 }
 
 #[test]
-fn a_self_signed_certificate_can_be_trusted_alone() {
-    let key = rcgen::KeyPair::generate().expect("a key");
-    let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("parameters");
-    let certificate = params.self_signed(&key).expect("a certificate").pem();
-    let lone = Identity::from_pem(certificate.as_bytes(), key.serialize_pem().as_bytes()).expect("an identity");
-    let pinned = Trust::from_pem(certificate.as_bytes()).expect("trust");
+fn a_certificate_that_is_no_authority_is_no_anchor_though_it_could_mint_others() {
+    type Change = fn(&mut CertificateParams);
+    let not_an_authority: [(Change, &str); 3] = [
+        (|_| {}, "no BasicConstraints"),
+        (|params| params.is_ca = IsCa::ExplicitNoCa, "CA:FALSE"),
+        (
+            |params| {
+                params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+                params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+            },
+            "keyCertSign",
+        ),
+    ];
+    for (change, why) in not_an_authority {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("parameters");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        change(&mut params);
+        let client = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a certificate");
+        let problem = Trust::from_pem(client.pem().as_bytes()).expect_err("no authority").to_string();
+        assert!(problem.contains(why) && problem.contains("authority that issued it"), "{problem}");
+
+        // The control: rustls alone takes it for an anchor, and then whatever its key has signed.
+        let mut roots = RootCertStore::empty();
+        roots.add(client.der().clone()).expect("an anchor");
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), default_provider().into());
+        let mut minted = CertificateParams::new(Vec::<String>::new()).expect("parameters");
+        minted.distinguished_name.push(DnType::CommonName, "privet operator");
+        minted.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let minted = minted.signed_by(&KeyPair::generate().expect("a key"), &client).expect("a certificate");
+        let accepted = verifier.build().expect("a verifier").verify_client_cert(minted.der(), &[], UnixTime::now());
+        assert!(accepted.is_ok(), "{accepted:?}");
+    }
+    // A text with an authority and another certificate is refused whole.
     let authority = Authority::new("authority");
-    let (client, server) = meet((&lone, &authority.trust()), (&authority.identity("server"), &pinned));
-    assert_eq!(server.expect("a channel").peer(), Some(lone.fingerprint()));
-    assert!(client.is_ok());
-    let (_, server) =
-        meet((&authority.identity("other"), &authority.trust()), (&authority.identity("server"), &pinned));
-    certificate_problem(server.expect_err("not the pinned one"));
+    let both = authority.pem() + &authority.issue("client", |_| {}).0;
+    let problem = Trust::from_pem(both.as_bytes()).expect_err("no authority").to_string();
+    assert!(problem.contains("certificate 2"), "{problem}");
 }
 
 /// A TLS client made by hand, to do what this crate's own client never does.

@@ -53,7 +53,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let lengths = std::iter::once(55 * 55).chain(stages.iter().map(Vec::len));
         let on_planes = |(groups, len): (&Vec<Vec<usize>>, usize)| Groups::on_planes(groups.clone(), 96, len);
         let stages: Vec<Groups> = stages.iter().zip(lengths).map(on_planes).collect();
-        let needed = stages.iter().map(|groups| cost::max_pool(groups.sizes(), 25, Rounds::Log)).sum::<cost::Cost>();
+        let needed = stages
+            .iter()
+            .map(|groups| cost::max_pool(groups.sizes().map(|size| (size, 1)), 25, Rounds::Log))
+            .sum::<cost::Cost>();
         both(&format!("max pooling 3x3/2 of 55x55x96, {name}"), needed, Rounds::Log, |party| {
             let mut values = pool.clone();
             for groups in &stages {

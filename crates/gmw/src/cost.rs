@@ -158,15 +158,15 @@ pub fn truncate_guarded(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost 
     carry(n, bits - 1, rounds) + bit_product(n, ring - bits)
 }
 
-/// [`crate::max_pool`] over groups of these sizes.
-pub fn max_pool(sizes: impl Iterator<Item = usize>, bits: u32, rounds: Rounds) -> Cost {
+/// [`crate::max_pool`] over groups, of which `sizes` tells how many there are of each size.
+pub fn max_pool(sizes: impl IntoIterator<Item = (usize, usize)>, bits: u32, rounds: Rounds) -> Cost {
     matches(sizes).into_iter().map(|pairs| relu(pairs, bits, rounds)).sum()
 }
 
 /// [`crate::argmax`] over `groups` groups of `size` values of `bits` bits, with positions of `index_bits` bits.
 pub fn argmax(groups: usize, size: usize, bits: u32, index_bits: u32, rounds: Rounds) -> Cost {
     let level = |pairs| is_non_negative(pairs, bits, rounds) + mux_all(pairs, &[bits, index_bits]);
-    matches(std::iter::repeat_n(size, groups)).into_iter().map(level).sum()
+    matches([(size, groups)]).into_iter().map(level).sum()
 }
 
 /// [`crate::open_to_server`] of `n` values of `bits` bits.

@@ -58,7 +58,7 @@ fn formulas_hold_on_the_wire() {
                 privet_gmw::mux(party, half(&bits, party), own(&x, party), ring).map(drop)
             });
             let groups: Vec<Vec<usize>> = (0..n).map(|i| (0..=i % 9).map(|j| (i + j) % n).collect()).collect();
-            check(cost::max_pool(groups.iter().map(Vec::len), width, rounds), rounds, |party| {
+            check(cost::max_pool(groups.iter().map(|group| (group.len(), 1)), width, rounds), rounds, |party| {
                 privet_gmw::max_pool(party, own(&x, party), &groups.clone().into(), ring).map(drop)
             });
             check(cost::argmax(1, n, width, 41, rounds), rounds, |party| {

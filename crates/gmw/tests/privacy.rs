@@ -131,9 +131,11 @@ fn exact_truncation_is_masked() {
 #[test]
 fn pooling_is_masked() {
     let groups: Vec<Vec<usize>> = (0..N / 4).map(|i| (4 * i..4 * i + 4).collect()).collect();
-    check(cost::max_pool(groups.iter().map(Vec::len), 25, Rounds::Log), Rounds::Log, |party, secret| {
-        privet_gmw::max_pool(party, &values(secret, RING), &groups.clone().into(), RING).map(drop)
-    });
+    check(
+        cost::max_pool(groups.iter().map(|group| (group.len(), 1)), 25, Rounds::Log),
+        Rounds::Log,
+        |party, secret| privet_gmw::max_pool(party, &values(secret, RING), &groups.clone().into(), RING).map(drop),
+    );
     check(cost::argmax(N / 4, 4, 25, 37, Rounds::Log), Rounds::Log, |party, secret| {
         let groups: Vec<Vec<u64>> = values(secret, RING).chunks(4).map(<[u64]>::to_vec).collect();
         privet_gmw::argmax(party, &groups, Ties::First, RING, WIDE).map(drop)

@@ -193,7 +193,7 @@ proptest! {
         let mut next = 0;
         let indices: Vec<Vec<usize>> = groups.iter().map(|group| { next += group.len(); (next - group.len()..next).collect() }).collect();
         let xs = share(&flat, ring, prg);
-        let demand = cost::max_pool(groups.iter().map(Vec::len), 16, rounds).demand;
+        let demand = cost::max_pool(groups.iter().map(|group| (group.len(), 1)), 16, rounds).demand;
         let out = run(&demand, rounds, prg, |party| privet_gmw::max_pool(party, own(&xs, party), &indices.clone().into(), ring));
         prop_assert_eq!(join(&out, ring), groups.iter().map(|group| group.iter().copied().max().unwrap_or(0)).collect::<Vec<_>>());
     }

@@ -1,5 +1,7 @@
 //! How a correlation is cut into ciphertexts: the cheapest of all ways that fit.
 
+use std::sync::LazyLock;
+
 use privet_bfv::Parameters;
 
 use crate::correlation::Correlation;
@@ -107,7 +109,7 @@ impl Correlation {
 fn merged(correlation: &Correlation, tile: [usize; 2], room: usize) -> Option<Tiling> {
     let Correlation { channels, outputs, .. } = *correlation;
     let places = room / channels.saturating_mul(outputs);
-    let groups = even(correlation.groups, progression_free().take_while(|place| 2 * place < places).count().max(1));
+    let groups = even(correlation.groups, most_merged(places));
     (groups > 1).then_some(Tiling { tile, groups, channels, outputs })
 }
 
@@ -115,6 +117,13 @@ fn merged(correlation: &Correlation, tile: [usize; 2], room: usize) -> Option<Ti
 /// mean (Erdős and Turán 1936), so `a + b = 2 c` only for `a = b = c`.
 pub(crate) fn progression_free() -> impl Iterator<Item = usize> {
     (0_usize..).map(|i| (0..40).rev().fold(0, |value, bit| value * 3 + (i >> bit & 1)))
+}
+
+/// How many groups find a place in a polynomial with room for so many: the numbers of [`progression_free`] that are below half.
+fn most_merged(places: usize) -> usize {
+    static PLACES: LazyLock<Vec<usize>> =
+        LazyLock::new(|| progression_free().take_while(|place| *place < 1 << 14).collect());
+    PLACES.partition_point(|place| 2 * place < places).max(1)
 }
 
 /// The sizes of parts when `whole` is cut into almost equal parts of at most `most`, each size once, falling.
@@ -142,6 +151,14 @@ mod tests {
             assert_eq!(parts(whole, usize::MAX).collect::<Vec<_>>(), expected, "parts of {whole}");
             expected.retain(|size| *size <= 17);
             assert_eq!(parts(whole, 17).collect::<Vec<_>>(), expected, "small parts of {whole}");
+        }
+    }
+
+    #[test]
+    fn as_many_groups_are_merged_as_there_are_places_below_half() {
+        for places in (0..200).chain([4096, 8192, 16_384]) {
+            let counted = progression_free().take_while(|place| 2 * place < places).count().max(1);
+            assert_eq!(most_merged(places), counted, "{places}");
         }
     }
 

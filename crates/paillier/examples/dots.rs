@@ -47,6 +47,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let encrypt = least(20, || key.encrypt(black_box(&values[..8]))) / 8;
     let decrypt = least(20, || key.decrypt(black_box(&sum))) / 8;
     let table = NoiseTable::new(key.public())?;
+    let tables = least(3, || NoiseTable::new(key.public()));
+    let sent = key.public().to_bytes();
+    let check = least(10, || privet_paillier::PublicKey::from_bytes(key.public().size(), black_box(&sent)));
+    let secret = key.to_bytes();
+    let prove = least(10, || PrivateKey::from_bytes(key.public().size(), black_box(&secret)));
+    println!(
+        "read a key and check its proof {check:.2?}, read a private key and prove {prove:.2?}, a table of noise {tables:.2?}"
+    );
     let noise = least(20, || table.draw(8)) / 8;
     let bytes = ciphertexts.to_bytes();
     let read = least(10, || privet_paillier::Ciphertexts::from_bytes(key.public(), INPUTS, &bytes)) / INPUTS as u32;

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Misuse, PeerMisbehaved};
-use crate::integer::{Integer, from_limbs, reduce, to_limbs};
+use crate::integer::{Integer, from_limbs, to_limbs};
 use crate::keys::PublicKey;
 use crate::lanes::{Lanes, Residues, load, store};
 use crate::noise::Noise;
@@ -189,22 +189,12 @@ impl Ciphertexts {
 
     /// Whether the product of all is invertible modulo `n`; if not, names the first that is to blame.
     fn check_invertible(&self) -> Result<(), Error> {
-        let modulus = self.key.modulus();
-        let limbs = modulus.limbs();
-        let mut product = modulus.one().clone();
-        for numbers in self.residues.eights() {
-            modulus.multiply(&mut product, &load(limbs, numbers));
-        }
-        modulus.fold(&mut product);
-        let invertible = |limbs: &[u64]| {
-            let value = from_limbs(limbs, 2 * self.key.size().words() + 1);
-            crate::integer::invert(&reduce(&value, self.key.n()), self.key.n()).is_some()
-        };
-        // Montgomery's form differs by a power of two, which is invertible.
-        if invertible(&product.lane(0)) {
+        let limbs = self.key.modulus().limbs();
+        if self.key.all_invertible(self.residues.eights().map(|numbers| load(limbs, numbers))) {
             return Ok(());
         }
-        let index = self.residues.iter().position(|limbs| !invertible(limbs)).unwrap_or(0);
+        let index =
+            self.residues.iter().position(|number| !self.key.all_invertible([load(limbs, number)])).unwrap_or(0);
         Err(PeerMisbehaved::NotInvertible { index }.into())
     }
 }

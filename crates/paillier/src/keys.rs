@@ -1,15 +1,17 @@
 //! Public keys.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use privet_prg::Prg;
 
 use crate::arch::LIMB_BITS;
 use crate::error::{Error, PeerMisbehaved};
-use crate::integer::{Integer, multiply, nonzero, resize, to_limbs};
+use crate::integer::{Integer, from_limbs, invert, multiply, nonzero, resize, to_limbs};
 use crate::lanes::Lanes;
 use crate::modulus::{Modulus, limbs_for};
 use crate::primes::{is_probable_prime, small_primes};
+use crate::proof::{self, CHALLENGES, SMALL_PRIMES};
 
 /// Bits of a public key `n`, a product of two safe primes of half as many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,8 +47,13 @@ impl KeySize {
         }
     }
 
-    /// Bytes of a public key on the wire.
+    /// Bytes of a public key on the wire, with its proof.
     pub fn public_key_bytes(self) -> usize {
+        (1 + CHALLENGES) * self.bits() / 8
+    }
+
+    /// Bytes of a private key.
+    pub(crate) fn private_key_bytes(self) -> usize {
         self.bits() / 8
     }
 
@@ -66,7 +73,7 @@ impl KeySize {
     }
 }
 
-/// A public key `n` with what its holder computes with; a clone shares it.
+/// A public key `n` with `gcd(n, phi(n)) = 1`, and what its holder computes with; a clone shares it.
 #[derive(Clone)]
 pub struct PublicKey {
     inner: Arc<Inner>,
@@ -80,24 +87,25 @@ struct Inner {
     modulus: Modulus,
     /// `n R^2`: what turns a plaintext `m` into `m n` in Montgomery's form.
     step: Lanes,
+    /// For whoever gets the key.
+    proof: Vec<u8>,
 }
 
 impl PublicKey {
-    /// Reads a peer's key: little-endian, as long as its size asks for.
-    ///
-    /// A holder of a key must not trust it in this alone: that it is a product of two safe primes cannot be seen. See
-    /// [`crate::NoiseTable`] for what depends on it.
+    /// Reads a peer's key and its proof (`crate::proof`) that noise made under it hides: little-endian, as long as its size
+    /// asks for. That the key is a product of two safe primes is not proved, and nothing here depends on it.
     ///
     /// # Errors
     /// [`PeerMisbehaved::WrongLength`], and [`PeerMisbehaved::Key`] for an even or short number, one with a factor
-    /// below 2^16, a prime, and a square or higher power. [`Error::Io`] if there is no entropy for the test of
-    /// primality.
+    /// below 2^16, a prime, a square or higher power, and for a proof that does not hold. [`Error::Io`] if there is no
+    /// entropy for the test of primality.
     pub fn from_bytes(size: KeySize, bytes: &[u8]) -> Result<Self, Error> {
         let expected = size.public_key_bytes();
         if bytes.len() != expected {
             return Err(PeerMisbehaved::WrongLength { what: "a public key", expected, actual: bytes.len() }.into());
         }
-        let (words, _) = bytes.as_chunks();
+        let (n, proof) = bytes.split_at(size.bits() / 8);
+        let (words, _) = n.as_chunks();
         let n = Integer::from_words(words.iter().map(|&word| u64::from_le_bytes(word)));
         let refuse = |reason| Err(PeerMisbehaved::Key { reason }.into());
         if n.bits() as usize != size.bits() {
@@ -115,23 +123,27 @@ impl PublicKey {
         if is_perfect_power(&n) {
             return refuse("it is a perfect power");
         }
-        Ok(Self::new(size, n))
+        if !proof::holds(size, &n, proof) {
+            return refuse("the proof that n and phi(n) have no common factor does not hold");
+        }
+        Ok(Self::new(size, n, proof.to_vec()))
     }
 
-    /// A key of exactly `size` bits.
-    pub(crate) fn new(size: KeySize, n: Integer) -> Self {
+    /// A key of exactly `size` bits, with its proof, which is not looked at.
+    pub(crate) fn new(size: KeySize, n: Integer, proof: Vec<u8>) -> Self {
         let limbs = 2 * size.half_limbs();
         let n_squared = multiply(&n, &n);
         let modulus = Modulus::uniform(&n_squared, limbs);
         let mut step = Lanes::broadcast(&to_limbs(n.as_words(), limbs));
         modulus.enter(&mut step);
         modulus.enter(&mut step);
-        Self { inner: Arc::new(Inner { size, n, n_squared, modulus, step }) }
+        Self { inner: Arc::new(Inner { size, n, n_squared, modulus, step, proof }) }
     }
 
-    /// The key as it goes to a peer: `size().public_key_bytes()` bytes, little-endian.
+    /// The key and its proof as they go to a peer: `size().public_key_bytes()` bytes, little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.inner.n.as_words().iter().flat_map(|word| word.to_le_bytes()).collect()
+        let n = self.inner.n.as_words().iter().flat_map(|word| word.to_le_bytes());
+        n.chain(self.inner.proof.iter().copied()).collect()
     }
 
     /// Bits of the key.
@@ -152,6 +164,17 @@ impl PublicKey {
     /// Arithmetic modulo its square.
     pub(crate) fn modulus(&self) -> &Modulus {
         &self.inner.modulus
+    }
+
+    /// Whether all numbers modulo `n^2`, in Montgomery's form, are invertible; by one inversion of their product.
+    pub(crate) fn all_invertible(&self, numbers: impl IntoIterator<Item = impl Borrow<Lanes>>) -> bool {
+        let modulus = self.modulus();
+        let mut product = modulus.one().clone();
+        numbers.into_iter().for_each(|lanes| modulus.multiply(&mut product, lanes.borrow()));
+        modulus.fold(&mut product);
+        let product = from_limbs(&product.lane(0), 2 * self.size().words() + 1);
+        // Montgomery's form differs by a power of two, which is invertible.
+        invert(&product, self.n()).is_some()
     }
 
     /// `n R^2`.
@@ -176,7 +199,7 @@ impl std::fmt::Debug for PublicKey {
 
 /// Whether a prime below 2^16 divides the number.
 fn has_small_factor(n: &Integer) -> bool {
-    small_primes(1 << 16).iter().any(|&prime| {
+    small_primes(SMALL_PRIMES).iter().any(|&prime| {
         let divisor = nonzero(&Integer::from(u64::from(prime)));
         n.rem_vartime(&divisor).as_words()[0] == 0
     })

@@ -28,6 +28,7 @@ mod pool;
 mod power;
 mod primes;
 mod private;
+mod proof;
 #[cfg(test)]
 mod tests;
 

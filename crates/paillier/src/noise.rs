@@ -6,14 +6,15 @@ use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
 
 use crate::arch::LANES;
-use crate::error::{Error, Misuse};
+use crate::error::{Error, Misuse, PeerMisbehaved};
 use crate::integer::{random_below, to_limbs};
 use crate::keys::PublicKey;
 use crate::lanes::{Lanes, Residues, store};
 use crate::power::{FixedBases, WINDOW_BITS, power_uniform, random_digits};
 
-/// Windows of each base in a [`NoiseTable`]: exponents have 15 bits.
-const POSITIONS: usize = 3;
+/// Windows of each base in a [`NoiseTable`]: exponents have 5 bits. Fewer bits take more bases, and so hide under keys with
+/// more prime factors; the products of a draw are as many.
+const POSITIONS: usize = 1;
 
 /// Bits of randomness in a noise beyond those of the key, twice the logarithm of the distance from uniform that they
 /// leave.
@@ -31,8 +32,8 @@ impl Noise {
         Self { key: key.clone(), residues }
     }
 
-    /// `r^n` for fresh `r`, uniform below `n`: one power of the key's length each. It hides perfectly, whoever made the
-    /// key and however. [`NoiseTable`] and the private key's owner are quicker.
+    /// `r^n` for fresh `r`, uniform below `n`: one power of the key's length each. It hides perfectly, because every unit
+    /// modulo `n` is an `n`-th power, as the key's proof says. [`NoiseTable`] and the private key's owner are quicker.
     ///
     /// # Errors
     /// [`Error::Io`] if the operating system gives no entropy.
@@ -85,13 +86,13 @@ impl Noise {
     }
 }
 
-/// Noise at a fifth of the price of a power, for whoever has the public key alone: products of powers of about 154
-/// random `n`-th residues `u_i = r_i^n` to fresh exponents of 15 bits, from tables of `u_i`'s powers.
+/// Noise at a fifth of the price of a power, for whoever has the public key alone: products of powers of about 461
+/// random `n`-th residues `u_i = r_i^n` to fresh exponents of 5 bits, from tables of `u_i`'s powers.
 ///
 /// The exponents together have 256 bits more than the key, and the map from exponents to products is as good as
-/// universal, so by the leftover hash lemma the noise is within `2^-77` of uniform among the `n`-th residues, even for
-/// one who knows the factors of `n`, provided that these are safe primes. docs/protocols/stream.md has the proof, and
-/// why a short exponent (Damgard, Jurik and Nielsen, 2010) would not do here.
+/// universal, so by the leftover hash lemma the noise is within `2^-128` of uniform among the `n`-th residues, even for
+/// one who knows the factors of `n`, for every key that [`PublicKey::from_bytes`] accepts. docs/protocols/stream.md has the
+/// proof, and why a short exponent (Damgard, Jurik and Nielsen, 2010) would not do here.
 pub struct NoiseTable {
     key: PublicKey,
     bases: FixedBases,
@@ -103,13 +104,14 @@ pub struct NoiseTable {
 pub const TABLE_DRAWS: u64 = 1 << 36;
 
 /// A draw is within 2 to minus this of uniform.
-pub const TABLE_BITS: f64 = 77.0;
+pub const TABLE_BITS: f64 = 128.0;
 
 impl NoiseTable {
-    /// Tables for a key, made with about 154 powers. They take 9 MB for 2048 bits, 21 MB for 3072.
+    /// Tables for a key, made with about 461 powers. They take 9 MB for 2048 bits, 21 MB for 3072.
     ///
     /// # Errors
-    /// [`Error::Io`] if the operating system gives no entropy.
+    /// [`PeerMisbehaved::Key`] if a random number shares a factor with the key, which then has a small one; [`Error::Io`] if
+    /// the operating system gives no entropy.
     pub fn new(key: &PublicKey) -> Result<Self, Error> {
         Self::with_draws(key, TABLE_DRAWS)
     }
@@ -117,6 +119,10 @@ impl NoiseTable {
     pub(crate) fn with_draws(key: &PublicKey, draws: u64) -> Result<Self, Error> {
         let count = (key.size().bits() + EXTRA_BITS).div_ceil(POSITIONS * WINDOW_BITS);
         let powers = powers(key, count, &mut Prg::from_os()?);
+        // The argument is about units, and whether a base was drawn would show in the factor that it shares.
+        if !key.all_invertible(&powers) {
+            return Err(PeerMisbehaved::Key { reason: "it shares a factor with a random number" }.into());
+        }
         let bases = FixedBases::new(key.modulus(), &powers, count, POSITIONS);
         Ok(Self { key: key.clone(), bases, left: AtomicU64::new(draws) })
     }

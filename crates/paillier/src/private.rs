@@ -14,6 +14,7 @@ use crate::lanes::{Lanes, Residues, load, store};
 use crate::noise::Noise;
 use crate::plaintext::Plaintext;
 use crate::primes::{is_probable_prime, safe_prime};
+use crate::proof;
 
 /// The private key: two safe primes `p` and `q`; wiped on drop, never printed. Everything done with it but its making
 /// takes a time that depends on counts and sizes alone.
@@ -48,7 +49,9 @@ impl PrivateKey {
     }
 
     fn from_primes(size: KeySize, p: Zeroizing<Integer>, q: Zeroizing<Integer>, prg: &mut Prg) -> Self {
-        let public = PublicKey::new(size, multiply(&p, &q));
+        let n = multiply(&p, &q);
+        let proof = proof::prove(size, &n, &p, &q);
+        let public = PublicKey::new(size, n, proof);
         let modulus = public.modulus();
         let idempotent = |mine: &Integer, other: &Integer| {
             let (mine, other) = (Zeroizing::new(multiply(mine, mine)), Zeroizing::new(multiply(other, other)));
@@ -83,7 +86,7 @@ impl PrivateKey {
     /// no entropy to test that.
     pub fn from_bytes(size: KeySize, bytes: &[u8]) -> Result<Self, Error> {
         let mut prg = Prg::from_os()?;
-        if bytes.len() != size.public_key_bytes() {
+        if bytes.len() != size.private_key_bytes() {
             return Err(Misuse::NotAPrivateKey.into());
         }
         let [p, q] = [0, 1].map(|half| {

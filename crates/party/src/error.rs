@@ -124,6 +124,14 @@ pub enum PeerMisbehaved {
     /// A control message is not what was due.
     #[error("a control message is not readable: {0}")]
     ControlMessage(String),
+    /// It offers another program than the one that the client expects.
+    #[error("it offers program {actual}, not {expected}: ask its operator which one is current")]
+    OtherProgram {
+        /// The hash that the client expects.
+        expected: String,
+        /// The hash of what it sent.
+        actual: String,
+    },
     /// The public half that it sent is no program.
     #[error("the program that it describes is not usable: {0}")]
     Program(String),

@@ -4,7 +4,7 @@
 use privet_gmw::Sign;
 use privet_linear::{Conv2d, Diagonal, Layer, MatMul};
 use privet_program::{Operation, Operator, Program, Window};
-use privet_ring::window::{Groups, Windows};
+use privet_ring::window::{Groups, Sizes, Windows};
 
 use crate::Error;
 
@@ -38,7 +38,7 @@ pub(crate) fn linear_layer<'a>(program: &Program, operation: &'a Operation) -> O
 }
 
 /// The windows of a pooling on one image plane.
-fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows {
+pub(crate) fn windows(program: &Program, operation: &Operation, window: &Window) -> Windows {
     let input = &program.value(operation.inputs[0]).shape;
     let output = &program.value(operation.output).shape;
     Windows {
@@ -67,6 +67,14 @@ pub(crate) fn pooling_stages(program: &Program, operation: &Operation, window: &
         Groups::on_planes(groups, input[0] * input[1], std::mem::replace(&mut plane, left))
     };
     windows(program, operation, window).maxima().into_iter().map(on_planes).collect()
+}
+
+/// How many groups of each size the stages of [`pooling_stages`] have, without the groups.
+pub(crate) fn pooling_sizes(program: &Program, operation: &Operation, window: &Window) -> Vec<Sizes> {
+    let input = &program.value(operation.inputs[0]).shape;
+    let planes = input[0] * input[1];
+    let on_planes = |sizes: Sizes| sizes.into_iter().map(|(size, count)| (size, planes * count)).collect();
+    windows(program, operation, window).stages().into_iter().map(on_planes).collect()
 }
 
 /// Whether an operation's inputs must be in the wide ring. For a truncation, because a second drop of bits would leave too
@@ -106,13 +114,17 @@ pub(crate) fn check_supported(program: &Program) -> Result<(), Error> {
     }
 }
 
-/// Whether a step that reads `value`, perhaps rearranged, needs it in the wide ring.
-pub(crate) fn needs_ring(program: &Program, value: usize) -> bool {
-    let mut readers = program.operations().iter().filter(|operation| operation.inputs.contains(&value));
-    readers.any(|reader| match reader.operator {
-        Operator::Relu | Operator::MaxPool2d { .. } | Operator::Argmax { .. } => false,
-        ref operator => computes_in_ring(operator) || needs_ring(program, reader.output),
-    })
+/// For each value, whether a step that reads it, perhaps rearranged, needs it in the wide ring.
+pub(crate) fn needs_ring(program: &Program) -> Vec<bool> {
+    let mut needs = vec![false; program.values().len()];
+    for reader in program.operations().iter().rev() {
+        let needed = match reader.operator {
+            Operator::Relu | Operator::MaxPool2d { .. } | Operator::Argmax { .. } => false,
+            ref operator => computes_in_ring(operator) || needs[reader.output],
+        };
+        reader.inputs.iter().for_each(|&input| needs[input] |= needed);
+    }
+    needs
 }
 
 /// What is known of each value's sign, in whatever ring it is and whatever the input: a ReLU's result has a clear top bit, and so

@@ -11,6 +11,7 @@ pub mod authenticated;
 mod bodies;
 mod error;
 mod layers;
+pub mod limits;
 mod memory;
 mod plan;
 mod report;

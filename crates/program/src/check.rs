@@ -1,12 +1,33 @@
 //! Consistency of a whole program file: bounds first, so that nothing later multiplies or allocates unchecked.
+//!
+//! A file may come from a server that means ill, and a client reads it, plans it and tells what it would take before anybody
+//! decides to run it. So the limits are far above any image model, and at all of them together reading and planning still
+//! take fractions of a second (`crates/party/tests/limits.rs`): no time or memory is spent by the number of elements.
 
 use crate::operation::Operator;
 use crate::program::File;
 use crate::{Error, shape};
 
-/// Largest number of elements of one value; far above any image model, far below what would exhaust memory by itself.
-const MAX_ELEMENTS: usize = 1 << 28;
-const MAX_OPERATIONS: usize = 1 << 16;
+/// Longest file, in bytes.
+pub const MAX_BYTES: usize = 4 << 20;
+
+/// Largest number of elements of one value, and of one tensor of weights.
+pub const MAX_ELEMENTS: usize = 1 << 28;
+
+/// Largest number of elements of all values together, and of all tensors of weights.
+pub const MAX_TOTAL: usize = 1 << 32;
+
+/// Most operations; there are at most twice as many values.
+pub const MAX_OPERATIONS: usize = 1 << 12;
+
+/// Most operations with weights: convolutions, matrix products and scalings.
+pub const MAX_LINEAR: usize = 1 << 9;
+
+/// Most inputs of all operations together.
+const MAX_INPUTS: usize = 4 * MAX_OPERATIONS;
+
+/// Most inputs and outputs of a program.
+const MAX_ENDS: usize = 1 << 8;
 
 pub(crate) fn file(file: &File) -> Result<(), Error> {
     header(file)?;
@@ -46,12 +67,21 @@ fn header(file: &File) -> Result<(), Error> {
     if file.operations.len() > MAX_OPERATIONS || file.values.len() > 2 * MAX_OPERATIONS {
         return Err(Error::inconsistent("operations", format!("more than {MAX_OPERATIONS}")));
     }
+    if file.operations.iter().map(|operation| operation.inputs.len()).sum::<usize>() > MAX_INPUTS {
+        return Err(Error::inconsistent("operations", format!("more than {MAX_INPUTS} inputs of operations")));
+    }
+    weights(file)?;
+    if file.inputs.len().max(file.outputs.len()) > MAX_ENDS {
+        return Err(Error::inconsistent("inputs and outputs", format!("more than {MAX_ENDS}")));
+    }
     if file.inputs.is_empty() || file.outputs.is_empty() {
         return Err(Error::inconsistent("inputs and outputs", "a program needs at least one of each"));
     }
+    let mut total = 0;
     for (id, value) in file.values.iter().enumerate() {
-        let elements = value.shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
-        if value.shape.len() > 8 || !elements.is_some_and(|count| (1..=MAX_ELEMENTS).contains(&count)) {
+        let elements = elements(&value.shape);
+        total += elements.unwrap_or(0);
+        if value.shape.len() > 8 || elements.is_none() {
             return Err(Error::inconsistent(
                 format!("value {id}"),
                 format!("shape {:?} is out of bounds", value.shape),
@@ -61,7 +91,41 @@ fn header(file: &File) -> Result<(), Error> {
             return Err(Error::inconsistent(format!("value {id}"), format!("scale {} leaves no ring", value.scale)));
         }
     }
-    Ok(())
+    match total <= MAX_TOTAL {
+        true => Ok(()),
+        false => Err(Error::inconsistent("values", format!("{total} elements in all, more than {MAX_TOTAL}"))),
+    }
+}
+
+/// Bounds the tensors that operations name.
+fn weights(file: &File) -> Result<(), Error> {
+    let (mut total, mut layers) = (0, 0);
+    for operation in &file.operations {
+        let shape: &[usize] = match &operation.operator {
+            Operator::Conv2d { weight_shape, .. } => weight_shape,
+            Operator::Dense { weight_shape, .. } => weight_shape,
+            Operator::Scale { weight_shape, .. } => weight_shape,
+            _ => continue,
+        };
+        let Some(count) = elements(shape).filter(|_| shape.len() <= 8) else {
+            let place = format!("operation {} ({})", operation.name, operation.operator.name());
+            return Err(Error::inconsistent(place, format!("weights of shape {shape:?} are out of bounds")));
+        };
+        (total, layers) = (total + count, layers + 1);
+    }
+    if total > MAX_TOTAL {
+        return Err(Error::inconsistent("weights", format!("{total} elements in all, more than {MAX_TOTAL}")));
+    }
+    match layers <= MAX_LINEAR {
+        true => Ok(()),
+        false => Err(Error::inconsistent("operations", format!("{layers} have weights, more than {MAX_LINEAR}"))),
+    }
+}
+
+/// The number of elements of a shape, if it is neither zero nor beyond [`MAX_ELEMENTS`].
+fn elements(shape: &[usize]) -> Option<usize> {
+    let elements = shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
+    elements.filter(|count| (1..=MAX_ELEMENTS).contains(count))
 }
 
 fn widths(file: &File, operator: &Operator) -> Result<(), String> {

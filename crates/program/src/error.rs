@@ -6,6 +6,14 @@ pub enum Error {
     /// The public half is not the JSON of a program.
     #[error("the program is not readable: {0}")]
     Malformed(#[from] serde_json::Error),
+    /// The file is longer than any program.
+    #[error("the program has {actual} bytes, more than the {limit} that are read")]
+    TooLong {
+        /// Its length.
+        actual: usize,
+        /// [`crate::MAX_BYTES`].
+        limit: usize,
+    },
     /// The file is of another format or version.
     #[error(
         "the program has format {format:?} version {version}; this build reads \"privet-program\" version {expected}"

@@ -12,6 +12,13 @@ pub(crate) const VERSION: u32 = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProgramHash(pub [u8; 32]);
 
+impl ProgramHash {
+    /// Of a public half's bytes, whatever they are: what a client that expects a program compares before it reads them.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
 impl std::fmt::Display for ProgramHash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -104,14 +111,17 @@ impl Program {
     /// Reads and checks a public half.
     ///
     /// # Errors
-    /// [`Error::Malformed`], [`Error::Version`] or [`Error::Inconsistent`], which names the operation.
+    /// [`Error::TooLong`], [`Error::Malformed`], [`Error::Version`] or [`Error::Inconsistent`], which names the operation.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        if bytes.len() > check::MAX_BYTES {
+            return Err(Error::TooLong { actual: bytes.len(), limit: check::MAX_BYTES });
+        }
         let file: File = serde_json::from_slice(bytes)?;
         if file.format != "privet-program" || file.version != VERSION {
             return Err(Error::Version { format: file.format, version: file.version, expected: VERSION });
         }
         check::file(&file)?;
-        Ok(Self { file, hash: ProgramHash(Sha256::digest(bytes).into()) })
+        Ok(Self { file, hash: ProgramHash::of(bytes) })
     }
 
     /// The name of the program: a hash of the public half, which holds the hash of the private half.

@@ -5,6 +5,9 @@ use crate::operation::{Operator, Window};
 
 type Shape = Vec<usize>;
 
+/// Longest kernel along an axis, of a convolution or a pooling: planning takes time by it.
+const MAX_KERNEL: usize = 1 << 10;
+
 /// Highest degree of a polynomial that a program may have.
 const MAX_DEGREE: usize = 1 << 10;
 
@@ -143,23 +146,29 @@ fn reach(window: &Window, axis: usize) -> Result<usize, String> {
     if kernel == 0 || dilation == 0 || window.stride[axis] == 0 {
         return Err("kernel, stride and dilation are at least 1".into());
     }
+    if kernel > MAX_KERNEL {
+        return Err(format!("a kernel of {kernel}, more than {MAX_KERNEL}"));
+    }
     (kernel - 1).checked_mul(dilation).and_then(|span| span.checked_add(1)).ok_or_else(|| "the kernel overflows".into())
 }
 
-/// Checks that each of `count` window positions along `axis` holds at least one of `size` elements.
+/// Checks that each of `count` window positions along `axis` holds at least one of `size` elements, in closed form.
 fn covered(window: &Window, axis: usize, size: usize, count: usize) -> Result<(), String> {
     reach(window, axis)?;
-    let (kernel, dilation) = (window.kernel[axis], window.dilation[axis]);
-    for position in 0..count {
-        let start = position.checked_mul(window.stride[axis]).ok_or("the stride overflows")?;
-        // The first element that is not on the padding before the image.
-        let skipped = window.padding[axis].saturating_sub(start).div_ceil(dilation);
-        let first = start.saturating_add(skipped.saturating_mul(dilation)).saturating_sub(window.padding[axis]);
-        if skipped >= kernel || first >= size {
-            return Err(format!("window {position} of axis {axis} holds no element of the image"));
-        }
+    let (kernel, dilation, padding) = (window.kernel[axis], window.dilation[axis], window.padding[axis]);
+    let beside = |position: usize| Err(format!("window {position} of axis {axis} holds no element of the image"));
+    // The first window has most of its elements on the padding before the image. The others have an element on the image,
+    // too, if elements are no further apart than the image is long.
+    if padding.div_ceil(dilation) >= kernel {
+        return beside(0);
     }
-    Ok(())
+    if padding > 0 && dilation > size {
+        return Err(format!("a dilation of {dilation} steps over an image of {size} on axis {axis} with padding"));
+    }
+    // The last window begins furthest behind the image's end.
+    let last = count.saturating_sub(1);
+    let start = last.checked_mul(window.stride[axis]).ok_or("the stride overflows")?;
+    if start.saturating_sub(padding) >= size { beside(last) } else { Ok(()) }
 }
 
 fn slice(x: &[usize], starts: &[i64], ends: &[i64], steps: &[i64]) -> Result<Shape, String> {

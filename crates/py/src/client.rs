@@ -66,10 +66,15 @@ impl Client {
         Ok(Self(Mutex::new(Some(session))))
     }
 
-    /// The public half of `model`, or of the only one served.
-    #[pyo3(signature = (model=None))]
-    fn describe<'py>(&self, py: Python<'py>, model: Option<&str>) -> Result<Bound<'py, PyBytes>, Failure> {
-        Ok(PyBytes::new(py, &self.with(py, |session| session.describe(model))?))
+    /// The public half of `model`, or of the only one served; with `expected`, a program's hash, nothing else is read.
+    #[pyo3(signature = (model=None, expected=None))]
+    fn describe<'py>(
+        &self,
+        py: Python<'py>,
+        model: Option<&str>,
+        expected: Option<&str>,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        Ok(PyBytes::new(py, &self.with(py, |session| session.describe(model, expected))?))
     }
 
     /// Ids of the material that is ready for `plan` with this server.

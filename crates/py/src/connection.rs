@@ -6,6 +6,7 @@ use std::time::Duration;
 use privet_channel::Channel;
 use privet_channel::tls::{self, Identity, Trust};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::errors::Failure;
 use crate::link::Link;
@@ -24,6 +25,12 @@ impl Credentials {
     fn new(certificate: &[u8], key: &[u8], trust: &[u8]) -> Result<Self, Failure> {
         Ok(Self { identity: Identity::from_pem(certificate, key)?, trust: Trust::from_pem(trust)? })
     }
+}
+
+/// The certificates of authorities in a PEM text, each in DER; refuses one that is not of an authority, and a text without any.
+#[pyfunction]
+pub(crate) fn authorities<'py>(py: Python<'py>, pem: &[u8]) -> Result<Vec<Bound<'py, PyBytes>>, Failure> {
+    Ok(tls::authorities(pem)?.iter().map(|certificate| PyBytes::new(py, certificate)).collect())
 }
 
 /// A link to the other party; a session takes it over.

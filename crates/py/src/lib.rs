@@ -29,6 +29,7 @@ fn resident_memory() -> u64 {
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<connection::Credentials>()?;
+    module.add_function(wrap_pyfunction!(connection::authorities, module)?)?;
     module.add_class::<connection::Connection>()?;
     module.add_class::<dealer::Dialer>()?;
     module.add_class::<dealer::Dealer>()?;

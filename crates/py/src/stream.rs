@@ -139,9 +139,10 @@ impl StreamClient {
         Ok(Self(Mutex::new(Some(Box::new(py.detach(|| Client::new(channel))?)))))
     }
 
-    /// The public half of the program served.
-    fn describe<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
-        Ok(PyBytes::new(py, &self.with(py, Client::describe)?))
+    /// The public half of the program served; with `expected`, a program's hash, nothing else is read.
+    #[pyo3(signature = (expected=None))]
+    fn describe<'py>(&self, py: Python<'py>, expected: Option<&str>) -> Result<Bound<'py, PyBytes>, Failure> {
+        Ok(PyBytes::new(py, &self.with(py, |client| client.describe(expected))?))
     }
 
     /// Makes a key and the noise, or the masks, of one inference: the cost report as JSON.

@@ -1,5 +1,7 @@
 //! Knockout tournaments, in which pairs of neighbours meet level by level: how maxima of many values are found.
 
+use std::collections::BTreeMap;
+
 use crate::Modulus;
 use crate::window::Groups;
 
@@ -12,13 +14,16 @@ pub enum Ties {
     Last,
 }
 
-/// Number of pairs that meet at each level of tournaments between groups of these sizes, first level first.
-pub fn matches(sizes: impl IntoIterator<Item = usize>) -> Vec<usize> {
-    let mut sizes: Vec<usize> = sizes.into_iter().collect();
+/// Number of pairs that meet at each level of tournaments between groups, first level first; `sizes` tells how many groups there
+/// are of each size.
+pub fn matches(sizes: impl IntoIterator<Item = (usize, usize)>) -> Vec<usize> {
+    let mut sizes: Vec<(usize, usize)> = sizes.into_iter().collect();
     let mut levels = Vec::new();
-    while sizes.iter().any(|&size| size > 1) {
-        levels.push(sizes.iter().map(|size| size / 2).sum());
-        next_level(&mut sizes);
+    while sizes.iter().any(|&(size, count)| size > 1 && count > 0) {
+        levels.push(sizes.iter().map(|(size, count)| size / 2 * count).sum());
+        let mut next = BTreeMap::new();
+        sizes.iter().for_each(|(size, count)| *next.entry(size.div_ceil(2)).or_insert(0) += count);
+        sizes = next.into_iter().collect();
     }
     levels
 }
@@ -108,10 +113,11 @@ mod tests {
     #[test]
     fn everyone_but_the_winners_loses_once() {
         assert_eq!(matches([]), []);
-        assert_eq!(matches([1, 1]), []);
-        assert_eq!(matches([9, 4, 1]), [6, 3, 1, 1]);
+        assert_eq!(matches([(1, 2)]), []);
+        assert_eq!(matches([(9, 1), (4, 1), (1, 1)]), [6, 3, 1, 1]);
+        assert_eq!(matches([(9, 5), (4, 0)]), [20, 10, 5, 5]);
         for size in 1..70_usize {
-            let levels = matches([size]);
+            let levels = matches([(size, 1)]);
             assert_eq!(levels.iter().sum::<usize>(), size - 1);
             assert_eq!(levels.len() as u32, size.next_power_of_two().ilog2());
         }

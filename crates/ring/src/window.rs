@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How many groups there are of each size, as pairs of a size and a number.
+pub type Sizes = Vec<(usize, usize)>;
+
 /// Groups of elements of a tensor: the same ones on each of several planes that follow one another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
@@ -83,11 +86,85 @@ impl Windows {
     /// Overlapping windows share their parts along an axis, so it may be less to shrink the rows of the image first and
     /// the columns of what is left then, or the other way round. A group of `n` takes `n - 1` comparisons.
     pub fn maxima(&self) -> Vec<Vec<Vec<usize>>> {
-        let ways = [vec![self.elements()], self.by_axes(true), self.by_axes(false)];
-        let comparisons = |stages: &Vec<Vec<Vec<usize>>>| -> usize {
-            stages.iter().flatten().map(|group| group.len().saturating_sub(1)).sum()
+        match self.way().0 {
+            Way::Whole => vec![self.elements()],
+            Way::ByAxes { rows_first } => self.by_axes(rows_first),
+        }
+    }
+
+    /// The sizes of the groups of each stage of [`Windows::maxima`] on one plane. Takes time and memory by the kernel's
+    /// height and width, whatever the size of the image.
+    pub fn stages(&self) -> Vec<Sizes> {
+        self.way().1
+    }
+
+    /// The size of the largest window, and whether no two windows share an element; in time as [`Windows::stages`].
+    pub fn spread(&self) -> (usize, bool) {
+        let axes = [0, 1].map(|axis| self.lengths(axis));
+        let longest = axes.each_ref().map(|lengths| lengths.iter().map(|(length, _)| *length).max().unwrap_or(0));
+        let read = |axis: usize| axes[axis].iter().map(|(length, count)| length * count).sum::<usize>();
+        (longest[0] * longest[1], [0, 1].into_iter().all(|axis| read(axis) == self.lines(axis)))
+    }
+
+    /// The way with the fewest comparisons, and the sizes of its stages.
+    fn way(&self) -> (Way, Vec<Sizes>) {
+        let [rows, columns] = [0, 1].map(|axis| self.lengths(axis));
+        let mut whole = BTreeMap::new();
+        for (height, above) in &rows {
+            for (width, beside) in &columns {
+                *whole.entry(height * width).or_insert(0) += above * beside;
+            }
+        }
+        let times =
+            |lengths: &Sizes, factor: usize| lengths.iter().map(|&(size, count)| (size, count * factor)).collect();
+        let by_axes = |rows_first: bool| {
+            let (first, second) = if rows_first { (&columns, &rows) } else { (&rows, &columns) };
+            let (inner, outer) = if rows_first { (1, 0) } else { (0, 1) };
+            vec![times(first, self.lines(outer)), times(second, self.positions[inner])]
         };
+        let comparisons = |(_, stages): &(Way, Vec<Sizes>)| -> usize {
+            stages.iter().flatten().map(|(size, count)| size.saturating_sub(1) * count).sum()
+        };
+        let mut ways = vec![(Way::Whole, vec![whole.into_iter().collect()])];
+        ways.extend([true, false].map(|rows_first| (Way::ByAxes { rows_first }, by_axes(rows_first))));
         ways.into_iter().min_by_key(comparisons).expect("there are three ways")
+    }
+
+    /// How many windows hold how many elements along an axis. Lengths change only where a window's edge passes the image's.
+    fn lengths(&self, axis: usize) -> Sizes {
+        let (step, gap, kernel) = (self.stride[axis], self.dilation[axis], self.kernel[axis]);
+        let (begin, end) = (self.origin[axis], self.origin[axis] + self.image[axis]);
+        // Elements of the window at a position that lie before `place`, and the first position with fewer.
+        let before = |place: usize, position: usize| {
+            let count = place.saturating_sub(position * step).div_ceil(gap).min(kernel);
+            let next = count.checked_sub(1).map(|fewer| place.saturating_sub(fewer * gap).div_ceil(step));
+            (count, next.unwrap_or(usize::MAX))
+        };
+        let (mut lengths, mut position) = (BTreeMap::new(), 0);
+        while position < self.positions[axis] {
+            let ((outside, one), (inside, other)) = (before(begin, position), before(end, position));
+            let next = one.min(other).min(self.positions[axis]);
+            *lengths.entry(inside - outside).or_insert(0) += next - position;
+            position = next;
+        }
+        lengths.into_iter().collect()
+    }
+
+    /// How many lines of an axis some window reads: the union of a progression for each element of the kernel.
+    fn lines(&self, axis: usize) -> usize {
+        let (step, gap) = (self.stride[axis], self.dilation[axis]);
+        let (begin, end) = (self.origin[axis], self.origin[axis] + self.image[axis]);
+        // For each remainder modulo the step, up to where its lines are counted, in steps.
+        let mut counted: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut lines = 0;
+        for place in (0..self.kernel[axis]).map(|k| k * gap) {
+            let (remainder, start) = (place % step, place / step);
+            let upto = counted.entry(remainder).or_insert(begin.saturating_sub(remainder).div_ceil(step));
+            let last = (start + self.positions[axis]).min(end.saturating_sub(remainder).div_ceil(step));
+            lines += last.saturating_sub(start.max(*upto));
+            *upto = last.max(*upto);
+        }
+        lines
     }
 
     /// Windows along one axis, then windows of their maxima along the other.
@@ -117,6 +194,13 @@ impl Windows {
             })
             .collect()
     }
+}
+
+/// How maxima of windows are found: window by window, or along one axis and then along the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Whole,
+    ByAxes { rows_first: bool },
 }
 
 #[cfg(test)]
@@ -159,6 +243,26 @@ mod tests {
         assert_eq!((windows.maxima().len(), comparisons(&windows.maxima())), (1, 3 * 27 * 27));
     }
 
+    #[test]
+    fn sizes_take_no_time_by_the_size_of_the_image() {
+        let windows = Windows {
+            image: [1 << 14; 2],
+            positions: [1 << 13; 2],
+            kernel: [2, 3],
+            stride: [2; 2],
+            origin: [0, 1],
+            dilation: [1; 2],
+        };
+        let began = std::time::Instant::now();
+        let mut most = 0;
+        for _ in 0..1000 {
+            most += windows.stages().iter().flatten().map(|(size, count)| size * count).sum::<usize>();
+        }
+        assert!(most > 1000 << 26);
+        // The elements of these windows, once, would take gigabytes and seconds.
+        assert!(began.elapsed().as_secs() < 1, "{:?}", began.elapsed());
+    }
+
     proptest! {
         #[test]
         fn stages_find_the_maximum_of_every_window(
@@ -176,6 +280,25 @@ mod tests {
             let expected = maxima(&x, &windows.elements());
             for stages in [windows.by_axes(true), windows.by_axes(false), windows.maxima()] {
                 prop_assert_eq!(stages.iter().fold(x.clone(), |x, groups| maxima(&x, groups)), expected.clone());
+            }
+            let sizes = |groups: &Vec<Vec<usize>>| {
+                let mut sizes = BTreeMap::new();
+                groups.iter().for_each(|group| *sizes.entry(group.len()).or_insert(0_usize) += 1);
+                sizes.into_iter().collect::<Sizes>()
+            };
+            let merged = |sizes: Sizes| {
+                let mut merged = BTreeMap::new();
+                sizes.into_iter().for_each(|(size, count)| *merged.entry(size).or_insert(0) += count);
+                merged.into_iter().filter(|(_, count)| *count > 0).collect::<Sizes>()
+            };
+            let stages: Vec<Sizes> = windows.stages().into_iter().map(merged).collect();
+            prop_assert_eq!(stages, windows.maxima().iter().map(sizes).collect::<Vec<_>>());
+            let elements = windows.elements();
+            let all: Vec<usize> = elements.iter().flatten().copied().collect();
+            if elements.iter().all(|window| !window.is_empty()) {
+                let longest = elements.iter().map(Vec::len).max().unwrap_or(0);
+                let apart = all.iter().collect::<BTreeSet<_>>().len() == all.len();
+                prop_assert_eq!(windows.spread(), (longest, apart));
             }
             let fewest = [windows.by_axes(true), windows.by_axes(false), vec![windows.elements()]];
             prop_assume!(fewest.iter().flatten().flatten().all(|group| !group.is_empty()));

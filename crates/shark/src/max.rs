@@ -15,36 +15,32 @@ use crate::{Error, Masked, Party, Relu, Values, select};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tournament {
     ring: Modulus,
-    groups: Groups,
+    /// Matches of each level.
+    levels: Vec<usize>,
     positions: bool,
 }
 
 impl Tournament {
-    /// Only the maxima. `groups`: indices of the values, each group with at least one.
+    /// Only the maxima. `sizes`: how many groups there are of each size, which is at least 1.
     ///
     /// # Panics
     /// If a group is empty, or unless `1 <= bits <= 64`.
-    pub fn maxima(bits: u32, groups: impl Into<Groups>) -> Self {
-        let groups = groups.into();
-        assert!(groups.sizes().all(|size| size > 0), "no group is empty");
-        Self { ring: Modulus::new(bits), groups, positions: false }
+    pub fn maxima(bits: u32, sizes: impl IntoIterator<Item = (usize, usize)>) -> Self {
+        let sizes: Vec<_> = sizes.into_iter().collect();
+        assert!(sizes.iter().all(|(size, count)| *size > 0 || *count == 0), "no group is empty");
+        Self { ring: Modulus::new(bits), levels: tournament::matches(sizes), positions: false }
     }
 
     /// The maxima and their positions within each group: the first of several.
     ///
     /// # Panics
     /// If a group is empty, or unless `1 <= bits <= 64`.
-    pub fn positions(bits: u32, groups: impl Into<Groups>) -> Self {
-        Self { positions: true, ..Self::maxima(bits, groups) }
+    pub fn positions(bits: u32, sizes: impl IntoIterator<Item = (usize, usize)>) -> Self {
+        Self { positions: true, ..Self::maxima(bits, sizes) }
     }
 
     fn relu(&self) -> Relu {
         Relu::new(self.ring.bits(), 0, self.ring.bits())
-    }
-
-    /// Matches of each level.
-    fn levels(&self) -> Vec<usize> {
-        tournament::matches(self.groups.sizes())
     }
 
     /// Bytes of the key.
@@ -54,15 +50,15 @@ impl Tournament {
             let selected = if self.positions { select::key_bytes(count) } else { KeyBytes::default() };
             self.relu().key_bytes(count) + selected + KeyBytes { words: 0, corrections: masks * count * MASK_BYTES }
         };
-        self.levels().into_iter().map(level).fold(KeyBytes::default(), |sum, level| sum + level)
+        self.levels.iter().copied().map(level).fold(KeyBytes::default(), |sum, level| sum + level)
     }
 
     /// Bytes of each message that either party sends.
     pub fn message_bytes(&self) -> Vec<usize> {
         let opened = if self.positions { 32 } else { 16 };
-        self.levels()
-            .into_iter()
-            .flat_map(|count| [vec![count * opened], self.relu().message_bytes(count)].concat())
+        self.levels
+            .iter()
+            .flat_map(|&count| [vec![count * opened], self.relu().message_bytes(count)].concat())
             .collect()
     }
 
@@ -71,7 +67,7 @@ impl Tournament {
     /// # Errors
     /// If a body cannot be written.
     pub fn deal(&self, dealer: &mut Dealer<'_>) -> Result<(), Error> {
-        for count in self.levels() {
+        for &count in &self.levels {
             let both = dealer.masks(if self.positions { 2 * count } else { count })?;
             let hidden = self.relu().deal(dealer, &both[..count])?;
             if self.positions {
@@ -81,13 +77,23 @@ impl Tournament {
         Ok(())
     }
 
-    /// The maximum of each group, and its position if this tournament has them. Two rounds for each level.
+    /// The maximum of each of `groups` (of indices into `x`), and its position if this tournament has them. Two rounds for
+    /// each level.
     ///
     /// # Errors
     /// If the link or the key fails.
-    pub fn evaluate(&self, party: &mut Party<'_>, x: &Values) -> Result<(Values, Option<Values>), Error> {
-        let mut sizes: Vec<usize> = self.groups.sizes().collect();
-        let mut values = x.gather(&self.groups.indices().collect::<Vec<_>>());
+    ///
+    /// # Panics
+    /// If the groups are not of the sizes that this was made for.
+    pub fn evaluate(
+        &self,
+        party: &mut Party<'_>,
+        groups: &Groups,
+        x: &Values,
+    ) -> Result<(Values, Option<Values>), Error> {
+        let mut sizes: Vec<usize> = groups.sizes().collect();
+        assert_eq!(tournament::matches(sizes.iter().map(|&size| (size, 1))), self.levels, "groups of other sizes");
+        let mut values = x.gather(&groups.indices().collect::<Vec<_>>());
         let mut positions = self.positions.then(|| {
             let places: Vec<u64> = sizes.iter().flat_map(|size| 0..*size as u64).collect();
             Values::public(party.key(), &places)

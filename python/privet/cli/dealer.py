@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from privet.cli import options, show
+from privet.logs import log_to_stderr
 from privet.parties import Credentials, Dealer, Dealt
 from privet.parties.address import split_address
 from privet.parties.dealer import MOST_BYTES, PATIENCE_SECONDS
@@ -27,10 +28,12 @@ def dealer(
     patience: Annotated[
         float, typer.Option(min=0.1, help="Seconds that a party waits for the other one.")
     ] = PATIENCE_SECONDS,
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Deal material to clients and servers; run it where neither of them has a say."""
+    log_to_stderr()
     host, port = split_address(listen)
     lock = threading.Lock()
     console = show.make_console()
@@ -46,6 +49,7 @@ def dealer(
         timeout=timeout,
         most_bytes=most_bytes,
         patience=patience,
+        revoked=revoked,
         on_dealt=on_dealt,
     ) as dealing:
         address = "{}:{}".format(*dealing.address)

@@ -28,6 +28,7 @@ def make_executor(
     dealer: str | None,
     max_material: int | None,
     timeout: float,
+    revoked: Path | None,
 ) -> Executor:
     """The executor `local` or `ray`; sizes in bytes, `timeout` in seconds.
 
@@ -44,6 +45,7 @@ def make_executor(
         "dealer": dealer,
         "max_material": max_material,
         "timeout": timeout,
+        "revoked": revoked,
     }
     if kind == "ray":
         return _ray(address, cores, advertise, each)

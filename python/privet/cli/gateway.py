@@ -16,6 +16,7 @@ from privet import suites
 from privet.cli import options, show
 from privet.cli.infer import TOKEN
 from privet.errors import Misuse
+from privet.logs import log_to_stderr
 from privet.parties import Credentials
 from privet.parties.address import split_address
 
@@ -72,6 +73,7 @@ def gateway(
     from privet.gateway.endpoint import EndpointKeys, check_place, serve_grpc, serve_rest
     from privet.gateway.oip.exchange import Exchange
 
+    log_to_stderr()
     levels = dict(_level(text) for text in ahead or ())
     places = {name: _place(text) for name, text in (("rest", listen), ("grpc", grpc))}
     if tls_certificate is None or tls_key is None:

@@ -218,6 +218,15 @@ State = Annotated[
     typer.Option(help="Directory that keeps material (secret, used once).", file_okay=False),
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for any one message.", min=0.1)]
+Revoked = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="SHA-256 fingerprints of certificates that are refused, one a line; read again when "
+        "it changes.",
+        dir_okay=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Prices = Annotated[
     Path | None,

@@ -16,8 +16,10 @@ from rich.table import Table
 from privet.cli import options, show
 from privet.cli.executors import make_executor
 from privet.keys import OPERATOR_NAME
+from privet.logs import log_to_stderr
 from privet.parties.address import split_address
 from privet.parties.memory import parse_size
+from privet.parties.revocation import Revoked
 from privet.scheduler import Budget, Limits, named
 
 if TYPE_CHECKING:
@@ -85,11 +87,11 @@ def serve(
     policy: Annotated[
         str,
         typer.Option(
-            help="Order of jobs: `fcfs`, `priority` (length - beta * age), `deadline`, or `fair` "
-            "to clients; `ahead+` before it also makes material that is expected to be used, "
-            "`shared+` gives cores that are free to those that run."
+            help="Order of jobs: `fcfs`, `priority` (length - beta * age) or `deadline`; `fair+` "
+            "before it shares cores fairly between clients, `ahead+` also makes material that is "
+            "expected to be used, `shared+` gives cores that are free to those that run."
         ),
-    ] = "priority",
+    ] = "fair+priority",
     beta: Annotated[
         float, typer.Option(min=0, help="For `priority`: what a second of waiting weighs.")
     ] = 0.1,
@@ -119,9 +121,16 @@ def serve(
     grace: Annotated[
         float, typer.Option(min=0.1, help="Seconds that a client may take to come when it may go.")
     ] = 15.0,
+    absent: Annotated[
+        float,
+        typer.Option(
+            min=1, help="Seconds that jobs wait for a client that has ceased to ask for news."
+        ),
+    ] = 30.0,
     poll: Annotated[
         float, typer.Option(min=0.1, help="Seconds between looks at the repository.")
     ] = 5.0,
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 30.0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -131,18 +140,18 @@ def serve(
     once.
     """
     # These libraries are for this command alone.
-    from privet.serve.control.identity import Gate, read_tokens, tls
+    from privet.serve.control.identity import Gate, tls
     from privet.serve.control.listener import serve as serve_control
     from privet.serve.control.names import certificate_name
     from privet.serve.driver import Door
     from privet.serve.limits import ServiceLimits
-    from privet.serve.logs import log_to_stderr
     from privet.serve.repository import Builder
     from privet.serve.service import Service, Settings
 
     host, port = split_address(listen)
     context = tls(keys)
-    gate = Gate(operator or [OPERATOR_NAME], read_tokens(tokens) if tokens else ())
+    refused = Revoked(revoked)
+    gate = Gate(operator or [OPERATOR_NAME], tokens or (), refused)
     name = server_name or certificate_name(keys / "server.pem")
     settings = Settings(
         repository,
@@ -150,9 +159,10 @@ def serve(
         Door(name, grace, dealer),
         named(policy, beta, Budget(bytes=parse_size(ahead, "disk space") or 1)),
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
-        Limits(material_seconds=material_hours * 3600),
+        Limits(material_seconds=material_hours * 3600, absent_seconds=absent),
         poll,
         parse_size(max_material, "disk space"),
+        refused,
     )
     executing = make_executor(
         executor,
@@ -169,6 +179,7 @@ def serve(
         dealer=dealer,
         max_material=parse_size(max_material, "disk space"),
         timeout=timeout,
+        revoked=revoked,
     )
     log_to_stderr()
     console = show.make_console()

@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 
 from privet.cli import homomorphic, options, show
+from privet.errors import Misuse
+from privet.logs import log_to_stderr
 from privet.parties import Credentials, Finished, Server
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
@@ -46,10 +48,12 @@ def server(
     memory: options.Memory = None,
     weights: options.Weights = None,
     max_material: options.MaxMaterial = None,
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Serve a model: clients learn predictions, the server learns nothing of their inputs."""
+    log_to_stderr()
     host, port = split_address(listen)
     check_suite(suite)
     check_between_two(suite, scenario)
@@ -69,6 +73,8 @@ def server(
     )
     show.warn_uncalibrated("sound" if sound else "samples" if samples else "random")
     if suite == "ckks":
+        if revoked is not None:
+            raise Misuse("--revoked is for suites gmw and fss; for ckks, `privet serve` has it")
         endpoint = Endpoint(host, port, keys, scenario, None, memory, timeout, noise)
         homomorphic.serve(compiled, endpoint, as_json=as_json)
         return
@@ -89,6 +95,7 @@ def server(
         weights=weights,
         max_material=max_material,
         timeout=timeout,
+        revoked=revoked,
         on_finished=on_finished,
     ) as serving:
         program = serving.add_saved(compiled)

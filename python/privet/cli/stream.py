@@ -16,9 +16,11 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
+from privet.logs import log_to_stderr
 from privet.parties import Credentials
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
+from privet.parties.revocation import Revoked
 from privet.suites import STREAM_TRUST
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ def provider_command(
     scale: options.Scale = None,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
+    revoked: options.Revoked = None,
     timeout: options.Timeout = 300.0,
     as_json: options.AsJson = False,
 ) -> None:
@@ -93,6 +96,7 @@ def provider_command(
     from privet.stream.cipher import Cipher
     from privet.stream.service import Plan, serve
 
+    log_to_stderr()
     hidden = Cipher(cipher, key_bits)
 
     compiled = compile(
@@ -131,6 +135,7 @@ def provider_command(
                 cipher=hidden,
                 preparing=prepare_port,
                 window=window,
+                revoked=Revoked(revoked),
                 listening=listening,
             )
         )

@@ -15,6 +15,10 @@ from privet.gateway.model import Model, Offer, Terms, read_model
 T = TypeVar("T")
 
 
+MOST_OFFERS = 64
+"""Programs that are kept, of all models and versions together."""
+
+
 class Catalog:
     """The models of a service. Programs are kept, and read again when the service has others."""
 
@@ -51,6 +55,8 @@ class Catalog:
                 model = await self.model(name, version)
                 path = version_path(name, model.version) + "/program"
                 public = await self._calls.get_bytes(path)
+                while len(self._offers) >= MOST_OFFERS:
+                    del self._offers[next(iter(self._offers))]
                 self._offers[key] = await asyncio.to_thread(Offer, model, public)
             return self._offers[key]
 

@@ -13,15 +13,20 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from aiohttp import web
 
 from privet.errors import LinkError, Misuse
 from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
+from privet.parties.credentials import authorities, trust_authorities
+from privet.parties.listening import HANDSHAKE_SECONDS
+from privet.serve.http import serving
 
 MOST_BYTES = 256 << 20
 """The largest request."""
+
+IDLE_MILLISECONDS = 600_000
+"""How long a connection of gRPC may stay open without a call."""
 
 CLOSING_SECONDS = 10.0
 """How long calls under way may take once the endpoint closes."""
@@ -47,15 +52,22 @@ class EndpointKeys:
         try:
             context.load_cert_chain(self.certificate, self.key)
             if self.clients is not None:
-                context.load_verify_locations(self.clients)
+                trust_authorities(context, self.clients)
                 context.verify_mode = ssl.CERT_REQUIRED
         except (OSError, ssl.SSLError) as error:
             raise Misuse(f"{self.certificate} and its key cannot be used: {error}") from error
         return context
 
     def grpc(self) -> Any:
-        """For gRPC."""
-        roots = None if self.clients is None else self.clients.read_bytes()
+        """For gRPC.
+
+        # Errors
+        `Misuse` if a file cannot be used.
+        """
+        roots = None
+        if self.clients is not None:
+            texts = map(ssl.DER_cert_to_PEM_cert, authorities(self.clients))
+            roots = "".join(texts).encode()
         pair = (self.key.read_bytes(), self.certificate.read_bytes())
         return grpc.ssl_server_credentials([pair], roots, require_client_auth=roots is not None)
 
@@ -82,22 +94,15 @@ async def serve_rest(
     `Misuse` as `check_place`; `LinkError` if nobody can listen there.
     """
     check_place(host, keys)
-    runner = web.AppRunner(
-        application(exchange, MOST_BYTES),
-        handler_cancellation=True,
-        access_log=None,
-        shutdown_timeout=CLOSING_SECONDS,
-    )
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, port, ssl_context=keys.context() if keys else None)
+    tls = keys.context() if keys else None
+    app = application(exchange, MOST_BYTES)
+    async with contextlib.AsyncExitStack() as stack:
         try:
-            await site.start()
+            opened = serving(app, host, port, tls, shutdown=CLOSING_SECONDS, cancel=True)
+            _, bound = await stack.enter_async_context(opened)
         except OSError as error:
             raise LinkError(f"nobody can listen at {host}:{port}: {error}") from error
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+        yield bound
 
 
 @contextlib.asynccontextmanager
@@ -112,7 +117,12 @@ async def serve_grpc(
     check_place(host, keys)
     sizes = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
     server = grpc.aio.server(
-        options=[("grpc.so_reuseport", 0), *((size, MOST_BYTES) for size in sizes)]
+        options=[
+            ("grpc.so_reuseport", 0),
+            ("grpc.server_handshake_timeout_ms", int(HANDSHAKE_SECONDS * 1000)),
+            ("grpc.max_connection_idle_ms", IDLE_MILLISECONDS),
+            *((size, MOST_BYTES) for size in sizes),
+        ]
     )
     server.add_generic_rpc_handlers((handlers(exchange),))
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

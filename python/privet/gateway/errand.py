@@ -176,7 +176,7 @@ class Errand:
                 self._fatal = error
         except Exception as error:
             _log.exception("visit %s failed", visit.go.job)
-            self._fatal = PeerError(f"this client made a mistake: {error!r}")
+            self._fatal = PeerError(f"this client made a mistake ({type(error).__name__})")
         finally:
             del self._visits[visit]
             self._changed.set()

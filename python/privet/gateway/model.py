@@ -119,6 +119,10 @@ def _tensor(document: Any) -> Tensor:
     return Tensor(str(document["name"]), tuple(int(size) for size in document["shape"]))
 
 
+MOST_PLANS = 32
+"""Plans of a program that are kept: callers may vary their terms as they like."""
+
+
 class Offer:
     """A model with its program, as this client has checked it, and plans of it."""
 
@@ -178,6 +182,9 @@ class Offer:
         """
         with self._lock:
             if terms not in self._plans:
+                # Whoever still uses the oldest has it, and it is made again when it is asked for.
+                while len(self._plans) >= MOST_PLANS:
+                    del self._plans[next(iter(self._plans))]
                 self._plans[terms] = suites.plan(
                     self._public,
                     terms.suite,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from privet import _native, suites
-from privet.errors import Misuse, PeerMisbehaved, PrivetError
+from privet.errors import Misuse, PrivetError
 from privet.executor import encode_input
 from privet.executor.codec import Inputs
 from privet.executor.samples import fill
@@ -15,7 +15,7 @@ from privet.parties import dry
 from privet.parties.costs import NOTHING, LayerCost, PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.parties.dry import Dry
-from privet.parties.memory import parse_size
+from privet.parties.memory import machine_memory, parse_size
 from privet.parties.result import Result, Spent, read_result
 from privet.parties.route import Route, Way
 from privet.parties.session import Session
@@ -62,7 +62,8 @@ class Client:
     long as `timeout` for another process to make one, `refuse`, or a suite to fall back to: to its
     material if there is some, and to making it if none can be made for the suite asked for.
 
-    `memory` (bytes, or such as `2GB`) refuses a program for which this process would take more;
+    `memory` (bytes, or such as `2GB`; without it, what the machine has) refuses a program for which
+    this process would take more, before anything else is done with it;
     `max_disk` likewise refuses to prepare beyond that much material in `state`.
 
     Nothing that the server sends can make the client reveal its input: a wrong program gives wrong
@@ -105,7 +106,7 @@ class Client:
         suites.check_linear(suite, way.correlations, linear)
         other = dry.fallback(when_dry, way, dealer)
         self._linear = linear
-        limit = parse_size(memory)
+        limit = parse_size(memory) or machine_memory()
         self.link = Link(link) if isinstance(link, str) else link
         self._when_dry, self._timeout = when_dry, timeout
         self._costs: dict[str, tuple[PhaseCost, tuple[LayerCost, ...]]] = {}
@@ -121,7 +122,8 @@ class Client:
             timeout=timeout,
         )
         try:
-            public = self._session.native.describe(model)
+            # What the server sends is read only if it is the program that was pinned.
+            public = self._session.native.describe(model, program_hash)
             self.program = Program.from_public_bytes(public)
             network = self.link or network_of(self._session.rtt)
 
@@ -139,14 +141,8 @@ class Client:
 
             self._asked = route(way, rounds, linear)
             self._other = route(other, suites.AUTO) if other is not None else None
+            self._asked.plan.check_client_memory(limit)
             self._asked.settle(self._session.native)
-            if limit is not None:
-                self._asked.plan.check_client_memory(limit)
-            if program_hash is not None and program_hash != self.program_hash:
-                raise PeerMisbehaved(
-                    f"the server offers program {self.program_hash}, not {program_hash}: ask "
-                    "its operator which one is current"
-                )
         except PrivetError:
             self._session.leave()
             raise

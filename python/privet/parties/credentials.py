@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import ssl
+from datetime import UTC, datetime
 from pathlib import Path
+
+from cryptography import x509
 
 from privet import _native
 from privet.errors import Misuse
@@ -22,6 +25,7 @@ class Credentials:
         self.files = (Path(certificate), Path(key), Path(trust))
         texts = [_read(path) for path in self.files]
         self.native = _native.Credentials(*texts)
+        check_dates(self.files[0])
 
     @classmethod
     def from_directory(cls, directory: str | os.PathLike[str], role: str) -> Credentials:
@@ -56,10 +60,48 @@ class Credentials:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         try:
             context.load_cert_chain(certificate, key)
-            context.load_verify_locations(trust)
+            trust_authorities(context, trust)
         except (OSError, ssl.SSLError) as error:
             raise Misuse(f"{certificate} and {key} cannot be used: {error}") from error
         return context
+
+
+def check_dates(certificate: Path) -> None:
+    """Raises `Misuse` unless a party's own certificate is valid now: its peers refuse it else."""
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    except (OSError, ValueError) as error:
+        raise Misuse(f"{certificate} cannot be read: {error}") from error
+    now, first = datetime.now(UTC), found.not_valid_before_utc
+    if now > found.not_valid_after_utc:
+        raise Misuse(
+            f"{certificate} expired on {found.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: get a new "
+            "one from your authority, or make new ones by `privet keys`"
+        )
+    if now < first:
+        raise Misuse(
+            f"{certificate} is not valid before {first:%Y-%m-%d %H:%M} UTC: look at this machine's "
+            "clock"
+        )
+
+
+def trust_authorities(context: ssl.SSLContext, path: str | os.PathLike[str]) -> None:
+    """Has `context` accept certificates that the authorities in a PEM file issued, and no others.
+
+    # Errors
+    `Misuse` if the file cannot be read, holds no certificate, or one that is not of an authority,
+    whose holder could otherwise issue certificates for any name.
+    """
+    context.load_verify_locations(cadata=b"".join(authorities(path)))
+
+
+def authorities(path: str | os.PathLike[str]) -> list[bytes]:
+    """The certificates of authorities in a PEM file, each in DER.
+
+    # Errors
+    As `trust_authorities`.
+    """
+    return _native.authorities(_read(path))
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:

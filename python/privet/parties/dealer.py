@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from privet.parties.acceptor import Acceptor, Service
 from privet.parties.address import split_address
 from privet.parties.costs import DealerCost
 from privet.parties.credentials import Credentials
+from privet.parties.revocation import Revoked
 
 PATIENCE_SECONDS = 30.0
 """How long a party waits at the dealer for the other one."""
@@ -48,7 +50,8 @@ class Dealer(Service):
 
     Two parties get halves of one piece if both ask for the same one and each names the other's
     certificate. The dealer sees public halves of programs, who asks, and the material that it
-    makes; it keeps nothing. `on_dealt` hears of every deal, made or failed.
+    makes; it keeps nothing. `revoked` is as for `Server`. `on_dealt` hears of every deal, made or
+    failed.
     """
 
     def __init__(
@@ -60,13 +63,17 @@ class Dealer(Service):
         timeout: float = 120.0,
         most_bytes: int = MOST_BYTES,
         patience: float = PATIENCE_SECONDS,
+        revoked: str | os.PathLike[str] | None = None,
         on_dealt: Listener | None = None,
     ) -> None:
         if most_bytes < 1 or patience <= 0:
             raise Misuse("a dealer needs a positive limit of bytes and some patience")
         self._native = _native.Dealer(most_bytes, patience)
         self._on_dealt = on_dealt
-        super().__init__(Acceptor(credentials, host, port, timeout, self._deal, self._failed))
+        list_ = Revoked(revoked)
+        super().__init__(
+            Acceptor(credentials, host, port, timeout, self._deal, self._failed, list_)
+        )
 
     def _deal(self, connection: _native.Connection, peer: str) -> None:
         dealt = self._native.serve(connection)

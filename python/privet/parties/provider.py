@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from privet import _native
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
-from privet.errors import PeerMisbehaved, PrivetError
+from privet.errors import PrivetError
 from privet.executor import encode_input
 from privet.parties.acceptor import Acceptor, Service
 from privet.parties.costs import read_report
@@ -77,9 +77,7 @@ def provide_data(job: dict[str, Any]) -> None:
     )
     connection.set_timeout(job["timeout"])
     client = _native.StreamClient(connection)
-    program = Program.from_public_bytes(client.describe())
-    if program.program_hash != job["program_hash"]:
-        raise PeerMisbehaved("the server describes another program than the one pinned")
+    program = Program.from_public_bytes(client.describe(job["program_hash"]))
     samples = job["samples"]
     plan = _native.StreamPlan(program.to_public_bytes(), job["cipher"], job["key_bits"], samples)
     with np.load(job["inputs"]) as inputs:

@@ -16,6 +16,7 @@ from privet.parties.costs import LayerCost, PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.parties.dealer import dialer
 from privet.parties.memory import parse_size
+from privet.parties.revocation import Revoked
 from privet.program import Program, Weights
 
 
@@ -54,6 +55,9 @@ class Server(Service):
     `prepared`, transformed once; `on-the-fly`, transformed in each job; `none`, for each use. By
     default layers of up to 64 MiB are prepared, within `memory`, which cannot be given as well.
 
+    `revoked` is a file of certificates' fingerprints that are refused from their next request on,
+    see `privet.parties.revocation`.
+
     `on_finished` hears, from the session's thread, of every request served and of every session
     that failed. Neither a failed session nor an `on_finished` that raises (which is logged) ever
     stops the server or another session.
@@ -71,6 +75,7 @@ class Server(Service):
         host: str = "127.0.0.1",
         port: int = 0,
         timeout: float = 120.0,
+        revoked: str | os.PathLike[str] | None = None,
         on_finished: Listener | None = None,
     ) -> None:
         way = dialer(dealer, credentials, timeout)
@@ -78,7 +83,10 @@ class Server(Service):
         room = parse_size(max_material, "disk space")
         self._native = _native.Server(str(Path(state) / "server"), way, limit, room)
         self._on_finished, self._keep = on_finished, weights
-        super().__init__(Acceptor(credentials, host, port, timeout, self._session, self._failed))
+        self._revoked = Revoked(revoked)
+        super().__init__(
+            Acceptor(credentials, host, port, timeout, self._session, self._failed, self._revoked)
+        )
 
     def add(self, program: Program, weights: Weights) -> str:
         """Offers a program from now on; its hash.
@@ -112,7 +120,10 @@ class Server(Service):
             cost, layers = read_report(report, by_server=True) if report else (None, ())
             self._tell(Finished(kind, client, model, material, cost, layers))
 
-        self._native.serve(connection, on_event)
+        def admit(_kind: str, *_request: str | None) -> str | None:
+            return self._revoked.refuses(client)
+
+        self._native.serve(connection, on_event, admit)
 
     def _failed(self, client: str, error: PrivetError) -> None:
         self._tell(Finished("failed", client, error=error))

@@ -21,6 +21,8 @@ from privet.graph import ClientStep
 from privet.graph.operations import Shape
 
 FORMAT = "privet-program"
+MAX_BYTES = 4 << 20
+"""Longest public half that is read; `crates/program` has the other limits."""
 VERSION = 1
 CALIBRATIONS = ("samples", "sound", "random")
 """What the ranges of a program rest on: samples that its owner gave; a proof that no input within
@@ -111,11 +113,13 @@ class Program:
         """Reads a public half, which may come from a peer.
 
         # Errors
-        `InvalidProgram` if it is malformed, of another version, not in canonical form, or if its
-        values and operations contradict each other.
+        `InvalidProgram` if it is too long, malformed, of another version, not in canonical form, or
+        if its values and operations contradict each other.
         """
         from privet.program.check import check_program
 
+        if len(data) > MAX_BYTES:
+            raise InvalidProgram(f"the program has {len(data)} bytes, more than {MAX_BYTES}")
         try:
             document = json.loads(data)
             _check_version(document)

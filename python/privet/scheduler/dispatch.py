@@ -18,6 +18,10 @@ from privet.scheduler.queues import Lane
 from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Phase
 
+Head = tuple[float, bool, float, int, Lane]
+"""The first job of a lane: its client's share, whether it yields to the other phase, its key, its
+turn, and the lane."""
+
 
 class Dispatch:
     """One decision at `now`."""
@@ -71,46 +75,51 @@ class Dispatch:
             while oldest is not None and oldest.since <= latest:
                 lane = queues.lane(oldest)
                 if not self._start(lane, oldest):
-                    if self._state.may_run(lane.job.model):
+                    if self._state.may_run(lane.job.model) and self._state.listens(oldest):
                         self._hold(lane, oldest)
                     break
                 oldest = queues.oldest(phase)
 
     def _in_order(self) -> None:
         """All others, in the order of the policy."""
-        heads: list[tuple[bool, float, int, Lane]] = []
+        heads: list[Head] = []
         for lane in self._state.queues.lanes():
             self._push(heads, lane)
         heapq.heapify(heads)
         while heads:
-            lane = heapq.heappop(heads)[3]
+            share, *_, lane = heapq.heappop(heads)
             first = lane.heap.first()
-            if first is None:
+            if first is None or not self._state.listens(first[2]):
                 continue
-            if self._start(lane, first[2]):
+            if share < self._share(lane):
+                # Another job of this client has started meanwhile.
+                self._push(heads, lane)
+            elif self._start(lane, first[2]):
                 self._push(heads, lane)
             elif self._keeps(lane):
                 self._hold(lane, first[2])
 
-    def _push(self, heads: list[tuple[bool, float, int, Lane]], lane: Lane) -> None:
+    def _push(self, heads: list[Head], lane: Lane) -> None:
         first = lane.heap.first()
         if first is not None:
             later = self._state.policy.online_first and lane.job.phase is Phase.PRE
-            heapq.heappush(heads, (later, first[0], first[1], lane))
+            heapq.heappush(heads, (self._share(lane), later, first[0], first[1], lane))
+
+    def _share(self, lane: Lane) -> float:
+        """What the lane's client had so far, where clients have shares."""
+        return 0.0 if lane.client is None else self._state.policy.share(lane.client)
 
     def _start(self, lane: Lane, pair: Pair) -> bool:
         """Starts a job if it fits now."""
         state = self._state
-        if not state.may_run(lane.job.model):
+        if not state.may_run(lane.job.model) or not state.listens(pair):
             return False
         lease = pair.owner.submission.lease
         place = self._placement.find(self._demand(lane.job), lane.machine, lease)
         if place is None:
             return False
         machine, demand = place
-        phase = lane.job.phase
-        state.policy.started(self._now, state.candidate(pair, phase), pair.key)
-        state.start(self._now, pair, phase, machine, demand)
+        state.start(self._now, pair, lane.job.phase, machine, demand)
         self._placement.started(machine, demand, lease)
         return True
 
@@ -166,7 +175,8 @@ class Dispatch:
         """Starts a T_pre that nobody asked for, if it fits now."""
         state = self._state
         place = self._placement.find(self._demand(stream.job(Phase.PRE)), None)
-        if place is None or not state.may_run(stream.model):
+        there = state.clients.listens(stream.client)
+        if place is None or not there or not state.may_run(stream.model):
             return
         pair = state.ahead(self._now, stream)
         state.making.setdefault(stream, []).append(pair)

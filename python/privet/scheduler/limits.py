@@ -17,6 +17,9 @@ class Limits:
     that are admitted and not over, `queue_per_client` those of one client. `reserve`: keep room for
     the first in line (without it a job that needs much can wait for its `patience` behind others).
     `jobs_per_model`: how many jobs of one model may run at a time, if that is bounded.
+    `absent_seconds`: a job starts only while its client listens (`Scheduler.client_listens`), and
+    what waits for a client that has not listened for so long is cancelled; None: clients are taken
+    to be there always, as in a simulation.
     """
 
     job_factor: float = 10.0
@@ -29,6 +32,7 @@ class Limits:
     queue_per_client: int = 10_000
     reserve: bool = True
     jobs_per_model: int | None = None
+    absent_seconds: float | None = None
 
     def of_job(self, now: float, expected: float, arrived: float, timeout: float | None) -> float:
         """Seconds that a job may take from `now`, given its `expected` length."""

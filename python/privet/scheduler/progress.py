@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from privet.scheduler.pairs import Pair, Stage
 from privet.scheduler.profiles import Key, Usage
 from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Phase
 from privet.scheduler.timers import Alarm
+
+LEFT = "its client has left: nobody waits for it"
 
 
 def finished(state: State, now: float, job: str, usage: Usage | None, material: str | None) -> None:
@@ -16,7 +20,7 @@ def finished(state: State, now: float, job: str, usage: Usage | None, material: 
         return
     if run.shown.phase is Phase.PRE and not run.pair.alone:
         state.material.check_new(material or job)
-    state.leave(job)
+    state.leave(now, job)
     shown, pair = run.shown, run.pair
     state.counts["jobs", f"{shown.phase} finished"] += 1
     if usage is not None:
@@ -73,7 +77,7 @@ def _prepared(state: State, now: float, pair: Pair, material: str) -> None:
 
 def failed(state: State, now: float, job: str, reason: str, rerun: bool) -> None:
     """A job ended without a result; what material it had is given up."""
-    run = state.leave(job)
+    run = state.leave(now, job)
     if run is None:
         return
     pair = run.pair
@@ -122,7 +126,7 @@ def machine_lost(state: State, now: float, name: str) -> None:
             del state.material.in_transit[material]
             drop_transit(state, pair, "machine lost")
     # All that is struck leaves first: what one loss ends must not find another's remains.
-    struck = [*_waiting_on(state, name), *_running_on(state, name)]
+    struck = [*_waiting_on(state, name), *_running_on(state, now, name)]
     for pair in struck:
         if not pair.owner.ended:
             _again(state, now, pair, f"machine {name} was lost", rerun=True)
@@ -141,14 +145,14 @@ def _waiting_on(state: State, machine: str) -> list[Pair]:
     return struck
 
 
-def _running_on(state: State, machine: str) -> list[Pair]:
+def _running_on(state: State, now: float, machine: str) -> list[Pair]:
     """Takes out what ran on `machine`; the pairs that a submission waits for."""
     struck = []
     for job, run in list(state.running.items()):
         pair = run.pair
         if run.shown.machine != machine:
             continue
-        state.leave(job)
+        state.leave(now, job)
         state.counts["jobs", f"{run.shown.phase} failed"] += 1
         if run.shown.phase is Phase.ON and not pair.alone:
             state.counts["material", "given up"] += 1
@@ -172,16 +176,34 @@ def drop_transit(state: State, pair: Pair, reason: str) -> None:
 
 
 def come_due(state: State, now: float) -> None:
-    """Timeouts, limits of jobs and expiry of material, by `now`."""
+    """Timeouts, limits of jobs, expiry of material and clients that stay away, by `now`."""
     for alarm, name in state.timers.due(now):
         if alarm is Alarm.TIMEOUT:
             state.end(now, state.entries[name], Outcome.TIMED_OUT, "timeout")
         elif alarm is Alarm.LIMIT:
             state.stop(state.running[name].pair, "ran longer than its limit")
+        elif alarm is Alarm.ABSENT:
+            _absent(state, now, name)
         elif (piece := state.material.stock.drop(name)) is not None:
             state.material.gone(name, piece.machine, "expired")
         else:
             drop_transit(state, state.material.in_transit.pop(name), "expired")
+
+
+def _absent(state: State, now: float, client: str) -> None:
+    """Cancels what has waited for a client for too long; the rest is looked at when it is due."""
+    later = math.inf
+    for entry in list(state.entries.values()):
+        submission = entry.submission
+        if submission.client != client or entry.ended or entry.claimed or submission.only:
+            continue
+        due = state.clients.due(client, entry.arrived)
+        if due <= now:
+            state.end(now, entry, Outcome.CANCELLED, LEFT)
+        else:
+            later = min(later, due)
+    if later < math.inf:
+        state.timers.set(Alarm.ABSENT, client, later)
 
 
 def give_up_notices(state: State, now: float) -> None:

@@ -1,7 +1,8 @@
 """Jobs that wait, in lanes: one heap for each kind of job, since those of a kind need the same.
 
 A decision looks at the head of each lane, so it costs the number of lanes (models, suites, batches,
-machines), and the logarithm of the number of jobs. The needs are looked up when a job starts, not
+machines; clients as well, where they have shares or may be away), and the logarithm of the number
+of jobs. The needs are looked up when a job starts, not
 when it enters: corrected profiles hold for what waits already.
 """
 
@@ -18,20 +19,22 @@ from privet.scheduler.submission import Phase
 
 @dataclass(eq=False, slots=True)
 class Lane:
-    """Jobs of one kind; `machine` where their material lies, for T_on. `homeless_since`: from when
-    on no machine is large enough."""
+    """Jobs of one kind; `machine` where their material lies, for T_on; `client` whose they are, if
+    clients have lanes of their own. `homeless_since`: from when on no machine is large enough."""
 
     job: Key
     machine: str | None
+    client: str | None
     heap: Heap[Pair] = field(default_factory=Heap)
     homeless_since: float | None = None
 
 
 class Queues:
-    """The queues of both phases."""
+    """The queues of both phases; `by_client`: with lanes for each client."""
 
-    def __init__(self) -> None:
-        self._lanes: dict[tuple[Key, str | None], Lane] = {}
+    def __init__(self, by_client: bool = False) -> None:
+        self._by_client = by_client
+        self._lanes: dict[tuple[Key, str | None, str | None], Lane] = {}
         self._where: dict[Pair, Lane] = {}
         self._oldest: dict[Phase, Heap[Pair]] = {phase: Heap() for phase in Phase}
         self._turn = 0
@@ -47,10 +50,10 @@ class Queues:
         """Puts `pair` in by its key, or moves it."""
         stream = pair.stream
         kind = Key(stream.model, stream.suite, stream.batch, phase)
-        place = (kind, pair.machine)
+        place = (kind, pair.machine, stream.client if self._by_client else None)
         lane = self._lanes.get(place)
         if lane is None:
-            lane = self._lanes[place] = Lane(kind, pair.machine)
+            lane = self._lanes[place] = Lane(*place)
         self._turn += 1
         lane.heap.push(pair, pair.key, self._turn)
         self._where[pair] = lane
@@ -63,7 +66,7 @@ class Queues:
             lane.heap.remove(pair)
             self._oldest[lane.job.phase].remove(pair)
             if not lane.heap:
-                del self._lanes[lane.job, lane.machine]
+                del self._lanes[lane.job, lane.machine, lane.client]
 
     def lane(self, pair: Pair) -> Lane:
         """Where `pair` waits."""

@@ -29,6 +29,7 @@ from privet.scheduler.profiles import Profiles, Usage
 from privet.scheduler.snapshot import Snapshot
 from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Submission
+from privet.scheduler.timers import Alarm
 
 
 class Scheduler:
@@ -134,6 +135,14 @@ class Scheduler:
         ahead); it is not until it says so."""
         self._at(now)
         self._state.policy.present(now, client, present)
+
+    def client_listens(self, now: float, client: str, listens: bool) -> None:
+        """Whether a job that starts now would be told to `client` at once. With
+        `Limits.absent_seconds` no client does until it says so; without, this changes nothing."""
+        self._at(now)
+        self._state.clients.set(now, client, listens)
+        self._state.timers.drop(Alarm.ABSENT, client)
+        self._state.watch(now, client)
 
     # Material -----------------------------------------------------------------------------------
 

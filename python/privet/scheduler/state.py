@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
 
 from privet.scheduler.actions import Action, Ended, Start, Stop
+from privet.scheduler.clients import Clients
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine, Room
 from privet.scheduler.material import Material
@@ -42,10 +43,12 @@ class State:
         self.limits = limits
         self.rooms: dict[str, Room] = {}
         self.capacity = Capacity(0, 0)
-        self.queues = Queues()
+        self.queues = Queues(policy.by_client or limits.absent_seconds is not None)
         self.timers = Timers()
         self.running: dict[str, Run] = {}
         self.running_of: Counter[str] = Counter()
+        self.running_for: Counter[str] = Counter()
+        self.clients = Clients(limits.absent_seconds)
         self.entries: dict[str, Entry] = {}
         self.past: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self.making: dict[Stream, list[Pair]] = {}
@@ -65,6 +68,7 @@ class State:
         timeout = entry.submission.timeout
         if timeout is not None:
             self.timers.set(Alarm.TIMEOUT, entry.id, entry.arrived + timeout)
+        self.watch(entry.arrived, entry.submission.client)
 
     def ahead(self, now: float, stream: Stream) -> Pair:
         """A pair that no submission asked for."""
@@ -186,6 +190,9 @@ class State:
         )
         self.running[job] = Run(shown, pair)
         self.running_of[stream.model] += 1
+        self.running_for[stream.client] += 1
+        self.policy.began(now, shown)
+        self.watch(now, stream.client)
         self.timers.set(Alarm.LIMIT, job, now + limit)
         self.counts["jobs", f"{phase} started"] += 1
         if phase is Phase.ON and not pair.alone:
@@ -203,6 +210,24 @@ class State:
             entry.ahead,
         )
         self.outbox.append(start)
+
+    # Clients ------------------------------------------------------------------------------------
+
+    def listens(self, pair: Pair) -> bool:
+        """Whether a pair's client would come now. Who asks for a job alone is there while it
+        waits; its session is cancelled otherwise."""
+        return pair.alone or self.clients.listens(pair.stream.client)
+
+    def watch(self, now: float, client: str) -> None:
+        """Sets or drops the alarm for a client that may have left with jobs waiting. A client one
+        of whose jobs runs is there."""
+        limit = self.limits.absent_seconds
+        if limit is None:
+            return
+        if self.clients.listens(client) or self.running_for[client] or not self.pairs_of[client]:
+            self.timers.drop(Alarm.ABSENT, client)
+        elif (Alarm.ABSENT, client) not in self.timers:
+            self.timers.set(Alarm.ABSENT, client, now + limit)
 
     def may_run(self, model: str) -> bool:
         """Whether another job of `model` is within the bounds."""
@@ -227,6 +252,7 @@ class State:
         room = self.rooms.get(run.shown.machine)
         if room is not None:
             room.give(run.shown.cores, 0)
+        self.policy.ended(now, run.shown)
         run.resting = True
         run.shown = replace(run.shown, cores=(), expected_end=end, limit_end=end)
         self.running_of[run.shown.model] -= 1
@@ -234,12 +260,20 @@ class State:
             self.timers.set(Alarm.LIMIT, job, end)
         return run
 
-    def leave(self, job: str) -> Run | None:
+    def leave(self, now: float, job: str) -> Run | None:
         """Frees what a job took; None if no such job runs."""
         run = self.running.pop(job, None)
         if run is not None:
             self.timers.drop(Alarm.LIMIT, job)
             self.running_of[run.shown.model] -= not run.resting
+            if not run.resting:
+                self.policy.ended(now, run.shown)
+            client = run.shown.client
+            self.running_for[client] -= 1
+            if not self.running_for[client]:
+                del self.running_for[client]
+                self.clients.seen(now, client)
+            self.watch(now, client)
             if run.shown.phase is Phase.ON:
                 self.material.used(run.pair)
             room = self.rooms.get(run.shown.machine)

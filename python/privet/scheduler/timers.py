@@ -9,11 +9,13 @@ from privet.scheduler.heap import Heap
 
 
 class Alarm(StrEnum):
-    """What comes due: a submission's timeout, a job's limit, or the end of a piece's life."""
+    """What comes due: a submission's timeout, a job's limit, the end of a piece's life, or the end
+    of the time for which a client's jobs wait for it."""
 
     TIMEOUT = "timeout"
     LIMIT = "limit"
     EXPIRY = "expiry"
+    ABSENT = "absent"
 
 
 class Timers:
@@ -25,6 +27,9 @@ class Timers:
 
     def __len__(self) -> int:
         return len(self._heap)
+
+    def __contains__(self, alarm: tuple[Alarm, str]) -> bool:
+        return alarm in self._heap
 
     def set(self, alarm: Alarm, name: str, at: float) -> None:
         """Sets or moves an alarm."""

@@ -206,7 +206,11 @@ class Visit:
         return self._turn is not None
 
     def admit(
-        self, kind: str, subject: str | None, suite: str | None, piece: str | None
+        self,
+        kind: str,
+        subject: str | None = None,
+        suite: str | None = None,
+        piece: str | None = None,
     ) -> str | None:
         """Whether a request may be served; if not, why."""
         refusal = self._admission.admit(self._turn, kind, subject, suite, piece)

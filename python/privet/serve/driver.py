@@ -149,6 +149,11 @@ class Driver:
         self.scheduler.client_present(self.clock(), client, present)
         self._wake.set()
 
+    def listens(self, client: str, listens: bool) -> None:
+        """A client began or ceased to wait for news of its jobs."""
+        self.scheduler.client_listens(self.clock(), client, listens)
+        self._wake.set()
+
     def rest(self, start: Start, outcome: Outcome, began: float) -> None:
         """A job that began then has done its work, and from now on only keeps its memory."""
         now = self.clock()
@@ -275,7 +280,7 @@ class Driver:
         job = self._find(start)
         try:
             outcome = await self._carry_out(start, job)
-        except PrivetError as error:
+        except (PrivetError, OSError) as error:
             # No worker came up, or the material went meanwhile: it starts again from a fresh piece.
             outcome = Outcome(start.job, "crashed", str(error), start.material)
         finally:
@@ -307,7 +312,11 @@ class Driver:
             # Its client was told to come and did not: perhaps it has lost its half of the piece.
             outcome = replace(outcome, kept=False)
             self._background(self._keeper.remove(grant.material, grant.machine))
-        self._keeper.settle(grant, outcome)
+        try:
+            self._keeper.settle(grant, outcome)
+        except PrivetError as error:
+            # The disk is full. A piece that was made is taken in by a later sweep.
+            _log.error("not recorded", extra={"job": start.job, "error": str(error)})
         return outcome
 
     def _grant(self, start: Start, node: Node, job: Job) -> Grant:
@@ -384,7 +393,7 @@ class Driver:
         async def quietly() -> None:
             try:
                 await work
-            except PrivetError as error:
+            except (PrivetError, OSError) as error:
                 _log.warning("not done", extra={"error": str(error)})
             except Exception as error:
                 self._fault = error

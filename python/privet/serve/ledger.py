@@ -61,7 +61,8 @@ class Ledger:
     may read the file meanwhile.
 
     # Errors
-    `PrivetError` if the file is no ledger, or another object writes it.
+    `PrivetError` if the file is no ledger, or another object writes it; from any call that writes,
+    if the disk is full: nothing has changed then.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -247,10 +248,16 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
         try:
-            yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._database.execute("COMMIT")
+            except BaseException:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise
+        except sqlite3.OperationalError as error:
+            raise PrivetError(
+                f"the ledger cannot be written ({error}): is the disk full?"
+            ) from error

@@ -1,7 +1,8 @@
-"""Which clients are there to make material ahead: those that wait for news and say so.
+"""Which clients are there: those that wait for news of their jobs.
 
-Material takes both parties, so a policy that makes it ahead must know who would come. A client is
-present while a call of it waits for news, and for a moment after, until it has asked again.
+Every job takes both parties, so the scheduler must know who would come. A client is present while a
+call of it waits for news, and for a moment after, until it has asked again; a call that asks for
+news without waiting counts for that moment as well.
 """
 
 from __future__ import annotations

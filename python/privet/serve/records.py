@@ -1,24 +1,33 @@
 """What outlives the process: jobs, runs and profiles, in one SQLite file.
 
-Inputs and predictions never come here: the service has neither.
+Inputs and predictions never come here: the service has neither. A full disk stops nothing: what
+cannot be written is kept, up to a bound, and written when there is room again.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from privet.logs import Seldom
 from privet.serve.jobs import Job
 
 RESTARTED = "the service was restarted while this job waited or ran: ask again"
 
 KEPT_SECONDS = 30 * 86400.0
 """How long jobs and runs that ended are kept."""
+
+MOST_WAITING = 10_000
+"""Lines that are kept while the disk is full; the oldest go first."""
+
+_log = logging.getLogger(__name__)
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -67,7 +76,7 @@ class Run:
 
 
 class Records:
-    """The file; every call is done when it returns."""
+    """The file; every call is done when it returns, unless the disk is full."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -78,10 +87,33 @@ class Records:
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
         self._base.executescript(_TABLES)
+        self._waiting: deque[tuple[str, Any]] = deque(maxlen=MOST_WAITING)
+        self._seldom = Seldom()
+
+    @property
+    def waiting(self) -> int:
+        """Lines that could not be written yet."""
+        return len(self._waiting)
+
+    def _write(self, line: str, values: Any) -> None:
+        """Writes a line, after those that wait."""
+        self._waiting.append((line, values))
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Writes what waits, as long as there is room."""
+        try:
+            while self._waiting:
+                self._base.execute(*self._waiting[0])
+                self._waiting.popleft()
+        except sqlite3.OperationalError as error:
+            if self._seldom.due() is not None:
+                extra = {"error": str(error), "lines": len(self._waiting)}
+                _log.error("records cannot be written: is the disk full?", extra=extra)
 
     def submitted(self, job: Job) -> None:
         """Writes down a new job."""
-        self._base.execute(
+        self._write(
             "INSERT INTO jobs (id, client, kind, model, version, program, suite, samples, notice,"
             " created, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -101,7 +133,7 @@ class Records:
 
     def ended(self, job: Job) -> None:
         """Writes down how a job ended."""
-        self._base.execute(
+        self._write(
             "UPDATE jobs SET ended = ?, outcome = ?, reason = ?, document = ? WHERE id = ?",
             (job.ended, job.outcome, job.reason, json.dumps(job.document()), job.id),
         )
@@ -111,7 +143,7 @@ class Records:
         cores = ",".join(map(str, run.cores))
         values = {**vars(run), "cores": cores}
         marks = ", ".join(f":{name}" for name in values)
-        self._base.execute(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
+        self._write(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
 
     def interrupt(self, now: float) -> int:
         """Ends the jobs that the last process left open; how many those were."""
@@ -138,11 +170,12 @@ class Records:
 
     def keep_profiles(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Writes rows of the profile table."""
-        self._base.executemany(
+        line = (
             "INSERT OR REPLACE INTO profiles VALUES"
-            " (:model, :suite, :batch, :phase, :cores, :memory, :seconds, :material)",
-            [dict(row) for row in rows],
+            " (:model, :suite, :batch, :phase, :cores, :memory, :seconds, :material)"
         )
+        for row in rows:
+            self._write(line, dict(row))
 
     def runs(self, since: float, most: int = 2000) -> list[Run]:
         """The latest runs that ended after `since`, the oldest first."""
@@ -154,8 +187,8 @@ class Records:
     def prune(self, now: float | None = None) -> None:
         """Forgets jobs and runs that ended long ago."""
         limit = (time.time() if now is None else now) - KEPT_SECONDS
-        self._base.execute("DELETE FROM jobs WHERE ended < ?", (limit,))
-        self._base.execute("DELETE FROM runs WHERE ended < ?", (limit,))
+        self._write("DELETE FROM jobs WHERE ended < ?", (limit,))
+        self._write("DELETE FROM runs WHERE ended < ?", (limit,))
 
     def close(self) -> None:
         """Closes the file."""

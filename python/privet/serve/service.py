@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from privet.errors import PrivetError
+from privet.parties.revocation import Revoked
 from privet.scheduler import (
     Action,
     Ended,
@@ -55,14 +57,24 @@ LEDGER_FILE = "ledger.sqlite"
 
 PRUNE_SECONDS = 3600.0
 SWEEP_SECONDS = 10.0
+EXPEL_SECONDS = 1.0
+
+RESERVED_BYTES = 32 << 20
+"""Where less is free on the disk of the state, no job is admitted that leaves something there."""
 
 _log = logging.getLogger(__name__)
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes that are free on a folder's disk."""
+    return shutil.disk_usage(folder).free
 
 
 @dataclass(frozen=True)
 class Settings:
     """How a service runs. `poll`: how often, in seconds, the repository is looked at; `most_bytes`
-    what material may take on a machine's disk before the oldest goes."""
+    what material may take on a machine's disk before the oldest goes; `revoked`: whose jobs and
+    sessions are ended."""
 
     repository: Path
     state: Path
@@ -72,6 +84,7 @@ class Settings:
     bounds: Limits = field(default_factory=Limits)
     poll: float = 5.0
     most_bytes: int | None = None
+    revoked: Revoked = field(default_factory=Revoked)
 
 
 class Service:
@@ -121,6 +134,7 @@ class Service:
             settings.repository, build, self._offers.offer, self._retire, dealer=dealer
         )
         self.presence = Presence(self.driver.present)
+        self.listening = Presence(self.driver.listens)
         self.epoch = time.time() - self.driver.clock()
         self._books = Books(
             self.jobs,
@@ -171,7 +185,9 @@ class Service:
             follow = group.create_task(self._follow())
             prune = group.create_task(self._prune())
             sweep = group.create_task(self._sweep())
+            expel = group.create_task(self._expel())
             await self.driver.run()
+            expel.cancel()
             follow.cancel()
             prune.cancel()
             sweep.cancel()
@@ -203,16 +219,30 @@ class Service:
             try:
                 if await self.repository.refresh():
                     self._changes.set()
-            except PrivetError as error:
+            except (PrivetError, OSError) as error:
                 _log.warning("the repository cannot be read", extra={"error": str(error)})
 
     async def _sweep(self) -> None:
         """Keeps material within its bounds; what went is given up."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            await self.keeper.sweep()
+            self.records.catch_up()
+            try:
+                await self.keeper.sweep()
+            except (PrivetError, OSError) as error:
+                _log.error("material is not swept", extra={"error": str(error)})
             lying = self.driver.shelf.materials()
             self.driver.give_up_stock([it for it in lying if not self.keeper.is_ready(it)])
+
+    async def _expel(self) -> None:
+        """Ends jobs and sessions of clients whose certificates were revoked meanwhile."""
+        refuses = self.settings.revoked.refuses
+        while True:
+            await asyncio.sleep(EXPEL_SECONDS)
+            for job in self.jobs.live():
+                if why := refuses(job.client):
+                    self.cancel(job, why)
+            self.sessions.expel(refuses)
 
     async def _prune(self) -> None:
         while True:
@@ -240,6 +270,12 @@ class Service:
             return "no model is served"
         if not self.driver.nodes:
             return "no machine is there to run jobs"
+        return self.why_no_room()
+
+    def why_no_room(self) -> str | None:
+        """Why nothing that needs the disk is taken now; None if there is room."""
+        if self.records.waiting or free_bytes(self.settings.state) < RESERVED_BYTES:
+            return "the service's disk is full"
         return None
 
     def retry_seconds(self) -> float:

@@ -119,6 +119,12 @@ class Sessions:
         if session.keys is None and session.asked is None:
             self._sessions.pop(session.number, None)
 
+    def expel(self, refuses: Callable[[str], str | None]) -> None:
+        """Ends the sessions of clients that are refused now."""
+        for session in list(self._sessions.values()):
+            if refuses(session.client) is not None:
+                session.closing.set()
+
     # For the desks ------------------------------------------------------------------------------
 
     def hear(self, desk: Desk, event: dict[str, Any] | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from privet.errors import LinkError, Misuse
 from privet.parties.address import split_address
+from privet.parties.credentials import trust_authorities
 
 
 class Watch:
@@ -33,7 +34,8 @@ class Watch:
         self._timeout = timeout
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         try:
-            self._tls = ssl.create_default_context(cafile=str(keys / "ca.pem"))
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            trust_authorities(self._tls, keys / "ca.pem")
             self._tls.minimum_version = ssl.TLSVersion.TLSv1_3
             self._tls.load_cert_chain(keys / f"{role}.pem", keys / f"{role}.key")
         except OSError as error:

@@ -26,6 +26,7 @@ from typing import Any
 
 from privet import _native
 from privet.errors import PrivetError
+from privet.logs import log_to_stderr
 from privet.parties import Credentials, Server
 from privet.serve import confinement
 from privet.serve.admission import Admission
@@ -50,10 +51,14 @@ class DataPort(Server):
 
     def _session(self, connection: _native.Connection, client: str) -> None:
         visit = self._admission.visit(client, connection.stopper())
+
+        def admit(kind: str, *request: str | None) -> str | None:
+            return self._revoked.refuses(client) or visit.admit(kind, *request)
+
         if not visit.is_expected:
             connection.set_timeout(STRANGER_SECONDS)
         try:
-            self._native.serve(connection, visit.hear, visit.admit, visit.threads)
+            self._native.serve(connection, visit.hear, admit, visit.threads)
         except PrivetError as error:
             if not visit.failed(error):
                 self._failed(client, error)
@@ -80,6 +85,7 @@ class Worker:
             host=job["host"],
             port=job["port"],
             timeout=job["timeout"],
+            revoked=job["revoked"],
         )
 
     def run(self) -> None:
@@ -136,6 +142,7 @@ def main() -> None:
     # after their jobs.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    log_to_stderr()
     # What else prints must not look like an event.
     events = os.dup(1)
     os.dup2(2, 1)

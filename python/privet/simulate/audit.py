@@ -52,6 +52,7 @@ class Audit:
         self.pieces: dict[str, tuple[Stream, str]] = {}
         self.spent: set[str] = set()
         self.events = 0
+        self.listening: set[str] | None = None
         self._jobs: set[str] = set()
         self._due: list[tuple[float, str]] = []
         self._inferred: dict[str, int] = {}
@@ -83,6 +84,13 @@ class Audit:
         self.admitted[submission.id] = submission
         if submission.timeout is not None and not submission.notice:
             heapq.heappush(self._due, (now + submission.timeout, submission.id))
+
+    def listens(self, client: str, there: bool) -> None:
+        """A client began or ceased to listen; from the first such event on, jobs start for those
+        alone that do."""
+        self.events += 1
+        self.listening = self.listening or set()
+        (self.listening.add if there else self.listening.discard)(client)
 
     def found(self, material: str, stream: Stream, machine: str) -> None:
         """A piece from an earlier run."""
@@ -175,6 +183,7 @@ class Audit:
         if submission is None:
             ahead = start.phase is Phase.PRE and start.request.startswith("ahead-")
             _require(ahead, f"nobody asked for {start.job}")
+            self._hears(start)
             return
         asked = (submission.client, submission.model, submission.suite)
         given = (start.client, start.model, start.suite)
@@ -185,6 +194,13 @@ class Audit:
         if submission.only is not None:
             _require(start.phase is submission.only, f"{start.job} is of another phase")
             _require(start.machine == submission.machine, f"{start.job} is elsewhere")
+        else:
+            self._hears(start)
+
+    def _hears(self, start: Start) -> None:
+        """The client that must come for a job listens."""
+        there = self.listening is None or start.client in self.listening
+        _require(there, f"{start.job} starts, and its client is away")
 
     def _uses(self, start: Start) -> None:
         """The piece of a T_on was made, for this, here, and never used."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from privet.errors import PeerMisbehaved
+from privet.program.public import MAX_BYTES
 
 MAGIC = b"PVTSTRM"
 VERSION = 2
 NO_SESSION = bytes(16)
 
-LARGEST_PROGRAM = 64 << 20
+LARGEST_PROGRAM = MAX_BYTES
 LARGEST_TEXT = 1000
 
 _HEADER = struct.Struct("!BxxxIQQ")

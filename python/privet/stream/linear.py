@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from privet.errors import PeerMisbehaved
 from privet.stream.covers import ModelCover, Rows
 from privet.stream.crew import ATTEMPTS, Crew, WorkerLost, raise_first
 from privet.stream.ledger import Ledger
@@ -36,13 +37,19 @@ class LinearRounds:
         self._crew, self._parts, self._whole = crew, tuple(parts), whole_inputs
 
     async def prepare(self, key: bytes) -> None:
-        """Has all workers make their tables of noise for a new data provider."""
+        """Has all workers make their tables of noise for a new data provider.
+
+        # Errors
+        `PeerMisbehaved` if a worker refuses the key.
+        """
         calls = [
             self._crew.call(stage, part, "ready", key)
             for stage, count in enumerate(self._parts)
             for part in range(count)
         ]
         for error in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(error, PeerMisbehaved):
+                raise error
             if isinstance(error, BaseException):
                 _log.warning("a worker could not make noise ahead: %s", error)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.parties.credentials import Credentials
+from privet.parties.revocation import Revoked
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.crew import Crew, LocalCrew, Recipe
 from privet.stream.deliveries import Deliveries
@@ -47,6 +48,7 @@ async def pair(
     patience: Patience | None = None,
     crews: tuple[Crew, Crew] | None = None,
     whole_inputs: bool = False,
+    revoked: Revoked | None = None,
     through: Callable[[int], Awaitable[int]] | None = None,
 ) -> AsyncIterator[Pair]:
     """Starts both sides for the compiled program in `folder` with certificates from `keys`; over
@@ -75,6 +77,7 @@ async def pair(
         patience=patience,
         whole_inputs=whole_inputs,
         deliveries=deliveries,
+        revoked=revoked,
     )
     try:
         _, port = await model.listen("127.0.0.1", 0, host.tls_server())

@@ -10,6 +10,8 @@ import ssl
 from collections.abc import Sequence
 
 from privet.errors import PeerMisbehaved, PrivetError
+from privet.parties.listening import Listening
+from privet.parties.revocation import Revoked
 from privet.stream.crew import Crew
 from privet.stream.deliveries import Deliveries
 from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Welcome
@@ -43,13 +45,15 @@ class ModelProvider:
         patience: Patience | None = None,
         whole_inputs: bool = False,
         deliveries: Deliveries | None = None,
+        revoked: Revoked | None = None,
     ) -> None:
         self.stages, self.window = stages, window
         self.deliveries = deliveries
         self._rounds = LinearRounds(stages, crew, parts, whole_inputs=whole_inputs)
         self._patience = patience or Patience()
         self._sessions: dict[bytes, Session] = {}
-        self._server: asyncio.Server | None = None
+        self._revoked = revoked or Revoked()
+        self._listening: Listening | None = None
         self._watching: set[asyncio.Task[None]] = set()
 
     @property
@@ -64,16 +68,19 @@ class ModelProvider:
         `preparing`."""
         if self.deliveries is not None:
             await self.deliveries.start(host, preparing, self._deliver, self.ledger)
-        self._server = await asyncio.start_server(
-            self._connected, host, port, ssl=tls, ssl_handshake_timeout=self._patience.connect
-        )
-        found = self._server.sockets[0].getsockname()
-        return found[0], found[1]
+        loop = asyncio.get_running_loop()
+
+        def protocol() -> asyncio.StreamReaderProtocol:
+            reader = asyncio.StreamReader(loop=loop)
+            return asyncio.StreamReaderProtocol(reader, self._connected, loop=loop)
+
+        self._listening = Listening(protocol, tls)
+        return await self._listening.listen(host, port)
 
     async def close(self) -> None:
         """Ends all sessions."""
-        if self._server is not None:
-            self._server.close()
+        if self._listening is not None:
+            await self._listening.close()
         for session in list(self._sessions.values()):
             await session.close()
         for task in list(self._watching):
@@ -99,6 +106,7 @@ class ModelProvider:
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = _fingerprint(writer)
         try:
+            self._check(client)
             header, payload = await first(reader, self._patience)
             if header.kind is not Kind.HELLO:
                 raise PeerMisbehaved("a greeting was due")
@@ -115,6 +123,11 @@ class ModelProvider:
         if hello.session == NO_SESSION:
             await session.link.send(Kind.PROGRAM, self.stages.program.to_public_bytes())
         await session.link.attach(reader, writer, hello.received)
+
+    def _check(self, client: str) -> None:
+        why = self._revoked.refuses(client)
+        if why is not None:
+            raise PeerMisbehaved(why)
 
     def _session(self, hello: Hello, client: str) -> Session:
         if hello.session == NO_SESSION:
@@ -135,12 +148,15 @@ class ModelProvider:
         return found
 
     async def _watch(self, session: Session) -> None:
-        """Forgets a session that ended, or had no connection for too long."""
+        """Forgets a session that ended, had no connection for too long, or whose client's
+        certificate was revoked."""
         without = 0.0
         while not session.over.is_set():
             step = min(1.0, self._patience.resume / 4)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(session.over.wait(), step)
+            if why := self._revoked.refuses(session.client):
+                await session.link.fail(PeerMisbehaved(why))
             without = 0.0 if session.link.connected else without + step
             if without > self._patience.resume:
                 await session.link.fail(broken(self._patience.resume))

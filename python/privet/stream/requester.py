@@ -9,6 +9,7 @@ where it was.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -163,14 +164,15 @@ class DataProvider:
         return self._rounds
 
     async def _start(self, public: bytes) -> None:
+        # What is not the pinned program is not even read.
+        if self._hash not in (None, hashlib.sha256(public).hexdigest()):
+            raise PeerMisbehaved("the model provider serves another program than the one pinned")
         try:
-            program = Program.from_public_bytes(public)
+            Program.from_public_bytes(public)
         except PrivetError as error:
             raise PeerMisbehaved(
                 f"what the model provider serves is no program: {error}"
             ) from error
-        if self._hash not in (None, program.program_hash):
-            raise PeerMisbehaved("the model provider serves another program than the one pinned")
         self._stages = Stages(public, self._cipher)
         self.link.limit = Tensor.longest(self._stages.largest())
         count = 1 + len(self._stages.rounds)

@@ -17,6 +17,7 @@ import onnx
 from privet.compile import Compiled, compile
 from privet.errors import InputError, Misuse
 from privet.parties.credentials import Credentials
+from privet.parties.revocation import Revoked
 from privet.stream.allocation import (
     OBJECTIVES,
     Allocation,
@@ -98,6 +99,7 @@ async def serve(
     preparing: int,
     window: int,
     listening: Callable[[str, tuple[int, ...]], None],
+    revoked: Revoked | None = None,
 ) -> None:
     """Serves a program's linear stages until cancelled; `listening` hears where, and the threads of
     each stage. Over BFV a preparing worker listens at the port `preparing`, on this machine."""
@@ -112,7 +114,9 @@ async def serve(
     if cipher.masked:
         recipe = Recipe(PreparingModel, (public, private, credentials.files, plan.seconds))
         deliveries = Deliveries(LocalCrew(plan.seconds), recipe)
-    provider = ModelProvider(stages, crew, threads, window=window, deliveries=deliveries)
+    provider = ModelProvider(
+        stages, crew, threads, window=window, deliveries=deliveries, revoked=revoked
+    )
     try:
         host, port = await provider.listen(*address, credentials.tls_server(), preparing)
         listening(f"{host}:{port}", threads)

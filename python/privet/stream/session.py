@@ -56,7 +56,15 @@ class Session:
     def _hidden(self) -> ModelSide:
         if self._stages.cipher.masked:
             return MaskedModel(self._stages, self._announce)
-        return KeyedModel(self._stages, lambda key: self._do(self._rounds.prepare(key)))
+        return KeyedModel(self._stages, lambda key: self._do(self._prepare(key)))
+
+    async def _prepare(self, key: bytes) -> None:
+        """Makes noise under a key, or ends the session of whoever sent one that workers refuse."""
+        try:
+            await self._rounds.prepare(key)
+        except PeerMisbehaved as error:
+            _log.warning("a session ended: %s", error)
+            await self.link.fail(error)
 
     def _announce(self, piece: int) -> None:
         self._do(self._send(Kind.STOCKED, Stocked(piece).to_bytes()))

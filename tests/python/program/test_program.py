@@ -19,6 +19,7 @@ from privet.compile import Compiled, compile, load
 from privet.errors import InvalidProgram, Misuse
 from privet.executor import execute
 from privet.program import Program, Weights
+from privet.program.public import MAX_BYTES
 
 
 def network() -> onnx.ModelProto:
@@ -183,6 +184,11 @@ def test_a_changed_weight_is_refused(compiled: Compiled, tmp_path: Path) -> None
     file.write_bytes(bytes(data))
     with pytest.raises(InvalidProgram, match="different programs"):
         load(tmp_path)
+
+
+def test_a_file_that_is_too_long_is_not_read() -> None:
+    with pytest.raises(InvalidProgram, match="4194305 bytes, more than 4194304"):
+        Program.from_public_bytes(b"[" * (MAX_BYTES + 1))
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"null", b"\xff", b"[" * 100_000])

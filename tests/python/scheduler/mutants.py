@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from privet.scheduler import progress, state
+from privet.scheduler.clients import Clients
 from privet.scheduler.machine import Room
 from privet.scheduler.pairs import Entry, Pair, Stage
 from privet.scheduler.placement import Placement
@@ -42,7 +43,7 @@ def cores_are_free_at_the_stop(change: Change) -> None:
 
     def freed(self: state.State, pair: Pair, reason: str) -> None:
         stop(self, pair, reason)
-        self.leave(pair.job or "")
+        self.leave(pair.since, pair.job or "")
 
     change(state.State, "stop", freed)
 
@@ -121,7 +122,7 @@ def a_submission_may_end_again(change: Change) -> None:
 
 def a_lost_job_is_forgotten(change: Change) -> None:
     """Neither runs the jobs of a lost machine again nor fails them."""
-    change(progress, "_running_on", lambda at, machine: _dropped(at, machine))
+    change(progress, "_running_on", _dropped)
 
 
 def a_session_that_rests_gives_its_memory_back(change: Change) -> None:
@@ -155,10 +156,15 @@ def what_is_set_aside_is_lent(change: Change) -> None:
     change(Room, "set_aside", lambda self, memory: None)
 
 
-def _dropped(at: state.State, machine: str) -> list[Pair]:
+def jobs_start_for_clients_that_are_away(change: Change) -> None:
+    """Takes every client to be there."""
+    change(Clients, "listens", lambda self, client: True)
+
+
+def _dropped(at: state.State, now: float, machine: str) -> list[Pair]:
     for job, run in list(at.running.items()):
         if run.shown.machine == machine:
-            at.leave(job)
+            at.leave(now, job)
             if run.pair.request is None and run.pair.maker.ahead:
                 progress._unlist(at, run.pair)
             run.pair.stage = Stage.OVER
@@ -181,4 +187,5 @@ MUTANTS = (
     a_session_that_rests_gives_its_memory_back,
     sessions_last_for_ever,
     what_is_set_aside_is_lent,
+    jobs_start_for_clients_that_are_away,
 )

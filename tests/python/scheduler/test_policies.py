@@ -30,12 +30,13 @@ from privet.scheduler.policies import Urgent
 ONE_CORE = (Machine("here", 1, 8 * GIB),)
 
 
-def order(bench: Bench, count: int) -> list[str]:
-    """The next requests whose T_pre starts, jobs failing one by one."""
+def order(bench: Bench, count: int, seconds: float = 0.0) -> list[str]:
+    """The next requests whose T_pre starts, jobs failing one by one after so many seconds."""
     seen = []
     for _ in range(count):
         (job,) = bench.running
         seen.append(job.split("/")[0])
+        bench.now += seconds
         bench.fail(job)
     return seen
 
@@ -74,26 +75,59 @@ def test_fair_serves_clients_in_turn_not_requests() -> None:
         bench.submit(f"a{number}", client="alice")
     for number in range(2):
         bench.submit(f"b{number}", client="bob")
-    assert order(bench, 6) == ["a0", "b0", "a1", "b1", "a2", "a3"]
+    assert order(bench, 6, 10.0) == ["a0", "b0", "a1", "b1", "a2", "a3"]
 
 
 def test_fair_weights_are_shares() -> None:
-    bench = Bench(Fair({"alice": 3.0}), ONE_CORE)
+    bench = Bench(Fair(weights={"alice": 3.0}), ONE_CORE)
     for number in range(9):
         bench.submit(f"a{number}", client="alice")
     for number in range(9):
         bench.submit(f"b{number}", client="bob")
-    assert sum(id.startswith("a") for id in order(bench, 8)) == 6
+    assert sum(id.startswith("a") for id in order(bench, 8, 10.0)) == 6
 
 
 def test_fair_lets_nobody_save_up() -> None:
     bench = Bench(Fair(), ONE_CORE)
     for number in range(6):
         bench.submit(f"a{number}", client="alice")
-    assert order(bench, 4) == ["a0", "a1", "a2", "a3"]
+    assert order(bench, 4, 10.0) == ["a0", "a1", "a2", "a3"]
     for number in range(4):
         bench.submit(f"b{number}", client="bob")
-    assert order(bench, 4) == ["a4", "b0", "a5", "b1"]
+    assert order(bench, 4, 10.0) == ["a4", "b0", "a5", "b1"]
+
+
+def test_fair_charges_what_a_job_took_and_not_what_it_was_thought_to_take() -> None:
+    bench = Bench(Fair(), ONE_CORE)
+    for number in range(6):
+        bench.submit(f"a{number}", client="alice")
+    for number in range(6):
+        bench.submit(f"b{number}", client="bob")
+    seen = []
+    for _ in range(8):
+        (job,) = bench.running
+        seen.append(job[0])
+        # Alice lets the core idle; each of her jobs takes three times as long as it should.
+        bench.now += 30.0 if job.startswith("a") else 10.0
+        bench.fail(job)
+    assert seen.count("b") == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("fair", ["b", "long", "short"]), ("fair+priority", ["b", "short", "long"])],
+)
+def test_fair_leaves_a_clients_own_order_to_another_policy(name: str, expected: list[str]) -> None:
+    profiles = table()
+    profiles.set(Key("slow", "fss", 1, Phase.PRE), Demand(1, GIB, 99.0))
+    bench = Bench(named(name), ONE_CORE, profiles=profiles)
+    bench.submit("b", client="bob")
+    bench.submit("long", "slow")
+    bench.submit("short")
+    assert order(bench, 3, 10.0) == expected
+    assert named(name).name == name
+    with pytest.raises(Misuse, match="no policy"):
+        named("fair+fair+fcfs")
 
 
 def test_urgent_counts_all_work_left_and_lets_notices_give_way() -> None:

@@ -49,6 +49,7 @@ def limits(seed: int) -> Limits:
     return Limits(
         reserve=seed % 4 != 3,
         jobs_per_model=2 if seed % 5 == 2 else None,
+        absent_seconds=40.0 if seed % 3 == 1 else None,
         job_floor=20.0,
         patience=300.0,
         material_seconds=600.0,
@@ -73,6 +74,9 @@ class World:
             self.audit.joined(machine)
         for client in CLIENTS[:2]:
             self.scheduler.client_present(0.0, client, True)
+        self._watched = limits(seed).absent_seconds is not None
+        if self._watched:
+            self._listens(CLIENTS[0], True)
         self.log: list[Action] = []
         self.refused = 0
         self._count = 0
@@ -226,7 +230,13 @@ class World:
         """A client comes or goes."""
         there = self.random.random() < 0.5
         self.scheduler.client_present(self.now, self.random.choice(CLIENTS), there)
+        if self._watched:
+            self._listens(self.random.choice(CLIENTS), self.random.random() < 0.7)
         self.decide()
+
+    def _listens(self, client: str, there: bool) -> None:
+        self.scheduler.client_listens(self.now, client, there)
+        self.audit.listens(client, there)
 
     def decide(self) -> None:
         """Decides, audits, and decides again: nothing may be left to do."""
@@ -243,6 +253,8 @@ class World:
             if machine.name not in self.audit.hosts:
                 self.scheduler.machine_joined(self.now, machine)
                 self.audit.joined(machine)
+        for client in CLIENTS if self._watched else ():
+            self._listens(client, True)
         self.scheduler.drain(self.now)
         self.decide()
         for _ in range(20_000):

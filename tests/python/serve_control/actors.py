@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
-
 from privet.parties import PhaseCost
+from privet.parties.listening import Bounds
 from privet.serve.control.app import make_app
 from privet.serve.control.identity import Gate, tls
 from privet.serve.driver import Door
 from privet.serve.executor import Grant, MachineEvent, Node, Outcome, Piece
+from privet.serve.http import serving
 from privet.serve.repository import Build, ModelConfig
 from privet.serve.repository.files import Source
 from privet.serve.service import Service, Settings
@@ -172,6 +172,7 @@ async def scene(
     executor: Pretender | None = None,
     gate: Gate | None = None,
     compiler: Build | None = None,
+    connections: Bounds | None = None,
     **settings: Any,
 ) -> AsyncIterator[Scene]:
     """A service on the repository in `folder`, whose models all compile to the one in `program`
@@ -186,15 +187,17 @@ async def scene(
     )
     service = Service(replace(given, **settings), executor, compiler or build, "0.0")
     await service.start()
-    runner = web.AppRunner(make_app(service, gate or Gate()), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls(keys))
-    await site.start()
+    app = make_app(service, gate or Gate())
     running = asyncio.create_task(service.run())
     try:
-        yield Scene(service, executor, "{}:{}".format(*runner.addresses[0][:2]))
+        async with serving(app, "127.0.0.1", 0, tls(keys), shutdown=0.1, bounds=connections) as (
+            host,
+            port,
+        ):
+            try:
+                yield Scene(service, executor, f"{host}:{port}")
+            finally:
+                service.leave()
     finally:
-        service.leave()
-        await runner.cleanup()
         await service.close()
         await running

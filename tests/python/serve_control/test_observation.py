@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.visitor import Visitor
 from tests.python.serve_control.actors import Scene, eventually, scene
 
+from privet.logs import JsonLines
 from privet.serve.control.identity import Gate, Token
-from privet.serve.logs import JsonLines
 
 TOKEN = "a-token-that-nobody-may-see"
 
@@ -111,7 +111,11 @@ def test_a_trace_is_one_line() -> None:
     try:
         raise ValueError("of two\nlines")
     except ValueError as error:
-        record = logging.makeLogRecord({"msg": "failed", "exc_info": (type(error), error, None)})
+        fields = {"name": "privet.x", "msg": "failed", "exc_info": (type(error), error, None)}
+        record = logging.makeLogRecord(fields)
     line = JsonLines().format(record)
     assert "\n" not in line
-    assert "of two" in json.loads(line)["trace"]
+    trace = json.loads(line)["trace"]
+    assert trace[0] == "ValueError"
+    assert "test_observation.py" in trace[1]
+    assert "of two" not in line

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,11 +14,15 @@ from tests.python.stream.covers import CIPHERS, covers, piece
 
 from privet import _native
 from privet.compile import PRIVATE_FILE, Compiled
-from privet.errors import Misuse, PeerMisbehaved
+from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.executor import encode_input, execute
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.covers import DataCover, ModelCover
+from privet.stream.frames import Kind
+from privet.stream.linear import LinearRounds
+from privet.stream.link import Patience
 from privet.stream.pieces import PieceCover
+from privet.stream.session import Session
 from privet.stream.stages import NONE, Slice, Stages, cut, names
 
 INDEX = np.dtype("<u4")
@@ -186,6 +192,47 @@ def test_orders_are_fresh(tmp_path: Path) -> None:
     orders = {ours.arrange(0)[0].tobytes() for _ in range(50)}
     assert len(orders) == 50
     assert np.array_equal(ours.arrange(2)[0], np.arange(3))
+
+
+class Crew:
+    """Workers that make noise as real ones do, in this process."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+
+    async def call(self, stage: int, part: int, method: str, *given: Any) -> Any:
+        assert method == "ready"
+        self._stages.native.noise(given[0])
+
+
+def test_a_key_without_its_proof_ends_its_session(key: _native.StreamKey, tmp_path: Path) -> None:
+    ours, _ = both(models.perceptron(), tmp_path)
+    good = key.public()
+    assert len(good) == ours.key_bytes == 9 * 256
+    ended: list[PrivetError] = []
+
+    async def offer(key: bytes) -> None:
+        parts = [1] * len(ours.rounds)
+        session = Session(
+            LinearRounds(ours, cast("Any", Crew(ours)), parts), 4, "client", Patience()
+        )
+        fail = session.link.fail
+
+        async def failing(error: PrivetError) -> None:
+            ended.append(error)
+            await fail(error)
+
+        session.link.fail = failing  # type: ignore[method-assign]
+        session._hear(Kind.KEY, key)
+        await asyncio.gather(*session._tasks)
+        assert session.over.is_set() == bool(ended)
+
+    asyncio.run(offer(good))
+    assert not ended
+    asyncio.run(offer(good[:-1] + bytes([good[-1] ^ 1])))
+    (error,) = ended
+    assert isinstance(error, PeerMisbehaved)
+    assert "common factor" in str(error)
 
 
 def test_what_is_missing_is_named(key: _native.StreamKey, tmp_path: Path) -> None:

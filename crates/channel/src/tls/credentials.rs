@@ -8,6 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
+use super::authority;
 use super::config::provider;
 use super::subject::fingerprint;
 use crate::error::{Error, Misuse};
@@ -52,14 +53,14 @@ impl fmt::Debug for Identity {
 pub struct Trust(pub(super) Arc<RootCertStore>);
 
 impl Trust {
-    /// Reads one or more CA certificates. A peer is accepted if its certificate was issued by one of them; a
-    /// self-signed peer certificate that is no CA itself can be given in its own right and is then accepted alone.
+    /// Reads one or more CA certificates. A peer is accepted if its certificate was issued by one of them.
     ///
     /// # Errors
-    /// [`Misuse::Pem`] if there is no certificate or one cannot be used.
+    /// [`Misuse::Pem`] if there is no certificate, one cannot be used, or one is not of an authority: whoever has its key
+    /// could otherwise issue certificates for any name.
     pub fn from_pem(certificates_pem: &[u8]) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
-        for certificate in certificates("trusted certificate", certificates_pem)? {
+        for certificate in authorities(certificates_pem)? {
             roots.add(certificate).map_err(|error| refused("trusted certificate", error))?;
         }
         Ok(Self(Arc::new(roots)))
@@ -70,6 +71,23 @@ impl fmt::Debug for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trust").field("authorities", &self.0.len()).finish()
     }
+}
+
+/// The certificates of authorities in a PEM text, as what verifies chains may take them for anchors.
+///
+/// # Errors
+/// As [`Trust::from_pem`].
+pub fn authorities(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let all = certificates("trusted certificate", pem)?;
+    for (index, certificate) in all.iter().enumerate() {
+        authority::check(certificate).map_err(|why| {
+            refused(
+                "trusted certificate",
+                format!("certificate {}: {why}; give that of the authority that issued it", index + 1),
+            )
+        })?;
+    }
+    Ok(all)
 }
 
 /// All certificates of a PEM text, at least one.

@@ -8,6 +8,7 @@
 //! Threat model: an active network attacker, and peers without a certificate of the authority. Sessions have forward
 //! secrecy. Keys are agreed by elliptic curves alone: traffic recorded now is not safe from a quantum computer later.
 
+mod authority;
 mod config;
 mod connect;
 mod credentials;
@@ -17,5 +18,5 @@ mod session;
 mod subject;
 
 pub use connect::connect;
-pub use credentials::{Identity, Trust};
+pub use credentials::{Identity, Trust, authorities};
 pub use listener::{Listener, Pending};

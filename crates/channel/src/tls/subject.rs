@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use crate::peer::{Fingerprint, Peer};
 
 /// DER tags (ITU-T X.690).
-const OBJECT_IDENTIFIER: u8 = 0x06;
-const SEQUENCE: u8 = 0x30;
+pub(super) const OBJECT_IDENTIFIER: u8 = 0x06;
+pub(super) const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 
 /// The attribute type `id-at-commonName`, 2.5.4.3 (RFC 5280, appendix A).
@@ -53,7 +53,7 @@ fn name_in(mut subject: &[u8]) -> Option<&[u8]> {
 }
 
 /// The contents of the first DER element, and what follows it. `None` if it is cut, or not of this tag.
-fn element(der: &[u8], tag: Option<u8>) -> Option<(&[u8], &[u8])> {
+pub(super) fn element(der: &[u8], tag: Option<u8>) -> Option<(&[u8], &[u8])> {
     let (&[found, first], rest) = der.split_first_chunk()?;
     if tag.is_some_and(|tag| tag != found) {
         return None;

@@ -11,6 +11,11 @@ fn bytes(integer: &Integer, len: usize) -> Vec<u8> {
     bytes.chain(std::iter::repeat(0)).take(len).collect()
 }
 
+/// As a peer sends a key; the proof is another's.
+fn with_proof(key: &[u8]) -> Vec<u8> {
+    [key, &KEY.public().to_bytes()[64..]].concat()
+}
+
 fn misbehaved<T>(result: Result<T, Error>) -> PeerMisbehaved {
     match result {
         Err(Error::PeerMisbehaved(what)) => what,
@@ -94,14 +99,15 @@ fn public_keys_that_no_honest_owner_made_are_refused() -> Result<(), Error> {
         (bytes(&fourth_power, 64), "it is a perfect power"),
     ];
     for (bytes, reason) in cases {
-        assert_eq!(misbehaved(PublicKey::from_bytes(SIZE, &bytes)), PeerMisbehaved::Key { reason });
+        let what = misbehaved(PublicKey::from_bytes(SIZE, &with_proof(&bytes)));
+        assert_eq!(what, PeerMisbehaved::Key { reason });
     }
     if cube.bits() == 512 {
-        let what = misbehaved(PublicKey::from_bytes(SIZE, &bytes(&cube, 64)));
+        let what = misbehaved(PublicKey::from_bytes(SIZE, &with_proof(&bytes(&cube, 64))));
         assert_eq!(what, PeerMisbehaved::Key { reason: "it is a perfect power" });
     }
-    let what = misbehaved(PublicKey::from_bytes(SIZE, &[1; 63]));
-    assert_eq!(what, PeerMisbehaved::WrongLength { what: "a public key", expected: 64, actual: 63 });
+    let what = misbehaved(PublicKey::from_bytes(SIZE, &KEY.public().to_bytes()[..64]));
+    assert_eq!(what, PeerMisbehaved::WrongLength { what: "a public key", expected: 9 * 64, actual: 64 });
     assert_eq!(PublicKey::from_bytes(SIZE, &KEY.public().to_bytes())?, *KEY.public());
     Ok(())
 }

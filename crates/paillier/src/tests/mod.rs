@@ -11,6 +11,7 @@ mod known;
 mod laws;
 mod noise;
 mod packing;
+mod proof;
 mod sizes;
 
 /// A toy key.

@@ -12,6 +12,7 @@ use privet_shark::{Masked, Party, Turns, Values, Weights};
 use super::plan::Step;
 use super::prepare::VALUE_BYTES;
 use super::{Material, Plan, layers, local};
+use crate::layers::pooling_stages;
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report, check_inputs};
 
@@ -178,8 +179,9 @@ impl<'a> State<'a> {
             Step::MaxPool { operation: index, stages } => {
                 let operation = operation(*index);
                 let mut values = self.values(operation.inputs[0], party);
-                for stage in stages {
-                    values = Cow::Owned(stage.evaluate(party, &values)?.0);
+                let Operator::MaxPool2d { window } = &operation.operator else { unreachable!("only for poolings") };
+                for (stage, groups) in stages.iter().zip(pooling_stages(self.plan.program(), operation, window)) {
+                    values = Cow::Owned(stage.evaluate(party, &groups, &values)?.0);
                 }
                 let values = values.into_owned();
                 self.write(operation, values);
@@ -187,7 +189,12 @@ impl<'a> State<'a> {
             Step::Argmax { operation: index, tournament } => {
                 let operation = operation(*index);
                 let values = self.values(operation.inputs[0], party);
-                let positions = tournament.evaluate(party, &values)?.1.expect("a tournament with positions");
+                let Operator::Argmax { axis, select_last, .. } = operation.operator else {
+                    unreachable!("only for places of maxima")
+                };
+                let shape = &self.plan.program().value(operation.inputs[0]).shape;
+                let groups = layers::along(shape, axis, select_last).into();
+                let positions = tournament.evaluate(party, &groups, &values)?.1.expect("a tournament with positions");
                 let values = forwards(self.plan, operation, positions, party);
                 self.write(operation, values);
             }

@@ -15,7 +15,8 @@ use privet_shark::{CHECK_BYTES, Extend, Layer, Relu, Tournament, Truncate, ends}
 
 use super::{Options, layers};
 use crate::Error;
-use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_stages, signs};
+use crate::layers::{check_supported, computes_in_ring, needs_ring, pooling_sizes, signs};
+use crate::limits;
 use crate::turns::Turns;
 
 /// One step of a run; the dealer takes the same ones.
@@ -91,7 +92,10 @@ impl Plan {
         planner.outputs();
         let Planner { steps, written, tensors, bytes, turns, .. } = planner;
         let traffic = Traffic { client_bytes: bytes[0], server_bytes: bytes[1], rounds: turns.rounds() };
-        Ok(Self { options, steps, widths: written, tensors, traffic, program })
+        let plan = Self { options, steps, widths: written, tensors, traffic, program };
+        let [client, server] = plan.stored_bytes();
+        limits::check(0, 0, client.max(server))?;
+        Ok(plan)
     }
 
     /// The program.
@@ -264,6 +268,7 @@ struct Planner<'a> {
     steps: Vec<Step>,
     widths: Vec<u32>,
     written: Vec<u32>,
+    needs_ring: Vec<bool>,
     /// Values that are behind a mask, in the ring that they were in then.
     masked: HashMap<usize, u32>,
     /// Truncations that are left to the one ReLU that reads them: their input and how many bits they drop.
@@ -287,6 +292,7 @@ impl<'a> Planner<'a> {
             steps: Vec::new(),
             written: widths.clone(),
             widths,
+            needs_ring: needs_ring(program),
             masked: HashMap::new(),
             pending: HashMap::new(),
             signs: signs(program),
@@ -352,17 +358,18 @@ impl<'a> Planner<'a> {
             Operator::Truncate { bits } if *bits > 0 => self.truncate(index, *bits),
             Operator::Relu => self.relu(index),
             Operator::MaxPool2d { window } => {
-                let stages: Vec<Tournament> = pooling_stages(self.program, operation, window)
+                let stages: Vec<Tournament> = pooling_sizes(self.program, operation, window)
                     .into_iter()
-                    .map(|groups| Tournament::maxima(width, groups))
+                    .map(|sizes| Tournament::maxima(width, sizes))
                     .collect();
                 stages.iter().for_each(|stage| self.exchange(&stage.message_bytes()));
                 self.steps.push(Step::MaxPool { operation: index, stages });
                 width
             }
-            Operator::Argmax { axis, select_last, .. } => {
-                let groups = layers::along(&self.program.value(input).shape, *axis, *select_last);
-                let tournament = Tournament::positions(width, groups);
+            Operator::Argmax { axis, .. } => {
+                let shape = &self.program.value(input).shape;
+                let groups = shape.iter().product::<usize>() / shape[*axis];
+                let tournament = Tournament::positions(width, [(shape[*axis], groups)]);
                 self.exchange(&tournament.message_bytes());
                 self.steps.push(Step::Argmax { operation: index, tournament });
                 width
@@ -393,7 +400,7 @@ impl<'a> Planner<'a> {
             self.pending.insert(operation.output, (input, bits));
             return width - bits;
         }
-        if !exact && needs_ring(self.program, operation.output) && width >= bits + 2 {
+        if !exact && self.needs_ring[operation.output] && width >= bits + 2 {
             self.steps.push(Step::Shorten { operation: index, extend: Extend::signed(width, bits) });
             return width;
         }
@@ -412,7 +419,7 @@ impl<'a> Planner<'a> {
             self.mask(input);
         }
         let (from, left) = (self.widths[input], self.widths[value]);
-        let to = if needs_ring(self.program, operation.output) { self.program.ring_bits() } else { left };
+        let to = if self.needs_ring[operation.output] { self.program.ring_bits() } else { left };
         let relu = Relu::new(from, dropped, to);
         self.exchange(&relu.message_bytes(self.len(input)));
         self.steps.push(Step::Relu { operation: index, input, relu });

@@ -6,7 +6,6 @@ use std::fs::File;
 use privet_channel::Channel;
 use privet_fss::Role;
 use privet_prg::Prg;
-use privet_program::Program;
 use privet_shark::Turns;
 
 use super::dealer::{self, Connect};
@@ -15,7 +14,7 @@ use super::messages::{self, Accepted, Granted, Hidden, Request};
 use crate::authenticated::{self, DealtHalf, Head, Material, Opened};
 use crate::sharing::{self, ClientMaterial, Filling, SessionKeys, Stocked};
 use crate::store::Setups;
-use crate::{Error, MaterialId, Metadata, Observer, PeerMisbehaved, PlanRef, Report, Store, StoreError, check_inputs};
+use crate::{Error, MaterialId, Metadata, Observer, PlanRef, Report, Store, StoreError, check_inputs};
 
 /// A program's outputs as signed fixed-point integers, and what they cost.
 pub type Prediction = (Vec<Vec<i64>>, Report);
@@ -45,17 +44,17 @@ impl Client {
         Self { dealer: Some(connect), ..self }
     }
 
-    /// The public half of `model` (a name or a hash), or of the only program served; checked, but not yet compared with
-    /// anything the user expects.
+    /// The public half of `model` (a name or a hash), or of the only program served. If the caller expects the program with
+    /// a hash, nothing else is even read.
     ///
     /// # Errors
     /// [`Error::Channel`] if the server has no such model (its reason says so); [`Error::PeerMisbehaved`] if what it
-    /// sends is not a consistent program.
-    pub fn describe(&mut self, model: Option<&str>) -> Result<Vec<u8>, Error> {
+    /// sends is another program than the expected one, or not consistent.
+    pub fn describe(&mut self, model: Option<&str>, expected: Option<&str>) -> Result<Vec<u8>, Error> {
         self.guarded(|client| {
             messages::send(&mut client.channel, &Request::Describe { model: model.map(str::to_owned) })?;
             let bytes = client.channel.recv_at_most(messages::MAX_PROGRAM)?;
-            Program::parse(&bytes).map_err(|error| PeerMisbehaved::Program(error.to_string()))?;
+            messages::check_program(&bytes, expected)?;
             Ok(bytes)
         })
     }

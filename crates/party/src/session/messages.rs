@@ -1,6 +1,7 @@
 //! Control messages: a greeting of fixed length, then small JSON.
 
 use privet_channel::Channel;
+use privet_program::{Program, ProgramHash};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -17,7 +18,7 @@ const HEADER: usize = 5;
 const MAX_CONTROL: usize = 4096;
 
 /// Longest public half that a client accepts, in bytes.
-pub(crate) const MAX_PROGRAM: usize = 64 << 20;
+pub(crate) const MAX_PROGRAM: usize = privet_program::MAX_BYTES;
 
 /// What a client may ask for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,6 +87,20 @@ pub(crate) fn send(channel: &mut Channel, message: &impl Serialize) -> Result<()
 pub(crate) fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, Error> {
     let bytes = channel.recv_at_most(MAX_CONTROL)?;
     serde_json::from_slice(&bytes).map_err(|error| PeerMisbehaved::ControlMessage(error.to_string()).into())
+}
+
+/// Checks a public half that a server sent: first that it is the one with the hash that the client expects, if it expects any.
+///
+/// # Errors
+/// [`PeerMisbehaved::OtherProgram`] before anything else is looked at, [`PeerMisbehaved::Program`].
+pub(crate) fn check_program(public: &[u8], expected: Option<&str>) -> Result<(), Error> {
+    let actual = ProgramHash::of(public).to_string();
+    match expected {
+        Some(expected) if expected != actual => {
+            Err(PeerMisbehaved::OtherProgram { expected: expected.to_owned(), actual }.into())
+        }
+        _ => Ok(Program::parse(public).map(drop).map_err(|error| PeerMisbehaved::Program(error.to_string()))?),
+    }
 }
 
 /// The name of the piece that these nonces make, the same on both sides.

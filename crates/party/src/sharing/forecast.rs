@@ -83,11 +83,6 @@ pub struct Forecast {
 }
 
 impl Plan {
-    /// The OT extension that makes the correlations: the one that suits their number and the plan's link.
-    pub fn extension(&self) -> Extension {
-        Extension::for_demand(&self.online_cost().demand, &self.link())
-    }
-
     /// Whether a dealer makes the material.
     pub fn is_dealt(&self) -> bool {
         self.options().is_dealt()
@@ -184,7 +179,7 @@ fn extensions(demand: &Demand) -> Vec<ExtensionForecast> {
 
 impl Plan {
     /// Size of what non-linear steps use up, as it is stored.
-    fn correlated_bytes(&self, role: Role) -> u64 {
+    pub(super) fn correlated_bytes(&self, role: Role) -> u64 {
         match self.options().suite {
             Suite::Gmw { .. } => stored_bytes(&self.online_cost().demand, role),
             Suite::Fss => 16 + self.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum::<u64>(),

@@ -12,7 +12,7 @@ use privet_ring::tournament::matches;
 
 use crate::Error;
 use crate::bodies::Body;
-use crate::layers::pooling_stages;
+use crate::layers::pooling_sizes;
 
 /// What a channel adds to a message.
 const FRAME_BYTES: usize = 5;
@@ -64,8 +64,7 @@ pub(super) fn of_operation(program: &Program, operation: &Operation, [from, to]:
         Operator::Relu => vec![Batch::new(Relu::new(from, to), count)],
         Operator::Truncate { bits } if exact && *bits > 0 => vec![Batch::new(Truncate::new(from, *bits), count)],
         Operator::MaxPool2d { window } => {
-            let stages = pooling_stages(program, operation, window);
-            let levels = stages.iter().flat_map(|groups| matches(groups.sizes()));
+            let levels = pooling_sizes(program, operation, window).into_iter().flat_map(matches);
             levels.map(|count| Batch::new(Relu::new(from, from), count)).collect()
         }
         Operator::Argmax { .. } => {
@@ -74,7 +73,7 @@ pub(super) fn of_operation(program: &Program, operation: &Operation, [from, to]:
                 let positions = Batch { joins: true, ..Batch::new(Select::new(to), count) };
                 [Batch::new(Sign::new(from), count), Batch::new(Select::new(from), count), positions]
             };
-            matches(std::iter::repeat_n(count / groups, groups)).into_iter().flat_map(level).collect()
+            matches([(count / groups, groups)]).into_iter().flat_map(level).collect()
         }
         _ => Vec::new(),
     }

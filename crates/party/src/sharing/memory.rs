@@ -4,6 +4,8 @@
 //! of the link are covered by [`SLACK`]. They depend on public shapes and widths, the number of threads, and for the
 //! server on what it chooses per layer ([`Workspace`]).
 
+use std::collections::HashSet;
+
 use privet_linear::{Keep, Workspace};
 use privet_ot::{Extension, Role};
 use privet_program::{Operator, Program};
@@ -168,6 +170,7 @@ impl Plan {
         let program = self.program();
         let size = |value: usize| 8 * program.value(value).len() as u64;
         let last_use = self.last_uses();
+        let opened: HashSet<usize> = self.steps().iter().filter_map(opens).collect();
         let mut live: u64 = program.inputs().iter().map(|input| size(input.value)).sum();
         let mut most = live;
         for (index, step) in self.steps().iter().enumerate() {
@@ -202,7 +205,7 @@ impl Plan {
             };
             most = most.max(live + made + working);
             live += made;
-            let freed = |&value: &usize| size(value) * (1 + u64::from(self.mask_of(value).is_some()));
+            let freed = |&value: &usize| size(value) * (1 + u64::from(opened.contains(&value)));
             live -= last_use[index].iter().map(freed).sum::<u64>();
         }
         most
@@ -239,6 +242,14 @@ impl Plan {
             }
         }
         of_step
+    }
+}
+
+/// The value that a step opens.
+fn opens(step: &Step) -> Option<usize> {
+    match *step {
+        Step::Open { value, .. } => Some(value),
+        _ => None,
     }
 }
 

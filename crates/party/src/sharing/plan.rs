@@ -6,11 +6,12 @@
 //! "truncate, then compare, then extend".
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use privet_channel::Link;
 use privet_gmw::{Rounds, Sign, Truncation, cost};
 use privet_linear::Layer;
-use privet_ot::Demand;
+use privet_ot::{Demand, Extension, Role};
 use privet_program::{Operation, Operator, Program};
 use privet_ring::{Field, Modulus};
 
@@ -19,7 +20,8 @@ use super::keys::{self, Batch};
 use super::refill::BUFFER;
 use super::{Encrypted, Options, Suite, oneshot};
 use crate::Error;
-use crate::layers::{check_supported, computes_in_ring, linear_layer, needs_ring, pooling_stages, signs};
+use crate::layers::{check_supported, computes_in_ring, linear_layer, needs_ring, pooling_sizes, signs};
+use crate::limits;
 use crate::turns::Turns;
 
 /// One step of the online phase.
@@ -89,6 +91,8 @@ pub struct Plan {
     masks: Vec<usize>,
     linear: Vec<LinearLayer>,
     cost: cost::Cost,
+    /// The OT extension that suits the link, once somebody asks.
+    extension: OnceLock<Extension>,
 }
 
 impl Plan {
@@ -122,7 +126,7 @@ impl Plan {
             cost = cost + oneshot::cost(&linear);
             cost.rounds = turns.client_rounds();
         }
-        Ok(Self {
+        let plan = Self {
             options,
             field,
             link: Link::LAN,
@@ -135,14 +139,29 @@ impl Plan {
             masks,
             linear,
             cost,
+            extension: OnceLock::new(),
             program,
-        })
+        };
+        plan.check_totals()?;
+        Ok(plan)
+    }
+
+    /// # Errors
+    /// [`Error::Misuse`] if one inference takes more than anything can ([`crate::limits`]).
+    fn check_totals(&self) -> Result<(), Error> {
+        let (demand, dealt) = (self.cost.demand, self.is_dealt());
+        let transfers = [Role::Client, Role::Server].map(|sender| demand.ots(sender)).into_iter().max().unwrap_or(0);
+        let ciphertexts = self.linear.iter().flat_map(|layer| layer.plan.ciphertexts()).sum();
+        let values: usize =
+            self.masks.iter().chain(&self.linear.iter().map(|layer| layer.plan.output_len()).collect::<Vec<_>>()).sum();
+        let material = 8 * values as u64 + self.correlated_bytes(Role::Client).max(self.correlated_bytes(Role::Server));
+        limits::check(if dealt { 0 } else { transfers }, if dealt { 0 } else { ciphertexts }, material)
     }
 
     /// The same plan for material that is made over `link` instead of a local network. The steps do not change.
     #[must_use]
     pub fn over(self, link: Link) -> Self {
-        Self { link, ..self }
+        Self { link, extension: OnceLock::new(), ..self }
     }
 
     /// The link that material is made over.
@@ -154,6 +173,15 @@ impl Plan {
     #[must_use]
     pub fn buffering(self, ots: usize) -> Self {
         Self { buffer: ots, ..self }
+    }
+
+    /// The OT extension that makes the correlations: the one that suits their number and the plan's link. With a dealer, who
+    /// makes them without transfers, the default.
+    pub fn extension(&self) -> Extension {
+        if self.is_dealt() {
+            return Extension::default();
+        }
+        *self.extension.get_or_init(|| Extension::for_demand(&self.cost.demand, &self.link))
     }
 
     /// OTs in either direction that the buffer of an inference without material takes at once.
@@ -270,6 +298,7 @@ struct Planner<'a> {
     widths: Vec<u32>,
     written: Vec<u32>,
     signs: Vec<Sign>,
+    needs_ring: Vec<bool>,
     masks: Vec<usize>,
     opened: HashMap<usize, usize>,
     /// Operation, mask and weights of each linear layer.
@@ -292,6 +321,7 @@ impl<'a> Planner<'a> {
             written: widths.clone(),
             widths,
             signs: signs(program),
+            needs_ring: needs_ring(program),
             masks: Vec::new(),
             opened: HashMap::new(),
             linear: Vec::new(),
@@ -314,7 +344,7 @@ impl<'a> Planner<'a> {
             }
             Operator::Argmax { .. } => self.program.ring_bits(),
             // The key of a ReLU brings its value to the wide ring for a few bits more.
-            Operator::Relu if self.options.suite == Suite::Fss && needs_ring(self.program, operation.output) => {
+            Operator::Relu if self.options.suite == Suite::Fss && self.needs_ring[operation.output] => {
                 self.program.ring_bits()
             }
             _ => width,
@@ -477,8 +507,8 @@ fn boolean_cost(program: &Program, operation: &Operation, width: u32, rounds: Ro
         }
         Operator::Relu => cost::relu(len, width, rounds),
         Operator::MaxPool2d { window } => {
-            let stages = pooling_stages(program, operation, window);
-            stages.iter().map(|groups| cost::max_pool(groups.sizes(), width, rounds)).sum()
+            let stages = pooling_sizes(program, operation, window);
+            stages.into_iter().map(|sizes| cost::max_pool(sizes, width, rounds)).sum()
         }
         Operator::Argmax { .. } => cost::argmax(out, len / out, width, program.ring_bits(), rounds),
         _ => cost::Cost::default(),

@@ -3,7 +3,6 @@
 use privet_prg::Prg;
 use privet_ring::window::Groups;
 
-use super::exchange::longest;
 use super::network::inverse;
 
 /// Which element goes to which place of a message, and where the client's answer for each element comes. Used once,
@@ -27,7 +26,7 @@ impl Arrangement {
     /// repeat a random member, which no maximum notices.
     pub fn groups(groups: &Groups, prg: &mut Prg) -> Self {
         let members: Vec<Vec<usize>> = groups.iter().map(Iterator::collect).collect();
-        let length = longest(groups);
+        let length = groups.sizes().max().unwrap_or(1);
         let order = permutation(members.len(), prg);
         let mut sent = Vec::with_capacity(length * members.len());
         for &group in &order {

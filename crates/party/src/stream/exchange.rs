@@ -1,19 +1,62 @@
 //! Exchanges: what the client computes on values that the server sends it.
 
-use privet_program::{Operator, Program};
-use privet_ring::window::Groups;
+use std::sync::OnceLock;
+
+use privet_program::{Operation, Operator, Program, Window};
+use privet_ring::window::{Groups, Windows};
 
 use super::function::Function;
-use crate::layers::{along, window_groups};
+use crate::layers::{along, window_groups, windows};
 
 /// In which order the elements of a tensor are sent.
 pub(super) enum Order {
     /// In a random one; all operations work on single elements.
     Elements,
     /// Windows of a max pooling in a random one, and the elements of each.
-    Windows(Groups),
+    Windows(Pooling),
     /// As they are: the program's output of this number.
     Output(usize),
+}
+
+/// The windows of a max pooling: how many there are, and which elements each holds once somebody asks.
+pub(super) struct Pooling {
+    /// Index of the operation.
+    operation: usize,
+    /// How many windows there are.
+    pub count: usize,
+    /// Elements of the longest.
+    pub longest: usize,
+    groups: OnceLock<Groups>,
+}
+
+impl Pooling {
+    /// The windows of the operation with this index; none if two share an element.
+    pub fn new(program: &Program, operation: usize) -> Option<Self> {
+        let (longest, apart) = window_of(program, operation).spread();
+        let output = program.operations()[operation].output;
+        let count = program.value(output).len();
+        apart.then(|| Self { operation, count, longest, groups: OnceLock::new() })
+    }
+
+    /// The elements of each.
+    pub fn groups(&self, program: &Program) -> &Groups {
+        self.groups.get_or_init(|| {
+            let operation = &program.operations()[self.operation];
+            window_groups(program, operation, window(operation))
+        })
+    }
+}
+
+fn window_of(program: &Program, operation: usize) -> Windows {
+    let operation = &program.operations()[operation];
+    windows(program, operation, window(operation))
+}
+
+fn window(operation: &Operation) -> &Window {
+    match &operation.operator {
+        Operator::MaxPool2d { window } => window,
+        other => unreachable!("{} has no windows", other.name()),
+    }
 }
 
 /// Operations of the client from a value of the server's to one that it returns, or to an output.
@@ -32,7 +75,7 @@ impl Exchange {
     /// Elements that the server sends. All windows are as long as the longest.
     pub fn sent(&self, program: &Program) -> usize {
         match &self.order {
-            Order::Windows(groups) => groups.count() * longest(groups),
+            Order::Windows(pooling) => pooling.count * pooling.longest,
             Order::Elements | Order::Output(_) => program.value(self.source).len(),
         }
     }
@@ -74,7 +117,7 @@ impl Exchange {
                 Operator::Reshape => {}
                 Operator::MaxPool2d { window } => {
                     values = match &self.order {
-                        Order::Windows(groups) => values.chunks(longest(groups)).map(largest).collect(),
+                        Order::Windows(pooling) => values.chunks(pooling.longest).map(largest).collect(),
                         _ => {
                             let groups = window_groups(program, operation, window);
                             groups.iter().map(|group| largest(group.map(|at| &values[at]))).collect()
@@ -90,11 +133,6 @@ impl Exchange {
         }
         values
     }
-}
-
-/// Elements of the longest group.
-pub(super) fn longest(groups: &Groups) -> usize {
-    groups.sizes().max().unwrap_or(1)
 }
 
 fn largest<'a>(values: impl IntoIterator<Item = &'a i64>) -> i64 {

@@ -225,7 +225,7 @@ impl ModelProvider {
     ) -> Result<Option<Ciphertexts>, Error> {
         let arrangement = match &exchange.order {
             Order::Elements => Some(Arrangement::elements(source.len(), &mut self.prg)),
-            Order::Windows(groups) => Some(Arrangement::groups(groups, &mut self.prg)),
+            Order::Windows(pooling) => Some(Arrangement::groups(pooling.groups(program), &mut self.prg)),
             Order::Output(_) => None,
         };
         let mut sent = match &arrangement {

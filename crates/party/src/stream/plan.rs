@@ -4,15 +4,13 @@ use std::collections::HashSet;
 
 use privet_paillier::KeySize;
 use privet_program::{Operation, Operator, Program};
-use privet_ring::window::Groups;
 
 use super::bfv::Layout;
 use super::cipher::Cipher;
-use super::exchange::{Exchange, Order};
+use super::exchange::{Exchange, Order, Pooling};
 use super::forecast::{self, Forecast};
 use super::packed::Samples;
 use crate::Error;
-use crate::layers::window_groups;
 
 /// What one party does after the other.
 pub(super) enum Step {
@@ -221,24 +219,15 @@ fn order(program: &Program, chain: &[usize], output: Option<usize>) -> Result<Or
             Operator::Argmax { .. } => {
                 return Err(refused(operation, "the place of a maximum means nothing among permuted values"));
             }
-            Operator::MaxPool2d { window } => {
-                let groups = window_groups(program, operation, window);
-                check_apart(operation, &groups)?;
-                return Ok(Order::Windows(groups));
+            Operator::MaxPool2d { .. } => {
+                // An element in two windows would tell which are neighbours.
+                let overlap = || refused(operation, "its windows overlap, which would tell the client where each lies");
+                return Ok(Order::Windows(Pooling::new(program, index).ok_or_else(overlap)?));
             }
             _ => {}
         }
     }
     Ok(Order::Elements)
-}
-
-/// Refuses overlapping windows: an element in two of them would tell which are neighbours.
-fn check_apart(operation: &Operation, groups: &Groups) -> Result<(), Error> {
-    let mut seen = HashSet::new();
-    match groups.indices().all(|index| seen.insert(index)) {
-        true => Ok(()),
-        false => Err(refused(operation, "its windows overlap, which would tell the client where each lies")),
-    }
 }
 
 fn check_operation(operation: &Operation) -> Result<(), Error> {

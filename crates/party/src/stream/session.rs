@@ -87,15 +87,16 @@ impl Client {
         Ok(client)
     }
 
-    /// The public half of the program served; checked, but not compared with anything that the user expects.
+    /// The public half of the program served. If the caller expects the program with a hash, nothing else is even read.
     ///
     /// # Errors
-    /// [`Error::PeerMisbehaved`] if what comes is not a consistent program; [`Error::Channel`].
-    pub fn describe(&mut self) -> Result<Vec<u8>, Error> {
+    /// [`Error::PeerMisbehaved`] if what comes is another program than the expected one, or not consistent;
+    /// [`Error::Channel`].
+    pub fn describe(&mut self, expected: Option<&str>) -> Result<Vec<u8>, Error> {
         self.guarded(|client| {
             messages::send(&mut client.channel, &Request::Stream)?;
             let bytes = client.channel.recv_at_most(messages::MAX_PROGRAM)?;
-            Program::parse(&bytes).map_err(|error| PeerMisbehaved::Program(error.to_string()))?;
+            messages::check_program(&bytes, expected)?;
             Ok(bytes)
         })
     }

@@ -21,7 +21,7 @@ pub use self::compute::Hiding;
 use self::demand::{Demand, Known};
 use super::arrangement::Arrangement;
 use super::cipher::Cipher;
-use super::exchange::{Exchange, Order, longest};
+use super::exchange::{Exchange, Order};
 use super::plan::{Plan, Step};
 use super::rows;
 use crate::Error;
@@ -214,7 +214,7 @@ impl Stages {
         let count = self.plan.program().value(exchange.source).len();
         let arrangement = match &exchange.order {
             Order::Elements => Arrangement::elements(count, &mut Prg::from_os()?),
-            Order::Windows(groups) => Arrangement::groups(groups, &mut Prg::from_os()?),
+            Order::Windows(pooling) => Arrangement::groups(pooling.groups(self.plan.program()), &mut Prg::from_os()?),
             Order::Output(_) => return Ok(((0..count).collect(), Vec::new())),
         };
         Ok((arrangement.sent, arrangement.returned))
@@ -229,7 +229,7 @@ impl Stages {
 fn unit(program: &Program, exchange: &Exchange) -> usize {
     match &exchange.order {
         Order::Elements => 1,
-        Order::Windows(groups) => longest(groups),
+        Order::Windows(pooling) => pooling.longest,
         Order::Output(_) => program.value(exchange.source).len(),
     }
 }

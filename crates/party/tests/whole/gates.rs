@@ -27,7 +27,7 @@ fn a_gate_hears_of_every_request() {
     let (server, asked) = behind(&shelf, |_| true);
     let (plan, program) = (CHOICE.plan(Rounds::Log), CHOICE.program());
     let id = session(&server, &ours, |client| {
-        client.describe(Some(program.model())).unwrap();
+        client.describe(Some(program.model()), None).unwrap();
         let id = prepare(client, &plan);
         infer(client, &CHOICE, &plan, &id);
         id
@@ -60,7 +60,7 @@ fn what_a_gate_refuses_is_not_begun() {
         assert!(side.events.is_empty() && side.result.is_err());
         assert_eq!(shelf.ready(), std::slice::from_ref(&id));
     };
-    refused(&|client| client.describe(None).map(drop));
+    refused(&|client| client.describe(None, None).map(drop));
     refused(&|client| client.prepare(&plan, &mut Silent).map(drop));
     refused(&|client| client.infer(&plan, &id, &CHOICE.case.inputs, &mut Silent).map(drop));
     // The server had not touched the piece, so a client that does not know it as spent is served.
@@ -72,14 +72,14 @@ fn a_model_is_described_by_its_hash_too_until_it_is_withdrawn() {
     let (shelf, ours) = (Shelf::new(), Shelf::new());
     let hash = CHOICE.program().hash().to_string();
     session(&server(&shelf), &ours, |client| {
-        assert_eq!(client.describe(Some(&hash)).unwrap(), CHOICE.public);
+        assert_eq!(client.describe(Some(&hash), Some(&hash)).unwrap(), CHOICE.public);
     });
     let mut catalog = crate::parties::catalog();
     assert!(catalog.remove(&hash) && !catalog.remove(&hash));
     let without = Server::new(catalog, shelf.store());
     let (described, _) = over(pair(), &without, |mut channel| {
         channel.set_timeout(PATIENCE);
-        Client::new(channel, ours.store()).unwrap().describe(Some(&hash)).map(drop)
+        Client::new(channel, ours.store()).unwrap().describe(Some(&hash), None).map(drop)
     });
     assert!(described.is_err());
 }

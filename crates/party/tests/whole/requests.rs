@@ -200,7 +200,7 @@ fn client_of<T>(answers: &[Vec<u8>], work: impl FnOnce(&mut Client) -> Result<T,
 #[test]
 fn a_client_refuses_servers_that_greet_wrongly() {
     let told = |greeting: Vec<u8>| {
-        let (result, (reason, text)) = client_of(&[greeting], |client| client.describe(None));
+        let (result, (reason, text)) = client_of(&[greeting], |client| client.describe(None, None));
         assert_eq!(text, "");
         (result.expect_err("refused"), reason)
     };
@@ -224,9 +224,35 @@ fn a_client_refuses_answers_that_make_no_sense() {
         let error = result.expect_err("refused");
         assert!(error.is_the_peers_fault(), "{error:?}");
         assert_eq!(abort, (AbortReason::Misbehaved, String::new()));
-        let (result, abort) = client_of(&answers, |client| client.describe(None));
+        let (result, abort) = client_of(&answers, |client| client.describe(None, None));
         assert!(matches!(result, Err(Error::PeerMisbehaved(PeerMisbehaved::Program(_)))));
         assert_eq!(abort, (AbortReason::Misbehaved, String::new()));
+    }
+}
+
+#[test]
+fn a_client_reads_nothing_but_the_program_that_it_expects() {
+    let expected = CHOICE.program().hash().to_string();
+    // A sound program, and bytes that are none: with a pin both are just another program, and the server hears why.
+    for answer in [RESIDUAL.public.clone(), b"<html>".to_vec()] {
+        let answers = [greeting(VERSION), answer.clone()];
+        let (result, abort) = client_of(&answers, |client| client.describe(None, Some(&expected)));
+        let Err(Error::PeerMisbehaved(PeerMisbehaved::OtherProgram { actual, .. })) = result else {
+            panic!("{result:?}");
+        };
+        assert_eq!(actual, privet_program::ProgramHash::of(&answer).to_string());
+        assert_eq!(abort.0, AbortReason::Misbehaved);
+    }
+}
+
+#[test]
+fn the_options_that_a_client_may_name_are_few() {
+    // A server keeps a plan for each, and for nothing else.
+    let names: std::collections::BTreeSet<String> =
+        privet_party::Options::all().map(|options| options.name()).collect();
+    assert_eq!((names.len(), privet_party::Options::all().count()), (25, 25));
+    for name in ["", "gmw", "gmw log one-bit ", "GMW log one-bit", "gmw log one-bit relu 7", "fss exact malicious x"] {
+        assert_eq!(privet_party::Options::from_name(name), None, "{name:?}");
     }
 }
 

@@ -66,7 +66,7 @@ fn one_session_carries_many_requests_in_any_order() {
         let ids = [(); 2].map(|()| prepare(client, &plan));
         let choice = prepare(client, &other);
         infer(client, &RESIDUAL, &plan, &ids[1]);
-        assert_eq!(client.describe(Some("choice")).expect("a program"), CHOICE.public);
+        assert_eq!(client.describe(Some("choice"), None).expect("a program"), CHOICE.public);
         infer(client, &CHOICE, &other, &choice);
         infer(client, &RESIDUAL, &plan, &ids[0]);
     });

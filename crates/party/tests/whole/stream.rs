@@ -54,7 +54,7 @@ fn results_are_those_of_the_executor_to_the_bit() {
     {
         let plan = plan(fixture, cipher);
         let ((), result, events) = session(fixture, |client| {
-            assert_eq!(client.describe().expect("a program"), fixture.public);
+            assert_eq!(client.describe(None).expect("a program"), fixture.public);
             infer(client, fixture, &plan);
             infer(client, fixture, &plan);
         });

@@ -84,7 +84,7 @@ fn talk(channel: Channel, talk: Talk, shelf: &Shelf, plan: &Plan, id: &MaterialI
         client.infer(plan, id, &RESIDUAL.case.inputs, &mut Silent)?;
         return client.close();
     }
-    let public = client.describe(Some("residual"))?;
+    let public = client.describe(Some("residual"), None)?;
     let plan = Plan::new(Program::parse(&public)?, OPTIONS)?;
     let (id, _) = client.prepare(&plan, &mut Silent)?;
     client.infer(&plan, &id, &RESIDUAL.case.inputs, &mut Silent)?;

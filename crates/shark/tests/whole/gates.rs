@@ -213,14 +213,16 @@ proptest! {
         let values: Vec<u64> = signed.iter().map(|x| ring.reduce(*x as u64)).collect();
         let mut next = 0;
         let groups: Vec<Vec<usize>> = sizes.iter().map(|size| { next += size; (next - size..next).rev().collect() }).collect();
-        for gate in [Tournament::maxima(bits, groups.clone()), Tournament::positions(bits, groups.clone())] {
+        let counted = || sizes.iter().map(|&size| (size, 1));
+        let indices = groups.clone().into();
+        for gate in [Tournament::maxima(bits, counted()), Tournament::positions(bits, counted())] {
             let case = Case {
                 input: ring,
                 key_bytes: gate.key_bytes(),
                 messages: gate.message_bytes(),
                 deal: &|dealer, _| gate.deal(dealer).expect("a vector takes everything"),
                 evaluate: &|party, x| {
-                    let (mut values, positions) = gate.evaluate(party, &x.values(party.key()))?;
+                    let (mut values, positions) = gate.evaluate(party, &indices, &x.values(party.key()))?;
                     positions.iter().for_each(|positions| values.extend(positions));
                     Ok(values)
                 },

@@ -36,7 +36,7 @@ fn relu() -> Relu {
 }
 
 fn pool() -> Tournament {
-    Tournament::maxima(37, vec![vec![0, 1], vec![2, 3]])
+    Tournament::maxima(37, [(2, 2)])
 }
 
 impl Network {
@@ -65,7 +65,7 @@ impl Network {
         let z = DENSE.evaluate(party, dense, &x)?.add(&bias.values());
         let z = party.mask(&z, RING)?;
         let y = relu().evaluate(party, &z)?;
-        let (y, _) = pool().evaluate(party, &y)?;
+        let (y, _) = pool().evaluate(party, &vec![vec![0, 1], vec![2, 3]].into(), &y)?;
         let y = party.mask(&y, RING)?;
         LAST.evaluate(party, last, &y)
     }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import traceback
 from dataclasses import dataclass
 
 import grpc
 
 from privet.errors import InputError, JobFailed, LinkError, Misuse, PeerBusy, PrivetError
 from privet.gateway.calls import NotThere
+from privet.logs import trace
 
 MISTAKE = "the gateway made a mistake; see its log"
 
@@ -33,8 +33,7 @@ def fault(error: PrivetError) -> Fault:
 
 def log_mistake(call: str, error: Exception) -> None:
     """Logs what nobody foresaw: where it happened, and not its message, which may hold an input."""
-    where = "".join(traceback.format_tb(error.__traceback__))
-    _log.error("%s failed with %s\n%s", call, type(error).__name__, where)
+    _log.error("a call failed", extra={"call": call, "trace": trace(error)})
 
 
 def _statuses(error: PrivetError) -> tuple[int, grpc.StatusCode]:

@@ -12,6 +12,7 @@ from privet.errors import PrivetError
 from privet.gateway.oip.binary import HEADER, Body
 from privet.gateway.oip.exchange import EXTENSIONS, Exchange
 from privet.gateway.oip.faults import MISTAKE, fault, log_mistake
+from privet.serve.http import METHODS, read_body
 
 MODEL = "/v2/models/{model}"
 VERSION = MODEL + "/versions/{version}"
@@ -46,7 +47,7 @@ async def _answer_faults(request: web.Request, handler: Handler) -> web.StreamRe
     except web.HTTPException as error:
         return _failed(error.status, error.reason)
     except Exception as error:
-        log_mistake(request.path, error)
+        log_mistake(request.method if request.method in METHODS else "other", error)
         return _failed(500, MISTAKE)
 
 
@@ -81,7 +82,7 @@ class _Rest:
         return _whether(await self._exchange.model_ready(name, version), name=name)
 
     async def infer(self, request: web.Request) -> web.Response:
-        body = Body(*_named(request), await request.read(), request.headers.get(HEADER))
+        body = Body(*_named(request), await read_body(request), request.headers.get(HEADER))
         answer = await self._exchange.infer(body.question)
         data, length = body.answer(answer)
         if length is None:

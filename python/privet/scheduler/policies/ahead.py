@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from privet.errors import Misuse
 from privet.scheduler.policies.policy import Candidate, Policy, Stream, View
+from privet.scheduler.snapshot import Running
 from privet.scheduler.submission import Phase, Submission
 
 #: Streams that are followed at most: every wish looks at all of them.
@@ -66,7 +67,7 @@ class Ahead(Policy):
         if not (horizon >= 0 and 0 < weight <= 1):
             raise Misuse("the horizon is at least 0 seconds, and the weight lies in (0, 1]")
         self.name = f"ahead+{order.name}"
-        self.online_first = order.online_first
+        self.online_first, self.by_client = order.online_first, order.by_client
         self.order = order
         self.budget = budget or Budget()
         self.horizon = horizon
@@ -82,9 +83,17 @@ class Ahead(Policy):
         """As `order` says."""
         return self.order.claimed(job, key)
 
-    def started(self, now: float, job: Candidate, key: float) -> None:
+    def share(self, client: str) -> float:
+        """As `order` says."""
+        return self.order.share(client)
+
+    def began(self, now: float, run: Running) -> None:
         """Tells `order`."""
-        self.order.started(now, job, key)
+        self.order.began(now, run)
+
+    def ended(self, now: float, run: Running) -> None:
+        """Tells `order`."""
+        self.order.ended(now, run)
 
     def present(self, now: float, client: str, present: bool) -> None:
         """Material is made for present clients only."""

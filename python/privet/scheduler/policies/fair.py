@@ -1,41 +1,96 @@
 """Fair shares per client: start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996).
 
-A client's jobs get tags: each starts where the client's last one ended, in core seconds of service
-divided by the client's weight, but never before what is being served now. Lowest tag first. Clients
-that always have jobs waiting so get core seconds in proportion to their weights, and one that was
-away neither loses nor saves up.
+Each client has a count of the core seconds that its jobs took, divided by the client's weight, and
+the client with the lowest count goes first. A job is charged with its estimated length when it
+starts, and with what it really took when it ends: a client that lets its cores idle pays for them.
+A client that comes, or comes back, starts at the count of those that are being served, so it
+neither saves up nor has to catch up. Which job of a client goes first is left to another policy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from privet.errors import Misuse
-from privet.scheduler.policies.policy import Candidate, Policy
+from privet.scheduler.policies.fcfs import Fcfs
+from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream, View
+from privet.scheduler.profiles import Demand
+from privet.scheduler.snapshot import Running
+from privet.scheduler.submission import Submission
+
+#: Clients whose counts are kept although they are no higher than those of the clients served now.
+KEPT = 1024
 
 
 class Fair(Policy):
-    """Equal core seconds for clients; `weights` by client for other shares (1 if not there)."""
+    """Equal core seconds for clients, or by `weights` (1 if not there); `order` says which job of a
+    client goes first."""
 
-    name = "fair"
-    online_first = False
+    by_client = True
 
-    def __init__(self, weights: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, order: Policy | None = None, weights: Mapping[str, float] | None = None
+    ) -> None:
+        self.order = order or Fcfs()
+        self.name = "fair" if order is None else f"fair+{order.name}"
+        self.online_first = self.order.online_first
         self.weights = dict(weights or {})
         if any(not weight > 0 for weight in self.weights.values()):
             raise Misuse("weights are positive")
         self._served = 0.0
-        self._ends: dict[str, float] = {}
+        self._counts: dict[str, float] = {}
+        self._charged: dict[str, float] = {}
+
+    def share(self, client: str) -> float:
+        """The client's count, in core seconds by its weight."""
+        return self._counts.get(client, self._served)
 
     def key(self, job: Candidate) -> float:
-        """The tag, in core seconds of service."""
-        start = max(self._served, self._ends.get(job.client, 0.0))
-        cost = job.cores * job.seconds / self.weights.get(job.client, 1.0)
-        self._ends[job.client] = start + cost
-        return start
+        """As `order` says; a client that was away starts where the others are."""
+        self._counts[job.client] = max(self._served, self._counts.get(job.client, 0.0))
+        return self.order.key(job)
 
-    def started(self, now: float, job: Candidate, key: float) -> None:
-        """Moves the service forward, and forgets clients that it has passed."""
-        self._served = max(self._served, key)
-        if len(self._ends) > 1024:
-            self._ends = {client: end for client, end in self._ends.items() if end > self._served}
+    def began(self, now: float, run: Running) -> None:
+        """Charges the client with the estimate."""
+        self._served = max(self._served, self.share(run.client))
+        estimate = len(run.cores) * (run.expected_end - run.started)
+        self._charged[run.job] = estimate
+        self._charge(run.client, estimate)
+        if len(self._counts) > KEPT:
+            ahead = {client: it for client, it in self._counts.items() if it > self._served}
+            self._counts = ahead
+        self.order.began(now, run)
+
+    def ended(self, now: float, run: Running) -> None:
+        """Corrects the charge by what the job took."""
+        took = len(run.cores) * (now - run.started)
+        self._charge(run.client, took - self._charged.pop(run.job, took))
+        self.order.ended(now, run)
+
+    def _charge(self, client: str, seconds: float) -> None:
+        weight = self.weights.get(client, 1.0)
+        self._counts[client] = self.share(client) + seconds / weight
+
+    def claimed(self, job: Candidate, key: float) -> float:
+        """As `order` says."""
+        return self.order.claimed(job, key)
+
+    def submitted(self, now: float, submission: Submission, batches: Iterable[int]) -> None:
+        """Tells `order`."""
+        self.order.submitted(now, submission, batches)
+
+    def present(self, now: float, client: str, present: bool) -> None:
+        """Tells `order`."""
+        self.order.present(now, client, present)
+
+    def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
+        """As `order` says."""
+        return self.order.cores(demand, jobs, total)
+
+    def wishes(self, now: float, view: View) -> list[Stream]:
+        """As `order` says."""
+        return self.order.wishes(now, view)
+
+    def next_event_at(self, now: float) -> float | None:
+        """As `order` says."""
+        return self.order.next_event_at(now)

@@ -16,12 +16,12 @@ from privet.scheduler.policies.urgent import Urgent
 
 #: Policies that order the jobs, and those that go over one (`ahead+priority`).
 ORDERS = ("fcfs", "priority", "deadline", "fair", "urgent")
-OVER = ("ahead", "shared")
+OVER = ("ahead", "shared", "fair")
 
 
 def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
     """The policy of a name: one of `ORDERS`, with any of `OVER` and plus signs before it, such as
-    `shared+ahead+priority`. `beta` is that of `priority` and
+    `shared+ahead+fair+priority`. `fair` alone is `fair+fcfs`. `beta` is that of `priority` and
     `urgent`, `budget` that of `ahead`.
 
     # Errors
@@ -41,6 +41,11 @@ def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
             f"perhaps after {' or '.join(f'{it}+' for it in OVER)}"
         )
     policy = orders[order]()
+    wraps: dict[str, Callable[[Policy], Policy]] = {
+        "shared": Shared,
+        "ahead": lambda order: Ahead(order, budget),
+        "fair": Fair,
+    }
     for it in reversed(over):
-        policy = Shared(policy) if it == "shared" else Ahead(policy, budget)
+        policy = wraps[it](policy)
     return policy

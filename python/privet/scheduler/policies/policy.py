@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from privet.scheduler.machine import Room
 from privet.scheduler.profiles import Demand, Key, Profiles
+from privet.scheduler.snapshot import Running
 from privet.scheduler.submission import Phase, Submission
 
 
@@ -79,6 +80,13 @@ class Policy:
     name = "policy"
     #: Whether any T_on that fits goes before every T_pre.
     online_first = True
+    #: Whether clients have shares: `share` then comes before the order of jobs.
+    by_client = False
+
+    def share(self, client: str) -> float:
+        """How much a client had so far; clients with less go first. It may rise while a decision is
+        made, and must not fall then."""
+        return 0.0
 
     def key(self, job: Candidate) -> float:
         """The place of `job` in its queues: lower goes first, equals by order of entry."""
@@ -94,8 +102,11 @@ class Policy:
     def present(self, now: float, client: str, present: bool) -> None:
         """A client came or went; none is there before it came."""
 
-    def started(self, now: float, job: Candidate, key: float) -> None:
-        """A job with that key was started."""
+    def began(self, now: float, run: Running) -> None:
+        """A job was started."""
+
+    def ended(self, now: float, run: Running) -> None:
+        """A job is over, or gives its cores back; `run` is as when it was started."""
 
     def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
         """How many cores to give to a job that could use `demand.cores`, from 1 to that, while

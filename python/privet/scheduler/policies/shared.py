@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from privet.errors import Misuse
 from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream, View
 from privet.scheduler.profiles import Demand
+from privet.scheduler.snapshot import Running
 from privet.scheduler.submission import Submission
 
 
@@ -24,7 +25,7 @@ class Shared(Policy):
         if least < 1:
             raise Misuse(f"a job needs at least one core, not {least}")
         self.name = f"shared+{order.name}"
-        self.online_first = order.online_first
+        self.online_first, self.by_client = order.online_first, order.by_client
         self.order = order
         self.least = least
 
@@ -50,9 +51,17 @@ class Shared(Policy):
         """Tells `order`."""
         self.order.present(now, client, present)
 
-    def started(self, now: float, job: Candidate, key: float) -> None:
+    def share(self, client: str) -> float:
+        """As `order` says."""
+        return self.order.share(client)
+
+    def began(self, now: float, run: Running) -> None:
         """Tells `order`."""
-        self.order.started(now, job, key)
+        self.order.began(now, run)
+
+    def ended(self, now: float, run: Running) -> None:
+        """Tells `order`."""
+        self.order.ended(now, run)
 
     def wishes(self, now: float, view: View) -> list[Stream]:
         """As `order` says."""

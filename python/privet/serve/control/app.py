@@ -20,6 +20,7 @@ from privet.serve.control.identity import Gate, Identity
 from privet.serve.control.pages import Pages
 from privet.serve.control.refusal import Refusal, bad_request, not_found, too_many
 from privet.serve.control.routes import ROUTES
+from privet.serve.http import METHODS, read_body
 from privet.serve.limits import Buckets
 from privet.serve.schema import read
 from privet.serve.service import Service
@@ -81,6 +82,7 @@ def _front(service: Service) -> Any:
 
 
 def _account(service: Service, method: str, route: str, status: int, seconds: float) -> None:
+    method = method if method in METHODS else "other"
     service.metrics.call(method, route, status, seconds)
     if method != "GET" or status >= 400:
         fields = {"method": method, "route": route, "status": status}
@@ -135,9 +137,9 @@ async def _body(request: web.Request, route: Route) -> Any:
     """
     if route.body is None:
         return None
-    raw = await request.read()
+    raw = await read_body(request)
     try:
         document = json.loads(raw) if raw else {}
     except (ValueError, RecursionError) as error:
-        raise Misuse(f"the body is no JSON: {error}") from error
+        raise Misuse(f"the body is no JSON ({type(error).__name__})") from error
     return read(route.body, document, "the body")

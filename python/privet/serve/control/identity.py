@@ -21,6 +21,8 @@ from aiohttp import web
 
 from privet.errors import Misuse
 from privet.keys import OPERATOR_NAME
+from privet.parties.credentials import check_dates, trust_authorities
+from privet.parties.revocation import Reread, Revoked
 from privet.serve.control.refusal import Refusal
 
 _LINE = re.compile(r"([0-9a-f]{64})\s+(\S+)(?:\s+(operator))?")
@@ -75,19 +77,20 @@ def tls(keys: Path) -> ssl.SSLContext:
     """TLS 1.3 for the control plane: shows `server.pem`, and lets in whom `ca.pem` has signed.
 
     # Errors
-    `Misuse` if a file is missing or no certificate.
+    `Misuse` if a file is missing or no certificate, or the server's is not valid now.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     try:
         context.load_cert_chain(keys / "server.pem", keys / "server.key")
-        context.load_verify_locations(keys / "ca.pem")
+        trust_authorities(context, keys / "ca.pem")
     except (OSError, ssl.SSLError) as error:
         raise Misuse(
             f"the server's certificate in {keys} cannot be used ({error}): `privet keys DIR` makes "
             "certificates for a first try"
         ) from error
+    check_dates(keys / "server.pem")
     return context
 
 
@@ -95,20 +98,31 @@ class Gate:
     """Tells who calls, or refuses.
 
     `operators` are common names or fingerprints of certificates that may see the operator's page,
-    metrics and events. With `tokens`, every caller needs one of them besides.
+    metrics and events. With `tokens` (or a file of them, read again when it changes), every caller
+    needs one of them besides. Whose certificate is on the list of the `revoked` is refused.
+
+    # Errors
+    `Misuse` if the file of tokens cannot be read.
     """
 
     def __init__(
-        self, operators: Iterable[str] = (OPERATOR_NAME,), tokens: tuple[Token, ...] = ()
+        self,
+        operators: Iterable[str] = (OPERATOR_NAME,),
+        tokens: tuple[Token, ...] | Path = (),
+        revoked: Revoked | None = None,
     ) -> None:
         self._operators = frozenset(operators)
-        self._tokens = tokens
+        self._file = Reread(tokens, read_tokens) if isinstance(tokens, Path) else None
+        self._fixed = () if isinstance(tokens, Path) else tokens
+        self._revoked = revoked or Revoked()
+        self._tokens()
 
     def identify(self, request: web.Request) -> Identity:
         """The caller of a request.
 
         # Errors
-        `Refusal` 401 if a token is needed and none of ours was shown.
+        `Refusal` 401 if a token is needed and none of ours was shown; 403 if the certificate was
+        revoked; 503 if the file of tokens has become unreadable.
         """
         transport = request.transport
         link = transport.get_extra_info("ssl_object") if transport else None
@@ -116,17 +130,32 @@ class Gate:
         if link is None or certificate is None:
             raise Refusal(401, "no certificate", "a client certificate is needed")
         client = hashlib.sha256(certificate).hexdigest()
+        why = self.refuses(client)
+        if why is not None:
+            raise Refusal(403, "revoked", why)
         name = _common_name(link.getpeercert()) or client[:16]
         operator = client in self._operators or name in self._operators
-        if not self._tokens:
+        if self._file is None and not self._fixed:
             return Identity(client, name, operator)
         token = self._token(request.headers.get("Authorization", ""))
         return Identity(client, token.name, operator or token.operator)
 
+    def refuses(self, client: str) -> str | None:
+        """Why the client of this fingerprint may ask nothing any more; None if it may."""
+        return self._revoked.refuses(client)
+
+    def _tokens(self) -> tuple[Token, ...]:
+        return self._fixed if self._file is None else self._file.value()
+
     def _token(self, header: str) -> Token:
+        try:
+            tokens = self._tokens()
+        except Misuse as error:
+            text = "the file of tokens cannot be read here: nobody is let in"
+            raise Refusal(503, "tokens", text, 5.0) from error
         digest = hashlib.sha256(_shown(header)).hexdigest()
         # All are compared, in constant time, so that the time tells nothing of any of them.
-        found = [token for token in self._tokens if hmac.compare_digest(token.digest, digest)]
+        found = [token for token in tokens if hmac.compare_digest(token.digest, digest)]
         if not found:
             raise Refusal(
                 401,

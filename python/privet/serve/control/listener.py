@@ -8,11 +8,10 @@ import signal
 import ssl
 from collections.abc import Callable
 
-from aiohttp import web
-
 from privet.errors import PrivetError
 from privet.serve.control.app import make_app
 from privet.serve.control.identity import Gate
+from privet.serve.http import serving
 from privet.serve.service import Service
 
 LINGER_SECONDS = 1.0
@@ -20,9 +19,6 @@ LINGER_SECONDS = 1.0
 
 CLOSING_SECONDS = 2.0
 """How long open calls have to end after that."""
-
-IDLE_SECONDS = 75.0
-"""How long a connection may stay open without a call; longer than a call may be held for news."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,26 +41,20 @@ async def serve(
     As `Service.start`; `OSError` if the port cannot be had.
     """
     stop = _Stop()
-    runner = web.AppRunner(
-        make_app(service, gate),
-        access_log=None,
-        shutdown_timeout=CLOSING_SECONDS,
-        keepalive_timeout=IDLE_SECONDS,
-    )
     running: asyncio.Task[None] | None = None
     try:
-        await runner.setup()
-        site = web.TCPSite(runner, host, port, ssl_context=tls)
-        await site.start()
-        if not await _started(service, stop):
-            return 0
-        running = asyncio.create_task(service.run())
-        listening(*_address(runner))
-        return await _until_stopped(service, running, stop)
+        app = make_app(service, gate)
+        async with serving(app, host, port, tls, shutdown=CLOSING_SECONDS) as address:
+            try:
+                if not await _started(service, stop):
+                    return 0
+                running = asyncio.create_task(service.run())
+                listening(*address)
+                return await _until_stopped(service, running, stop)
+            finally:
+                service.leave()
     finally:
         stop.forget()
-        service.leave()
-        await runner.cleanup()
         await service.close()
         if running is not None:
             running.cancel()
@@ -139,8 +129,3 @@ class _Stop:
     async def _tell(self) -> None:
         async with self._news:
             self._news.notify_all()
-
-
-def _address(runner: web.AppRunner) -> tuple[str, int]:
-    host, port = runner.addresses[0][:2]
-    return host, port

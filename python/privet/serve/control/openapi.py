@@ -14,7 +14,10 @@ from privet.serve.schema import schema
 COMMON = {
     400: "a parameter or the body is malformed; the answer says which and what is possible",
     401: "the service asks for a token, and none of its own was shown",
+    403: "this is for operators only, or the certificate was revoked",
     429: "too many calls of this client; Retry-After tells when to come back",
+    503: "the service is full, starts or shuts down; Retry-After tells when to come back",
+    507: "the service's disk is full; Retry-After tells when to come back",
 }
 
 ABOUT = (

@@ -38,7 +38,8 @@ class LocalExecutor:
 
     Workers listen on `host`, from the port `first_port` on if one is given; clients reach them at
     `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `timeout`
-    bounds a worker's wait for any one message, in seconds.
+    bounds a worker's wait for any one message, in seconds; `revoked` is a file as for
+    `privet.Server`.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class LocalExecutor:
         dealer: str | None = None,
         max_material: int | None = None,
         timeout: float = 30.0,
+        revoked: str | os.PathLike[str] | None = None,
     ) -> None:
         mine = sorted(os.sched_getaffinity(0))
         cores = tuple(mine if cores is None else cores)
@@ -74,6 +76,7 @@ class LocalExecutor:
             "max_material": max_material,
             "host": host,
             "timeout": timeout,
+            "revoked": None if revoked is None else str(Path(revoked).absolute()),
         }
         self._first_port = first_port
         self._count = len(lent) if workers is None else workers

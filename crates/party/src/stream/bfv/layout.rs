@@ -12,6 +12,7 @@ use super::super::shuffle::Shape;
 use super::super::transport;
 use crate::Error;
 use crate::layers::linear_layer;
+use crate::limits;
 
 /// A linear layer with weights.
 pub(crate) struct Layer {
@@ -63,6 +64,8 @@ impl Layout {
             extension: Extension::default(),
             ring: Modulus::new(program.ring_bits()),
         };
+        let each = |layer: &Layer| layer.plan.input_ciphertexts() + layer.plan.output_ciphertexts();
+        limits::check(layout.transfers(), layout.layers.iter().map(each).sum(), 0)?;
         layout.extension = Extension::for_demand(&layout.demand(), &Link::LAN);
         Ok(layout)
     }
@@ -130,10 +133,7 @@ fn shape(program: &Program, step: &Step) -> Option<Shape> {
     match &exchange.order {
         Order::Output(_) => None,
         Order::Elements => Some(Shape { windows: exchange.sent(program), length: 1 }),
-        Order::Windows(groups) => {
-            let windows = groups.count();
-            Some(Shape { windows, length: exchange.sent(program) / windows.max(1) })
-        }
+        Order::Windows(pooling) => Some(Shape { windows: pooling.count, length: pooling.longest }),
     }
 }
 
@@ -141,12 +141,11 @@ fn shape(program: &Program, step: &Step) -> Option<Shape> {
 /// the edge.
 pub(super) fn elements(program: &Program, exchange: &Exchange) -> Vec<Option<usize>> {
     match &exchange.order {
-        Order::Windows(groups) => {
-            let length = exchange.sent(program) / groups.count().max(1);
+        Order::Windows(pooling) => {
             let window = |group: &mut dyn Iterator<Item = usize>| -> Vec<_> {
-                group.map(Some).chain(std::iter::repeat(None)).take(length).collect()
+                group.map(Some).chain(std::iter::repeat(None)).take(pooling.longest).collect()
             };
-            groups.iter().flat_map(|mut group| window(&mut group)).collect()
+            pooling.groups(program).iter().flat_map(|mut group| window(&mut group)).collect()
         }
         Order::Elements | Order::Output(_) => (0..exchange.sent(program)).map(Some).collect(),
     }

@@ -51,7 +51,8 @@ async def news(call: Call[None]) -> Answer:
     """The client's jobs that changed after `seen`; waits for some."""
     wait: News = call.parameters
     jobs, client = call.service.jobs, call.caller.client
-    with call.service.presence.of(client) if wait.ahead else nullcontext():
+    ahead = call.service.presence.of(client) if wait.ahead else nullcontext()
+    with call.service.listening.of(client), ahead:
         await jobs.wait(client, wait.seen, wait.wait)
     changed = sorted(jobs.news(client, wait.seen), key=lambda job: job.sequence)
     return answer({"sequence": jobs.sequence(client), "jobs": [job.document() for job in changed]})
@@ -62,7 +63,9 @@ async def job(call: Call[None]) -> Answer:
     wait: Wait = call.parameters
     found = _own(call)
     if isinstance(found, Job):
-        await call.service.jobs.wait(call.caller.client, wait.seen, wait.wait, found.id)
+        client = call.caller.client
+        with call.service.listening.of(client):
+            await call.service.jobs.wait(client, wait.seen, wait.wait, found.id)
         return answer(found.document())
     return answer(found)
 
@@ -103,6 +106,8 @@ def _wanted(call: Call[Any]) -> Version:
     body: Ask = call.body
     if call.service.draining:
         raise unavailable("the service is shutting down", 5.0, "draining")
+    if (why := call.service.why_no_room()) is not None:
+        raise Refusal(507, "disk", f"{why}: try again later", 30.0)
     version = find(call, body.version)
     if body.program not in (None, version.program.program_hash):
         raise Refusal(

@@ -1,0 +1,241 @@
+"""A listening socket of an event loop that strangers cannot exhaust.
+
+What a connection costs before anybody knows whose it is, is bounded: handshakes under way, from one
+address and from all, and the time that each may take. Where there are too many, the oldest from the
+address with the most of them gives way, so a client that answers at once gets through a crowd that
+says nothing. Authenticated connections are counted for each client. All together stay below the
+process's limit of open files, with a reserve for what else it must open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import os
+import resource
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from privet.logs import Seldom
+
+HANDSHAKE_SECONDS = 10.0
+"""How long a TLS handshake may take."""
+
+PAUSE_SECONDS = 0.2
+"""How long nothing is accepted when the system has no resources left."""
+
+RESERVED_FILES = 32
+"""Files that a process may open besides connections: stores, pipes to workers, databases."""
+
+MOST_CONNECTIONS = 4096
+KEPT_PLACES = 4
+"""Connections that are left to clients that have none."""
+
+BACKLOG = 128
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How many connections there may be: of all, of one client, and handshakes under way, from all
+    addresses and from one."""
+
+    connections: int
+    of_client: int
+    handshakes: int
+    of_address: int
+
+    @classmethod
+    def of_process(cls) -> Bounds:
+        """What this process's limit of open files leaves room for."""
+        room = most_files() - len(os.listdir("/proc/self/fd")) - RESERVED_FILES
+        most = min(MOST_CONNECTIONS, max(12, room))
+        handshakes = min(64, most // 3)
+        connections = most - handshakes
+        return cls(connections, max(4, connections // 4), handshakes, max(4, handshakes // 2))
+
+
+def most_files() -> int:
+    """How many files this process may open."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 1 << 20 if limit == resource.RLIM_INFINITY else limit
+
+
+class Listening:
+    """Accepts connections at a port; each gets a protocol that `factory` makes.
+
+    With `tls`, the protocol hears of a connection once its handshake is done. `listen` gives the
+    address; `close` ends listening, and what is under way before a protocol knows of it.
+    """
+
+    def __init__(
+        self,
+        factory: Callable[[], asyncio.BaseProtocol],
+        tls: ssl.SSLContext | None,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self._factory = factory
+        self._tls = tls
+        self.bounds = bounds or Bounds.of_process()
+        self._listener: socket.socket | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._handshakes: dict[asyncio.Task[None], str] = {}
+        self._clients: Counter[str] = Counter()
+        self._seldom = Seldom()
+
+    @property
+    def connections(self) -> int:
+        """Connections whose handshake is done."""
+        return self._clients.total()
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Listens from now on.
+
+        # Errors
+        `OSError` if the address cannot be had.
+        """
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        listener = socket.create_server(
+            cast(tuple[str, int], address), family=family, backlog=BACKLOG
+        )
+        listener.setblocking(False)
+        self._listener = listener
+        self._task = asyncio.create_task(self._accept(listener))
+        name = listener.getsockname()
+        return str(name[0]), int(name[1])
+
+    async def close(self) -> None:
+        """Listens no more; connections whose handshake is done go on."""
+        tasks = [task for task in (self._task, *self._handshakes) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._listener is not None:
+            self._listener.close()
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(listener)
+            except OSError as error:
+                self._tell(f"no connection can be accepted: {error.strerror}")
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            self._make_room(str(address[0]))
+            task = asyncio.create_task(self._greet(connection))
+            self._handshakes[task] = str(address[0])
+            task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+
+    def _make_room(self, address: str) -> None:
+        """Gives up the handshake that has waited longest, if there are too many."""
+        by_address = Counter(self._handshakes.values())
+        crowded: str | None = None
+        if by_address[address] >= self.bounds.of_address:
+            crowded = address
+        elif len(self._handshakes) >= self.bounds.handshakes:
+            crowded = by_address.most_common(1)[0][0]
+        if crowded is not None:
+            oldest = next(it for it, where in self._handshakes.items() if where == crowded)
+            del self._handshakes[oldest]
+            oldest.cancel()
+            self._tell("too many connections have not said who they are: the oldest are closed")
+
+    async def _greet(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        protocol = _Counted(self, self._factory)
+        try:
+            if self._tls is None:
+                await loop.connect_accepted_socket(lambda: protocol, connection)
+            else:
+                await loop.connect_accepted_socket(
+                    lambda: protocol,
+                    connection,
+                    ssl=self._tls,
+                    ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                )
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            # A stranger, or one that was too slow: nothing to tell, and nobody to tell it to.
+            connection.close()
+
+    def admit(self, client: str) -> bool:
+        """Whether a client whose handshake is done has a place; it is taken then. Without TLS all
+        programs of a machine are one client."""
+        own, total = self._clients[client], self.connections
+        kept = KEPT_PLACES if own else 0
+        most = self.bounds.connections if self._tls is None else self.bounds.of_client
+        if total + kept >= self.bounds.connections or own >= most:
+            self._tell("a client has too many connections: further ones are closed")
+            return False
+        self._clients[client] += 1
+        return True
+
+    def leave(self, client: str) -> None:
+        """A connection is closed."""
+        self._clients[client] -= 1
+        if self._clients[client] <= 0:
+            del self._clients[client]
+
+    def _tell(self, text: str) -> None:
+        count = self._seldom.due()
+        if count is not None:
+            _log.warning(text, extra={"times": count, "connections": self.connections})
+
+
+class _Counted(asyncio.Protocol):
+    """Hands a connection to the real protocol, if its client has a place."""
+
+    def __init__(self, listening: Listening, factory: Callable[[], asyncio.BaseProtocol]) -> None:
+        self._listening = listening
+        self._factory = factory
+        self._inner: asyncio.Protocol | None = None
+        self._client = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        client = _client(transport)
+        if not self._listening.admit(client):
+            cast(asyncio.Transport, transport).abort()
+            return
+        self._client = client
+        self._inner = cast(asyncio.Protocol, self._factory())
+        self._inner.connection_made(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._inner is not None:
+            self._listening.leave(self._client)
+            self._inner.connection_lost(error)
+
+    def data_received(self, data: bytes) -> None:
+        if self._inner is not None:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return None if self._inner is None else self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._inner is not None:
+            self._inner.resume_writing()
+
+
+def _client(transport: asyncio.BaseTransport) -> str:
+    """The fingerprint of the peer's certificate, else its address."""
+    link = transport.get_extra_info("ssl_object")
+    with contextlib.suppress(ValueError):
+        certificate = link.getpeercert(binary_form=True) if link is not None else None
+        if certificate is not None:
+            return hashlib.sha256(certificate).hexdigest()
+    name = transport.get_extra_info("peername")
+    return str(name[0]) if name else ""

@@ -1,0 +1,114 @@
+"""Certificates that let nobody in any more: a list that is read again when it changes.
+
+A file of SHA-256 fingerprints, one a line, as `privet` prints them for clients; `#` begins a
+comment. Whoever asks looks at the file's times and size first, so a line that is added counts from
+the next question on, also for peers that are connected. A file that cannot be read, or has another
+line, refuses everybody until it is mended: who edits such a list wants fewer peers, not more.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from privet.errors import Misuse
+
+T = TypeVar("T")
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+_log = logging.getLogger(__name__)
+
+
+class Reread(Generic[T]):
+    """What `parse` makes of the file `path`, as it is now. May be used from any thread."""
+
+    def __init__(self, path: str | os.PathLike[str], parse: Callable[[Path], T]) -> None:
+        self._path = Path(path)
+        self._parse = parse
+        self._lock = threading.Lock()
+        self._seen: tuple[int, ...] | None = None
+        self._value: T | None = None
+        self._problem: Misuse | None = None
+
+    def value(self) -> T:
+        """The contents.
+
+        # Errors
+        `Misuse` as `parse`, as long as the file is as it is.
+        """
+        with self._lock:
+            seen = self._look()
+            if seen is None or seen != self._seen:
+                self._read(seen)
+            if self._problem is not None:
+                raise self._problem
+            assert self._value is not None
+            return self._value
+
+    def _look(self) -> tuple[int, ...] | None:
+        try:
+            it = self._path.stat()
+        except OSError:
+            return None
+        return it.st_mtime_ns, it.st_ctime_ns, it.st_size, it.st_ino, it.st_dev
+
+    def _read(self, seen: tuple[int, ...] | None) -> None:
+        known = self._problem
+        try:
+            self._value, self._problem = self._parse(self._path), None
+        except Misuse as problem:
+            self._problem = problem
+            if known is None or str(known) != str(problem):
+                _log.error("nobody is let in: %s", problem)
+        else:
+            if self._seen is not None:
+                _log.info("read again", extra={"file": str(self._path)})
+        self._seen = seen
+
+
+class Revoked:
+    """The list at `path`; without one nobody is refused.
+
+    # Errors
+    `Misuse` if the file cannot be read, or has another line.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self._list = None if path is None else Reread(path, read_fingerprints)
+        if self._list is not None:
+            self._list.value()
+
+    def refuses(self, client: str) -> str | None:
+        """Why the peer of this fingerprint may ask nothing now; None if it may."""
+        if self._list is None:
+            return None
+        try:
+            revoked = client in self._list.value()
+        except Misuse:
+            return "the list of revoked certificates cannot be read here: nobody is let in"
+        return "this certificate was revoked" if revoked else None
+
+
+def read_fingerprints(path: Path) -> frozenset[str]:
+    """Fingerprints from a file, one a line.
+
+    # Errors
+    `Misuse` if it cannot be read, or a line is something else; the line's number is told.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise Misuse(f"the revoked certificates in {path} cannot be read: {error}") from error
+    texts = {number: line.partition("#")[0].strip() for number, line in enumerate(lines, 1)}
+    for number, text in texts.items():
+        if text and not _FINGERPRINT.fullmatch(text.replace(":", "").lower()):
+            raise Misuse(
+                f"{path}, line {number}: needs a certificate's SHA-256 in 64 hexadecimal digits"
+            )
+    return frozenset(text.replace(":", "").lower() for text in texts.values() if text)
