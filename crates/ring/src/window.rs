@@ -263,6 +263,23 @@ mod tests {
         assert!(began.elapsed().as_secs() < 1, "{:?}", began.elapsed());
     }
 
+    /// The control: a plan by the windows themselves grows with the image that a peer names, one by their sizes does not.
+    #[test]
+    fn windows_grow_with_the_image_and_sizes_do_not() {
+        let windows = |side: usize| Windows {
+            image: [side; 2],
+            positions: [side / 2; 2],
+            kernel: [2, 2],
+            stride: [2; 2],
+            origin: [0; 2],
+            dilation: [1; 2],
+        };
+        let entries = |side: usize| windows(side).maxima().iter().flatten().map(Vec::len).sum::<usize>();
+        let sizes = |side: usize| windows(side).stages().iter().map(|stage| stage.iter().count()).sum::<usize>();
+        assert!(entries(256) >= 4 * entries(128));
+        assert_eq!(sizes(256), sizes(128));
+    }
+
     proptest! {
         #[test]
         fn stages_find_the_maximum_of_every_window(
