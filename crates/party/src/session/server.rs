@@ -97,7 +97,7 @@ impl Served {
         weights: Weights,
         plan: impl FnOnce(&sharing::Plan) -> Vec<Workspace>,
     ) -> Result<Self, Error> {
-        let linear = sharing::Plan::new(program.clone(), Rounds::Linear)?;
+        let linear = usual(&program)?;
         let workspaces = plan(&linear);
         let model = Model::new(weights, workspaces.clone());
         Ok(Self { public, program, model, workspaces, plans: Mutex::default() })
@@ -108,7 +108,7 @@ impl Served {
     /// # Errors
     /// [`Error::Linear`] if a layer does not fit its plan.
     pub fn warm(&self) -> Result<(), Error> {
-        let plan = sharing::Plan::new(self.program.clone(), Rounds::Linear)?;
+        let plan = usual(&self.program)?;
         self.model.transformed(&plan).map(drop)
     }
 
@@ -135,6 +135,14 @@ impl Served {
         };
         Ok(Some(Arc::clone(plan)))
     }
+}
+
+/// The plan by which weights are laid out before anybody asks: the default's or, for a ring too wide for its guard bits, that of
+/// one-bit truncation.
+fn usual(program: &Program) -> Result<sharing::Plan, Error> {
+    let one_bit = sharing::Options { truncation: sharing::Truncation::OneBit, ..Rounds::Linear.into() };
+    let exact = sharing::Plan::new(program.clone(), Rounds::Linear);
+    exact.or_else(|_| sharing::Plan::new(program.clone(), one_bit))
 }
 
 /// The programs that a server offers, by hash.
@@ -470,7 +478,7 @@ impl Session<'_> {
         let name = mask.name(program);
         messages::send(self.channel, &Hidden { mask: name.clone() })?;
         if known.as_deref() != Some(name.as_str()) {
-            let plan = sharing::Plan::new(served.program.clone(), Rounds::Linear)?;
+            let plan = usual(&served.program)?;
             hidden::send(self.channel, &plan, mask.hide(&plan, served.model.weights()))?;
         }
         Ok(())
