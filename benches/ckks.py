@@ -71,8 +71,8 @@ ORION = Peer("Orion", cpu_seconds=0.51)
 
 TASKS = (
     Task("nn5-data", "nn5", peer=SLYTHERIN_ONE, wall=1.5, memory=2.0),
+    Task("nn5-data-light", "nn5", flooding="light", peer=SLYTHERIN_ONE, wall=1.5),
     Task("nn5-data-83", "nn5", batch=83, peer=SLYTHERIN_83, wall=8.0, memory=2.0),
-    Task("nn5-data-statistical", "nn5", flooding="statistical", peer=SLYTHERIN_ONE, wall=1.5),
     Task("nn5-model", "nn5", MODEL, wall=1.5),
     Task("nn5-model-83", "nn5", MODEL, 83, wall=8.0, memory=2.0),
     Task("nn5-both", "nn5", BOTH, wall=1.5),
@@ -86,8 +86,8 @@ TASKS = (
     Task("nn20-both-5", "nn20", BOTH, parties=5),
     Task("nn20-both-10", "nn20", BOTH, parties=10),
     Task("nn20-both-128", "nn20", BOTH, 128),
-    Task("nn20-data", "nn20", deep=True),
-    Task("nn50-data", "nn50", deep=True),
+    Task("nn20-data", "nn20", flooding="light", deep=True),
+    Task("nn50-data", "nn50", flooding="light", deep=True),
     Task("nn20-model", "nn20", MODEL, deep=True),
     Task("nn50-model", "nn50", MODEL, deep=True),
     Task("nn50-both", "nn50", BOTH, deep=True),
@@ -174,7 +174,7 @@ HEAD = (
 def _scenario(task: Task) -> str:
     if task.scenario == BOTH:
         return f"{task.scenario}, {task.parties}"
-    return task.scenario + (", statistical" if task.flooding == "statistical" else "")
+    return task.scenario + (", light" if task.flooding == "light" else "")
 
 
 def _peer(peer: Peer | None, figures: dict[str, Any]) -> str:

@@ -13,10 +13,17 @@ from privet import keys
 from privet.compile import Compiled, compile
 
 NAME = "privet"
+ONE_BIT = "privet-one-bit"
 DEALT = "privet-gmw-dealt"
 FSS = "privet-fss"
-SUITES = {NAME: ("gmw", "parties"), DEALT: ("gmw", "dealer"), FSS: ("fss", "dealer")}
-"""Ways to run a task: suite, and who makes its material."""
+SUITES = {
+    NAME: ("gmw", "parties", "exact"),
+    ONE_BIT: ("gmw", "parties", "one-bit"),
+    DEALT: ("gmw", "dealer", "exact"),
+    FSS: ("fss", "dealer", "exact"),
+}
+"""Ways to run a task: suite, who makes its material, and truncation. One-bit truncation is weaker
+than the default, and what peers do."""
 
 
 def prepare(model: Path, sample: Floats) -> Compiled:
@@ -30,9 +37,11 @@ def measure(name: str, task: Task, compiled: Compiled, sample: Floats, repetitio
     The offline phase includes all that a first contact takes: keys and base OTs; with a dealer, not
     the hidden weights, which travel once for each client.
     """
-    suite, correlations = SUITES[name]
+    suite, correlations, truncation = SUITES[name]
     load_seconds = _load(compiled) if correlations == "parties" else None
-    run = privet.run(compiled, [sample], suite=suite, correlations=correlations)
+    run = privet.run(
+        compiled, [sample], suite=suite, correlations=correlations, truncation=truncation
+    )
     phases = (run.offline, run.online)
     return Sample(
         task.name,

@@ -155,7 +155,10 @@ def _dealt(record: Record, measured: Sequence[Task]) -> str:
 def _beside(record: Record, measured: Sequence[Task]) -> str:
     rows = []
     for task in measured:
-        row = [task.title, _number(record.median(task.name, ours.NAME, _seconds))]
+        row = [
+            task.title,
+            *(_number(record.median(task.name, it, _seconds)) for it in (ours.NAME, ours.ONE_BIT)),
+        ]
         for contender in (CHEETAH, SEMI2K):
             row += [
                 _time(record, task.name, contender),
@@ -163,14 +166,18 @@ def _beside(record: Record, measured: Sequence[Task]) -> str:
                 _number(record.median(task.name, contender, _megabytes)),
                 _number(record.median(task.name, contender, _again_megabytes)),
                 _whole(record.median(task.name, contender, _memory)),
-                _times(record.ratio(task.name, contender, ours.NAME)),
+                *(
+                    _times(record.ratio(task.name, contender, it))
+                    for it in (ours.NAME, ours.ONE_BIT)
+                ),
             ]
         rows.append(row)
     head = (
-        "| Task | Privet s | CHEETAH s | again s | MB | again MB | Memory MB | CHEETAH / Privet "
-        "| SEMI2K* s | again s | MB | again MB | Memory MB | SEMI2K* / Privet |"
+        "| Task | Privet s | one-bit s | CHEETAH s | again s | MB | again MB | Memory MB "
+        "| CHEETAH / Privet | / one-bit | SEMI2K* s | again s | MB | again MB | Memory MB "
+        "| SEMI2K* / Privet | / one-bit |"
     )
-    return _table(head, "|---|" + "---:|" * 13, rows)
+    return _table(head, "|---|" + "---:|" * 16, rows)
 
 
 def _time(record: Record, task: str, contender: str) -> str:

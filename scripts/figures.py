@@ -10,6 +10,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import privet
@@ -20,8 +21,11 @@ from privet.parties import PhaseCost, Run
 REPEATS = 5
 MODELS = ("digits-cnn", "m1", "m2", "hinet")
 TRAINED = Path(__file__).resolve().parent.parent / "zoo" / "models"
+TRUNCATIONS = ("exact", "one-bit")
+"""The default, and the weaker one that other systems have."""
 TITLES = (
     "Model",
+    "Truncation",
     "Comparisons",
     "Phase",
     "Seconds",
@@ -35,12 +39,12 @@ TITLES = (
 def main(names: Sequence[str]) -> None:
     """Measures the models and prints a Markdown table."""
     print(f"| {' | '.join(TITLES)} |")
-    print("|---|---|---|---:|---:|---:|---:|---:|")
+    print("|---|---|---|---|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
         for name in names or MODELS:
             compiled = compile(_path(name, Path(folder)))
-            for rounds in ("linear", "log"):
-                for row in _rows(name, compiled, rounds):
+            for truncation, rounds in product(TRUNCATIONS, ("linear", "log")):
+                for row in _rows(name, compiled, truncation, rounds):
                     print(f"| {' | '.join(row)} |", flush=True)
 
 
@@ -48,10 +52,12 @@ def _path(name: str, folder: Path) -> Path:
     return TRAINED / f"{name}.onnx" if name in zoo.trained() else zoo.build(name, folder)
 
 
-def _rows(name: str, compiled: Compiled, rounds: str) -> list[list[str]]:
-    runs = [privet.run(compiled, rounds=rounds) for _ in range(REPEATS)]
+def _rows(name: str, compiled: Compiled, truncation: str, rounds: str) -> list[list[str]]:
+    runs = [privet.run(compiled, rounds=rounds, truncation=truncation) for _ in range(REPEATS)]
     phases = {"offline": [run.offline for run in runs], "online": [run.online for run in runs]}
-    return [[name, rounds, phase, *_figures(costs, runs)] for phase, costs in phases.items()]
+    return [
+        [name, truncation, rounds, phase, *_figures(costs, runs)] for phase, costs in phases.items()
+    ]
 
 
 def _figures(costs: Sequence[PhaseCost], runs: Sequence[Run]) -> list[str]:

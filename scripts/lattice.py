@@ -233,7 +233,7 @@ def _blocks(lwe: Lwe) -> range:
 def _sparse(lwe: Lwe, model: Model) -> dict[str, float]:
     """Attacks that guess coordinates of a sparse secret."""
     found = {"zeros guessed": math.inf, "dual hybrid": math.inf, "primal hybrid": math.inf}
-    for guessed in range(0, lwe.dimension, lwe.dimension // 32):
+    for guessed in range(0, lwe.dimension, lwe.dimension // 64):
         assert lwe.weight is not None
         if lwe.dimension - guessed <= lwe.weight:
             continue

@@ -12,6 +12,7 @@ import pytest
 from privet import keys
 from privet.compile import Compiled
 from privet.parties import Client, Credentials, Finished, Server
+from privet.suites import make_policy
 
 Session = Callable[..., Client]
 
@@ -42,6 +43,7 @@ def session(key_folder: Path, tmp_path: Path) -> Iterator[Session]:
             server = Server(
                 Credentials.from_directory(key_folder, "server"),
                 state=tmp_path,
+                policy=make_policy(truncation=options.get("truncation", "exact")),
                 on_finished=hear,
             )
             stack.enter_context(server)

@@ -85,7 +85,11 @@ class PeerMisbehaved(PeerError):
 
 
 class PeerBusy(PeerError):
-    """The other party has no memory or no room for material left now; trying later may help."""
+    """The other party has no memory, no room for material or no answer left now: try later."""
+
+
+class NotAccepted(PeerError):
+    """The server's policy does not accept what was asked; the message says what it does accept."""
 
 
 class LinkError(PeerError):

@@ -20,7 +20,7 @@ from privet.parties import Client, Credentials
 from privet.serve.executor import Executor, Grant, Outcome, Running
 from privet.serve.executor.local import LocalExecutor
 
-SUITE = "gmw linear one-bit"
+SUITE = "gmw linear exact"
 """The label of what clients here make."""
 
 T = TypeVar("T")

@@ -138,7 +138,9 @@ def test_more_levels_than_a_ring_has_take_central_bootstrapping(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_deep_models_by_central_bootstrapping(tmp_path: Path) -> None:
-    run = privet.run(zoo.build("nn20", tmp_path), suite="ckks", input_range=(0, 1))
+    run = privet.run(
+        zoo.build("nn20", tmp_path), suite="ckks", flooding="light", input_range=(0, 1)
+    )
     assert run.argmax_agrees
     assert within(run, 16 * UNIT)
     assert run.plan is not None
@@ -295,7 +297,7 @@ def test_plans_differ_by_who_refreshes() -> None:
         layer["ciphertexts"] * {"": 0, "both": 2}.get(layer["refresh"], 1)
         for layer in planned["layers"]
     )
-    alone = suites.plan_ckks(public.to_public_bytes())
+    alone = suites.plan_ckks(public.to_public_bytes(), flooding="light")
     assert "members" not in alone
     assert planned["parameters"]["log_n"] < alone["parameters"]["log_n"]
 

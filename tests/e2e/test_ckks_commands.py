@@ -69,7 +69,7 @@ def test_a_batch_between_two_hosts(nn5: Path, key_folder: Path, tmp_path: Path) 
     x = np.random.default_rng(6).uniform(0, 1, (3, 1, 28, 28)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     words = ["server", nn5, "--suite", "ckks", "--batch", "4", "--keys", key_folder]
-    words += ["--flooding", "statistical", "--state", tmp_path / "state", *RANGE]
+    words += ["--state", tmp_path / "state", *RANGE]
     with listening(*words) as (_, address):
         asked = ["client", address, "--suite", "ckks", "--keys", key_folder]
         found = privet(*asked, "--input", tmp_path / "x.npy")
@@ -83,14 +83,14 @@ def test_a_batch_between_two_hosts(nn5: Path, key_folder: Path, tmp_path: Path) 
     ("words", "sends"),
     [
         ((), "offline_bytes_client"),
-        (("--flooding", "statistical"), "offline_bytes_client"),
+        (("--flooding", "light"), "offline_bytes_client"),
         (("--scenario", "encrypted-model"), "offline_bytes_server"),
         (("--scenario", "collective", "--parties", "4"), "member_bytes"),
     ],
 )
 def test_plans_of_every_scenario(words: tuple[str, ...], sends: str, nn5: Path) -> None:
     plan = privet("inspect", nn5, "--ckks", *RANGE, *words)["plan"]
-    assert plan["statistical"] is bool(words)
+    assert plan["statistical"] is ("light" not in words)
     assert plan[sends] > 10e6
     assert plan["log_qp"] <= plan["log_qp_limit"]
 

@@ -63,6 +63,32 @@ def test_run_prints_what_programs_need() -> None:
     assert result["layers"]
 
 
+def test_results_without_samples_say_so(tmp_path: Path) -> None:
+    """And those with samples, or with a proof, do not."""
+    samples = ("--calibration", str(MODELS / "digits-cnn-samples.npy"))
+    for options, basis in (((), "random"), (samples, "samples")):
+        command = [*PRIVET, "run", str(DIGITS), "--input", str(SEVEN), *options]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        assert ("Not calibrated" in shown.stdout) == (basis == "random")
+        assert privet("run", DIGITS, "--input", SEVEN, *options)["calibration"] == basis
+        told = privet("compile", DIGITS, tmp_path / basis, *options)
+        assert told["calibration"] == basis
+        assert told["ranges"]["sound"] is False
+    wide = ("--bits", str(told["ranges"]["sound_bits"]), "--sound", *samples)
+    proved = privet("compile", DIGITS, tmp_path / "sound", *wide)
+    assert proved["calibration"] == "sound"
+    assert all(layer["sound"] for layer in proved["ranges"]["layers"])
+
+
+def test_a_proof_that_fails_names_the_layer(tmp_path: Path) -> None:
+    command = [*PRIVET, "compile", str(DIGITS), str(tmp_path / "p"), "--sound"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0
+    assert "layer norm3" in done.stderr
+    assert "--bits 44" in " ".join(done.stderr.split())
+    assert not (tmp_path / "p").exists()
+
+
 def test_run_prints_for_people() -> None:
     command = [*PRIVET, "run", str(DIGITS), "--input", str(SEVEN), "--rounds", "log", "--layers"]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout

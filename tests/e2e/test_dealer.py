@@ -63,6 +63,7 @@ def hosts(
             listening(
                 *("server", DIGITS, "--keys", key_folder, "--state", folder / "server"),
                 *("--input-range", 0, 1, "--dealer", dealer.address),
+                *("--truncation", "one-bit"),
             )
         )
         yield dealer, server
@@ -84,13 +85,14 @@ def ask(
     return [*words, "--input", SEVEN, *how, "--dealer", dealer.address]
 
 
-@pytest.mark.parametrize("how", [DEALT, FSS, (*FSS, "--truncation", "exact")])
+@pytest.mark.parametrize("how", [DEALT, FSS, (*FSS, "--truncation", "one-bit")])
 def test_three_hosts(how: tuple[str, ...], key_folder: Path, tmp_path: Path) -> None:
     with hosts(key_folder, tmp_path) as (dealer, server):
         command = ask(server, dealer, key_folder, tmp_path, how)
         result = privet(*command)
         assert int(np.argmax(result["output"])) == 7
         assert result["trust"] == TRUST
+        assert result["weaknesses"] == [*(["one-bit"] if "one-bit" in how else []), "dealer"]
         dealt = dealer.next()
         assert dealt["event"] == "dealt"
         assert dealt["model"] == "digits-cnn"

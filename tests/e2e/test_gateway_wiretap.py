@@ -37,7 +37,7 @@ WORDS: dict[str, set[object]] = {
     "suite": {"gmw"},
     "security": {"semi-honest"},
     "rounds": {"linear"},
-    "truncation": {"one-bit"},
+    "truncation": {"exact"},
     "correlations": {"parties"},
     "samples": {1},
 }

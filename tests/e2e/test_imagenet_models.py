@@ -57,7 +57,7 @@ def test_a_private_run_is_as_near_as_its_errors_allow(
 @pytest.mark.parametrize("name", ["resnet20", pytest.param("squeezenet", marks=pytest.mark.slow)])
 def test_exact_results_are_the_reference_to_the_last_bit(name: str, tmp_path: Path) -> None:
     compiled = compile(zoo.build(name, tmp_path))
-    result = privet.run(compiled, exact=True, timeout=1200.0)
+    result = privet.run(compiled, timeout=1200.0)
     assert result.max_fixed_point_error == 0
 
 

@@ -43,15 +43,17 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     rows = {row["mode"]: row for row in json.loads(done.stdout)}
-    assert list(rows) == ["default", "exact", "prime", "one-shot"]
-    assert rows["exact"]["max_fixed_point_error"] == 0 < rows["default"]["max_fixed_point_error"]
+    assert list(rows) == ["exact", "one-bit", "prime", "one-shot"]
+    assert rows["exact"]["max_fixed_point_error"] == 0 < rows["one-bit"]["max_fixed_point_error"]
+    weaker = {mode: row["weaknesses"] for mode, row in rows.items()}
+    assert weaker == {"exact": [], "one-bit": ["one-bit"], "prime": [], "one-shot": []}
     assert rows["prime"]["max_fixed_point_error"] == 0
     assert rows["prime"]["field"] == "prime"
-    assert all(rows[mode]["argmax_agrees"] for mode in ("default", "exact", "prime"))
+    assert all(rows[mode]["argmax_agrees"] for mode in ("exact", "one-bit", "prime"))
     sent = {mode: row["online"]["bytes_client"] for mode, row in rows.items()}
-    assert sent["default"] < sent["exact"] < sent["one-shot"]
+    assert sent["one-bit"] < sent["exact"] < sent["one-shot"]
     prepared = {mode: row["offline"]["bytes_server"] for mode, row in rows.items()}
-    assert prepared["one-shot"] < prepared["default"]
+    assert prepared["one-shot"] < prepared["exact"]
     table = CliRunner().invoke(app, words[:-1])
     assert "bit for bit" in table.stdout
     assert "Not run" not in table.stdout
@@ -59,8 +61,10 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
 
 def test_options_that_contradict_each_other_are_refused(digits: Compiled) -> None:
     inputs = random_inputs(digits.program, (0, 1))
-    with pytest.raises(Misuse, match="real numbers"):
-        privet.run(digits, inputs, suite="ckks", exact=True)
+    with pytest.raises(Misuse, match="no choice of truncations"):
+        privet.run(digits, inputs, suite="ckks", truncation="one-bit")
+    with pytest.raises(Misuse, match="in a prime field truncations are exact"):
+        privet.run(digits, inputs, field="prime", truncation="one-bit")
     wide = compile(MODELS / "digits-cnn.onnx", input_range=(0, 1), bits=49)
     with pytest.raises(Misuse, match="48 bits, not 49"):
         suites.plan(wide.program.to_public_bytes(), "gmw", "log", "exact")
@@ -82,7 +86,7 @@ def test_options_that_contradict_each_other_are_refused(digits: Compiled) -> Non
 def test_exact_predictions_are_the_reference_for_all_held_out_samples(
     digits: Compiled, held_out: list[Sample], session: Callable[..., Client]
 ) -> None:
-    client = session(digits, "log", exact=True)
+    client = session(digits, "log")
     assert client.label == "gmw log exact"
     for sample in held_out:
         (exact,) = execute(digits.program, digits.weights, [sample]).integers
@@ -122,10 +126,10 @@ def test_modes_do_not_share_material(digits: Compiled, session: Callable[..., Cl
     labels = set()
     modes: list[dict[str, Any]] = [
         {},
-        {"exact": True},
+        {"truncation": "one-bit"},
         {"field": "prime"},
         {"linear": "online"},
-        {"linear": "online", "exact": True},
+        {"linear": "online", "truncation": "one-bit"},
     ]
     for mode in modes:
         client = session(digits, "log", **mode)
@@ -140,7 +144,7 @@ def test_linear_layers_online_run_with_material_and_without(
     digits: Compiled, held_out: list[Sample], session: Callable[..., Client]
 ) -> None:
     client = session(digits, "log", linear="online")
-    assert client.label == "gmw log one-bit one-shot"
+    assert client.label == "gmw log exact one-shot"
     forecast, sample = client.forecast, held_out[0]
     assert forecast.refill is not None
     (expected,) = execute(digits.program, digits.weights, [sample]).integers
@@ -168,7 +172,7 @@ def test_linear_layers_online_run_with_material_and_without(
 def test_exact_predictions_online_are_the_reference(
     digits: Compiled, held_out: list[Sample], session: Callable[..., Client]
 ) -> None:
-    client = session(digits, "log", linear="online", exact=True)
+    client = session(digits, "log", linear="online")
     for sample in held_out[:20]:
         (exact,) = execute(digits.program, digits.weights, [sample]).integers
         assert np.array_equal(client.infer([sample]).integers[0], exact)
@@ -178,9 +182,7 @@ def test_exact_predictions_online_are_the_reference(
 def test_a_run_without_preparation_in_every_form_of_the_weights(
     digits: Compiled, held_out: list[Sample], weights: str
 ) -> None:
-    result = privet.run(
-        digits, [held_out[0]], linear="online", prepared=False, weights=weights, exact=True
-    )
+    result = privet.run(digits, [held_out[0]], linear="online", prepared=False, weights=weights)
     assert result.max_fixed_point_error == 0
     assert (result.offline.bytes_client, result.offline.rounds) == (0, 0)
     assert result.linear == "online"

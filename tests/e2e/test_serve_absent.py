@@ -32,7 +32,7 @@ def test_abandoned_requests_delay_nobody(tmp_path: Path, figures: list[str]) -> 
 
             async def once() -> float:
                 start = time.monotonic()
-                job, results = await visitor.follow(await visitor.request("digits"), SEVEN)
+                job, results = await visitor.follow(await visitor.request("digits"), [SEVEN])
                 assert job["outcome"] == "done", job
                 assert results[0].outputs["logits"].argmax() == 7
                 return time.monotonic() - start

@@ -44,7 +44,7 @@ def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     keys = ["--keys", str(key_folder), "--json", "--cipher", cipher]
     words = ["provider", str(tmp_path / "model.onnx"), "--listen", "127.0.0.1:0", *keys]
-    words += ["--input-range", "-1", "1"]
+    words += ["--input-range", "-1", "1", "--reveal-values"]
     with subprocess.Popen(
         [*command, *words], stdout=subprocess.PIPE, text=True, env=environment
     ) as provider:

@@ -352,9 +352,13 @@ def test_a_revoked_data_provider_is_let_go(
         async with pair(folder, key_folder, patience=QUICK, revoked=Revoked(path)) as it:
             await ask(it, compiled, 1)
             path.write_text(keys.fingerprint(key_folder / "client.pem"))
-            with pytest.raises(PeerError, match="revoked"):
+
+            async def ask_on() -> None:
                 async with asyncio.timeout(20):
                     while True:
                         await ask(it, compiled, 2)
+
+            with pytest.raises(PeerError, match="revoked"):
+                await ask_on()
 
     asyncio.run(main())

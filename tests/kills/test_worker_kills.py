@@ -12,7 +12,7 @@ from tests.kills.stage import Way, staged
 from privet.compile import Compiled
 from privet.executor import execute
 
-SUITES = {Way(): "gmw linear one-bit", Way("fss", "dealer"): "fss one-bit"}
+SUITES = {Way(): "gmw linear exact", Way("fss", "dealer"): "fss exact"}
 """Ways of making material, and the labels of it."""
 
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 
+	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/program"
@@ -21,6 +22,11 @@ func query(j job) error {
 	client, err := session.Open(link, j.Model, j.Hash)
 	if err != nil {
 		return err
+	}
+	if j.Statistical && !client.Terms.Statistical {
+		session.GiveUp(link, &session.Refusal{Reason: channel.NotAllowed, Text: "the client asks for statistical flooding"})
+		return &channel.Error{Family: channel.FamilyRefused, Text: "this server floods its results lightly: ask for that " +
+			"(--flooding light), or for a server with statistical flooding"}
 	}
 	inputs, err := readInputs(j.Inputs, client.Program, client.Network)
 	if err != nil {

@@ -50,6 +50,15 @@ func coordinate(j job) error {
 	if err != nil {
 		return err
 	}
+	if j.Guarded {
+		guard := newGuard()
+		go guard.obey(os.Stdin)
+		if err := guard.ask(meeting.Client, s.Plan.Batch*s.Plan.Groups); err != nil {
+			session.GiveUp(meeting.Client, err)
+			meeting.Close(err)
+			return err
+		}
+	}
 	offline := session.Begin(nil)
 	var online session.Meter
 	var layers []session.Layer

@@ -26,6 +26,10 @@ func serve(j job) error {
 		Programs: []*session.Served{served}, Timeout: timeout(j), Limit: j.Memory, Notify: tell,
 	}
 	orders := func() { _, _ = io.Copy(io.Discard, os.Stdin) }
+	if j.Guarded {
+		guard := newGuard()
+		server.Guard, orders = guard.ask, func() { guard.obey(os.Stdin) }
+	}
 	if j.Scheduled {
 		gate := newGate()
 		server.Gate, orders = gate, func() { gate.obey(os.Stdin) }

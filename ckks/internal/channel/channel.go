@@ -33,6 +33,7 @@ const (
 	Internal       Reason = 6
 	Misbehaved     Reason = 7
 	Busy           Reason = 8
+	NotAllowed     Reason = 10
 )
 
 // Channel sends and receives whole messages. It is for one goroutine.

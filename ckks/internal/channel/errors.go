@@ -14,6 +14,7 @@ const (
 	FamilyLink       = "LinkError"
 	FamilyMisbehaved = "PeerMisbehaved"
 	FamilyBusy       = "PeerBusy"
+	FamilyRefused    = "NotAccepted"
 )
 
 func (e *Error) Error() string { return e.Text }
@@ -35,8 +36,11 @@ func Misbehaviour(text string) error {
 }
 
 func familyOf(reason Reason) string {
-	if reason == Busy {
+	switch reason {
+	case Busy:
 		return FamilyBusy
+	case NotAllowed:
+		return FamilyRefused
 	}
 	return FamilyMisbehaved
 }

@@ -75,6 +75,9 @@ func (s *Server) help(c *channel.Channel, v *visit, what string) error {
 		if !v.key.Covers(len(v.served.outputs()), v.served.Plan.Refreshes()) {
 			return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
 		}
+		if err := s.guard(c, v.served.Plan.Batch); err != nil {
+			return err
+		}
 		v.run = &run{meter: Begin(c)}
 		if v.layers {
 			v.run.model = evaluate.Stream(v.served.full, v.served.Plan, v.served.params, sender(c, v.served, v.key))

@@ -93,3 +93,6 @@ func (s *Served) session() int64 {
 	}
 	return s.Plan.Memory().Session()
 }
+
+// answers is how many samples one inference computes.
+func (s *Served) answers() int { return s.Plan.Batch * s.Plan.Groups }

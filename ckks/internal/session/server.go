@@ -64,6 +64,9 @@ type Server struct {
 	Notify func(Event)
 	// Gate is nil where a server has its machine for itself.
 	Gate Gate
+	// Guard holds clients to a policy: it is asked before anything is made for a client, with no answers, and before each
+	// inference with as many as it gives. Nil accepts all.
+	Guard func(c *channel.Channel, answers int) error
 
 	evaluating sync.Mutex
 	allowances allowances
@@ -156,9 +159,20 @@ func (s *Server) converse(c *channel.Channel) error {
 	}
 }
 
+// guard asks the server's policy.
+func (s *Server) guard(c *channel.Channel, answers int) error {
+	if s.Guard == nil {
+		return nil
+	}
+	return s.Guard(c, answers)
+}
+
 func (s *Server) answer(c *channel.Channel, v *visit, asked request) error {
 	switch asked.Request {
 	case "describe":
+		if err := s.guard(c, 0); err != nil {
+			return err
+		}
 		served, err := s.named(asked.Model)
 		if err != nil {
 			return err
@@ -183,6 +197,9 @@ func (s *Server) answer(c *channel.Channel, v *visit, asked request) error {
 		if v.handed += results; v.served.Terms.Statistical && v.handed > v.served.Plan.Budget {
 			return refuse(channel.BadRequest, "the budget of results under these keys is spent: a new session has new keys")
 		}
+		if err := s.guard(c, v.served.answers()); err != nil {
+			return err
+		}
 		return s.infer(c, v.served, v.keys)
 	case "run", "refresh", "decrypt":
 		if v.key == nil || v.served.Program.Hash != asked.Program {
@@ -197,6 +214,9 @@ func (s *Server) answer(c *channel.Channel, v *visit, asked request) error {
 func (s *Server) begin(c *channel.Channel, v *visit, asked request) error {
 	v.release()
 	*v = visit{release: func() {}}
+	if err := s.guard(c, 0); err != nil {
+		return err
+	}
 	served, release, err := s.admit(asked)
 	if err != nil {
 		return err

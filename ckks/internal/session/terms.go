@@ -74,6 +74,9 @@ func (t Terms) plan(n *network.Network) (*plan.Plan, error) {
 	}
 	made, err := plan.Shared(n, 1, params.Decryptions, 0)
 	if t.Scenario == EncryptedData {
+		if err != nil {
+			err = fmt.Errorf("%w; or, on both sides, ask for less noise, which is weaker: --flooding light", err)
+		}
 		return made, err
 	}
 	refreshed, failure := plan.Shared(n, 1, params.Decryptions, 1)

@@ -118,7 +118,7 @@ fn streamed() -> Result<(), Failure> {
     thread::scope(|scope| -> Result<(), Failure> {
         scope.spawn(|| server.serve(far, &mut Silent, &mut |_| ()));
         let mut client = stream::Client::new(near)?;
-        client.describe()?;
+        client.describe(None)?;
         Ok(client.close()?)
     })?;
     keep_link("stream", "describe", &transcript, Direction::FirstToSecond)?;

@@ -175,7 +175,7 @@ proptest! {
         let pairs: Vec<[i64; 2]> = x.iter().zip(x.iter().rev()).map(|(&a, &b)| [a, b]).collect();
         let xs = share(&pairs.concat(), ring, prg);
         let groups: Vec<Vec<usize>> = (0..pairs.len()).map(|i| vec![2 * i, 2 * i + 1]).collect();
-        let demand = cost::max_pool(groups.iter().map(Vec::len), bits, rounds).demand;
+        let demand = cost::max_pool(groups.iter().map(|group| (group.len(), 1)), bits, rounds).demand;
         let out = run(&demand, rounds, prg, |party| privet_gmw::max_pool(party, own(&xs, party), &groups.clone().into(), ring));
         prop_assert_eq!(join(&out, ring), pairs.iter().map(|&[a, b]| if wins(a, b) { a } else { b }).collect::<Vec<_>>());
         let demand = cost::argmax(pairs.len(), 2, bits, 9, rounds).demand;

@@ -2,6 +2,7 @@
 
 use privet_channel::AbortReason;
 
+use crate::policy::Refused;
 use crate::store::StoreError;
 
 /// A job or a session failed.
@@ -34,6 +35,9 @@ pub enum Error {
     /// Material is missing, spent or damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A client asked for what this server's policy does not give.
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// No randomness from the operating system.
     #[error(transparent)]
     Randomness(#[from] privet_prg::Error),
@@ -148,6 +152,8 @@ impl Error {
     pub fn abort_reason(&self) -> AbortReason {
         match self {
             Self::PeerMisbehaved(PeerMisbehaved::Version { .. }) => AbortReason::Version,
+            Self::Refused(Refused::Outside(_)) => AbortReason::NotAllowed,
+            Self::Refused(Refused::Exhausted { .. }) => AbortReason::Busy,
             _ if self.is_the_peers_fault() => AbortReason::Misbehaved,
             Self::Store(StoreError::Spent { .. } | StoreError::Missing { .. }) => AbortReason::MaterialUnavailable,
             _ if self.is_given_up() => AbortReason::MaterialUnavailable,
@@ -161,6 +167,7 @@ impl Error {
         matches!(
             self,
             Self::PeerMisbehaved(_)
+                | Self::Refused(Refused::Outside(_) | Refused::Exhausted { .. })
                 | Self::Channel(privet_channel::Error::PeerMisbehaved(_))
                 | Self::Linear(privet_linear::Error::PeerMisbehaved(_))
                 | Self::Correlations(privet_ot::Error::PeerMisbehaved { .. })
@@ -186,6 +193,13 @@ impl Error {
     pub fn is_given_up(&self) -> bool {
         use privet_shark::Error::GivenUp;
         matches!(self, Self::Authenticated(GivenUp(_)) | Self::Store(StoreError::GivenUp { .. }))
+    }
+
+    /// Whether the peer refused what it was asked, before it did anything for it.
+    pub(crate) fn is_refusal(&self) -> bool {
+        use privet_channel::{Error as Link, PeerMisbehaved};
+        let refusals = [AbortReason::NotAllowed, AbortReason::Busy];
+        matches!(self.link(), Some(Link::PeerMisbehaved(PeerMisbehaved::Aborted { reason, .. })) if refusals.contains(reason))
     }
 
     /// Whether the peer gave up, so that there is nobody left to tell.

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 pub mod authenticated;
 mod bodies;
 mod error;
@@ -14,6 +15,7 @@ mod layers;
 pub mod limits;
 mod memory;
 mod plan;
+pub mod policy;
 mod report;
 pub mod security;
 pub mod session;

@@ -18,7 +18,7 @@ mod room;
 mod setups;
 mod sweep;
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,17 +143,44 @@ impl Store {
     /// # Errors
     /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
     pub fn claim(&self, id: &MaterialId) -> Result<File, StoreError> {
-        let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
-        let material = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound && marker.exists() => {
-                return Err(StoreError::Spent { id: id.clone() });
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.missing(id)),
-            Err(error) => return Err(io(&path, error)),
-        };
+        let material = self.open_piece(id)?;
         // Tells whoever sweeps that this claim is alive.
-        material.lock_shared().map_err(|error| io(&path, error))?;
+        material.lock_shared().map_err(|error| io(&self.path(id, "material"), error))?;
+        self.spend(id, material)
+    }
+
+    /// Keeps the piece `id` for this caller, who may claim it or leave it: meanwhile no other process that shares the store
+    /// gets hold of it.
+    ///
+    /// # Errors
+    /// As [`Store::claim`]; [`StoreError::Spent`] also if somebody else holds it.
+    pub(crate) fn hold(&self, id: &MaterialId) -> Result<Held, StoreError> {
+        let material = self.open_piece(id)?;
+        match material.try_lock() {
+            Ok(()) if !self.spent().join(id.as_str()).exists() => {
+                Ok(Held { store: self.clone(), id: id.clone(), material })
+            }
+            Ok(()) | Err(TryLockError::WouldBlock) => Err(StoreError::Spent { id: id.clone() }),
+            Err(TryLockError::Error(error)) => Err(io(&self.path(id, "material"), error)),
+        }
+    }
+
+    /// Where files of this name lie beside the material.
+    pub(crate) fn below(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn open_piece(&self, id: &MaterialId) -> Result<File, StoreError> {
+        let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
+        File::open(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound if tombstone.exists() => StoreError::Spent { id: id.clone() },
+            ErrorKind::NotFound => self.missing(id),
+            _ => io(&path, error),
+        })
+    }
+
+    fn spend(&self, id: &MaterialId, material: File) -> Result<File, StoreError> {
+        let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
         match self.files.create(&marker) {
             Ok(file) => self.files.sync_file(&file, &marker).map_err(|error| io(&marker, error))?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(StoreError::Spent { id: id.clone() }),
@@ -291,6 +318,23 @@ impl Store {
 
     fn missing(&self, id: &MaterialId) -> StoreError {
         StoreError::Missing { id: id.clone(), store: self.root.display().to_string() }
+    }
+}
+
+/// A piece that its holder may claim, and nobody else until this is dropped.
+pub(crate) struct Held {
+    store: Store,
+    id: MaterialId,
+    material: File,
+}
+
+impl Held {
+    /// As [`Store::claim`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn claim(self) -> Result<File, StoreError> {
+        self.store.spend(&self.id, self.material)
     }
 }
 

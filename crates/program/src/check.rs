@@ -64,6 +64,9 @@ fn header(file: &File) -> Result<(), Error> {
     if !(1..=31).contains(&file.weight_bits) || file.weight_bits > file.ring_bits {
         return Err(Error::inconsistent("weight_bits", format!("{} does not fit the ring", file.weight_bits)));
     }
+    if file.batch == 0 {
+        return Err(Error::inconsistent("batch", "a run computes at least one sample"));
+    }
     if file.operations.len() > MAX_OPERATIONS || file.values.len() > 2 * MAX_OPERATIONS {
         return Err(Error::inconsistent("operations", format!("more than {MAX_OPERATIONS}")));
     }

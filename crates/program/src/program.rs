@@ -101,10 +101,16 @@ pub(crate) struct File {
     pub scale_bits: u32,
     pub weight_bits: u32,
     pub weights_commitment: String,
+    #[serde(default = "one")]
+    pub batch: u32,
     pub inputs: Vec<Input>,
     pub outputs: Vec<Output>,
     pub values: Vec<Value>,
     pub operations: Vec<Operation>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl Program {
@@ -142,6 +148,11 @@ impl Program {
     /// Every weight's magnitude is below `2^weight_bits`.
     pub fn weight_bits(&self) -> u32 {
         self.file.weight_bits
+    }
+
+    /// How many samples one run computes.
+    pub fn batch(&self) -> u32 {
+        self.file.batch
     }
 
     /// What the client gives, in order.

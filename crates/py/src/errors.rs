@@ -36,7 +36,7 @@ fn class(error: &Error) -> &'static str {
         _ if error.is_the_peers_fault() => "PeerMisbehaved",
         Error::Program(_) => "InvalidProgram",
         Error::Store(StoreError::Full { .. }) => "StoreFull",
-        Error::Store(StoreError::Io { .. }) | Error::Randomness(_) => "PrivetError",
+        Error::Refused(_) | Error::Store(StoreError::Io { .. }) | Error::Randomness(_) => "PrivetError",
         Error::Store(_) => "MaterialError",
         _ => "Misuse",
     }
@@ -48,6 +48,7 @@ fn link(error: &privet_channel::Error) -> &'static str {
         privet_channel::Error::PeerMisbehaved(PeerMisbehaved::Aborted { reason, .. }) => match reason {
             AbortReason::MaterialUnavailable | AbortReason::StaleSession => "MaterialError",
             AbortReason::Busy | AbortReason::ShuttingDown => "PeerBusy",
+            AbortReason::NotAllowed => "NotAccepted",
             _ => "PeerMisbehaved",
         },
         privet_channel::Error::PeerMisbehaved(_) => "PeerMisbehaved",

@@ -12,6 +12,7 @@ mod errors;
 mod link;
 mod listener;
 mod plan;
+mod policy;
 mod progress;
 mod server;
 mod stages;
@@ -37,6 +38,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<listener::Listener>()?;
     module.add_class::<listener::Pending>()?;
     module.add_class::<plan::Plan>()?;
+    module.add_class::<policy::Policy>()?;
+    module.add_class::<policy::Guard>()?;
     module.add_class::<client::Client>()?;
     module.add_class::<server::Server>()?;
     module.add_class::<store::Store>()?;
@@ -48,6 +51,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stages::StreamStages>()?;
     module.add_class::<connection::Stopper>()?;
     module.add_function(wrap_pyfunction!(resident_memory, module)?)?;
+    module.add_function(wrap_pyfunction!(policy::mode_of, module)?)?;
+    module.add_function(wrap_pyfunction!(policy::weaknesses, module)?)?;
     module.add("PROTOCOL_VERSION", privet_party::session::VERSION)?;
     Ok(())
 }

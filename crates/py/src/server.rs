@@ -3,7 +3,7 @@
 use std::sync::{Arc, RwLock};
 
 use privet_party::session::{self, Budget, Catalog, Connect, Event, Gate, Intent, Served};
-use privet_party::{MaterialId, Silent, Store};
+use privet_party::{MaterialId, Silent, Store, policy};
 use pyo3::prelude::*;
 
 use crate::client::{json, misuse};
@@ -11,6 +11,7 @@ use crate::connection::Connection;
 use crate::dealer::Dialer;
 use crate::errors::Failure;
 use crate::plan::form;
+use crate::policy::Policy;
 
 /// A catalog of programs and a material store.
 #[pyclass(frozen)]
@@ -19,22 +20,30 @@ pub(crate) struct Server {
     store: Store,
     dealer: Option<Connect>,
     budget: Option<Budget>,
+    policy: policy::Policy,
 }
 
 #[pymethods]
 impl Server {
     /// Material is kept in the directory `store`, `material` bytes of it at most; `dealer` makes it for clients that
-    /// want it dealt; `memory` limits this process's resident bytes.
+    /// want it dealt; `memory` limits this process's resident bytes; `policy` is what is accepted.
     #[new]
-    #[pyo3(signature = (store, dealer=None, memory=None, material=None))]
-    fn new(store: &str, dealer: Option<&Dialer>, memory: Option<u64>, material: Option<u64>) -> Result<Self, Failure> {
+    #[pyo3(signature = (store, dealer=None, memory=None, material=None, policy=None))]
+    fn new(
+        store: &str,
+        dealer: Option<&Dialer>,
+        memory: Option<u64>,
+        material: Option<u64>,
+        policy: Option<&Policy>,
+    ) -> Result<Self, Failure> {
         let dealer = dealer.map(|dialer| dialer.connect.clone());
         let (store, budget) = (Store::open(store)?, memory.map(Budget::new));
         let store = match material {
             Some(bytes) => store.within(bytes),
             None => store,
         };
-        Ok(Self { catalog: RwLock::default(), store, dealer, budget })
+        let policy = policy.map(|policy| policy.0.clone()).unwrap_or_default();
+        Ok(Self { catalog: RwLock::default(), store, dealer, budget, policy })
     }
 
     /// Offers a program, given both halves. With `warm`, the first preparation without a dealer finds the weights
@@ -92,7 +101,8 @@ impl Server {
     ) -> PyResult<()> {
         let channel = connection.take()?;
         let catalog = self.catalog.read().map(|catalog| catalog.clone()).unwrap_or_default();
-        let mut server = session::Server::new(catalog, self.store.clone());
+        let server = session::Server::new(catalog, self.store.clone()).under(self.policy.clone());
+        let mut server = server.map_err(Failure::from)?;
         if let Some(connect) = &self.dealer {
             server = server.with_dealer(connect.clone());
         }

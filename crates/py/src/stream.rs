@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 use crate::client::{integers, json, misuse, to_python};
 use crate::connection::Connection;
 use crate::errors::Failure;
+use crate::policy::Guard;
 use crate::progress::Progress;
 use crate::stages::indices;
 
@@ -59,11 +60,18 @@ pub(crate) struct StreamServer(Box<Server>);
 
 #[pymethods]
 impl StreamServer {
-    /// Serves a program, given both halves, under one cipher alone.
+    /// Serves a program, given both halves, under one cipher alone, to clients that `guard` admits.
     #[new]
-    fn new(py: Python<'_>, public: Vec<u8>, weights: &[u8], cipher: &str, key_bits: usize) -> Result<Self, Failure> {
+    fn new(
+        py: Python<'_>,
+        public: Vec<u8>,
+        weights: &[u8],
+        cipher: &str,
+        key_bits: usize,
+        guard: &Guard,
+    ) -> Result<Self, Failure> {
         let cipher = named(cipher, key_bits)?;
-        Ok(Self(Box::new(py.detach(|| Server::new(public, weights))?.only(cipher))))
+        Ok(Self(Box::new(py.detach(|| Server::new(public, weights))?.only(cipher).under(guard.0.clone()))))
     }
 
     /// Serves one client to the end of its session; calls `on_event(kind, report)` after each request, with the kind

@@ -47,8 +47,7 @@ def client(
     ] = None,
     security: options.Security = "semi-honest",
     rounds: options.Rounds = "auto",
-    truncation: options.Truncation = "one-bit",
-    exact: options.Exact = False,
+    truncation: options.Truncation = "exact",
     field: options.Field = "ring",
     linear: options.Linear = "offline",
     correlations: options.Correlations = "parties",
@@ -94,7 +93,6 @@ def client(
             security=security,
             rounds=rounds,
             truncation=truncation,
-            exact=exact,
             field=field,
             linear=linear,
             correlations=correlations,
@@ -131,6 +129,7 @@ def client(
     if result is not None:
         show.dry(console, result.dry)
     show.trust(console, used.trust)
+    show.weaknesses(console, used.mode)
     show.calibration(console, session.program.calibration)
     console.print(f"Material for {ready} more inferences is ready in {state}.")
 
@@ -147,6 +146,7 @@ def _as_object(
         "extension": session.extension,
         "correlations": used.correlations,
         "trust": used.trust,
+        **show.weaknesses_fields(used.mode),
         "calibration": session.program.calibration,
         "link": show.link_fields(session.link),
         "program_hash": session.program_hash,

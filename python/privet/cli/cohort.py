@@ -13,7 +13,7 @@ from privet.cli import options, show
 from privet.parties.address import split_address
 from privet.parties.homomorphic import Endpoint
 from privet.parties.meeting import coordinate, take_part
-from privet.suites import COLLECTIVE, check_scenario, flooding_of
+from privet.suites import COLLECTIVE, Guard, check_scenario, flooding_of, make_policy
 
 PublicHalf = Annotated[
     Path,
@@ -31,6 +31,9 @@ def coordinator(
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
     ] = "127.0.0.1:7400",
+    accept: options.Accept = None,
+    answers_per_hour: options.AnswersPerHour = None,
+    state: options.State = Path("privet-state"),
     memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
@@ -51,7 +54,9 @@ def coordinator(
 
     noise = flooding_of("ckks", COLLECTIVE, flooding)
     endpoint = Endpoint(host, port, keys, COLLECTIVE, None, memory, timeout, noise)
-    coordinate(program, parties, endpoint, heard)
+    policy = make_policy(accept, flooding=noise, answers_per_hour=answers_per_hour)
+    guard = Guard(policy, str(state / "coordinator" / "answers"))
+    coordinate(program, parties, endpoint, guard, heard)
 
 
 def member(

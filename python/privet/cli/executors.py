@@ -27,6 +27,7 @@ def make_executor(
     first_port: int,
     dealer: str | None,
     max_material: int | None,
+    policy: str,
     timeout: float,
     revoked: Path | None,
 ) -> Executor:
@@ -44,6 +45,7 @@ def make_executor(
         "first_port": first_port,
         "dealer": dealer,
         "max_material": max_material,
+        "policy": policy,
         "timeout": timeout,
         "revoked": revoked,
     }

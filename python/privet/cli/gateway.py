@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from privet import suites
 from privet.cli import options, show
 from privet.cli.infer import TOKEN
 from privet.errors import Misuse
@@ -48,8 +47,7 @@ def gateway(
     suite: options.Suite = "gmw",
     security: options.Security = "semi-honest",
     rounds: options.ModelRounds = None,
-    truncation: options.Truncation = "one-bit",
-    exact: options.Exact = False,
+    truncation: options.Truncation = "exact",
     correlations: options.Correlations = "parties",
     dealer: options.Dealer = None,
     link: options.Link = None,
@@ -85,8 +83,7 @@ def gateway(
     for place in places.values():
         if place is not None:
             check_place(place[0], own)
-    how = suites.truncation_of(suite, exact, truncation)
-    terms = Terms(suite, security, rounds, how, correlations)
+    terms = Terms(suite, security, rounds, truncation, correlations)
     console = show.make_console()
 
     async def main() -> None:

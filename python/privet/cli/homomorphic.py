@@ -15,18 +15,23 @@ from privet.cli import show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.parties.homomorphic import Endpoint, Prediction, Visitor, serving
 from privet.parties.meeting import CohortVisitor
+from privet.suites import Guard, Policy
 
 
-def serve(program: Path, endpoint: Endpoint, *, as_json: bool) -> None:
-    """Serves a compiled program until it is stopped."""
+def serve(
+    program: Path, endpoint: Endpoint, policy: Policy, counts: Path, *, as_json: bool
+) -> None:
+    """Serves a compiled program by a policy until it is stopped; counts answers in `counts`."""
     console = show.make_console()
-    with serving(program, endpoint) as (listening, events):
+    with serving(program, endpoint, Guard(policy, str(counts))) as (listening, events):
         address = f"{endpoint.host}:{listening['port']}"
         if as_json:
             _say(
                 event="listening",
                 address=address,
                 scenario=endpoint.scenario,
+                policy=json.loads(policy.text()),
+                **show.weaknesses_fields(endpoint.mode),
                 statistical_bits=listening["statistical_bits"],
                 **{name: listening[name] for name in ("model", "program_hash")},
             )
@@ -36,6 +41,8 @@ def serve(program: Path, endpoint: Endpoint, *, as_json: bool) -> None:
                 f"Scenario {endpoint.scenario}, program {listening['program_hash']}: give this "
                 "hash to clients that should pin it."
             )
+            show.policy(console, policy)
+            show.weaknesses(console, endpoint.mode)
         try:
             for found in events:
                 _tell(console, found, as_json)
@@ -64,6 +71,8 @@ def ask(
     show.prediction(console, found.outputs, names, softmax, program.batch)
     show.costs(console, found.offline, found.online, program.batch)
     show.homomorphic(console, found.plan, program.program_hash)
+    show.calibration(console, program.calibration)
+    show.weaknesses(console, found.mode)
     if layers:
         show.layers(console, found.layers)
 
@@ -74,7 +83,9 @@ def _as_object(found: Prediction) -> dict[str, Any]:
     return {
         "model": program.model,
         "suite": "ckks",
+        **show.weaknesses_fields(found.mode),
         "program_hash": program.program_hash,
+        "calibration": program.calibration,
         "batch": program.batch,
         "server": found.server,
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,

@@ -13,11 +13,11 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from privet import suites
 from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.errors import Misuse
 from privet.parties import Credentials, Result
+from privet.suites import ENCRYPTED_DATA, flooding_of
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient, Terms
@@ -47,8 +47,8 @@ def infer(
     suite: options.Suite = "gmw",
     security: options.Security = "semi-honest",
     rounds: options.ModelRounds = None,
-    truncation: options.Truncation = "one-bit",
-    exact: options.Exact = False,
+    truncation: options.Truncation = "exact",
+    flooding: options.Flooding = None,
     correlations: options.Correlations = "parties",
     dealer: options.Dealer = None,
     link: options.Link = None,
@@ -69,8 +69,16 @@ def infer(
         raise Misuse("give --input for a prediction, or --prepare N to announce later ones")
     if suite == "ckks" and prepare:
         raise Misuse("suite ckks prepares nothing ahead: ask without --prepare")
-    how = suites.truncation_of(suite, exact, truncation)
-    terms = Terms(suite, security, rounds, how, correlations, version, program_hash)
+    terms = Terms(
+        suite,
+        security,
+        rounds,
+        truncation,
+        correlations,
+        flooding_of(suite, ENCRYPTED_DATA, flooding),
+        version,
+        program_hash,
+    )
     names = read_labels(labels, None)
     console = show.make_console()
 
@@ -142,6 +150,7 @@ async def _tell(
             f"Suite {result.suite} ({result.security}){depth}, program {program.program_hash[:16]}."
         )
         show.trust(console, result.trust)
+        show.weaknesses(console, result.mode)
         show.calibration(console, result.calibration)
 
 
@@ -153,6 +162,7 @@ def _as_object(result: Result) -> dict[str, Any]:
         "rounds": result.rounds,
         "correlations": result.correlations,
         "trust": result.trust,
+        **show.weaknesses_fields(result.mode),
         "calibration": result.calibration,
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
         "material": result.material,

@@ -37,8 +37,7 @@ def inspect(
     cipher: options.Cipher = "paillier",
     key_bits: options.KeyBits = 2048,
     rounds: options.Rounds = "auto",
-    truncation: options.Truncation = "one-bit",
-    exact: options.Exact = False,
+    truncation: options.Truncation = "exact",
     field: options.Field = "ring",
     linear: options.Linear = "offline",
     correlations: options.Correlations = "parties",
@@ -62,8 +61,7 @@ def inspect(
     suite = "ckks" if ckks else suite
     suites.check_scenario(suite, scenario, parties)
     correlations = suites.in_field(field, suite, correlations)
-    exact = exact or field == "prime"
-    truncation = suites.truncation_of(suite, exact, truncation)
+    truncation = suites.truncation_of(suite, field, truncation)
     shaped = Link(link) if link else None
     nodes = [
         {"name": node.name or node.output[0], "operator": node.op_type}

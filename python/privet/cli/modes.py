@@ -61,6 +61,7 @@ def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
         "truncation": result.truncation,
         "field": result.field,
         "linear": result.linear,
+        **show.weaknesses_fields(result.mode),
         "argmax_agrees": result.argmax_agrees,
         "max_fixed_point_error": result.max_fixed_point_error,
         "offline": asdict(result.offline),

@@ -67,15 +67,10 @@ Link = Annotated[
 Truncation = Annotated[
     str,
     typer.Option(
-        help="Truncations: `one-bit` may be off by one unit in the last place and is free; `exact` "
-        "costs a comparison, and keeps a client that repeats an input from learning by the errors."
-    ),
-]
-Exact = Annotated[
-    bool,
-    typer.Option(
-        "--exact",
-        help="Results of the plaintext fixed-point executor, bit for bit: `--truncation exact`.",
+        metavar="exact|one-bit",
+        help="Truncations: `exact` ones compute the carry, and results are those of the plaintext "
+        "fixed-point executor, bit for bit; `one-bit` is weaker: it loses the carry, and a client "
+        "that repeats an input can learn weights by the unit by which results are then off.",
     ),
 ]
 Field = Annotated[
@@ -139,9 +134,8 @@ Flooding = Annotated[
     str | None,
     typer.Option(
         metavar="light|statistical",
-        help="In suite ckks: noise that blurs what results tell beside outputs, or enough to hide "
-        "it. By default statistical, but light in scenario encrypted-data, where a client keeps "
-        "its own results.",
+        help="In suite ckks: noise on results, by default `statistical`, enough to hide what they "
+        "tell beside outputs; `light` is weaker: it blurs that, as much as encryption does.",
     ),
 ]
 Cipher = Annotated[
@@ -169,6 +163,33 @@ MaxMaterial = Annotated[
         metavar="SIZE",
         help="Most material on this side's disk, such as 20GB; clients whose pieces do not fit are "
         "told to come back.",
+    ),
+]
+Accept = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="POLICY.toml",
+        help="What this server accepts, from whom, and how many answers it gives (docs/server.md).",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+AcceptedTruncation = Annotated[
+    str,
+    typer.Option(
+        "--truncation",
+        metavar="exact|one-bit",
+        help="With `one-bit`, also accept clients that ask for this weaker truncation, by which a "
+        "client that repeats an input can learn weights.",
+    ),
+]
+AnswersPerHour = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Most answers that a client gets in any hour, counted in --state; any number by "
+        "default. A batch is as many as it has samples.",
     ),
 ]
 WhenDry = Annotated[

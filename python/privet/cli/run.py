@@ -37,8 +37,7 @@ def run(
     bits: options.Bits = None,
     scale: options.Scale = None,
     rounds: options.Rounds = "auto",
-    truncation: options.Truncation = "one-bit",
-    exact: options.Exact = False,
+    truncation: options.Truncation = "exact",
     field: options.Field = "ring",
     linear: options.Linear = "offline",
     unprepared: Annotated[
@@ -58,7 +57,7 @@ def run(
         typer.Option(
             metavar="all|NAME,...",
             help="Run suite gmw in each of these modes that the model allows, and compare them: "
-            "`default`, `exact`, `prime`, `one-shot`.",
+            "`exact` (the default), `one-bit`, `prime`, `one-shot`.",
         ),
     ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
@@ -74,8 +73,8 @@ def run(
     samples = read_samples(calibration) if calibration else None
     if modes is not None:
         whose = (suite, security, truncation, correlations, field, linear)
-        usual = ("gmw", "semi-honest", "one-bit", "parties", "ring", "offline")
-        if whose != usual or exact or unprepared:
+        usual = ("gmw", "semi-honest", "exact", "parties", "ring", "offline")
+        if whose != usual or unprepared:
             raise Misuse("--modes compares modes of suite gmw: leave out the options that pick one")
         runs = run_modes(
             model,
@@ -104,7 +103,6 @@ def run(
             scale=scale,
             rounds=rounds,
             truncation=truncation,
-            exact=exact,
             field=field,
             linear=linear,
             prepared=not unprepared,
@@ -161,6 +159,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "extension": result.extension,
         "correlations": result.correlations,
         "trust": result.trust,
+        **show.weaknesses_fields(result.mode),
         "calibration": result.calibration,
         "program_hash": result.program_hash,
         "batch": result.batch,
@@ -198,6 +197,7 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
         if result.scenario == "collective":
             console.print(f"Model and data under the key of {result.parties} members.")
         show.trust(console, result.trust)
+        show.weaknesses(console, result.mode)
         return
     console.print(
         f"The plaintext model (ONNX Runtime) {verdict}; {difference}, and "
@@ -206,6 +206,7 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
     if result.suite == "stream" and result.plan is not None:
         show.stream(console, result.plan, result.program_hash)
         show.trust(console, result.trust)
+        show.weaknesses(console, result.mode)
         return
     rounds = show.rounds(result.rounds, result.link, chosen)
     if result.linear == "online":
@@ -220,3 +221,4 @@ def _verdict(console: Console, result: Run, chosen: bool) -> None:
         "TLS on this machine."
     )
     show.trust(console, result.trust)
+    show.weaknesses(console, result.mode)

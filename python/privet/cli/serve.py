@@ -21,6 +21,7 @@ from privet.parties.address import split_address
 from privet.parties.memory import parse_size
 from privet.parties.revocation import Revoked
 from privet.scheduler import Budget, Limits, named
+from privet.suites import STATISTICAL, make_policy, uncounted
 
 if TYPE_CHECKING:
     from privet.serve.repository import Row
@@ -84,6 +85,16 @@ def serve(
         typer.Option(help="Name in the server's certificate; found in it if there is one name."),
     ] = None,
     dealer: options.Dealer = None,
+    truncation: options.AcceptedTruncation = "exact",
+    flooding: Annotated[
+        str,
+        typer.Option(
+            metavar="statistical|light",
+            help="With `light`, also serve models of suite ckks with this weaker noise on results.",
+        ),
+    ] = STATISTICAL,
+    accept: options.Accept = None,
+    answers_per_hour: options.AnswersPerHour = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -153,11 +164,19 @@ def serve(
     refused = Revoked(revoked)
     gate = Gate(operator or [OPERATOR_NAME], tokens or (), refused)
     name = server_name or certificate_name(keys / "server.pem")
+    accepts = make_policy(
+        accept,
+        dealer=dealer is not None,
+        truncation=truncation,
+        flooding=flooding,
+        answers_per_hour=answers_per_hour,
+    )
     settings = Settings(
         repository,
         state,
         Door(name, grace, dealer),
         named(policy, beta, Budget(bytes=parse_size(ahead, "disk space") or 1)),
+        accepts,
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
         Limits(material_seconds=material_hours * 3600, absent_seconds=absent),
         poll,
@@ -178,6 +197,7 @@ def serve(
         first_port=first_port,
         dealer=dealer,
         max_material=parse_size(max_material, "disk space"),
+        policy=uncounted(accepts).text(),
         timeout=timeout,
         revoked=revoked,
     )

@@ -19,7 +19,7 @@ from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
 from privet.parties.catalog import compile_once
 from privet.parties.homomorphic import Endpoint
-from privet.suites import check_between_two, check_suite, flooding_of, precision
+from privet.suites import check_between_two, check_suite, flooding_of, make_policy, precision
 
 
 def server(
@@ -36,6 +36,9 @@ def server(
     scenario: options.Scenario = "encrypted-data",
     flooding: options.Flooding = None,
     dealer: options.Dealer = None,
+    truncation: options.AcceptedTruncation = "exact",
+    accept: options.Accept = None,
+    answers_per_hour: options.AnswersPerHour = None,
     bits: options.Bits = None,
     scale: options.Scale = None,
     batch: options.Batch = 1,
@@ -52,12 +55,23 @@ def server(
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Serve a model: clients learn predictions, the server learns nothing of their inputs."""
+    """Serve a model: clients learn predictions, the server learns nothing of their inputs.
+
+    Clients choose how, within what this server accepts: exact truncations, no dealer and
+    statistical noise, unless a flag or a policy accepts something weaker.
+    """
     log_to_stderr()
     host, port = split_address(listen)
     check_suite(suite)
     check_between_two(suite, scenario)
     noise = flooding_of(suite, scenario, flooding)
+    policy = make_policy(
+        accept,
+        dealer=dealer is not None,
+        truncation=truncation,
+        flooding=noise,
+        answers_per_hour=answers_per_hour,
+    )
     samples = read_samples(calibration) if calibration else None
     widths = precision(suite, bits, scale)
     compiled = compile_once(
@@ -76,7 +90,8 @@ def server(
         if revoked is not None:
             raise Misuse("--revoked is for suites gmw and fss; for ckks, `privet serve` has it")
         endpoint = Endpoint(host, port, keys, scenario, None, memory, timeout, noise)
-        homomorphic.serve(compiled, endpoint, as_json=as_json)
+        counts = state / "server" / "answers"
+        homomorphic.serve(compiled, endpoint, policy, counts, as_json=as_json)
         return
     lock = threading.Lock()
     console = show.make_console()
@@ -88,6 +103,7 @@ def server(
     with Server(
         Credentials.from_directory(keys, "server"),
         state=state,
+        policy=policy,
         dealer=dealer,
         host=host,
         port=port,
@@ -107,12 +123,14 @@ def server(
                 model=program.model,
                 program_hash=program.program_hash,
                 batch=program.batch,
+                policy=json.loads(policy.text()),
             )
         else:
             console.print(f"Serving [bold]{program.model}[/] at {address}; stop with Ctrl-C.")
             console.print(
                 f"Program {program.program_hash}: give this hash to clients that should pin it."
             )
+            show.policy(console, policy)
         try:
             serving.serve_forever()
         except KeyboardInterrupt:

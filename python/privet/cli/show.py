@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from privet.parties import (
 )
 from privet.parties.client import Progress as Listener
 from privet.program import caveat
+from privet.suites import Mode, Policy
 
 Array = npt.NDArray[np.generic]
 
@@ -321,6 +323,34 @@ def trust(console: Console, caution: str | None) -> None:
     """What a result rests on beyond the two parties, if anything."""
     if caution is not None:
         console.print(f"[bold yellow]Weaker trust:[/] {caution}.")
+
+
+def weaknesses(console: Console, mode: Mode) -> None:
+    """In which ways a result promises less than one of the default mode."""
+    for weakness in mode.weaknesses:
+        console.print(f"[bold yellow]Weaker than the default:[/] {weakness.meaning}.")
+
+
+def weaknesses_fields(mode: Mode) -> dict[str, Any]:
+    """The same for programs, by name."""
+    return {"weaknesses": [weakness.name for weakness in mode.weaknesses]}
+
+
+def policy(console: Console, accepted: Policy) -> None:
+    """What a server accepts beyond the default, and how many answers it gives."""
+    rules: dict[str, Any] = json.loads(accepted.text())
+    usual: dict[str, Any] = json.loads(Policy().text())
+    more = [
+        f"{choice} {value}"
+        for choice, values in rules["accepts"].items()
+        for value in values
+        if value not in usual["accepts"][choice]
+    ]
+    limit = rules["answers_per_hour"]
+    told = f"accepts also {', '.join(more)}" if more else "accepts nothing weaker than the default"
+    often = f"{limit} answers an hour" if limit is not None else "any number of answers"
+    own = f"; {len(rules['clients'])} clients have rules of their own" if rules["clients"] else ""
+    console.print(f"Policy: {told}; {often} to a client{own}.")
 
 
 def warn_uncalibrated(basis: str) -> None:

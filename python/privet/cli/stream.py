@@ -21,7 +21,7 @@ from privet.parties import Credentials
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
 from privet.parties.revocation import Revoked
-from privet.suites import STREAM_TRUST
+from privet.suites import STREAM, STREAM_TRUST, make_policy
 
 if TYPE_CHECKING:
     from privet.stream.ledger import Ledger
@@ -87,6 +87,17 @@ def provider_command(
     scale: options.Scale = None,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
+    reveal_values: Annotated[
+        bool,
+        typer.Option(
+            "--reveal-values",
+            help="Accept that data providers see all values before activations, up to their order: "
+            "nobody is served without.",
+        ),
+    ] = False,
+    accept: options.Accept = None,
+    answers_per_hour: options.AnswersPerHour = None,
+    state: options.State = Path("privet-state"),
     revoked: options.Revoked = None,
     timeout: options.Timeout = 300.0,
     as_json: options.AsJson = False,
@@ -94,11 +105,13 @@ def provider_command(
     """Serve a model's linear stages to data providers."""
     from privet.compile import compile
     from privet.stream.cipher import Cipher
+    from privet.stream.preparing import Rules
     from privet.stream.service import Plan, serve
 
     log_to_stderr()
     hidden = Cipher(cipher, key_bits)
-
+    policy = make_policy(accept, revealed_values=reveal_values, answers_per_hour=answers_per_hour)
+    rules = Rules(policy.text(), str(state / "server" / "answers"))
     compiled = compile(
         model,
         bits=bits or 37,
@@ -107,6 +120,7 @@ def provider_command(
         input_range=input_range,
         smooth="function",
     )
+    show.warn_uncalibrated(compiled.program.calibration)
     plan = Plan(cluster, tuple(server or ()), objective, per_core, timeout)
     console = show.make_console()
 
@@ -117,6 +131,7 @@ def provider_command(
             "program_hash": compiled.program.program_hash,
             "cipher": cipher,
             "threads": threads,
+            "policy": json.loads(policy.text()),
         }
         if as_json:
             typer.echo(json.dumps(told))
@@ -135,6 +150,7 @@ def provider_command(
                 cipher=hidden,
                 preparing=prepare_port,
                 window=window,
+                rules=rules,
                 revoked=Revoked(revoked),
                 listening=listening,
             )
@@ -193,12 +209,14 @@ def data_command(
             began = time.monotonic()
             found = await asyncio.gather(*(provider.infer(sample) for sample in samples))
             seconds = time.monotonic() - began
-            return found, seconds, _told(cipher, provider.ledger)
+            told = _told(cipher, provider.ledger) | {"calibration": program.calibration}
+            return found, seconds, told
 
     found, seconds, told = asyncio.run(main())
     if as_json:
         outputs = [{name: array.tolist() for name, array in it.items()} for it in found]
         fields = {"outputs": outputs, "seconds": seconds, "trust": STREAM_TRUST}
+        fields |= show.weaknesses_fields(STREAM)
         typer.echo(json.dumps({**fields, **told}))
         return
     console = show.make_console()
@@ -216,7 +234,9 @@ def data_command(
         if hidden.masked
         else f"Ahead of them: a key in {offline['seconds']:.2f} s."
     )
+    show.calibration(console, told["calibration"])
     show.trust(console, STREAM_TRUST)
+    show.weaknesses(console, STREAM)
 
 
 @app.command("stages")

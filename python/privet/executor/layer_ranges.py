@@ -19,6 +19,8 @@ from privet.program.build import integer_graph
 from privet.program.public import Program
 from privet.program.weights import Weights
 
+WIDEST = RING_BITS[-1] - 2
+"""The widest ring that every suite and mode takes: exact ones of suite `gmw` need guard bits."""
 REFINEMENTS = 6
 """Bits of precision that a safe input is found to."""
 
@@ -117,7 +119,7 @@ class Ranges:
     def advice(self) -> str:
         """How to compile a sound program instead, as far as there is a way."""
         ways = []
-        if self.bits_needed in RING_BITS:
+        if self.bits_needed is not None and self.bits_needed <= WIDEST:
             ways.append(f"with --bits {self.bits_needed}")
         if share := self.safe_share():
             largest = max(entry.magnitude for entry in self._program.inputs) * float(share)

@@ -20,6 +20,7 @@ from privet.errors import (
     LinkError,
     MaterialError,
     Misuse,
+    NotAccepted,
     PeerBusy,
     PeerError,
     PeerMisbehaved,
@@ -227,6 +228,8 @@ def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:
         raise NotThere(message)
     if answer.status in (400, 405, 413):
         raise Misuse(message)
+    if answer.status == 403 and reason == "policy":
+        raise NotAccepted(message)
     if answer.status in (401, 403):
         raise PeerError(message)
     raise PeerMisbehaved(message)

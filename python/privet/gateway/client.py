@@ -179,7 +179,9 @@ class ServiceClient:
             offer = await self._catalog.offer(model, terms.version)
             offer.settle(terms)
             path = version_path(model, offer.model.version)
-            return await infer_encrypted(self._calls, path, offer, inputs, timeout or SILENCE)
+            return await infer_encrypted(
+                self._calls, path, offer, inputs, terms.flooding, timeout or SILENCE
+            )
         id = notice.id if isinstance(notice, Notice) else notice
 
         async def ask(offer: Offer, settled: Terms) -> Request:

@@ -36,16 +36,17 @@ CHUNK_BYTES = 2**16
 
 
 async def infer_encrypted(
-    calls: Calls, path: str, offer: Offer, inputs: Inputs, timeout: float
+    calls: Calls, path: str, offer: Offer, inputs: Inputs, flooding: str, timeout: float
 ) -> Result:
-    """The private predictions for real inputs, up to the program's batch, by the model at `path`.
+    """The private predictions for real inputs, up to the program's batch, by the model at `path`,
+    whose results have no less noise than `flooding`.
 
     # Errors
     `InputError` before anything is sent if an input does not fit; `Misuse` without the program
     `privet-ckks`; `PeerBusy`, `LinkError`, `PeerError`.
     """
     async with _relay(calls, path + "/session") as (socket, failures):
-        endpoint = Endpoint("", 0, Path(), timeout=timeout, socket=socket)
+        endpoint = Endpoint("", 0, Path(), timeout=timeout, flooding=flooding, socket=socket)
         try:
             found = await asyncio.to_thread(ask, endpoint, offer.program, inputs)
         except LinkError as error:
@@ -69,6 +70,7 @@ def _result(found: Prediction, calibration: str) -> Result:
         offline=found.offline,
         online=found.online,
         layers=found.layers,
+        mode=found.mode,
         samples=found.samples,
     )
 

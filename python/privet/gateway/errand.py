@@ -254,6 +254,7 @@ class Request(Errand):
         self._results[index] = read_result(
             self.offer.program,
             self.terms.way,
+            visit.go.suite,
             self.terms.rounds,
             spent,
             portion.samples,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privet import _native, suites
 from privet.errors import Misuse, PeerMisbehaved
 from privet.parties.route import Way
 from privet.program import Program
+from privet.suites import STATISTICAL
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,16 @@ class Terms:
 
     `version` and `program_hash` insist on one version and on one program; by default it is the
     newest, whatever its program. `rounds` (suite `gmw`) is by default the first depth that the
-    model offers. The rest are the choices of `privet.Client`.
+    model offers; `flooding` is the least noise on results of suite `ckks`. The rest are the choices
+    of `privet.Client`.
     """
 
     suite: str = "gmw"
     security: str = "semi-honest"
     rounds: str | None = None
-    truncation: str = "one-bit"
+    truncation: str = "exact"
     correlations: str = "parties"
+    flooding: str = STATISTICAL
     version: int | None = None
     program_hash: str | None = None
 
@@ -162,14 +165,11 @@ class Offer:
                 f"in {offered}"
             )
         first = found[0].rounds[0] if found[0].rounds else None
-        return Terms(
-            terms.suite,
-            terms.security,
-            terms.rounds or first,
-            terms.truncation,
-            terms.way.correlations,
-            terms.version,
-            hash,
+        return replace(
+            terms,
+            rounds=terms.rounds or first,
+            correlations=terms.way.correlations,
+            program_hash=hash,
         )
 
     def plan(self, terms: Terms, network: _native.Link | None) -> _native.Plan:

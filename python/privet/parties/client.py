@@ -47,9 +47,11 @@ class Client:
     the choice, `extension` which OT extension suits the same link for making material,
     `forecast` what it will all take.
 
-    With `exact` (the same as `truncation="exact"`), results are those of the plaintext fixed-point
-    executor, bit for bit. With `field="prime"`, in `gmw`, they are so, too, and linear layers are
-    shared modulo a prime, in slots.
+    Results are those of the plaintext fixed-point executor, bit for bit. With
+    `truncation="one-bit"`, which a server must accept, a truncation may be off by one unit of the
+    last place, in a way that tells a client of the weights who repeats an input; results name it
+    (`Result.weaknesses`). With `field="prime"`, in `gmw`, linear layers are shared modulo a prime,
+    in slots.
 
     With `linear="online"`, in `gmw`, material holds correlations alone: linear layers run under
     encryption when the input is there. Nothing need be prepared then: correlations that are not in
@@ -70,8 +72,8 @@ class Client:
     predictions, so pin the hash if you rely on them.
 
     # Errors
-    `LinkError` if the server cannot be reached, `PeerMisbehaved` if it refuses or does not speak
-    the protocol.
+    `LinkError` if the server cannot be reached, `NotAccepted` if its policy does not serve this
+    client, `PeerMisbehaved` if it does not speak the protocol.
     """
 
     def __init__(
@@ -86,8 +88,7 @@ class Client:
         suite: str = "gmw",
         security: str = "semi-honest",
         rounds: str = suites.AUTO,
-        truncation: str = "one-bit",
-        exact: bool = False,
+        truncation: str = "exact",
         field: str = "ring",
         linear: str = "offline",
         correlations: str = "parties",
@@ -101,8 +102,7 @@ class Client:
     ) -> None:
         correlations = suites.in_field(field, suite, correlations)
         way = Way.of(suite, correlations, dealer, security)
-        exact = exact or field == "prime"
-        truncation = suites.truncation_of(suite, exact, truncation)
+        truncation = suites.truncation_of(suite, field, truncation)
         suites.check_linear(suite, way.correlations, linear)
         other = dry.fallback(when_dry, way, dealer)
         self._linear = linear
@@ -198,6 +198,11 @@ class Client:
         return self._asked.plan.suite
 
     @property
+    def mode(self) -> suites.Mode:
+        """All that was asked for and that a server may forbid."""
+        return suites.Mode.labelled(self.label)
+
+    @property
     def piece_bytes(self) -> int:
         """Most bytes that a piece takes in `state`."""
         return self._asked.plan.piece_bytes()
@@ -210,7 +215,8 @@ class Client:
         """Makes `count` pieces of material, each good for one inference; their ids.
 
         # Errors
-        `PeerBusy` if the server has no room for it now, `StoreFull` if this side has none beyond
+        `NotAccepted` if the server's policy does not accept this mode; `PeerBusy` if the server has
+        no room for it now, `StoreFull` if this side has none beyond
         `max_disk`; `LinkError`; `PeerMisbehaved`.
         """
         if count < 1:
@@ -231,13 +237,14 @@ class Client:
         does the same work for fewer, and the server does not learn their number.
 
         Uses up the piece `material`, or the first that is ready and that no other process takes
-        first; if there is none, does what `when_dry` says. A piece is spent as soon as the
-        inference starts, whatever becomes of it.
+        first; if there is none, does what `when_dry` says. A piece is spent once the server was
+        asked, whatever becomes of it, unless the server refuses.
 
         # Errors
         `InputError` before anything is spent if an input does not fit; `MaterialError` if no
         material is ready and none may be made, or if the piece is missing or used here or at the
-        server; `LinkError`; `PeerMisbehaved`.
+        server; `NotAccepted` if the server's policy does not accept this mode, `PeerBusy` if it
+        gives no answer now; `LinkError`; `PeerMisbehaved`.
         """
         filled, samples = fill(self.program, inputs)
         encoded = encode_input(self.program, filled)
@@ -271,7 +278,14 @@ class Client:
         # Without a name nothing was prepared.
         made = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
         return read_result(
-            self.program, route.way, route.rounds, spent, samples, made=made, dry=why
+            self.program,
+            route.way,
+            route.plan.suite,
+            route.rounds,
+            spent,
+            samples,
+            made=made,
+            dry=why,
         )
 
     def _make(self, route: Route, progress: Progress | None) -> str:

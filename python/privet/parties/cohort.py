@@ -21,7 +21,7 @@ from privet.parties.client import Progress
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
 from privet.parties.spawned import event, party
 from privet.program import Program
-from privet.suites import STATISTICAL, collective_trust
+from privet.suites import COLLECTIVE, STATISTICAL, Mode, collective_trust
 from privet.suites.ckks import program_path
 
 Array = npt.NDArray[np.generic]
@@ -108,6 +108,7 @@ def _found(
         "correlations": "none",
         "truncation": "none",
         "trust": collective_trust(options["parties"]),
+        "mode": Mode("ckks", scenario=COLLECTIVE, flooding=options["flooding"]),
         "dealer": None,
         "memory": memory,
         "layers": layers,

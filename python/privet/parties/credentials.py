@@ -66,6 +66,13 @@ class Credentials:
         return context
 
 
+def common_name(certificate: object) -> str | None:
+    """The common name in what `getpeercert` of an SSL object tells."""
+    subject = certificate.get("subject", ()) if isinstance(certificate, dict) else ()
+    names = [value for part in subject for key, value in part if key == "commonName"]
+    return names[0] if names else None
+
+
 def check_dates(certificate: Path) -> None:
     """Raises `Misuse` unless a party's own certificate is valid now: its peers refuse it else."""
     try:

@@ -24,7 +24,7 @@ from privet.parties.cohort import read_integers, run_collective, write_reals
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
 from privet.parties.relay import relayed
 from privet.parties.spawned import event, party
-from privet.suites import COLLECTIVE, ENCRYPTED_MODEL, STATISTICAL, check_without_dealer
+from privet.suites import COLLECTIVE, ENCRYPTED_MODEL, STATISTICAL, Mode, check_without_dealer
 from privet.suites.ckks import program_path
 
 Array = npt.NDArray[np.generic]
@@ -92,7 +92,7 @@ def run_encrypted(
         theirs = [event(server, "prepared")]
         groups = result["plan"]["groups"] if options["scenario"] == ENCRYPTED_MODEL else 1
         theirs.append(_together([event(server, "inferred") for _ in range(groups)]))
-    found = _found(result, listening, theirs)
+    found = _found(options, result, listening, theirs)
     return read_integers(compiled.program, folder / "result.f64"), found
 
 
@@ -112,7 +112,10 @@ def _check(options: Mapping[str, Any]) -> None:
 
 
 def _found(
-    result: dict[str, Any], listening: dict[str, Any], theirs: list[dict[str, Any]]
+    options: Mapping[str, Any],
+    result: dict[str, Any],
+    listening: dict[str, Any],
+    theirs: list[dict[str, Any]],
 ) -> dict[str, Any]:
     phases = [
         _merge(result[phase], server["cost"])
@@ -137,6 +140,7 @@ def _found(
         "correlations": "none",
         "truncation": "none",
         "trust": TRUST,
+        "mode": Mode("ckks", scenario=options["scenario"], flooding=options["flooding"]),
         "dealer": None,
         "memory": memory,
         "offline": phases[0],

@@ -6,13 +6,12 @@ inference. Neither reads the other's half: the program is the public half that t
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from privet.executor.samples import fill, trim
 from privet.parties.client import Progress
 from privet.parties.cohort import read_integers, write_reals
 from privet.parties.costs import LayerCost, PhaseCost
+from privet.parties.guarded import guarded
 from privet.parties.memory import parse_size
 from privet.parties.spawned import event, party
 from privet.program import Program
@@ -40,7 +40,8 @@ class Endpoint:
 
     `keys` is a directory that `privet keys` wrote; `server_name` the name in the server's
     certificate, if it is not the host's. `memory` limits this party's process (bytes, or such as
-    `2GB`), `timeout` is in seconds; `flooding` is the noise on results, for a server and a cohort.
+    `2GB`), `timeout` is in seconds; `flooding` is the noise on results; a client takes
+    no less than it asks for.
     A client that has a `socket` finds a relay there, whatever the rest says.
     """
 
@@ -51,8 +52,13 @@ class Endpoint:
     server_name: str | None = None
     memory: int | str | None = None
     timeout: float = 120.0
-    flooding: str = suites.LIGHT
+    flooding: str = suites.STATISTICAL
     socket: Path | None = None
+
+    @property
+    def mode(self) -> suites.Mode:
+        """What a server offers here, as far as its policy may forbid that."""
+        return suites.Mode("ckks", scenario=self.scenario, flooding=self.flooding)
 
     def job(self, role: str, **more: Any) -> dict[str, Any]:
         """A job of the Go program."""
@@ -87,25 +93,31 @@ class Prediction:
     layers: tuple[LayerCost, ...]
     plan: Mapping[str, Any]
     server: str
+    scenario: str = suites.ENCRYPTED_DATA
+
+    @property
+    def mode(self) -> suites.Mode:
+        """How it was made, as far as a server may forbid that."""
+        flooding = suites.STATISTICAL if self.plan["statistical"] else suites.LIGHT
+        return suites.Mode("ckks", scenario=self.scenario, flooding=flooding)
 
 
 @contextmanager
-def serving(program: Path, endpoint: Endpoint) -> Iterator[tuple[dict[str, Any], Events]]:
-    """A server of the compiled program in the folder `program`: what it says when it listens
-    (`port`, `model`, `program_hash`, `statistical_bits`), and its events from then on.
+def serving(
+    program: Path, endpoint: Endpoint, guard: suites.Guard
+) -> Iterator[tuple[dict[str, Any], Events]]:
+    """A server of the compiled program in the folder `program`, which holds clients to `guard`:
+    what it says when it listens (`port`, `model`, `program_hash`, `statistical_bits`), and its
+    events from then on.
 
     # Errors
     `Misuse` if the program does not run in this suite and scenario or does not fit `memory`.
     """
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
-        job = endpoint.job("server", program=str(program))
+        job = endpoint.job("server", program=str(program), guarded=True)
         with party(Path(folder), job, [program_path()]) as process:
             listening = event(process, "listening")
-            yield listening, _events(process.stdout)
-
-
-def _events(lines: IO[str] | None) -> Events:
-    return map(json.loads, lines or ())
+            yield listening, guarded(process, guard, endpoint.mode)
 
 
 class Visitor:
@@ -170,7 +182,7 @@ def ask(
             _tell(progress, "online", 0)
             result = event(process, "result")
         integers = read_integers(program, folder / "result.f64")
-    return read_prediction(program, integers, samples, result)
+    return replace(read_prediction(program, integers, samples, result), scenario=endpoint.scenario)
 
 
 def read_prediction(

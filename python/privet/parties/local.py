@@ -52,8 +52,8 @@ class Run:
     that the model ends in a softmax, which the client computes. `plan` is how suite `ckks` ran it
     (`privet.suites.plan_ckks`) or `stream` (`privet.suites.plan_stream`). `scenario` is what was
     encrypted in suite `ckks`, `calibration` what the program's ranges rest on (`Result`) and
-    `parties` how many held secrets; there `truncation` and
-    `correlations` are `none`, in suite `stream` the latter.
+    `parties` how many held secrets; there `truncation` and `correlations` are `none`, in suite
+    `stream` the latter. `mode` is all of it that a server may forbid.
     """
 
     model: str
@@ -79,12 +79,18 @@ class Run:
     dealer: DealerCost | None
     memory: dict[str, MemoryUse]
     layers: tuple[LayerCost, ...]
+    mode: suites.Mode
     plan: Mapping[str, Any] | None = None
     scenario: str | None = None
     parties: int = 2
     linear: str = "offline"
     field: str = "ring"
     calibration: str = "random"
+
+    @property
+    def weaknesses(self) -> tuple[suites.Weakness, ...]:
+        """In which ways it was made with less than what the default mode promises."""
+        return self.mode.weaknesses
 
 
 def run(
@@ -96,8 +102,7 @@ def run(
     bits: int | None = None,
     scale: int | None = None,
     rounds: str = suites.AUTO,
-    truncation: str = "one-bit",
-    exact: bool = False,
+    truncation: str = "exact",
     field: str = "ring",
     linear: str = "offline",
     prepared: bool = True,
@@ -125,7 +130,8 @@ def run(
     `fss`, `ckks` or `stream` and `security` what a party may do, as `Client` says. `bits` and
     `scale` are those of `privet.compile`; each suite has its own if they are None.
 
-    `exact` and `field` are as `Client` says.
+    `truncation` and `field` are as `Client` says; this server accepts what is asked for, and
+    `Run.mode` names what is weaker than the default.
 
     With `linear="online"` linear layers run online, as `Client` says, and unless `prepared` nothing
     is made before; `offline` then is zero. `weights` is their form at the server, as `Server` says.
@@ -136,7 +142,7 @@ def run(
     In suite `ckks`, `scenario` is `encrypted-data`, between client and server; `encrypted-model`,
     between the same, the model encrypted and the client evaluating it; or `collective`: data and
     model are encrypted under a key that a cohort of `parties` members shares. `flooding` is the
-    noise on results: `light`, the default in the first scenario, or `statistical`, in the others.
+    noise on results: `statistical`, or less of it, `light`, in the first and the third.
 
     In suite `stream`, `cipher` hides values from the server: `paillier`, under keys of `key_bits`,
     2048 or 3072, or `bfv`, which pays ahead and is much faster. With `packed` the samples of a
@@ -155,8 +161,7 @@ def run(
     suites.check_scenario(suite, scenario, parties)
     noise = suites.flooding_of(suite, scenario, flooding)
     source = suites.in_field(field, suite, correlations)
-    exact = exact or field == "prime"
-    truncation = suites.truncation_of(suite, exact, truncation)
+    truncation = suites.truncation_of(suite, field, truncation)
     suites.check_linear(suite, source, linear)
     if not prepared and linear == "offline":
         raise Misuse("without preparation linear layers must run online")
@@ -317,6 +322,9 @@ def _processes(
             common["dealer"] = f"127.0.0.1:{event(dealer, 'listening')['port']}"
         job = {
             "role": "server",
+            "policy": suites.make_policy(
+                dealer=dealer is not None, truncation=options["truncation"]
+            ).text(),
             "state": str(folder / "s"),
             "program": str(folder / "program"),
             **common,
@@ -371,7 +379,7 @@ def _processes(
         for party, needs in zip(starts, result["needs"], strict=True)
     }
     found = {key: result[key] for key in ("rounds", "extension", "correlations", "trust")}
-    found |= {"dealer": dealt, "memory": memory}
+    found |= {"dealer": dealt, "memory": memory, "mode": suites.Mode.labelled(result["label"])}
     return integers, {**found, "offline": phases[0], "online": phases[1], "layers": layers}
 
 

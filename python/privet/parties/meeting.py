@@ -8,40 +8,53 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
-from privet.errors import Misuse
+from privet.errors import LinkError, Misuse
 from privet.executor.codec import Inputs, encode_input
 from privet.executor.samples import fill
 from privet.parties.client import Progress
 from privet.parties.cohort import read_integers, write_reals
 from privet.parties.costs import PhaseCost
+from privet.parties.guarded import guarded
 from privet.parties.homomorphic import Endpoint, Prediction, read_cost, read_prediction
 from privet.parties.spawned import event, party
 from privet.program import Program
-from privet.suites.ckks import program_path
+from privet.suites import COLLECTIVE, STATISTICAL, Guard
+from privet.suites.ckks import program_path, raise_failure
 
 Heard = Callable[[dict[str, Any]], None]
 
 
-def coordinate(program: Path, members: int, endpoint: Endpoint, heard: Heard) -> None:
-    """Waits for all members and a client, and runs one inference. `heard` gets the events
-    `listening`, `prepared` and `inferred`.
+def coordinate(program: Path, members: int, endpoint: Endpoint, guard: Guard, heard: Heard) -> None:
+    """Waits for all members and a client, and runs one inference, if `guard` accepts the client.
+    `heard` gets the events `listening`, `prepared` and `inferred`.
 
     # Errors
+    `NotAccepted` and `PeerBusy` if the policy does not accept the client, or not now;
     `LinkError` names members that have not come or fell silent, `PeerMisbehaved` one that sent
     what does not belong.
     """
     with tempfile.TemporaryDirectory(prefix="privet-") as name:
         folder = Path(name)
         job = endpoint.job(
-            "coordinator", members=members, program=str(public_half(program, folder))
+            "coordinator",
+            members=members,
+            program=str(public_half(program, folder)),
+            guarded=True,
         )
         with party(folder, job, [program_path()]) as process:
-            for kind in ("listening", "prepared", "inferred"):
-                heard(event(process, kind))
+            heard(event(process, "listening"))
+            kind = ""
+            for found in guarded(process, guard, endpoint.mode):
+                raise_failure(found)
+                kind = found["event"]
+                heard(found)
+            if kind != "inferred":
+                raise LinkError("the coordinator's process ended before the inference did")
 
 
 def take_part(program: Path, member: int, members: int, endpoint: Endpoint) -> PhaseCost:
@@ -103,7 +116,9 @@ class CohortVisitor:
                 offline = event(process, "prepared")["cost"]
                 result = event(process, "result")
             integers = read_integers(self.program, folder / "result.f64")
-        return read_prediction(self.program, integers, samples, {**result, "offline": offline})
+        plan = {**result["plan"], "statistical": self._endpoint.flooding == STATISTICAL}
+        found = {**result, "offline": offline, "plan": plan}
+        return replace(read_prediction(self.program, integers, samples, found), scenario=COLLECTIVE)
 
 
 def public_half(program: Path, folder: Path) -> Path:

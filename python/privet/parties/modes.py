@@ -25,15 +25,17 @@ class Mode:
     options: Mapping[str, Any]
 
 
-DEFAULT = Mode("default", "each truncation within 1 unit of the last place", {})
+EXACT = Mode("exact", "the default: the fixed-point executor's result, bit for bit", {})
 
-EXACT = Mode("exact", "the fixed-point executor's result, bit for bit", {"exact": True})
+ONE_BIT = Mode(
+    "one-bit", "weaker: truncations off by 1 unit now and then", {"truncation": "one-bit"}
+)
 
 PRIME = Mode("prime", "as exact; linear layers modulo a prime", {"field": "prime"})
 
-ONE_SHOT = Mode("one-shot", "as default; linear layers encrypted online", {"linear": "online"})
+ONE_SHOT = Mode("one-shot", "as exact; linear layers encrypted online", {"linear": "online"})
 
-NAMES = ("default", "exact", "prime", "one-shot")
+NAMES = ("exact", "one-bit", "prime", "one-shot")
 """What `modes` knows."""
 
 
@@ -46,7 +48,7 @@ def modes(compiled: Compiled, names: tuple[str, ...]) -> list[Mode]:
     for name in names:
         if name not in NAMES:
             raise Misuse(f"mode {name} is unknown; possible are {', '.join(NAMES)}, or all")
-    named = [mode for mode in (DEFAULT, EXACT, PRIME, ONE_SHOT) if mode.name in names]
+    named = [mode for mode in (EXACT, ONE_BIT, PRIME, ONE_SHOT) if mode.name in names]
     return [mode for mode in named if mode is not PRIME or _has_field(compiled)]
 
 

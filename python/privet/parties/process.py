@@ -21,6 +21,7 @@ from privet.parties.client import Client
 from privet.parties.credentials import Credentials
 from privet.parties.dealer import Dealer, Dealt
 from privet.parties.server import Finished, Server
+from privet.suites import Policy
 
 
 def _say(event: str, **fields: Any) -> None:
@@ -57,6 +58,7 @@ def serve(job: dict[str, Any]) -> None:
     with Server(
         credentials,
         state=job["state"],
+        policy=Policy(job["policy"]),
         dealer=job.get("dealer"),
         memory=job["memory"],
         weights=job.get("weights"),
@@ -107,6 +109,7 @@ def query(job: dict[str, Any]) -> None:
     _say(
         "result",
         rounds=client.rounds,
+        label=client.label,
         correlations=client.correlations,
         extension=client.extension,
         memory=before,

@@ -24,6 +24,7 @@ from privet.parties.costs import read_report
 from privet.parties.credentials import Credentials
 from privet.parties.process import Processor
 from privet.program import Program
+from privet.suites import Guard, make_policy
 
 Array = npt.NDArray[np.generic]
 
@@ -41,7 +42,9 @@ def provide_model(job: dict[str, Any]) -> None:
     """Serves one program until standard input closes."""
     folder = Path(job["program"])
     public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
-    server = _native.StreamServer(public, private, job["cipher"], job["key_bits"])
+    # Whoever starts both parties of `privet.run` has asked for this suite.
+    guard = Guard(make_policy(revealed_values=True), job["keys"])
+    server = _native.StreamServer(public, private, job["cipher"], job["key_bits"], guard)
     processor = Processor()
 
     def on_event(kind: str, report: str | None) -> None:

@@ -14,6 +14,7 @@ from privet.parties.costs import LayerCost, PhaseCost, read_report
 from privet.parties.dry import Dry
 from privet.parties.route import Way
 from privet.program import Program
+from privet.suites import Mode, Weakness
 
 Array = npt.NDArray[np.generic]
 
@@ -33,9 +34,9 @@ class Result:
     given. `material` is empty if nothing was prepared. `offline` is the cost of the material that
     was spent, wherever it was made; zero if there was none, None if another client object made it.
 
-    `suite`, `security`, `rounds` and `correlations` are those of that material, `trust` what the
-    result rests on beyond the two parties (None if on nobody). `dry` tells what was done if no
-    material was ready; None if some was.
+    `suite`, `security`, `rounds` and `correlations` are those of that material, `mode` is all of it
+    that a server may forbid; `trust` is what the result rests on beyond the two parties (None if on
+    nobody). `dry` tells what was done if no material was ready; None if some was.
 
     `calibration` is what the program's ranges rest on: `samples` that its owner gave, a proof
     (`sound`), or `random` inputs, which leave an answer that may be wrong without a sign.
@@ -54,12 +55,19 @@ class Result:
     offline: PhaseCost | None
     online: PhaseCost
     layers: tuple[LayerCost, ...]
+    mode: Mode
     samples: int = 1
+
+    @property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """In which ways it was made with less than what the default mode promises."""
+        return self.mode.weaknesses
 
 
 def read_result(
     program: Program,
     way: Way,
+    label: str,
     rounds: str | None,
     spent: Spent,
     samples: int,
@@ -67,7 +75,8 @@ def read_result(
     made: Made = (None, ()),
     dry: Dry | None = None,
 ) -> Result:
-    """The prediction for `samples` samples in what was revealed of the program's batch."""
+    """The prediction for `samples` samples in what was revealed of the program's batch; `label` is
+    the suite with its options."""
     material, revealed, report = spent
     integers = tuple(
         np.frombuffer(data, dtype="<i8").reshape(program.values[output.value].shape)
@@ -91,6 +100,7 @@ def read_result(
         offline=offline,
         online=online,
         layers=offline_layers + online_layers,
+        mode=Mode.labelled(label),
         samples=samples,
     )
 
@@ -125,6 +135,7 @@ def join_results(results: Sequence[Result]) -> Result:
         offline=_total(offline) if len(offline) == len(results) else None,
         online=_total([result.online for result in results]),
         layers=tuple(layer for result in results for layer in result.layers),
+        mode=first.mode,
         samples=sum(result.samples for result in results),
     )
 

@@ -18,6 +18,7 @@ from privet.parties.dealer import dialer
 from privet.parties.memory import parse_size
 from privet.parties.revocation import Revoked
 from privet.program import Program, Weights
+from privet.suites import Policy, make_policy
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,13 @@ _log = logging.getLogger(__name__)
 class Server(Service):
     """Serves programs over TLS; use it as a context manager or call `close`.
 
-    `state` is a directory that keeps material. `dealer` (`HOST:PORT`) makes it for clients that
-    want it dealt; without one they are refused. `memory` (bytes, or such as `2GB`) limits the
+    `policy` says what is accepted, from whom and how often (`privet.make_policy`): by default exact
+    truncations and nothing weaker, except that naming a dealer accepts what it deals. Whatever else
+    a client asks is refused before anything is made.
+
+    `state` is a directory that keeps material, and counts of answers where the policy limits them.
+    `dealer` (`HOST:PORT`) makes material for clients that want it dealt; without one they are
+    refused. `memory` (bytes, or such as `2GB`) limits the
     resident memory of this process: weights are kept as compactly as it takes, and jobs wait for
     one another; a program that does not fit is refused. `max_material` limits the material on disk:
     a preparation that would go beyond it is refused, and the client gets `PeerBusy`.
@@ -68,6 +74,7 @@ class Server(Service):
         credentials: Credentials,
         *,
         state: str | os.PathLike[str],
+        policy: Policy | None = None,
         dealer: str | None = None,
         memory: int | str | None = None,
         weights: str | None = None,
@@ -81,7 +88,8 @@ class Server(Service):
         way = dialer(dealer, credentials, timeout)
         limit = parse_size(memory)
         room = parse_size(max_material, "disk space")
-        self._native = _native.Server(str(Path(state) / "server"), way, limit, room)
+        accepted = policy or make_policy(dealer=dealer is not None)
+        self._native = _native.Server(str(Path(state) / "server"), way, limit, room, accepted)
         self._on_finished, self._keep = on_finished, weights
         self._revoked = Revoked(revoked)
         super().__init__(

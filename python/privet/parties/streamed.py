@@ -21,7 +21,7 @@ from privet.errors import Misuse
 from privet.parties.client import Progress
 from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
 from privet.parties.spawned import event, party
-from privet.suites import STREAM_TRUST, check_without_dealer, plan_stream
+from privet.suites import STREAM, STREAM_TRUST, check_without_dealer, plan_stream
 
 Array = npt.NDArray[np.generic]
 
@@ -100,6 +100,7 @@ def _found(
         "correlations": "none",
         "truncation": "exact",
         "trust": STREAM_TRUST,
+        "mode": STREAM,
         "dealer": None,
         "memory": memory,
         "offline": offline,

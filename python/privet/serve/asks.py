@@ -37,7 +37,7 @@ class Ask:
         Text(DEPTHS), "depth of comparisons in suite gmw; the model's first if left out"
     )
     truncation: str | None = option(
-        Text(("one-bit", "exact")), "what becomes of the carry of truncations; one-bit if left out"
+        Text(("exact", "one-bit")), "what becomes of the carry of truncations; exact if left out"
     )
     correlations: str | None = option(
         Text(("parties", "dealer")), "who makes material in suite gmw; the parties if left out"

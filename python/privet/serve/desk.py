@@ -25,6 +25,7 @@ from privet.errors import PeerBusy, PrivetError
 from privet.parties.memory import parse_size
 from privet.serve.executor.local import available_memory
 from privet.serve.repository import Version
+from privet.suites import STATISTICAL
 from privet.suites.ckks import program_path, raise_failure
 
 SESSIONS = 16
@@ -160,6 +161,7 @@ class Desk:
             "program": str(self.version.folder),
             "memory": limit or available_memory() // 2,
             "timeout": SILENCE_SECONDS,
+            "statistical": self.version.config.flooding == STATISTICAL,
             "scheduled": True,
         }
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from privet.errors import PeerBusy
+
 MOST_CLIENTS = 10_000
 """Buckets that are kept; the one that was used longest ago goes first, and it is full by then."""
 
@@ -29,6 +31,14 @@ class ServiceLimits:
     queued: int = 1000
     long_polls: int = 64
     body_bytes: int = 16 * 1024
+
+
+class Exhausted(PeerBusy):
+    """A client has had its answers; some are free again in so many `seconds`."""
+
+    def __init__(self, message: str, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class Bucket:

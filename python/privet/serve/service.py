@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from privet.errors import PrivetError
+from privet import suites
+from privet.errors import NotAccepted, PrivetError
 from privet.parties.revocation import Revoked
 from privet.scheduler import (
     Action,
@@ -41,7 +42,7 @@ from privet.serve.home import Home
 from privet.serve.jobs import Job, Jobs
 from privet.serve.keeper import Keeper
 from privet.serve.ledger import Ledger
-from privet.serve.limits import Buckets, ServiceLimits
+from privet.serve.limits import Buckets, Exhausted, ServiceLimits
 from privet.serve.metrics import Metrics
 from privet.serve.monitor import Monitor
 from privet.serve.offers import Offers
@@ -54,6 +55,7 @@ from privet.serve.timeline import WINDOW_SECONDS, Timeline
 
 RECORDS_FILE = "service.sqlite"
 LEDGER_FILE = "ledger.sqlite"
+ANSWERS_FOLDER = "answers"
 
 PRUNE_SECONDS = 3600.0
 SWEEP_SECONDS = 10.0
@@ -73,13 +75,14 @@ def free_bytes(folder: Path) -> int:
 @dataclass(frozen=True)
 class Settings:
     """How a service runs. `poll`: how often, in seconds, the repository is looked at; `most_bytes`
-    what material may take on a machine's disk before the oldest goes; `revoked`: whose jobs and
-    sessions are ended."""
+    what material may take on a machine's disk before the oldest goes; `accepts`: in which modes
+    clients may ask, and for how many answers; `revoked`: whose jobs and sessions are ended."""
 
     repository: Path
     state: Path
     door: Door
     policy: Policy = field(default_factory=Policy)
+    accepts: suites.Policy = field(default_factory=suites.Policy)
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     bounds: Limits = field(default_factory=Limits)
     poll: float = 5.0
@@ -96,6 +99,7 @@ class Service:
         self.version = version
         self.limits = settings.limits
         self.buckets = Buckets()
+        self.guard = suites.Guard(settings.accepts, str(settings.state / ANSWERS_FOLDER))
         self.jobs = Jobs()
         self.loading = True
         self.draining = False
@@ -154,6 +158,7 @@ class Service:
             self._books,
             self._estimates,
             self.crowd,
+            self.admit,
             lambda: self._home.name,
         )
         self.driver.lend(self.sessions)
@@ -294,11 +299,13 @@ class Service:
         """Why a client may have no further job of a version now; None if it may."""
         return crowd(self.jobs, client, version, self.limits.queued)
 
-    def submit(self, client: str, version: Version, body: Ask) -> Job:
-        """Admits a notice or a request.
+    def submit(self, client: str, name: str | None, version: Version, body: Ask) -> Job:
+        """Admits a notice or a request of the client with this fingerprint, and the common name in
+        its certificate.
 
         # Errors
-        `Misuse` if the version does not serve what is asked; `Refused` by the scheduler.
+        `Misuse` if the version does not serve what is asked; `NotAccepted` if the service's policy
+        does not accept it, `Exhausted` if it gives no answer now; `Refused` by the scheduler.
         """
         notice = body.notice if isinstance(body, RequestBody) else None
         told = self._notice(client, notice) if notice is not None else None
@@ -310,6 +317,8 @@ class Service:
             raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {notice}")
         self._estimates.expect(version.key, asked.label, batch, asked.forecast, cores)
         request = isinstance(body, RequestBody)
+        answers = -(-body.samples // batch) * batch
+        self.admit(client, name, asked.mode, answers if request else 0)
         job = Job(
             secrets.token_hex(8),
             client,
@@ -329,7 +338,7 @@ class Service:
                 client,
                 version.key,
                 asked.label,
-                -(-body.samples // batch) * batch,
+                answers,
                 not request,
                 told.id if told else None,
                 min(body.timeout or most, most),
@@ -338,6 +347,20 @@ class Service:
         )
         self._books.submitted(job, told)
         return job
+
+    def admit(self, client: str, name: str | None, mode: suites.Mode, answers: int) -> None:
+        """Holds a client to the policy: it may ask in a mode, and has so many answers counted.
+
+        # Errors
+        `NotAccepted`; `Exhausted`.
+        """
+        refusal = self.guard.check(client, name, mode.text)
+        if refusal is not None:
+            raise NotAccepted(refusal)
+        spent = self.guard.count(client, name, answers) if answers else None
+        if spent is not None:
+            text, seconds = spent
+            raise NotAccepted(text) if seconds is None else Exhausted(text, seconds)
 
     def cancel(self, job: Job, reason: str = "cancelled by the client") -> None:
         """Cancels a job, unless it is too late."""

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from privet.errors import NotAccepted
 from privet.parties import PhaseCost
 from privet.scheduler import Demand, Ended, Phase, Refused, Start, Submission
 from privet.serve.books import Books
@@ -25,9 +26,11 @@ from privet.serve.driver import Driver
 from privet.serve.estimates import FIXED_SECONDS, OFFLINE_BYTES_PER_SECOND, Estimates
 from privet.serve.executor import Failure, Outcome
 from privet.serve.jobs import Job, Jobs
+from privet.serve.limits import Exhausted
 from privet.serve.repository import Version
 from privet.serve.repository.config import HOMOMORPHIC
 from privet.serve.repository.version import SESSION
+from privet.suites import Mode
 
 LEASE_SECONDS = 600.0
 """How long a session may keep its keys: then others that wait for the memory get it."""
@@ -56,7 +59,8 @@ class Turn:
 
 @dataclass(eq=False)
 class Session:
-    """A client's conversation with a version's process, `number` on both sides.
+    """A client's conversation with a version's process, `number` on both sides; `name` is the
+    common name in the client's certificate.
 
     `keys` and `asked` are what it holds and what it waits for or computes; `busy` from a client's
     question to its answer. `over`: the client has left. `ending`: it is to end once it is not busy;
@@ -66,6 +70,7 @@ class Session:
     number: int
     client: str
     desk: Desk
+    name: str | None = None
     keys: Turn | None = None
     asked: Turn | None = None
     busy: bool = False
@@ -89,6 +94,7 @@ class Sessions:
         books: Books,
         estimates: Estimates,
         crowd: Callable[[str, Version], Crowd | None],
+        admit: Callable[[str, str | None, Mode, int], None],
         machine: Callable[[], str],
     ) -> None:
         self._driver = driver
@@ -96,6 +102,7 @@ class Sessions:
         self._books = books
         self._estimates = estimates
         self._crowd = crowd
+        self._admit = admit
         self._machine = machine
         self._last = 0
         self._sessions: dict[int, Session] = {}
@@ -103,10 +110,10 @@ class Sessions:
 
     # For the control plane ----------------------------------------------------------------------
 
-    def open(self, client: str, desk: Desk) -> Session:
-        """A client comes."""
+    def open(self, client: str, desk: Desk, name: str | None = None) -> Session:
+        """A client comes, with the common name in its certificate."""
         self._last += 1
-        session = self._sessions[self._last] = Session(self._last, client, desk)
+        session = self._sessions[self._last] = Session(self._last, client, desk, name)
         return session
 
     def close(self, session: Session) -> None:
@@ -164,7 +171,15 @@ class Sessions:
                 self._books.refused(crowd.reason)
                 self._refuse(session, str(crowd), busy=True)
                 return
+            if work == "infer":
+                mode, answers = session.version.session_mode, session.version.session_batch
+                self._admit(session.client, session.name, mode, answers)
             session.asked = Turn(work, self._submit(session, work))
+        except (NotAccepted, Exhausted) as refused:
+            busy = isinstance(refused, Exhausted)
+            self._books.refused("answers" if busy else "policy")
+            self._refuse(session, str(refused), busy=busy)
+            return
         except Refused as refused:
             self._books.refused(str(refused.why))
             self._refuse(session, str(refused), busy=refused.retry)
@@ -175,8 +190,7 @@ class Sessions:
 
     def _submit(self, session: Session, work: Work) -> Job:
         version, keys = session.version, work == "keys"
-        plan = version.plan or {}
-        batch = min(version.program.batch, int(plan["batch"]))
+        batch = version.session_batch
         self._estimates.expect_session(version.key, batch, demands(version, session.desk.seconds))
         within = None if keys or session.keys is None else session.keys.job.id
         kind: Literal["session", "request"] = "session" if keys else "request"

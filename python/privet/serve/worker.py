@@ -31,6 +31,7 @@ from privet.parties import Credentials, Server
 from privet.serve import confinement
 from privet.serve.admission import Admission
 from privet.serve.executor.grant import Grant
+from privet.suites import Policy
 
 STRANGER_SECONDS = 2.0
 """How long a session may be silent whose client has no grant."""
@@ -80,6 +81,7 @@ class Worker:
             Credentials.from_directory(job["keys"], "server"),
             self._admission,
             state=job["state"],
+            policy=None if job["policy"] is None else Policy(job["policy"]),
             dealer=job["dealer"],
             max_material=job["max_material"],
             host=job["host"],

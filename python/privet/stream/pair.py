@@ -14,11 +14,12 @@ from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.crew import Crew, LocalCrew, Recipe
 from privet.stream.deliveries import Deliveries
 from privet.stream.link import Patience
-from privet.stream.preparing import PreparingModel
+from privet.stream.preparing import PreparingModel, Rules
 from privet.stream.provider import ModelProvider
 from privet.stream.requester import DataProvider, Preparing, places
 from privet.stream.stages import Stages
 from privet.stream.workers import LinearWorker
+from privet.suites import Policy, make_policy
 
 CALL_SECONDS = 300.0
 """Deadline of a worker's call."""
@@ -50,20 +51,24 @@ async def pair(
     whole_inputs: bool = False,
     revoked: Revoked | None = None,
     through: Callable[[int], Awaitable[int]] | None = None,
+    policy: Policy | None = None,
 ) -> AsyncIterator[Pair]:
     """Starts both sides for the compiled program in `folder` with certificates from `keys`; over
     BFV with `ahead` pieces in stock.
 
     `through` gets the model provider's port and gives the one that the data provider connects to,
-    for whoever stands between the two.
+    for whoever stands between the two. The `policy` by default accepts this suite and counts
+    nothing.
     """
     public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
     stages = Stages(public, cipher)
     host = Credentials.from_directory(keys, "server")
     client = Credentials.from_directory(keys, "client")
+    accepted = policy or make_policy(revealed_values=True)
+    rules = Rules(accepted.text(), str(folder / "answers"))
     deliveries = None
     if cipher.masked:
-        recipe = Recipe(PreparingModel, (public, private, host.files, CALL_SECONDS))
+        recipe = Recipe(PreparingModel, (public, private, host.files, CALL_SECONDS, rules))
         deliveries = Deliveries(LocalCrew(CALL_SECONDS), recipe)
     preparing = Preparing(LocalCrew(CALL_SECONDS), client.files, ahead, CALL_SECONDS)
     theirs, ours = crews or (LocalCrew(CALL_SECONDS), LocalCrew(CALL_SECONDS))
@@ -73,6 +78,7 @@ async def pair(
         stages,
         theirs,
         counts,
+        rules.guard(),
         window=window,
         patience=patience,
         whole_inputs=whole_inputs,

@@ -18,6 +18,7 @@ from privet.parties.acceptor import Acceptor
 from privet.parties.costs import PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.stream.cipher import BFV
+from privet.suites import Guard, Policy
 
 KEPT = 8
 """Pieces that wait in a preparing worker; more preparations wait for those to be fetched."""
@@ -57,13 +58,32 @@ def _named(name: str) -> tuple[bytes, int]:
         return b"", 0
 
 
+@dataclass(frozen=True)
+class Rules:
+    """A policy in JSON, and the folder in which answers are counted: workers are given these."""
+
+    policy: str
+    folder: str
+
+    def guard(self) -> Guard:
+        """What holds clients to it."""
+        return Guard(Policy(self.policy), self.folder)
+
+
 class PreparingModel:
     """The model provider's: listens for data providers."""
 
     def __init__(
-        self, public: bytes, weights: bytes, files: tuple[Path, Path, Path], timeout: float
+        self,
+        public: bytes,
+        weights: bytes,
+        files: tuple[Path, Path, Path],
+        timeout: float,
+        rules: Rules,
     ) -> None:
-        self._server = _native.StreamServer(public, weights, BFV.name, BFV.key_bits)
+        # A client may also infer here, so the counts are those of the other port.
+        guard = rules.guard()
+        self._server = _native.StreamServer(public, weights, BFV.name, BFV.key_bits, guard)
         self._files, self._timeout = files, timeout
         self._acceptor: Acceptor | None = None
         self._made: queue.Queue[Delivery] = queue.Queue(KEPT)

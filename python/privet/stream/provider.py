@@ -9,7 +9,8 @@ import logging
 import ssl
 from collections.abc import Sequence
 
-from privet.errors import PeerMisbehaved, PrivetError
+from privet.errors import NotAccepted, PeerMisbehaved, PrivetError
+from privet.parties.credentials import common_name
 from privet.parties.listening import Listening
 from privet.parties.revocation import Revoked
 from privet.stream.crew import Crew
@@ -19,8 +20,9 @@ from privet.stream.ledger import Ledger
 from privet.stream.linear import LinearRounds
 from privet.stream.link import Patience, broken, first, write
 from privet.stream.preparing import Delivery
-from privet.stream.session import Session
+from privet.stream.session import Caller, Session
 from privet.stream.stages import Stages
+from privet.suites import STREAM, Guard
 
 MOST_SESSIONS = 64
 
@@ -32,7 +34,8 @@ class ModelProvider:
 
     `parts[i]` is how many parts round `i` is computed in; `window` how many requests a data
     provider may have open. With `whole_inputs` workers get all of a tensor, not just what their
-    part reads: what tensor partitioning saves. Over BFV `deliveries` are the pieces.
+    part reads: what tensor partitioning saves. Over BFV `deliveries` are the pieces. `guard` holds
+    data providers to a policy, which must accept this suite.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class ModelProvider:
         stages: Stages,
         crew: Crew,
         parts: Sequence[int],
+        guard: Guard,
         *,
         window: int = 16,
         patience: Patience | None = None,
@@ -49,6 +53,7 @@ class ModelProvider:
     ) -> None:
         self.stages, self.window = stages, window
         self.deliveries = deliveries
+        self._guard = guard
         self._rounds = LinearRounds(stages, crew, parts, whole_inputs=whole_inputs)
         self._patience = patience or Patience()
         self._sessions: dict[bytes, Session] = {}
@@ -104,15 +109,15 @@ class ModelProvider:
             writer.transport.abort()
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = _fingerprint(writer)
+        client = _caller(writer)
         try:
-            self._check(client)
+            self._check(client.fingerprint)
             header, payload = await first(reader, self._patience)
             if header.kind is not Kind.HELLO:
                 raise PeerMisbehaved("a greeting was due")
             hello = Hello.parse(payload)
             session = self._session(hello, client)
-        except PeerMisbehaved as error:
+        except (PeerMisbehaved, NotAccepted) as error:
             text = str(error).encode()
             await write(writer, Header(Kind.REFUSED, len(text), 0, 0), text, self._patience)
             raise
@@ -129,13 +134,17 @@ class ModelProvider:
         if why is not None:
             raise PeerMisbehaved(why)
 
-    def _session(self, hello: Hello, client: str) -> Session:
+    def _session(self, hello: Hello, caller: Caller) -> Session:
+        client = caller.fingerprint
+        refusal = self._guard.check(client, caller.name, STREAM.text)
+        if refusal is not None:
+            raise NotAccepted(refusal)
         if hello.session == NO_SESSION:
             if hello.cipher != self.stages.cipher.code:
                 raise PeerMisbehaved(f"the cipher here is {self.stages.cipher}")
             if len(self._sessions) >= MOST_SESSIONS:
                 raise PeerMisbehaved("too many sessions are open")
-            session = Session(self._rounds, self.window, client, self._patience)
+            session = Session(self._rounds, self.window, caller, self._guard, self._patience)
             self._sessions[session.id] = session
             task = asyncio.create_task(self._watch(session))
             self._watching.add(task)
@@ -164,8 +173,9 @@ class ModelProvider:
         await session.link.detach()
 
 
-def _fingerprint(writer: asyncio.StreamWriter) -> str:
-    certificate = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+def _caller(writer: asyncio.StreamWriter) -> Caller:
+    link = writer.get_extra_info("ssl_object")
+    certificate = link.getpeercert(binary_form=True)
     if certificate is None:
         raise PeerMisbehaved("a certificate is needed")
-    return hashlib.sha256(certificate).hexdigest()
+    return Caller(hashlib.sha256(certificate).hexdigest(), common_name(link.getpeercert()))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from privet import keys
 from privet.parties.credentials import Credentials
-from privet.stream.preparing import PreparingData, PreparingModel, Where, name_of
+from privet.stream.preparing import PreparingData, PreparingModel, Rules, Where, name_of
+from privet.suites import make_policy
 
 SECONDS = 300.0
 """Deadline of a message."""
@@ -43,7 +44,8 @@ def _rehearse(public: bytes, weights: bytes, pieces: int) -> PieceCost:
     with tempfile.TemporaryDirectory() as folder:
         keys.make(Path(folder))
         ours, theirs = (Credentials.from_directory(folder, it) for it in ("client", "server"))
-        model = PreparingModel(public, weights, theirs.files, SECONDS)
+        rules = Rules(make_policy(revealed_values=True).text(), folder)
+        model = PreparingModel(public, weights, theirs.files, SECONDS, rules)
         data = PreparingData(public, ours.files, SECONDS)
         where = Where("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
         # The model provider's parts pile up otherwise, and preparations wait.

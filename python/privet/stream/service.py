@@ -30,7 +30,7 @@ from privet.stream.allocation import (
 from privet.stream.cipher import Cipher
 from privet.stream.crew import LocalCrew, Part, Recipe, connect
 from privet.stream.deliveries import Deliveries
-from privet.stream.preparing import PreparingModel
+from privet.stream.preparing import PreparingModel, Rules
 from privet.stream.profile import StageTimes, profile
 from privet.stream.provider import ModelProvider
 from privet.stream.rehearsal import PieceCost, rehearse
@@ -98,11 +98,15 @@ async def serve(
     cipher: Cipher,
     preparing: int,
     window: int,
+    rules: Rules,
     listening: Callable[[str, tuple[int, ...]], None],
     revoked: Revoked | None = None,
 ) -> None:
-    """Serves a program's linear stages until cancelled; `listening` hears where, and the threads of
-    each stage. Over BFV a preparing worker listens at the port `preparing`, on this machine."""
+    """Serves a program's linear stages until cancelled, to data providers that `rules` accept.
+
+    `listening` hears where, and the threads of each stage. Over BFV a preparing worker listens at
+    the port `preparing`, on this machine.
+    """
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = Stages(public, cipher)
     measured = await asyncio.to_thread(profile, public, cipher, private)
@@ -112,10 +116,16 @@ async def serve(
     await crew.start(Recipe(LinearWorker, (public, cipher, private)), parts)
     deliveries = None
     if cipher.masked:
-        recipe = Recipe(PreparingModel, (public, private, credentials.files, plan.seconds))
+        recipe = Recipe(PreparingModel, (public, private, credentials.files, plan.seconds, rules))
         deliveries = Deliveries(LocalCrew(plan.seconds), recipe)
     provider = ModelProvider(
-        stages, crew, threads, window=window, deliveries=deliveries, revoked=revoked
+        stages,
+        crew,
+        threads,
+        rules.guard(),
+        window=window,
+        deliveries=deliveries,
+        revoked=revoked,
     )
     try:
         host, port = await provider.listen(*address, credentials.tls_server(), preparing)

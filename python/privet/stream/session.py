@@ -21,6 +21,7 @@ from privet.stream.link import Link, Patience
 from privet.stream.pieces import MaskedModel
 from privet.stream.preparing import Delivery
 from privet.stream.stages import Indices
+from privet.suites import Guard
 
 _log = logging.getLogger(__name__)
 
@@ -37,12 +38,28 @@ class Request:
     working: bool = False
 
 
-class Session:
-    """The requests of the data provider with a certificate's fingerprint, `window` at most."""
+@dataclass(frozen=True)
+class Caller:
+    """A data provider: its certificate's fingerprint, and the common name in it."""
 
-    def __init__(self, rounds: LinearRounds, window: int, client: str, patience: Patience) -> None:
+    fingerprint: str
+    name: str | None
+
+
+class Session:
+    """The requests of a data provider, `window` at most at once, counted by `guard`."""
+
+    def __init__(
+        self,
+        rounds: LinearRounds,
+        window: int,
+        caller: Caller,
+        guard: Guard,
+        patience: Patience,
+    ) -> None:
         self.id = secrets.token_bytes(16)
-        self.client = client
+        self.client = caller.fingerprint
+        self._caller, self._guard = caller, guard
         self.link = Link(self._hear, self._ended, patience)
         self._rounds, self._window = rounds, window
         self._stages = rounds.stages
@@ -68,6 +85,9 @@ class Session:
 
     def _announce(self, piece: int) -> None:
         self._do(self._send(Kind.STOCKED, Stocked(piece).to_bytes()))
+
+    def _announce_failure(self, request: int, why: str) -> None:
+        self._do(self._send(Kind.FAILED, Failed(request, why).to_bytes()))
 
     async def _send(self, kind: Kind, payload: bytes) -> None:
         """Sends a frame, unless the session is over, which ends everything that waits for it."""
@@ -97,6 +117,13 @@ class Session:
             raise PeerMisbehaved(f"request {opened.request} was there before")
         if len(self._requests) >= self._window:
             raise PeerMisbehaved(f"more than {self._window} requests are open")
+        batch = self._stages.program.batch
+        refused = self._guard.count(self._caller.fingerprint, self._caller.name, batch)
+        if refused is not None:
+            # The piece that it would have used up stays.
+            self._last = opened.request
+            self._announce_failure(opened.request, refused[0])
+            return
         cover = self._hiding.open(opened.piece)
         self._requests[opened.request] = Request(cover, due=dict(self._stages.inputs))
         self._last = opened.request

@@ -18,10 +18,10 @@ from privet.study.record import Phase, Record, Work
 from privet.study.setting import Setting
 from privet.suites import COLLECTIVE, STATISTICAL, ExtensionForecast, Forecast
 
-COHORT_ROUNDS = 4
+COHORT_ROUNDS = 6
 """Rounds of a cohort's keys and model: greeting, common randomness, the relinearisation key's first
-half, the model. Online there is one for each ciphertext that is refreshed, one for the results, and
-the client's."""
+half, two in which members compare sums, the model. Online there is one for each ciphertext that is
+refreshed, one for the results, and the client's."""
 
 
 TRANSFER_BYTES = 16

@@ -20,6 +20,7 @@ from privet.suites.planning import (
     quickest,
     truncation_of,
 )
+from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
 from privet.suites.precision import Precision, precision
 from privet.suites.security import Security, ckks_security, security, stream_security
 from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, plan_stream
@@ -49,14 +50,19 @@ __all__ = [
     "LIGHT",
     "PREPARED",
     "STATISTICAL",
+    "STREAM",
     "STREAM_TRUST",
     "SUITES",
     "ExtensionForecast",
     "Forecast",
+    "Guard",
     "LinearForecast",
+    "Mode",
+    "Policy",
     "Precision",
     "RefillForecast",
     "Security",
+    "Weakness",
     "check_between_two",
     "check_linear",
     "check_scenario",
@@ -70,6 +76,7 @@ __all__ = [
     "forecast",
     "in_field",
     "is_dealt",
+    "make_policy",
     "module_paths",
     "online_delay",
     "plan",
@@ -82,4 +89,5 @@ __all__ = [
     "stream_security",
     "supported",
     "truncation_of",
+    "uncounted",
 ]

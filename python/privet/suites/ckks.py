@@ -63,7 +63,7 @@ def module_paths() -> tuple[Path, Path]:
 
 
 def plan_ckks(
-    public: bytes, scenario: str = "encrypted-data", flooding: str = "light", parties: int = 2
+    public: bytes, scenario: str = "encrypted-data", flooding: str = "statistical", parties: int = 2
 ) -> dict[str, Any]:
     """How suite `ckks` runs a program: parameters, packing of every layer, bytes and memory.
 

@@ -139,7 +139,7 @@ def plan(
     public: bytes,
     suite: str,
     rounds: str | None,
-    truncation: str = "one-bit",
+    truncation: str = "exact",
     correlations: str = "parties",
     link: Link | None = None,
     security: str = "semi-honest",
@@ -190,7 +190,7 @@ def plans(
     public: bytes,
     suite: str,
     rounds: str,
-    truncation: str = "one-bit",
+    truncation: str = "exact",
     correlations: str = "parties",
     link: Link | None = None,
     security: str = "semi-honest",
@@ -220,15 +220,18 @@ def quickest(plans: Mapping[str | None, Plan], link: Link | None) -> str | None:
     return min(delays, key=lambda depth: delays[depth])
 
 
-def truncation_of(suite: str, exact: bool, truncation: str) -> str:
-    """The truncation of a mode: exact results take exact truncations.
+def truncation_of(suite: str, field: str, truncation: str) -> str:
+    """The truncation that was asked for.
 
     # Errors
-    `Misuse` if a suite has no such mode.
+    `Misuse` if the suite has no other than the default, as in a prime field.
     """
-    if exact and suite == "ckks":
-        raise Misuse("suite ckks computes with real numbers: exact results are for gmw and fss")
-    return "exact" if exact else truncation
+    _check("truncation", truncation, get_args(Truncation))
+    if suite not in PREPARED and truncation != "exact":
+        raise Misuse(f"suite {suite} has no choice of truncations: it is for gmw and fss")
+    if field == "prime" and truncation != "exact":
+        raise Misuse("in a prime field truncations are exact: leave out one-bit truncation")
+    return truncation
 
 
 def in_field(field: str, suite: str, correlations: str) -> str:

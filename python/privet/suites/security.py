@@ -82,7 +82,8 @@ def ckks_security(plan: Mapping[str, Any]) -> Security:
     # largest share of its limit is used of counts.
     worst = max(told["keys"], key=lambda key: (key["log_q"] + key["log_p"]) / key["limit_log_qp"])
     problem = (
-        f"ring-LWE, dimension 2^{worst['log_n']}, log QP = {worst['log_q'] + worst['log_p']:.1f} of "
+        f"ring-LWE, dimension 2^{worst['log_n']}, "
+        f"log QP = {worst['log_q'] + worst['log_p']:.1f} of "
         f"{worst['limit_log_qp']:.0f} that the table allows, {worst['secret']} secret"
     )
     secrets = len({(key["log_n"], key["secret"]) for key in told["keys"]})

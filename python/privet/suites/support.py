@@ -65,14 +65,13 @@ def collective_trust(parties: int) -> str:
 
 
 def flooding_of(suite: str, scenario: str, flooding: str | None) -> str:
-    """The noise on results in the scenario that was asked for, or its default: light where a client
-    keeps its own results, statistical where a key is shared.
+    """The noise on results in the scenario that was asked for; by default enough to hide all else.
 
     # Errors
     `Misuse` if results in the scenario cannot have this noise.
     """
     if flooding is None:
-        return LIGHT if scenario == ENCRYPTED_DATA else STATISTICAL
+        return STATISTICAL
     if suite != "ckks":
         raise Misuse(f"flooding is a choice of suite ckks, not of {suite}")
     if flooding not in (LIGHT, STATISTICAL):

@@ -18,7 +18,7 @@ SMOOTH = str(MODELS / "digits-smooth" / "square.onnx")
 
 MODES = {
     "gmw": (DIGITS, []),
-    "gmw exact": (DIGITS, ["--exact"]),
+    "gmw one-bit": (DIGITS, ["--truncation", "one-bit"]),
     "gmw prime": (DIGITS, ["--field", "prime"]),
     "gmw one-shot": (DIGITS, ["--linear", "online"]),
     "gmw dealt": (DIGITS, ["--correlations", "dealer"]),
@@ -27,10 +27,7 @@ MODES = {
     "stream paillier": (DIGITS, ["--suite", "stream"]),
     "stream bfv": (DIGITS, ["--suite", "stream", "--cipher", "bfv"]),
     "ckks": (SMOOTH, ["--suite", "ckks", "--input-range", "0", "1"]),
-    "ckks statistical": (
-        SMOOTH,
-        ["--suite", "ckks", "--input-range", "0", "1", "--flooding", "statistical"],
-    ),
+    "ckks light": (SMOOTH, ["--suite", "ckks", "--input-range", "0", "1", "--flooding", "light"]),
 }
 
 
@@ -59,14 +56,14 @@ def test_sums_are_those_of_their_terms(mode: str) -> None:
             assert budget[field] is None
     if mode.startswith("ckks"):
         # The exception that every page states: precision leaves no room for more.
-        assert bool(budget["losses"]) == (mode == "ckks statistical")
+        assert bool(budget["losses"]) == (mode == "ckks")
     else:
         assert budget["inference_bits"] is None or budget["inference_bits"] >= 40
         assert budget["computational_bits"] >= 105
 
 
 def test_people_read_terms_and_sums() -> None:
-    text = printed(DIGITS, ["--exact"])
+    text = printed(DIGITS, [])
     for word in ("ring-LWE", "CDH", "off by more than a unit", "sum", "serves one inference"):
         assert word in text
     assert "nothing is lost" in printed(DIGITS, ["--suite", "fss"])

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from tests.python.graph.networks import SHAPE, SMOOTH, STEPS, network, sizes_of_all
+from tests.python.graph.networks import (
+    SHAPE,
+    SMOOTH,
+    STEPS,
+    in_reals,
+    network,
+    sizes_of_all,
+    victim,
+)
 from tests.python.graph.single import Array, model, node
 
 from privet.compile import Compiled, compile
@@ -119,25 +126,6 @@ def test_the_bound_of_one_layer_is_reached(kind: str) -> None:
     assert made.ranges().layers[-1].sound == reached + LINEAR_ERROR
 
 
-def victim() -> onnx.ModelProto:
-    """The outside review's model: one hidden unit whose weights have a mean."""
-    rng = np.random.default_rng(7)
-    first = (rng.standard_normal((784, 8)) * 0.03).astype(np.float32)
-    first[:, 0] = 1.0
-    last = (rng.uniform(-1, 1, (8, 10)) * 0.49).astype(np.float32)
-    nodes = [
-        node("Gemm", ["x", "w1"], ["h"]),
-        node("Relu", ["h"], ["r"]),
-        node("Gemm", ["r", "w2"], ["y"]),
-    ]
-    return model(nodes, {"x": (1, 784)}, ["y"], {"w1": first, "w2": last})
-
-
-def real(model: onnx.ModelProto, x: Array) -> Array:
-    first, last = (onnx.numpy_helper.to_array(t).astype(float) for t in model.graph.initializer)
-    return np.asarray(np.maximum(x @ first, 0) @ last)
-
-
 def test_a_wrong_answer_within_the_bound_is_foreseen() -> None:
     """An input that the client may give leaves the ring: the owner is told before anybody asks."""
     made, x = compile(victim()), np.full((1, 784), 6.0)
@@ -155,7 +143,7 @@ def test_more_bits_make_it_right() -> None:
     made = compile(victim(), bits=needed, sound=True)
     x = np.full((1, 784), made.program.inputs[0].magnitude)
     outputs = execute(made.program, made.weights, [x]).outputs["y"]
-    np.testing.assert_allclose(outputs, real(victim(), x), rtol=1e-3, atol=2.0)
+    np.testing.assert_allclose(outputs, in_reals(victim(), x), rtol=1e-3, atol=2.0)
     with pytest.raises(OverflowRisk, match="sound"):
         compile(victim(), bits=needed - 1, sound=True)
 
@@ -166,7 +154,7 @@ def test_smaller_inputs_are_safe() -> None:
     assert 0 < share < 1
     x = np.full((1, 784), float(share) * made.program.inputs[0].magnitude)
     outputs = execute(made.program, made.weights, [x]).outputs["y"]
-    np.testing.assert_allclose(outputs, real(victim(), x), rtol=1e-3, atol=2.0)
+    np.testing.assert_allclose(outputs, in_reals(victim(), x), rtol=1e-3, atol=2.0)
 
 
 def test_a_sum_of_narrow_values_counts_its_narrow_ring() -> None:

@@ -30,7 +30,7 @@ GO: dict[str, Any] = {
     "port": 1,
     "server_name": "localhost",
     "program": "",
-    "suite": "gmw linear one-bit",
+    "suite": "gmw linear exact",
     "material": None,
     "samples": 1,
     "grace": 1.0,
@@ -106,7 +106,7 @@ def test_a_piece_is_made_and_spent_once(visit: Callable[..., Visit], compiled: C
 def test_only_what_was_asked_for_is_run(visit: Callable[..., Visit], heard: list[Finished]) -> None:
     with pytest.raises(PeerMisbehaved, match="another program"):
         visit(program="0" * 64).prepare()
-    for suite in ("gmw blocks one-bit", "gmw linear exact", "fss"):
+    for suite in ("gmw blocks exact", "gmw linear one-bit", "fss"):
         with pytest.raises(PeerMisbehaved, match="was asked for"):
             visit(suite=suite).prepare()
     assert heard == []

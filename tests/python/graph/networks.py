@@ -93,3 +93,24 @@ def network(
 
 def sizes_of_all() -> st.SearchStrategy[dict[str, str]]:
     return st.fixed_dictionaries({name: st.sampled_from(SIZES) for name in WEIGHTS})
+
+
+def victim() -> onnx.ModelProto:
+    """The outside review's model: one hidden unit whose weights have a mean."""
+    rng = np.random.default_rng(7)
+    first = (rng.standard_normal((784, 8)) * 0.03).astype(np.float32)
+    first[:, 0] = 1.0
+    last = (rng.uniform(-1, 1, (8, 10)) * 0.49).astype(np.float32)
+    nodes = [
+        node("Gemm", ["x", "w1"], ["h"]),
+        node("Relu", ["h"], ["r"]),
+        node("Gemm", ["r", "w2"], ["y"]),
+    ]
+    nodes[-1].name = "last"
+    return model(nodes, {"x": (1, 784)}, ["y"], {"w1": first, "w2": last})
+
+
+def in_reals(made: onnx.ModelProto, x: Array) -> Array:
+    """What `victim` gives without rounding."""
+    first, last = (onnx.numpy_helper.to_array(t).astype(float) for t in made.graph.initializer)
+    return np.asarray(np.maximum(x @ first, 0) @ last)

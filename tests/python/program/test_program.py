@@ -106,6 +106,25 @@ def test_a_batch_is_named_and_checked() -> None:
             Program.from_public_bytes(data.encode())
 
 
+def test_what_ranges_rest_on_is_named_and_checked() -> None:
+    made = model([node("Relu", ["x"], ["y"])], {"x": (1, 2)}, ["y"])
+    programs = {
+        "random": compile(made).program,
+        "samples": compile(made, calibration=[np.ones((1, 2), np.float32)]).program,
+        "sound": compile(made, sound=True).program,
+    }
+    for calibration, program in programs.items():
+        data = program.to_public_bytes()
+        assert Program.from_public_bytes(data).calibration == calibration
+        assert ("calibration" in json.loads(data)) == (calibration != "random")
+    for other in ("random", "perfect", 1, None):
+        document = json.loads(data) | {"calibration": other}
+        with pytest.raises(InvalidProgram):
+            Program.from_public_bytes(
+                json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+            )
+
+
 def test_compiling_again_changes_only_the_commitment(compiled: Compiled) -> None:
     again = compile(network())
     assert again.program.weights_commitment != compiled.program.weights_commitment

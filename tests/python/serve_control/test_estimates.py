@@ -20,7 +20,7 @@ KEY = Key("digits/1@aaaa", "gmw", 1, Phase.PRE)
 def forecast() -> Forecast:
     """The digits network's."""
     program = compile(DIGITS, input_range=(0, 1)).program
-    choice = Choice("gmw", "semi-honest", "linear", "one-bit", "parties")
+    choice = Choice("gmw", "semi-honest", "linear", "exact", "parties")
     found = plan(program.to_public_bytes(), choice).forecast
     assert found is not None
     return found

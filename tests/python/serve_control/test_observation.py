@@ -34,7 +34,7 @@ async def work(it: Scene, visitor: Visitor) -> str:
     it.executor.finish((await it.executor.granted("prepare")).job)
     await eventually(lambda: len(it.service.driver.shelf) == 1)
     between = values((await visitor.call("GET", "/metrics"))[1])
-    assert between["privet_stock model=digits/1 suite=gmw linear one-bit"] == 1
+    assert between["privet_stock model=digits/1 suite=gmw linear exact"] == 1
     assert between["privet_queue_length queue=transit"] == 1
     await visitor.request("digits", notice=notice)
     it.executor.finish((await it.executor.granted("infer")).job)
@@ -56,8 +56,8 @@ def test_metrics_count_what_happened(folder: Path, key_folder: Path, program: Pa
             text = await work(it, visitor)
             found = values(text)
             expected = {
-                "privet_submissions_total kind=request model=digits/1 suite=gmw linear one-bit": 3,
-                "privet_submissions_total kind=notice model=digits/1 suite=gmw linear one-bit": 1,
+                "privet_submissions_total kind=request model=digits/1 suite=gmw linear exact": 3,
+                "privet_submissions_total kind=notice model=digits/1 suite=gmw linear exact": 1,
                 "privet_ended_total kind=request outcome=done": 1,
                 "privet_ended_total kind=request outcome=failed": 1,
                 "privet_ended_total kind=notice outcome=done": 1,

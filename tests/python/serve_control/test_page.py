@@ -54,9 +54,9 @@ def submit(it: Scene, count: int, notices: int = 0) -> None:
     version = it.service.repository.version("digits")
     assert version is not None
     for _ in range(count):
-        it.service.submit(CLIENT, version, RequestBody())
+        it.service.submit(CLIENT, None, version, RequestBody())
     for _ in range(notices):
-        it.service.submit(CLIENT, version, NoticeBody())
+        it.service.submit(CLIENT, None, version, NoticeBody())
 
 
 async def says(page: Page, place: str, text: str) -> None:
@@ -82,7 +82,7 @@ def test_queues_stock_and_counts_are_live(look: Callable[..., None]) -> None:
             for job in list(it.executor.jobs):
                 it.executor.finish(job)
             await asyncio.sleep(0.02)
-        await says(page, "#stock", "gmw linear one-bit")
+        await says(page, "#stock", "gmw linear exact")
         await says(page, "[data-queue=transit]", "transit 1")
         await says(page, "#counts", "ended: done\t6")
         await says(page, "#profiles", "T_pre")

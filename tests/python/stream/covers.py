@@ -10,15 +10,17 @@ from privet.parties import Credentials
 from privet.stream.cipher import Cipher
 from privet.stream.covers import DataCover, KeyCover, ModelCover
 from privet.stream.pieces import Masks, PieceCover
-from privet.stream.preparing import PreparingData, PreparingModel, Where, name_of
+from privet.stream.preparing import PreparingData, PreparingModel, Rules, Where, name_of
 from privet.stream.stages import Stages
+from privet.suites import make_policy
 
 
 def piece(stages: Stages, weights: bytes, keys: Path) -> tuple[PieceCover, Masks]:
     """A piece, prepared by both workers on threads of this process."""
     public = stages.program.to_public_bytes()
     files = [Credentials.from_directory(keys, role).files for role in ("server", "client")]
-    theirs = PreparingModel(public, weights, files[0], 30.0)
+    rules = Rules(make_policy(revealed_values=True).text(), "unused")
+    theirs = PreparingModel(public, weights, files[0], 30.0, rules)
     where = Where("127.0.0.1", theirs.listen("127.0.0.1", 0), "127.0.0.1")
     fetched = []
     fetching = threading.Thread(target=lambda: fetched.append(theirs.fetch(30.0)))

@@ -22,8 +22,9 @@ from privet.stream.frames import Kind
 from privet.stream.linear import LinearRounds
 from privet.stream.link import Patience
 from privet.stream.pieces import PieceCover
-from privet.stream.session import Session
+from privet.stream.session import Caller, Session
 from privet.stream.stages import NONE, Slice, Stages, cut, names
+from privet.suites import Guard, make_policy
 
 INDEX = np.dtype("<u4")
 
@@ -213,9 +214,9 @@ def test_a_key_without_its_proof_ends_its_session(key: _native.StreamKey, tmp_pa
 
     async def offer(key: bytes) -> None:
         parts = [1] * len(ours.rounds)
-        session = Session(
-            LinearRounds(ours, cast("Any", Crew(ours)), parts), 4, "client", Patience()
-        )
+        rounds = LinearRounds(ours, cast("Any", Crew(ours)), parts)
+        guard = Guard(make_policy(revealed_values=True), str(tmp_path / "answers"))
+        session = Session(rounds, 4, Caller("client", None), guard, Patience())
         fail = session.link.fail
 
         async def failing(error: PrivetError) -> None:

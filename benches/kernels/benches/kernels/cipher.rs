@@ -14,7 +14,7 @@ pub const TRANSFORM: f64 = 2.0 * 12.0 * 2048.0 * 3.0 / 8.0;
 pub const PRODUCT: f64 = 4.0 * 4096.0 * (2.0 + 6.0 / 8.0) / 8.0;
 
 pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
-    let parameters = Parameters::choose(37, 16, 4608, Resharing::Approximate)?;
+    let parameters = Parameters::choose(37, 16, 4608, 1 << 18, Resharing::Approximate)?;
     let mut prg = Prg::from_os()?;
     let secret = SecretKey::generate(&parameters, &mut prg);
     let public = PublicKey::from_bytes(&parameters, &secret.public_key(&mut prg))?;

@@ -180,7 +180,7 @@ proptest! {
         let groups: Vec<Vec<usize>> =
             sizes.iter().map(|size| (0..*size).map(|_| prg.below(words.len() as u64) as usize).collect()).collect();
 
-        let levels = matches(sizes.iter().copied());
+        let levels = matches(sizes.iter().map(|&size| (size, 1)));
         prop_assert_eq!(levels.iter().sum::<usize>(), sizes.iter().map(|size| size - 1).sum::<usize>());
         let relu = Relu::new(bits, bits);
         let (masters, bodies) = deal_all(levels.iter().map(|&count| (&relu as &dyn Gate, count)));
@@ -203,7 +203,7 @@ proptest! {
         let (ring, index_ring) = (Modulus::new(bits), Modulus::new(37));
         let groups: Vec<&[u64]> = words.chunks_exact(size).collect();
         let ties = if last { Ties::Last } else { Ties::First };
-        let levels = matches(groups.iter().map(|group| group.len()));
+        let levels = matches(groups.iter().map(|group| (group.len(), 1)));
         let (sign, select, select_index) = (Sign::new(bits), Select::new(bits), Select::new(37));
         let gates = levels.iter().flat_map(|&count| [&sign as &dyn Gate, &select, &select_index].map(|gate| (gate, count)));
         let (masters, bodies) = deal_all(gates);

@@ -13,7 +13,7 @@ use super::hidden::HiddenWeights;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
 use crate::authenticated::{self, DealtHalf, Head, Material, Opened};
 use crate::sharing::{self, ClientMaterial, Filling, SessionKeys, Stocked};
-use crate::store::Setups;
+use crate::store::{Held, Setups};
 use crate::{Error, MaterialId, Metadata, Observer, PlanRef, Report, Store, StoreError, check_inputs};
 
 /// A program's outputs as signed fixed-point integers, and what they cost.
@@ -188,8 +188,8 @@ impl Client {
         HiddenWeights::open(&path, plan)
     }
 
-    /// Runs one inference on the piece `id`, which is spent as soon as the server is asked, whatever happens after;
-    /// returns the program's outputs as signed fixed-point integers.
+    /// Runs one inference on the piece `id`, which is spent once the server was asked, whatever happens after, unless it
+    /// refuses; returns the program's outputs as signed fixed-point integers.
     ///
     /// # Errors
     /// [`Error::Misuse`] if the inputs do not fit and [`Error::Store`] if the piece does not fit, is spent or missing
@@ -204,8 +204,8 @@ impl Client {
     ) -> Result<Prediction, Error> {
         let plan = plan.into();
         check_inputs(plan.program(), inputs)?;
-        let claimed = self.claim(plan, id)?;
-        self.spend(plan, id, claimed, inputs, observer)
+        let held = self.hold(plan, id)?;
+        self.spend(plan, id, held, inputs, observer)
     }
 
     /// As [`Client::infer`] on the first piece that is ready and that nobody else claims first, so that any number of
@@ -221,8 +221,8 @@ impl Client {
     ) -> Result<Option<(MaterialId, Prediction)>, Error> {
         let plan = plan.into();
         check_inputs(plan.program(), inputs)?;
-        let Some((id, claimed)) = self.claim_next(plan)? else { return Ok(None) };
-        let prediction = self.spend(plan, &id, claimed, inputs, observer)?;
+        let Some((id, held)) = self.hold_next(plan)? else { return Ok(None) };
+        let prediction = self.spend(plan, &id, held, inputs, observer)?;
         Ok(Some((id, prediction)))
     }
 
@@ -254,15 +254,15 @@ impl Client {
         })
     }
 
-    fn claim(&self, plan: PlanRef<'_>, id: &MaterialId) -> Result<File, Error> {
+    fn hold(&self, plan: PlanRef<'_>, id: &MaterialId) -> Result<Held, Error> {
         if !self.fits(&self.store.metadata(id)?, plan) {
             return Err(StoreError::Unfit { id: id.clone() }.into());
         }
-        Ok(self.store.claim(id)?)
+        Ok(self.store.hold(id)?)
     }
 
-    /// Claims the first piece that is still there; pieces that were made meanwhile get their turn, too.
-    fn claim_next(&self, plan: PlanRef<'_>) -> Result<Option<(MaterialId, File)>, Error> {
+    /// Holds the first piece that is still there; pieces that were made meanwhile get their turn, too.
+    fn hold_next(&self, plan: PlanRef<'_>) -> Result<Option<(MaterialId, Held)>, Error> {
         let mut lost = BTreeSet::new();
         loop {
             let ready = self.ready(plan)?;
@@ -271,36 +271,42 @@ impl Client {
                 return Ok(None);
             }
             for id in left.collect::<Vec<_>>() {
-                match self.claim(plan, &id) {
+                match self.hold(plan, &id) {
                     Err(Error::Store(StoreError::Spent { .. } | StoreError::Missing { .. })) => lost.insert(id),
-                    claimed => return claimed.map(|claimed| Some((id, claimed))),
+                    held => return held.map(|held| Some((id, held))),
                 };
             }
         }
     }
 
-    /// Runs one inference on material that has been claimed here.
+    /// Asks for one inference on material that is held here, claims it once the server grants that, and runs it. A refusal
+    /// leaves the piece as it was; whatever else the server says, the piece is spent.
     fn spend(
         &mut self,
         plan: PlanRef<'_>,
         id: &MaterialId,
-        claimed: File,
+        held: Held,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
-        match plan {
-            PlanRef::Sharing(plan) => {
-                let material = ClientMaterial::read(claimed, plan)?;
-                self.guarded(|client| {
-                    client.ask_to_infer(plan.program().hash().to_string(), id)?;
-                    let channel = &mut client.channel;
-                    if !plan.options().is_one_shot() {
-                        return sharing::infer_client(channel, plan, material, inputs, observer);
-                    }
-                    let stocked = Stocked::Prepared(material.correlated);
-                    sharing::infer_client_online(channel, plan, &mut client.keys, stocked, inputs, observer)
-                })
+        let asked = self.guarded(|client| client.ask_to_infer(plan.program().hash().to_string(), id));
+        if let Err(error) = asked {
+            if !error.is_refusal() {
+                held.claim()?;
             }
+            return Err(error);
+        }
+        let claimed = self.guarded(|_| Ok(held.claim()?))?;
+        match plan {
+            PlanRef::Sharing(plan) => self.guarded(|client| {
+                let material = ClientMaterial::read(claimed, plan)?;
+                let channel = &mut client.channel;
+                if !plan.options().is_one_shot() {
+                    return sharing::infer_client(channel, plan, material, inputs, observer);
+                }
+                let stocked = Stocked::Prepared(material.correlated);
+                sharing::infer_client_online(channel, plan, &mut client.keys, stocked, inputs, observer)
+            }),
             PlanRef::Authenticated(plan) => self.spend_authenticated(plan, id, claimed, inputs, observer),
         }
     }
@@ -320,12 +326,14 @@ impl Client {
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
-        let head = Head::read(&mut claimed, plan, Role::Client)?;
-        let turns = self.setups(plan).entry(&head.setup);
-        let opened = authenticated::open_weights(turns.open()?, plan, None)?;
-        let material = Material::new(claimed, plan, &head, &opened, id.clone())?;
+        let (turns, opened, material) = self.guarded(|client| {
+            let head = Head::read(&mut claimed, plan, Role::Client)?;
+            let turns = client.setups(plan).entry(&head.setup);
+            let opened = authenticated::open_weights(turns.open()?, plan, None)?;
+            let material = Material::new(claimed, plan, &head, &opened, id.clone())?;
+            Ok((turns, opened, material))
+        })?;
         let result = self.guarded(|client| {
-            client.ask_to_infer(plan.program().hash().to_string(), id)?;
             let weights = (&opened.weights[..], &turns as &dyn Turns);
             authenticated::infer_client(&mut client.channel, plan, weights, material, inputs, observer)
         });

@@ -21,6 +21,7 @@ use super::gate::{Gate, Intent};
 use super::hidden;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
 use crate::authenticated::{self, DealtHalf, Head, Material, Opened};
+use crate::policy::{Caller, Guard, Policy, Refused};
 use crate::sharing::{self, Filling, Memory, Model, Rounds, ServerMaterial, SessionPublicKey, Stocked, WeightMask};
 use crate::store::Setups;
 use crate::{Draft, Error, MaterialId, Metadata, Observer, Options, PeerMisbehaved, Plan, Report, Store, StoreError};
@@ -96,7 +97,7 @@ impl Served {
         weights: Weights,
         plan: impl FnOnce(&sharing::Plan) -> Vec<Workspace>,
     ) -> Result<Self, Error> {
-        let linear = sharing::Plan::new(program.clone(), Rounds::Linear)?;
+        let linear = usual(&program)?;
         let workspaces = plan(&linear);
         let model = Model::new(weights, workspaces.clone());
         Ok(Self { public, program, model, workspaces, plans: Mutex::default() })
@@ -107,7 +108,7 @@ impl Served {
     /// # Errors
     /// [`Error::Linear`] if a layer does not fit its plan.
     pub fn warm(&self) -> Result<(), Error> {
-        let plan = sharing::Plan::new(self.program.clone(), Rounds::Linear)?;
+        let plan = usual(&self.program)?;
         self.model.transformed(&plan).map(drop)
     }
 
@@ -134,6 +135,14 @@ impl Served {
         };
         Ok(Some(Arc::clone(plan)))
     }
+}
+
+/// The plan by which weights are laid out before anybody asks: the default's or, for a ring too wide for its guard bits, that of
+/// one-bit truncation.
+fn usual(program: &Program) -> Result<sharing::Plan, Error> {
+    let one_bit = sharing::Options { truncation: sharing::Truncation::OneBit, ..Rounds::Linear.into() };
+    let exact = sharing::Plan::new(program.clone(), Rounds::Linear);
+    exact.or_else(|_| sharing::Plan::new(program.clone(), one_bit))
 }
 
 /// The programs that a server offers, by hash.
@@ -208,12 +217,13 @@ pub struct Server {
     dealer: Option<Connect>,
     budget: Option<Budget>,
     gate: Option<Gate>,
+    guard: Guard,
 }
 
 impl Server {
-    /// Serves `catalog` with material kept in `store`.
+    /// Serves `catalog` with material kept in `store`, by the default [policy](crate::policy).
     pub fn new(catalog: Catalog, store: Store) -> Self {
-        Self { catalog, store, dealer: None, budget: None, gate: None }
+        Self { catalog, store, dealer: None, budget: None, gate: None, guard: Guard::default() }
     }
 
     /// The same server with a way to the dealer, for clients that want their material dealt.
@@ -226,6 +236,15 @@ impl Server {
     #[must_use]
     pub fn within(self, budget: Budget) -> Self {
         Self { budget: Some(budget), ..self }
+    }
+
+    /// The same server, which holds clients to another policy. Answers are counted in the store, for all processes that share it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn under(self, policy: Policy) -> Result<Self, StoreError> {
+        let guard = Guard::new(policy, self.store.below("answers"))?;
+        Ok(Self { guard, ..self })
     }
 
     /// The same server, which refuses what `gate` does not admit.
@@ -265,7 +284,11 @@ struct Refusal {
 impl<E: Into<Error>> From<E> for Refusal {
     fn from(error: E) -> Self {
         let error = error.into();
-        Self { reason: error.abort_reason(), text: String::new(), error }
+        let text = match &error {
+            Error::Refused(Refused::Outside(_) | Refused::Exhausted { .. }) => error.to_string(),
+            _ => String::new(),
+        };
+        Self { reason: error.abort_reason(), text, error }
     }
 }
 
@@ -302,7 +325,24 @@ impl Session<'_> {
         }
     }
 
+    fn caller(&self) -> Caller {
+        Caller::of(self.channel)
+    }
+
+    /// Refuses a suite with options that the policy does not accept. Nothing is planned for a name that there is not.
+    fn accept(&self, suite: &str) -> Result<(), Refusal> {
+        let refusal = || Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"));
+        let options = Options::from_name(suite).ok_or_else(refusal)?;
+        Ok(self.server.guard.check(&self.caller(), options.into())?)
+    }
+
+    /// Counts the answers of an inference, the last thing before it begins.
+    fn count(&self, served: &Served) -> Result<(), Refusal> {
+        Ok(self.server.guard.count(&self.caller(), served.program().batch())?)
+    }
+
     fn admit(&self, intent: Intent<'_>) -> Result<(), Refusal> {
+        self.server.guard.admit(&self.caller())?;
         let Some(gate) = &self.server.gate else { return Ok(()) };
         gate(&self.peer(), intent).map_err(|why| Refusal::new(AbortReason::NotAllowed, why))
     }
@@ -329,6 +369,7 @@ impl Session<'_> {
     ) -> Result<Event, Refusal> {
         self.admit(Intent::Prepare { program, suite })?;
         let served = self.served(program)?;
+        self.accept(suite)?;
         let plan = self.plan(&served, suite)?;
         let extension = self.extension(extension)?;
         let dealer = if plan.by_ref().options().is_dealt() { Some(self.dealer()?) } else { None };
@@ -430,13 +471,14 @@ impl Session<'_> {
     /// Tells the client which mask hides the weights and, if it does not know that one, sends them hidden.
     fn hidden_weights(&mut self, program: &str, known: Option<String>) -> Result<(), Refusal> {
         self.admit(Intent::HiddenWeights { program })?;
+        self.server.guard.check_dealer(&self.caller())?;
         self.dealer()?;
         let served = self.served(program)?;
         let mask = self.weight_mask(program)?;
         let name = mask.name(program);
         messages::send(self.channel, &Hidden { mask: name.clone() })?;
         if known.as_deref() != Some(name.as_str()) {
-            let plan = sharing::Plan::new(served.program.clone(), Rounds::Linear)?;
+            let plan = usual(&served.program)?;
             hidden::send(self.channel, &plan, mask.hide(&plan, served.model.weights()))?;
         }
         Ok(())
@@ -484,6 +526,7 @@ impl Session<'_> {
             let text = format!("material {id} was made for another program or client");
             return Err(Refusal::new(AbortReason::StaleSession, text));
         }
+        self.accept(&metadata.suite)?;
         if !self.server.store.has_setup(&metadata) {
             drop(self.server.store.claim(&id)?);
             let text = format!("the setup that material {id} was made with was given up: prepare again");
@@ -493,6 +536,7 @@ impl Session<'_> {
             .plan(&metadata.suite)?
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
         let _memory = self.memory(served.memory(&plan, plan.by_ref().extension()).online)?;
+        self.count(&served)?;
         let report = match &*plan {
             Plan::Sharing(plan) => {
                 let material = ServerMaterial::read(self.server.store.claim(&id)?, plan)?;
@@ -527,6 +571,7 @@ impl Session<'_> {
     ) -> Result<Event, Refusal> {
         self.admit(Intent::Infer { program, suite: Some(suite), material: None })?;
         let served = self.served(program)?;
+        self.accept(suite)?;
         let plan = self.plan(&served, suite)?;
         let sharing = match &*plan {
             Plan::Sharing(sharing) if sharing.options().is_one_shot() => sharing,
@@ -540,6 +585,7 @@ impl Session<'_> {
             return Err(Refusal::new(AbortReason::BadRequest, text));
         }
         let _memory = self.memory(served.memory(&plan, filling.extension).online)?;
+        self.count(&served)?;
         messages::send(self.channel, &Granted {})?;
         let report = self.infer_online(sharing, &served, Stocked::Unprepared(filling), observer)?;
         Ok(Event::Inferred { model: served.program().model().to_owned(), material: None, report })

@@ -126,8 +126,8 @@ const GUARD_BITS: u32 = 2;
 const TRUNCATIONS: [Truncation; 2] = [Truncation::OneBit, Truncation::Exact];
 
 impl From<Rounds> for Options {
-    /// Suite `gmw` with comparisons of this depth, the free truncation, and no dealer.
+    /// Suite `gmw` with comparisons of this depth, exact truncations, and no dealer.
     fn from(rounds: Rounds) -> Self {
-        Self { suite: Suite::Gmw { rounds, correlations: Correlations::Made }, truncation: Truncation::OneBit }
+        Self { suite: Suite::Gmw { rounds, correlations: Correlations::Made }, truncation: Truncation::Exact }
     }
 }

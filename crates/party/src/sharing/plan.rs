@@ -338,7 +338,9 @@ impl<'a> Planner<'a> {
         let width = self.widths[input];
         let output_width = match &operation.operator {
             Operator::Truncate { bits } => width.min(self.program.ring_bits()) - bits,
-            Operator::Add | Operator::Sub => width.max(self.widths[operation.inputs[1]]),
+            Operator::Add | Operator::Sub | Operator::Concat { .. } => {
+                operation.inputs.iter().map(|&id| self.widths[id]).max().unwrap_or(width)
+            }
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => {
                 self.program.ring_bits() + self.options.guard_bits()
             }
@@ -383,11 +385,17 @@ impl<'a> Planner<'a> {
     }
 
     /// Brings the inputs of `operation` to widths that it can work on: the wide ring where it needs that, else all of one
-    /// width. A truncation takes guard bits, and a sum one input with them: two would be off by more than they can round.
+    /// width. A truncation takes guard bits, what moves elements leaves them as they are, and a sum takes one input with them:
+    /// two would be off by more than they can round.
     fn align(&mut self, operation: &Operation) {
         let guarded = |&&id: &&usize| self.widths[id] > self.program.ring_bits();
         let keeps = match operation.operator {
-            Operator::Truncate { .. } => true,
+            Operator::Truncate { .. }
+            | Operator::Reshape
+            | Operator::Broadcast
+            | Operator::Transpose { .. }
+            | Operator::Slice { .. }
+            | Operator::Concat { .. } => true,
             Operator::Add | Operator::Sub => operation.inputs.iter().filter(guarded).count() == 1,
             _ => false,
         };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::bfv::{self, DataPiece, ModelPiece, Transformed};
 use super::infer::check_inputs;
 use super::{Cipher, DataProvider, ModelProvider, Plan, transport};
+use crate::policy::{Caller, Guard, Mode, Refused};
 use crate::report::Recorder;
 use crate::session::messages;
 use crate::{Error, Observer, PeerMisbehaved, Phase, Report};
@@ -212,6 +213,7 @@ pub struct Server {
     weights: Weights,
     transformed: Transformed,
     only: Option<Cipher>,
+    guard: Guard,
 }
 
 /// The server's side of either cipher.
@@ -221,20 +223,27 @@ enum ModelSide {
 }
 
 impl Server {
-    /// Serves one program, given both halves, under whatever cipher a client asks for.
+    /// Serves one program, given both halves, under whatever cipher a client asks for; by the default
+    /// [policy](crate::policy), which does not accept this suite.
     ///
     /// # Errors
     /// [`Error::Program`] if they are not usable or do not belong together.
     pub fn new(public: Vec<u8>, weights: &[u8]) -> Result<Self, Error> {
         let program = Program::parse(&public)?;
         let weights = Weights::parse(weights, &program)?;
-        Ok(Self { public, program, weights, transformed: Transformed::default(), only: None })
+        Ok(Self { public, program, weights, transformed: Transformed::default(), only: None, guard: Guard::default() })
     }
 
     /// Refuses clients that ask for any other cipher, or for keys of another size.
     #[must_use]
     pub fn only(self, cipher: Cipher) -> Self {
         Self { only: Some(cipher), ..self }
+    }
+
+    /// The same server, which holds clients to `guard`.
+    #[must_use]
+    pub fn under(self, guard: Guard) -> Self {
+        Self { guard, ..self }
     }
 
     /// The program served.
@@ -263,6 +272,9 @@ impl Server {
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
         messages::greet(channel)?;
+        let caller = Caller::of(channel);
+        // Whatever a client asks here reveals values to it in the end.
+        self.guard.check(&caller, Mode::STREAM)?;
         let mut prepared: Option<(Plan, ModelSide)> = None;
         loop {
             match messages::receive(channel)? {
@@ -291,6 +303,8 @@ impl Server {
                 Request::Infer { program } => {
                     self.check_hash(&program)?;
                     let (plan, provider) = prepared.as_mut().ok_or_else(|| request("nothing was prepared"))?;
+                    let samples = u32::try_from(plan.samples().count()).unwrap_or(u32::MAX);
+                    self.guard.count(&caller, samples.saturating_mul(self.program.batch()))?;
                     on_event(Event::Inferred(match provider {
                         ModelSide::Paillier(provider) => provider.infer(channel, plan, &self.weights, observer)?,
                         ModelSide::Bfv(provider) => {
@@ -371,6 +385,9 @@ fn tell(channel: &mut Channel, error: &Error) {
     }
     match error {
         Error::PeerMisbehaved(PeerMisbehaved::Request(text)) => channel.abort_with(AbortReason::BadRequest, text),
+        Error::Refused(Refused::Outside(_) | Refused::Exhausted { .. }) => {
+            channel.abort_with(error.abort_reason(), &error.to_string());
+        }
         error => channel.abort(error.abort_reason()),
     }
 }

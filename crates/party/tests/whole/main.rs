@@ -12,6 +12,7 @@ mod material;
 mod oneshot;
 mod overflow;
 mod parties;
+mod policy;
 mod privacy;
 mod requests;
 mod results;

@@ -1,6 +1,7 @@
 //! Linear layers online: results, costs, the buffer that fills itself, and that its material serves no other mode.
 
 use privet_channel::{AbortReason, pair};
+use privet_party::policy::Policy;
 use privet_party::session::{Event, Served, Server};
 use privet_party::sharing::{Encrypted, Keep, Options, Plan, Rounds, Truncation};
 use privet_party::{Error, Report, Silent, StoreError};
@@ -113,7 +114,7 @@ fn every_form_of_the_weights_gives_the_result_in_the_same_bytes() {
         let (ours, theirs) = (Shelf::new(), Shelf::new());
         let mut catalog = privet_party::session::Catalog::default();
         catalog.add(Served::keeping(RESIDUAL.public.clone(), &RESIDUAL.weights, keep).expect("a served program"));
-        let server = Server::new(catalog, theirs.store());
+        let server = Server::new(catalog, theirs.store()).under(Policy::unrestricted()).expect("a folder");
         let report = session(&server, &ours, |client| {
             let id = prepare(client, &plan);
             client.infer(&plan, &id, &RESIDUAL.case.inputs, &mut Silent).expect("an inference").1

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use privet_channel::{Channel, pair};
+use privet_party::policy::Policy;
 use privet_party::session::{Catalog, Client, Connect, Dealer, Dealt, Event, Served, Server};
 use privet_party::sharing::{Model, Options, Plan, Truncation};
 use privet_party::{Error, MaterialId, Silent, Store};
@@ -176,9 +177,14 @@ impl Shelf {
     }
 }
 
-/// A server of all programs whose material lies in `shelf`.
+/// A server of all programs whose material lies in `shelf`, for any mode.
 pub fn server(shelf: &Shelf) -> Server {
-    Server::new(catalog(), shelf.store())
+    server_under(shelf, Policy::unrestricted())
+}
+
+/// [`server`] with a policy.
+pub fn server_under(shelf: &Shelf, policy: Policy) -> Server {
+    Server::new(catalog(), shelf.store()).under(policy).expect("a folder for counts")
 }
 
 /// [`server`] whose store holds `bytes` at most.

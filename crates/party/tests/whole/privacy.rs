@@ -256,7 +256,7 @@ fn online_messages_are_balanced() {
 #[test]
 fn the_shares_that_the_server_reveals_are_uniform_in_every_bit() {
     const RUNS: usize = 32;
-    let plan = RESIDUAL.plan(Rounds::Log);
+    let plan = RESIDUAL.plan(one_bit());
     let output = plan.program().outputs()[0].value;
     let (ring, len) = (Modulus::new(plan.width(output)), plan.program().value(output).len());
     let shares: Vec<u64> = (0..RUNS)
@@ -270,6 +270,11 @@ fn the_shares_that_the_server_reveals_are_uniform_in_every_bit() {
         let ones = shares.iter().map(|share| share >> bit & 1).sum();
         assert!(is_balanced(ones, (RUNS * len) as u64), "bit {bit}: {ones} ones");
     }
+}
+
+/// The mode whose products are shared in the program's own ring, without guard bits.
+fn one_bit() -> Options {
+    Options { truncation: Truncation::OneBit, ..Options::from(Rounds::Log) }
 }
 
 /// The client's and the server's half of one piece.
@@ -327,7 +332,7 @@ fn assert_uniform<'a>(ring: Modulus, vectors: impl IntoIterator<Item = &'a Vec<u
 
 #[test]
 fn masks_and_shares_of_products_are_uniform() {
-    let plan = RESIDUAL.plan(Rounds::Log);
+    let plan = RESIDUAL.plan(one_bit());
     let (ring, model) = (Modulus::new(plan.program().ring_bits()), RESIDUAL.model(&plan));
     for (ours, theirs) in [prepared(&plan, &model), dealt(&plan, &model, &random_mask())] {
         assert_uniform(ring, ours.masks.iter().chain(&ours.shares).chain(&theirs.shares));

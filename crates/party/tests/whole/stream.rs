@@ -6,6 +6,7 @@ use std::time::Duration;
 use privet_channel::pair;
 use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action};
+use privet_party::policy::{Guard, Policy};
 use privet_party::stream::{Cipher, Client, Event, KeySize, Plan, Server};
 use privet_party::{Error, PeerMisbehaved, Report, Silent};
 use privet_program::Program;
@@ -20,9 +21,15 @@ fn plan(fixture: &Fixture, cipher: Cipher) -> Plan {
     Plan::new(fixture.program(), cipher).expect("a plan")
 }
 
+/// A server of the fixture whose policy accepts this suite.
+fn server(fixture: &Fixture) -> Server {
+    let guard = Guard::new(Policy::unrestricted(), "unused").expect("nothing is counted");
+    Server::new(fixture.public.clone(), &fixture.weights).expect("a server").under(guard)
+}
+
 /// Runs `client` against a server of the fixture; also what that server did.
 fn session<T>(fixture: &Fixture, client: impl FnOnce(&mut Client) -> T) -> (T, Result<(), Error>, Vec<Event>) {
-    let server = Server::new(fixture.public.clone(), &fixture.weights).expect("a server");
+    let server = server(fixture);
     let (mut near, mut far) = pair();
     near.set_timeout(PATIENCE);
     far.set_timeout(PATIENCE);
@@ -187,7 +194,7 @@ fn more_samples_than_there_is_room_for_are_refused() {
 fn a_server_for_one_cipher_refuses_all_others() {
     for only in Cipher::ALL {
         for cipher in Cipher::ALL {
-            let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server").only(only);
+            let server = server(&CHOICE).only(only);
             let (mut near, far) = pair();
             near.set_timeout(PATIENCE);
             let refused = thread::scope(|scope| {
@@ -217,7 +224,7 @@ fn a_server_for_one_cipher_refuses_all_others() {
 fn residues_that_are_not_reduced_are_refused_by_name() {
     let (near, far, transcript) = record::pair();
     let lengths: Vec<usize> = {
-        let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server");
+        let server = server(&CHOICE);
         thread::scope(|scope| {
             scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()).expect("a clean end"));
             let mut client = Client::new(near).expect("a greeting");
@@ -235,7 +242,7 @@ fn residues_that_are_not_reduced_are_refused_by_name() {
         let (mut near, mut far, witness) = tamper::pair(message, Action::Replace(frame));
         near.set_timeout(PATIENCE);
         far.set_timeout(PATIENCE);
-        let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server");
+        let server = server(&CHOICE);
         let (refused, served) = thread::scope(|scope| {
             let serving = scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()));
             let mut client = Client::new(near).expect("a greeting");
@@ -256,7 +263,7 @@ fn tampered(cipher: Cipher, by_client: bool, message: usize, action: Action) -> 
     let (mut near, mut far) = if by_client { (one, two) } else { (two, one) };
     near.set_timeout(WAIT);
     far.set_timeout(WAIT);
-    let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server");
+    let server = server(&CHOICE);
     let plan = plan(&CHOICE, cipher);
     let ended = thread::scope(|scope| {
         let serving = scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()));
@@ -278,7 +285,7 @@ const WAIT: Duration = Duration::from_millis(1500);
 #[test]
 fn no_message_can_be_cut_or_lengthened_unnoticed_and_none_makes_a_side_panic() {
     let (near, far, transcript) = record::pair();
-    let server = Server::new(CHOICE.public.clone(), &CHOICE.weights).expect("a server");
+    let server = server(&CHOICE);
     thread::scope(|scope| {
         scope.spawn(move || server.serve(far, &mut Silent, &mut |_| ()).expect("a clean end"));
         let mut client = Client::new(near).expect("a greeting");

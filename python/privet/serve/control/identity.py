@@ -21,7 +21,7 @@ from aiohttp import web
 
 from privet.errors import Misuse
 from privet.keys import OPERATOR_NAME
-from privet.parties.credentials import check_dates, trust_authorities
+from privet.parties.credentials import check_dates, common_name, trust_authorities
 from privet.parties.revocation import Reread, Revoked
 from privet.serve.control.refusal import Refusal
 
@@ -30,11 +30,13 @@ _LINE = re.compile(r"([0-9a-f]{64})\s+(\S+)(?:\s+(operator))?")
 
 @dataclass(frozen=True)
 class Identity:
-    """A caller: `client` is its certificate's fingerprint, `name` what people call it."""
+    """A caller: `client` is its certificate's fingerprint, `certified` the common name in it, and
+    `name` what people call it."""
 
     client: str
     name: str
     operator: bool
+    certified: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,12 +135,13 @@ class Gate:
         why = self.refuses(client)
         if why is not None:
             raise Refusal(403, "revoked", why)
-        name = _common_name(link.getpeercert()) or client[:16]
+        certified = common_name(link.getpeercert())
+        name = certified or client[:16]
         operator = client in self._operators or name in self._operators
         if self._file is None and not self._fixed:
-            return Identity(client, name, operator)
+            return Identity(client, name, operator, certified)
         token = self._token(request.headers.get("Authorization", ""))
-        return Identity(client, token.name, operator or token.operator)
+        return Identity(client, token.name, operator or token.operator, certified)
 
     def refuses(self, client: str) -> str | None:
         """Why the client of this fingerprint may ask nothing any more; None if it may."""
@@ -181,10 +184,3 @@ def _shown(header: str) -> bytes:
         with contextlib.suppress(ValueError):
             return base64.b64decode(raw, validate=True).partition(b":")[2]
     return b""
-
-
-def _common_name(certificate: object) -> str | None:
-    """The common name in what `getpeercert` tells."""
-    subject = certificate.get("subject", ()) if isinstance(certificate, dict) else ()
-    names = [value for part in subject for key, value in part if key == "commonName"]
-    return names[0] if names else None

@@ -13,6 +13,7 @@ from privet.serve.control.handlers import health, jobs, models, operator, predic
 _ABSENT = {404: "there is no such model or version"}
 _ASKED: dict[int, str] = {
     400: "the body is malformed, or asks for what the model does not serve",
+    403: "the service's policy does not accept this; the answer says what it does accept",
     404: "there is no such model, version, or notice of this client",
     409: "the model is another program now, or the notice is used or for something else",
     413: "the body is too large, or no machine has the memory for that many samples",

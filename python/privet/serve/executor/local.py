@@ -37,9 +37,10 @@ class LocalExecutor:
     numbers that lie a constant apart.
 
     Workers listen on `host`, from the port `first_port` on if one is given; clients reach them at
-    `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `timeout`
-    bounds a worker's wait for any one message, in seconds; `revoked` is a file as for
-    `privet.Server`.
+    `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `policy` is
+    what workers accept, in JSON, by default as `privet.Server` (the control plane counts answers
+    before them); `timeout` bounds a worker's wait for any one message, in seconds; `revoked` is a
+    file as for `privet.Server`.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class LocalExecutor:
         first_port: int = 0,
         dealer: str | None = None,
         max_material: int | None = None,
+        policy: str | None = None,
         timeout: float = 30.0,
         revoked: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -74,6 +76,7 @@ class LocalExecutor:
             "state": str(self._state),
             "dealer": dealer,
             "max_material": max_material,
+            "policy": policy,
             "host": host,
             "timeout": timeout,
             "revoked": None if revoked is None else str(Path(revoked).absolute()),

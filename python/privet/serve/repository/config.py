@@ -9,7 +9,7 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.serve.schema import Integer, Number, Part, Several, Text, described, option, read
-from privet.suites import PREPARED
+from privet.suites import LIGHT, PREPARED, STATISTICAL
 
 CONFIG_FILE = "config.toml"
 MODEL_FILE = "model.onnx"
@@ -102,7 +102,8 @@ class ModelConfig:
     calibration: str | None = option(
         Text(pattern=r"[\w.-]+\.np[yz]"),
         "`.npy` or `.npz` beside `model.onnx`, or else beside `config.toml`: real samples, one "
-        "along the first axis, on which value ranges are measured; random ones if left out",
+        "along the first axis, on which value ranges are measured; random ones if left out, "
+        "and results say so",
     )
     input_range: tuple[float, float] | None = option(
         _Range(), "lowest and highest number of an input, for random samples"
@@ -111,6 +112,12 @@ class ModelConfig:
         Several(Text((*PREPARED, HOMOMORPHIC))),
         "suites to offer; those that the service can run if left out (`fss` needs a dealer). "
         "`ckks` stands alone: such a model is asked [in a browser](browser.md)",
+    )
+    flooding: str = option(
+        Text((STATISTICAL, LIGHT)),
+        "in suite `ckks`: noise on results. `light` is weaker, and clients are served only if the "
+        "service accepts it (`--flooding light`)",
+        STATISTICAL,
     )
     security: tuple[str, ...] = option(
         Several(Text(("semi-honest", "malicious"))),

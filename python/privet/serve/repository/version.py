@@ -12,6 +12,7 @@ from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.parties.dealer import TRUST
 from privet.program import Program
 from privet.serve.repository.config import HOMOMORPHIC, ModelConfig
+from privet.suites import ENCRYPTED_DATA, Mode
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,13 @@ class Asked:
     label: str
     forecast: suites.Forecast | None
 
+    @property
+    def mode(self) -> Mode:
+        """All of it that a service may forbid."""
+        return Mode.labelled(self.label)
 
-SESSION = Asked(Choice(HOMOMORPHIC, "semi-honest", None, "one-bit", "none"), HOMOMORPHIC, None)
+
+SESSION = Asked(Choice(HOMOMORPHIC, "semi-honest", None, "none", "none"), HOMOMORPHIC, None)
 """What sessions of suite `ckks` ask: nothing can be chosen."""
 
 
@@ -80,6 +86,17 @@ class Version:
         return tuple(dict.fromkeys(suite for suite, _ in self.offers))
 
     @property
+    def session_mode(self) -> Mode:
+        """How sessions of suite `ckks` are served, as far as the service may forbid that."""
+        flooding = self.config.flooding
+        return Mode(HOMOMORPHIC, scenario=ENCRYPTED_DATA, flooding=flooding)
+
+    @property
+    def session_batch(self) -> int:
+        """How many samples one evaluation of suite `ckks` computes."""
+        return min(self.program.batch, int((self.plan or {})["batch"]))
+
+    @property
     def homomorphic(self) -> bool:
         """Whether it is served in suite `ckks`: in sessions, by a process of its own."""
         return self.config.homomorphic
@@ -115,7 +132,7 @@ class Version:
             suite=offers[0][0],
             security=offers[0][1],
             rounds=self._depth(offers[0][0], rounds),
-            truncation=truncation or "one-bit",
+            truncation=truncation or "exact",
             correlations=self._source(offers[0][0], correlations),
         )
         if choice not in self._asked:
@@ -177,7 +194,7 @@ def load_version(
     homomorphic: dict[str, Any] = {}
     for suite, security in _wanted(config):
         if suite == HOMOMORPHIC:
-            why = _unplanned(public, homomorphic)
+            why = _unplanned(public, config.flooding, homomorphic)
         else:
             why = _obstacle(public, suite, security, config, dealer)
         if why is None:
@@ -224,17 +241,17 @@ def _obstacle(
         return "this service has no dealer (--dealer)"
     rounds = config.rounds[0] if suite == "gmw" else None
     try:
-        plan(public, Choice(suite, security, rounds, "one-bit", "parties"))
+        plan(public, Choice(suite, security, rounds, "exact", "parties"))
     except PrivetError as error:
         return str(error)
     return None
 
 
-def _unplanned(public: bytes, plan: dict[str, Any]) -> str | None:
+def _unplanned(public: bytes, flooding: str, plan: dict[str, Any]) -> str | None:
     """Why suite `ckks` cannot be served; None if it can, and then `plan` is filled."""
     try:
         suites.check_supported(Program.from_public_bytes(public), HOMOMORPHIC)
-        plan.update(suites.plan_ckks(public))
+        plan.update(suites.plan_ckks(public, flooding=flooding))
     except PrivetError as error:
         return str(error)
     return None

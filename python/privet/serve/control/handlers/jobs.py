@@ -6,13 +6,14 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
-from privet.errors import Misuse
+from privet.errors import Misuse, NotAccepted
 from privet.scheduler import Refused, Why
 from privet.serve.asks import Ask, News, NoticeBody, RequestBody, Wait
 from privet.serve.control.calls import Answer, Call, answer
 from privet.serve.control.handlers.models import find
 from privet.serve.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
 from privet.serve.jobs import Job
+from privet.serve.limits import Exhausted
 from privet.serve.repository import Version
 
 NOT_YOURS = "there is no such job of yours"
@@ -140,7 +141,12 @@ def _submit(call: Call[Any], version: Version) -> Answer:
         refuse = too_many if crowd.own else unavailable
         raise refuse(str(crowd), call.service.retry_seconds(), crowd.reason)
     try:
-        made = call.service.submit(call.caller.client, version, call.body)
+        caller = call.caller
+        made = call.service.submit(caller.client, caller.certified, version, call.body)
+    except NotAccepted as error:
+        raise Refusal(403, "policy", str(error)) from error
+    except Exhausted as error:
+        raise too_many(str(error), error.seconds, "answers") from error
     except Misuse as error:
         raise bad_request(str(error)) from error
     except Refused as refused:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from privet.errors import Misuse, PeerBusy, PrivetError
+from privet.errors import Misuse, NotAccepted, PeerBusy, PrivetError
 from privet.serve.control.calls import Answer, Call
 from privet.serve.control.handlers.models import find
 from privet.serve.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
@@ -75,12 +75,16 @@ async def session(call: Call[Any]) -> Answer:
     if call.service.draining:
         raise unavailable("the service is shutting down", 5.0, "draining")
     _check_origin(call.request)
+    try:
+        call.service.admit(call.caller.client, call.caller.certified, version.session_mode, 0)
+    except NotAccepted as error:
+        raise Refusal(403, "policy", str(error)) from error
     rates = (call.service.limits.requests_per_minute, version.config.limits.requests_per_minute)
     per_minute = max(1, int(min(rate for rate in rates if rate is not None)))
     try:
         with desk.place(call.caller.client):
             await desk.start()
-            session = call.service.sessions.open(call.caller.client, desk)
+            session = call.service.sessions.open(call.caller.client, desk, call.caller.certified)
             try:
                 streams = await desk.connect(session.client, per_minute, session.number)
                 return await _relay(call, streams, session.closing)

@@ -1,0 +1,103 @@
+//! `Policy` and `Guard`: what a server accepts; `Mode`s in JSON, as `privet_party::policy` reads and writes them.
+
+use privet_party::Options;
+use privet_party::policy::{self, Caller, Mode, Refused, Weakness};
+use pyo3::prelude::*;
+
+use crate::client::misuse;
+use crate::errors::Failure;
+
+/// What a server accepts.
+#[pyclass(frozen)]
+pub(crate) struct Policy(pub(crate) policy::Policy);
+
+#[pymethods]
+impl Policy {
+    /// `text`: a policy in JSON, with the default in place of what it leaves out. It accepts the weaknesses `allow` besides and
+    /// gives `answers_per_hour`, if it is a number.
+    #[new]
+    #[pyo3(signature = (text="{}", allow=vec![], answers_per_hour=None))]
+    fn new(text: &str, allow: Vec<String>, answers_per_hour: Option<u32>) -> Result<Self, Failure> {
+        let mut policy: policy::Policy = serde_json::from_str(text).map_err(|error| malformed("policy", &error))?;
+        for name in allow {
+            let weakness: Weakness =
+                serde_json::from_value(name.into()).map_err(|error| malformed("weakness", &error))?;
+            policy.accepts.allow(weakness);
+        }
+        policy.answers_per_hour = answers_per_hour.or(policy.answers_per_hour);
+        Ok(Self(policy))
+    }
+
+    /// The policy in JSON, nothing left out.
+    fn text(&self) -> String {
+        serde_json::to_string(&self.0).expect("a policy is plain data")
+    }
+}
+
+/// Holds clients to a policy.
+#[pyclass(frozen)]
+pub(crate) struct Guard(pub(crate) policy::Guard);
+
+#[pymethods]
+impl Guard {
+    /// Counts answers, if the policy limits them, in files below `folder`.
+    #[new]
+    fn new(policy: &Policy, folder: &str) -> Result<Self, Failure> {
+        Ok(Self(policy::Guard::new(policy.0.clone(), folder)?))
+    }
+
+    /// Why a client, with the SHA-256 of its certificate in hexadecimal and the common name in it, may not ask in a mode (in
+    /// JSON); `None` if it may.
+    fn check(&self, fingerprint: String, name: Option<String>, text: &str) -> Result<Option<String>, Failure> {
+        let refused = self.0.check(&Caller { fingerprint, name }, mode(text)?);
+        Ok(told(refused)?.map(|(text, _)| text))
+    }
+
+    /// Counts so many answers to a client before they are given; if it may not have them, why, and in how many seconds it may
+    /// (`None` for never).
+    fn count(
+        &self,
+        py: Python<'_>,
+        fingerprint: String,
+        name: Option<String>,
+        answers: u32,
+    ) -> Result<Option<(String, Option<u64>)>, Failure> {
+        told(py.detach(|| self.0.count(&Caller { fingerprint, name }, answers)))
+    }
+}
+
+/// A refusal that the client may hear of; other errors are this side's.
+fn told(result: Result<(), Refused>) -> Result<Option<(String, Option<u64>)>, Failure> {
+    match result {
+        Ok(()) => Ok(None),
+        Err(Refused::Store(error)) => Err(error.into()),
+        Err(refused) => {
+            let seconds = match refused {
+                Refused::Exhausted { seconds, .. } => Some(seconds),
+                _ => None,
+            };
+            Ok(Some((refused.to_string(), seconds)))
+        }
+    }
+}
+
+/// The mode in JSON of a suite with its options, as material is labelled.
+#[pyfunction]
+pub(crate) fn mode_of(label: &str) -> Result<String, Failure> {
+    let options = Options::from_name(label).ok_or_else(|| misuse(&format!("there is no suite {label:?}")))?;
+    Ok(serde_json::to_string(&Mode::from(options)).expect("a mode is plain data"))
+}
+
+/// In which ways a mode (in JSON) promises less than the default: names and what they mean.
+#[pyfunction]
+pub(crate) fn weaknesses(text: &str) -> Result<Vec<(&'static str, &'static str)>, Failure> {
+    Ok(mode(text)?.weaknesses().into_iter().map(|weakness| (weakness.name(), weakness.meaning())).collect())
+}
+
+fn mode(text: &str) -> Result<Mode, Failure> {
+    serde_json::from_str(text).map_err(|error| malformed("mode", &error))
+}
+
+fn malformed(what: &str, error: &serde_json::Error) -> Failure {
+    misuse(&format!("this is no {what}: {error}")).into()
+}

@@ -1,0 +1,112 @@
+"""What a server accepts, and in which ways a result promises less than the default.
+
+The rules are in `crates/party/src/policy.rs`, whose types these are: a `Mode` is every choice of a
+client that a server may forbid, a policy lists what is accepted of each, and a weakness is a way in
+which a mode promises less than the default mode.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from privet._native import Guard, Policy, mode_of, weaknesses
+from privet.errors import Misuse
+
+ONE_BIT, DEALER = "one-bit", "dealer"
+REVEALED_VALUES, LIGHT_FLOODING = "revealed-values", "light-flooding"
+
+
+@dataclass(frozen=True)
+class Weakness:
+    """A way in which a mode promises less than the default, by its name in policies."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Every choice that a server may forbid; None where the suite does not have it."""
+
+    suite: str
+    security: str = "semi-honest"
+    truncation: str | None = None
+    correlations: str | None = None
+    linear: str | None = None
+    field: str | None = None
+    scenario: str | None = None
+    flooding: str | None = None
+
+    @classmethod
+    def labelled(cls, label: str) -> Mode:
+        """The mode of a suite with its options, as material is labelled.
+
+        # Errors
+        `Misuse` if there is no such suite.
+        """
+        return cls(**json.loads(mode_of(label)))
+
+    @property
+    def text(self) -> str:
+        """The mode in JSON."""
+        return json.dumps(asdict(self))
+
+    @property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """In which ways it promises less than the default."""
+        return tuple(Weakness(*found) for found in weaknesses(self.text))
+
+
+STREAM = Mode("stream")
+"""Suite `stream`, with either cipher."""
+
+
+def make_policy(
+    file: Path | None = None,
+    *,
+    dealer: bool = False,
+    truncation: str = "exact",
+    flooding: str = "statistical",
+    revealed_values: bool = False,
+    answers_per_hour: int | None = None,
+) -> Policy:
+    """The policy in a TOML file, or the default: exact truncations, no dealer, statistical noise on
+    results, and no suite that reveals values. Each argument accepts one weaker choice besides.
+
+    # Errors
+    `Misuse` if the file is no policy, or a choice is unknown.
+    """
+    for what, value, possible in (
+        ("truncation", truncation, ("exact", ONE_BIT)),
+        ("flooding", flooding, ("statistical", "light")),
+    ):
+        if value not in possible:
+            raise Misuse(f"the {what} is {value!r}; possible are {', '.join(possible)}")
+    text = "{}"
+    if file is not None:
+        try:
+            text = json.dumps(tomllib.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise Misuse(f"the policy {file} cannot be read as TOML: {error}") from error
+    allowed = {
+        ONE_BIT: truncation == ONE_BIT,
+        DEALER: dealer,
+        LIGHT_FLOODING: flooding == "light",
+        REVEALED_VALUES: revealed_values,
+    }
+    return Policy(text, [name for name, there in allowed.items() if there], answers_per_hour)
+
+
+def uncounted(policy: Policy) -> Policy:
+    """The same policy without limits on answers, for a process whose clients are counted by who
+    starts it."""
+    rules = json.loads(policy.text())
+    for rule in (rules, *rules["clients"].values()):
+        rule["answers_per_hour"] = None
+    return Policy(json.dumps(rules))
+
+
+__all__ = ["STREAM", "Guard", "Mode", "Policy", "Weakness", "make_policy", "uncounted"]
