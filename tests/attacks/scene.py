@@ -20,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 from privet.compile import Compiled, compile
 from privet.executor import execute
 from privet.parties import Client, Credentials, Finished, Result, Server
+from privet.suites import make_policy
 
 Array = npt.NDArray[np.float64]
 
@@ -109,6 +110,7 @@ class Scene:
             "state": str(self.folder / role),
             "timeout": SOON,
             "memory": None,
+            "policy": make_policy().text(),
             "program": str(self.folder / "program"),
         }
         path = self.folder / f"{role}.json"

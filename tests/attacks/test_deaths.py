@@ -144,6 +144,6 @@ def test_a_system_that_is_short_of_something_stops_nothing(
 
     monkeypatch.setattr(_native, "Listener", Short)
     with scene.server() as server:
-        failures = [scene.next_failure() for _ in range(3)]
-        assert all(isinstance(failure.error, LinkError) for failure in failures)
+        # Said once, however often it happens: the system may stay short for long.
+        assert isinstance(scene.next_failure().error, LinkError)
         scene.assert_serves(server.address[1])

@@ -2,6 +2,7 @@
 
 use privet_channel::pair;
 use privet_party::authenticated::{Options, Plan};
+use privet_party::policy::Policy;
 use privet_party::session::{Catalog, Client, Event, Served, Server};
 use privet_party::sharing::Truncation;
 use privet_party::{Error, Options as AnyOptions, Plan as AnyPlan, Silent};
@@ -75,7 +76,8 @@ fn overflowing(truncation: Truncation) -> Vec<Vec<i64>> {
     let mut catalog = Catalog::default();
     catalog.add(Served::new(fixture.public.clone(), &fixture.weights).expect("a served program"));
     let (ours, theirs, (connect, _dealt)) = (Shelf::new(), Shelf::new(), dealer());
-    let serving = Server::new(catalog, theirs.store()).with_dealer(connect.clone());
+    let serving = Server::new(catalog, theirs.store()).under(Policy::unrestricted()).expect("a folder");
+    let serving = serving.with_dealer(connect.clone());
     let (outputs, side) = over(pair(), &serving, |channel| {
         let mut client = Client::new(channel, ours.store())?.with_dealer(connect);
         let mut outputs = Vec::new();

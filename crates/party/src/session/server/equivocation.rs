@@ -68,7 +68,8 @@ impl Scene {
                 Served::with_weights(PUBLIC.clone(), program, weights(honest), |plan| plan.standard_workspaces());
             let mut catalog = Catalog::default();
             catalog.add(served.expect("a served program"));
-            Server::new(catalog, Store::open(theirs.path()).expect("a store")).with_dealer(to_dealer.clone())
+            let server = Server::new(catalog, Store::open(theirs.path()).expect("a store"));
+            server.under(Policy::unrestricted()).expect("a folder").with_dealer(to_dealer.clone())
         });
         let program = Program::parse(&PUBLIC).expect("a program");
         let options = authenticated::Options { truncation: Truncation::Exact };
