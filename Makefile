@@ -24,6 +24,8 @@ LEFT_OUT := $(if $(shell command -v npm),, and not browser)$(if $(shell command 
 # either.
 RUST_TESTS := --workspace --exclude privet-py --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
 AUDIT ?=
+# Two processes: tests of parties and services wait more than they compute. A file's tests stay together.
+PYTEST ?= -n 2 --dist loadfile
 # The interpreter that PyO3 builds against, whoever calls cargo.
 export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
@@ -51,13 +53,13 @@ test-go: setup ## Only the Go tests
 # Where the browser cannot be fetched the page's tests fail and say so; the others run all the same.
 test-python: setup ## Only the Python tests (not the slow ones)
 	-@$(NEEDS_NPM); $(BIN)/python -m scripts.browser
-	$(BIN)/python -m pytest -m "not slow$(LEFT_OUT)"
+	$(BIN)/python -m pytest $(PYTEST) -m "not slow$(LEFT_OUT)"
 
 test-all: setup ## Every test, the slow ones too
 	$(CARGO) test $(RUST_TESTS) -- --include-ignored
 	@$(NEEDS_GO); $(GO_RUN) test ./...
 	-@$(NEEDS_NPM); $(BIN)/python -m scripts.browser
-	$(BIN)/python -m pytest -m "(slow or not slow)$(LEFT_OUT)"
+	$(BIN)/python -m pytest $(PYTEST) -m "(slow or not slow)$(LEFT_OUT)"
 	$(BIN)/python -m scripts.mutation
 
 browser: setup ## Fetch the headless browser that tests the operator's page (70 MB from the npm registry, once)

@@ -26,9 +26,10 @@ def within(run: privet.Run, slack: float = UNIT) -> bool:
     return run.max_abs_error <= slack * max(1.0, largest)
 
 
-@pytest.mark.parametrize("name", ["nn5", "mlp-square"])
-def test_models_whose_activations_are_polynomials(name: str, tmp_path: Path) -> None:
-    run = privet.run(zoo.build(name, tmp_path), suite="ckks", input_range=(0, 1))
+@pytest.mark.parametrize(("name", "flooding"), [("nn5", "statistical"), ("mlp-square", "light")])
+def test_models_whose_activations_are_polynomials(name: str, flooding: str, tmp_path: Path) -> None:
+    path = zoo.build(name, tmp_path)
+    run = privet.run(path, suite="ckks", flooding=flooding, input_range=(0, 1))
     assert run.argmax_agrees
     assert within(run)
     assert run.plan is not None
@@ -124,6 +125,11 @@ def test_other_suites_refuse_polynomials_by_name(suite: str, security: str, tmp_
     assert names == ["ckks"]
 
 
+def test_noise_that_nothing_can_hide_is_refused_unless_lightly_flooded(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match="protects keys by 15 bits only, not 16"):
+        privet.run(zoo.build("mlp-square", tmp_path), suite="ckks", input_range=(0, 1))
+
+
 def test_what_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
     with pytest.raises(Misuse, match=r"takes about \d+ MB, more than the limit of 50 MB"):
@@ -133,7 +139,7 @@ def test_what_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -> None:
 def test_more_levels_than_a_ring_has_take_central_bootstrapping(tmp_path: Path) -> None:
     path = zoo.build("nn50", tmp_path)
     with pytest.raises(Misuse, match=r"takes about \d{4,} MB, more than the limit of 1000 MB"):
-        privet.run(path, suite="ckks", memory="1GB", input_range=(0, 1))
+        privet.run(path, suite="ckks", flooding="light", memory="1GB", input_range=(0, 1))
 
 
 @pytest.mark.slow

@@ -268,7 +268,7 @@ def test_a_service_that_is_away(key_folder: Path, tmp_path: Path) -> None:
             assert caught.value.status() in ("503", "StatusCode.UNAVAILABLE")
 
 
-def _until(found: Any, seconds: float = 20.0) -> Any:
+def _until(found: Any, seconds: float = 60.0) -> Any:
     """What `found` gives once that is something."""
     limit = time.monotonic() + seconds
     while not (thing := found()):

@@ -50,7 +50,9 @@ def test_private_runs_err_as_the_simulation_does(digits: Compiled) -> None:
         for _ in range(200)
     ]
     spread = float(np.std(simulated))
-    largest = [privet.run(digits, inputs, truncation="one-bit").max_fixed_point_error for _ in range(4)]
+    largest = [
+        privet.run(digits, inputs, truncation="one-bit").max_fixed_point_error for _ in range(4)
+    ]
     of_simulated = [float(np.abs(errors).max()) for errors in simulated]
     # Four largest errors of ten outputs: between the extremes of two hundred such, with some room.
     assert min(of_simulated) / 2 < min(largest)
