@@ -78,12 +78,15 @@ def transcripts(effort: Effort) -> Iterator[Check]:
 
 
 def decoders(effort: Effort) -> Iterator[Check]:
-    """Decoders of bytes from a peer: corpus and mutations, then LLVM's fuzzer and Go's."""
-    rounds = "200" if effort.short else "20000"
-    corpus = [CARGO, "test", "--release", "--locked", "-p", "privet-audit"]
-    yield call(f"corpus and {rounds} mutations", corpus, PRIVET_FUZZ_ROUNDS=rounds)
+    """Decoders of bytes from a peer: corpus and mutations, then LLVM's fuzzer and Go's.
+
+    In the short form nothing, since `make test` runs the corpus.
+    """
     if effort.short:
         return
+    rounds = "20000"
+    corpus = [CARGO, "test", "--release", "--locked", "-p", "privet-audit"]
+    yield call(f"corpus and {rounds} mutations", corpus, PRIVET_FUZZ_ROUNDS=rounds)
     yield from _fuzz(effort)
     for folder, name in _go_fuzzers():
         seconds = f"{max(1, round(60 * effort.fuzz_minutes))}s"
@@ -129,23 +132,27 @@ def _go_fuzzers() -> Iterator[tuple[str, str]]:
                 yield str(source.parent.relative_to(ROOT)), line.split("(")[0].removeprefix("func ")
 
 
+def _programs() -> Check:
+    """Builds what the two checks below run, as `make test` does, which leaves nothing to build."""
+    words = ["test", "--workspace", "--exclude", "privet-py", "--exclude", "privet-kernels"]
+    return call("build", [CARGO, *words, "--profile", "release", "--locked", "--no-run"])
+
+
+def _program(name: str) -> str:
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return str(target / "release" / name)
+
+
 def timing(effort: Effort) -> Iterator[Check]:
     """Whether the time of code on secrets depends on them, here and in portable code."""
-    runs = "2000" if effort.short else str(effort.runs)
-    command = [
-        CARGO,
-        "run",
-        "--release",
-        "--locked",
-        "--quiet",
-        "-p",
-        "privet-audit",
-        "--bin",
-        "timing",
-        runs,
-    ]
-    yield call(f"times of {runs} runs", command)
+    built = _programs()
+    if not built[1]:
+        yield built
+        return
+    runs = "500" if effort.short else str(effort.runs)
+    yield call(f"times of {runs} runs", [_program("timing"), runs])
     if not effort.short:
+        command = [_program("timing"), runs]
         yield call(f"times of {runs} runs, portable code", command, PRIVET_PORTABLE="1")
 
 
@@ -154,23 +161,11 @@ def branches(effort: Effort) -> Iterator[Check]:
     if platform.machine() != "x86_64" or shutil.which("valgrind") is None:
         yield "branches: NOT RUN, there is no valgrind for this machine", True, ""
         return
-    build = [
-        CARGO,
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "-p",
-        "privet-audit",
-        "--bin",
-        "branches",
-    ]
-    built = call("build branches", build)
+    built = _programs()
     if not built[1]:
         yield built
         return
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    command = ["valgrind", "--quiet", str(target / "release" / "branches")]
+    command = ["valgrind", "--quiet", _program("branches")]
     yield call("branches, portable code", command, PRIVET_PORTABLE="1")
     if not effort.short:
         yield call("branches, code of this machine", command)
@@ -194,9 +189,9 @@ def memory(effort: Effort) -> Iterator[Check]:
 
 def kills(effort: Effort) -> Iterator[Check]:
     """Parties and workers killed at any moment, and the store after a loss of power."""
-    power = [CARGO, "test", "--release", "--locked", "-p", "privet-party", "power"]
-    yield call("losses of power", power)
     if not effort.short:
+        power = [CARGO, "test", "--release", "--locked", "-p", "privet-party", "power"]
+        yield call("losses of power", power, PRIVET_POWER_LOSSES="1000")
         yield call("kills", [*PYTHON, "pytest", "-q", "-m", "slow or not slow", "tests/kills"])
 
 

@@ -164,7 +164,9 @@ def test_a_killed_client_gives_its_place_back(service: Scene, tmp_path: Path) ->
             Visitor(service.address, service.keys, tmp_path / "o", "operator") as operator,
         ):
             before = await settled(operator)
-            # A client that is told to come and does not come keeps a core, so that `wide` waits.
+            # A client that listens, is told to come and does not come keeps a core, so that `wide`
+            # waits.
+            listening = asyncio.create_task(visitor.good("GET", "/v2/jobs?wait=10&seen=0"))
             notice = await visitor.notify("digits")
             command = [*PRIVET, "infer", f"https://{service.address}", "wide", "--suite", "ckks"]
             command += ["--keys", str(service.keys), "--input", str(SEVEN)]
@@ -174,6 +176,7 @@ def test_a_killed_client_gives_its_place_back(service: Scene, tmp_path: Path) ->
                 assert state["machines"][0]["memory_taken"] > before
                 process.send_signal(signal.SIGKILL)
             await until(operator, lambda it: it["queues"]["ready"]["length"] == 0)
+            await listening
             await visitor.good("DELETE", f"/v2/jobs/{notice}")
             assert await settled(operator) == before
 

@@ -52,7 +52,8 @@ def test_the_ledger_sees_that_both_sides_were_set_back(stage: Stage) -> None:
     for party in ("client", "server"):
         assert sum(line.startswith(f"the {party} used") for line in wrong) == 1, wrong
         same = sum(line.startswith(f"the {party} said the same") for line in wrong)
-        assert same == alike, wrong
+        # What the server says first may be a few bits of a comparison, too few for the ledger.
+        assert same == alike or (party == "server" and same == 0), wrong
 
 
 def test_of_two_copies_of_a_client_one_is_served(stage: Stage) -> None:
