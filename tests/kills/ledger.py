@@ -57,8 +57,13 @@ class Ledger:
                 use.opening.setdefault(frame.sender, frame)
 
     def begun(self, party: Party) -> set[str]:
-        """Pieces that `party` must never use again: the client asked, the server said yes."""
-        return {use.material for use in self.uses if party == "client" or use.granted}
+        """Pieces that `party` must never use again: the client said something under them, or the
+        server said yes. The client claims a piece between the two."""
+        return {
+            use.material
+            for use in self.uses
+            if (use.granted if party == "server" else party in use.opening)
+        }
 
     def reused(self) -> list[str]:
         """What is wrong: a line for each use of a piece after its first."""

@@ -170,7 +170,9 @@ class Ordeal:
             assert not ready[party] & self._useless_at(party), (
                 f"the {party} keeps what it has given up"
             )
-        assert listed - useless <= ready["server"], "the client holds what the server does not"
+        # A client that was killed before it could claim what the server had spent for it.
+        left = listed - useless - ready["server"]
+        assert left <= {use.material for use in ledger.uses}, "the server lost a piece"
         for party, pieces in ready.items():
             assert not pieces & ledger.begun(party), f"the {party} offers what it has begun to use"
             assert before[party] - {material} - useless <= pieces, f"the {party} lost a piece"
@@ -179,12 +181,18 @@ class Ordeal:
             if party == "client":
                 whole = {f"{piece}.{part}" for piece in pieces for part in ("json", "material")}
                 assert self.stage.files(party) == whole, "something is left of a killed process"
-        asked = len(ledger.uses)
+        for spent in left:
+            assert self.party["client"].ask(infer(spent))["event"] == "refused"
+            # The server ends a session that asks for what it does not have.
+            self.party["client"].kill()
+            self.party["client"] = self.stage.start_client()
+        assert not left & set(self._list()), "the client keeps what the server refuses"
+        asked = len(self.stage.audit().uses)
         for spent in ({material} if material else set()) | self._sample(ledger.begun("client")):
             if spent not in listed:
                 assert self.party["client"].ask(infer(spent))["event"] == "refused"
         assert len(self.stage.audit().uses) == asked, "the client asked for a piece it had used"
-        self.kept = listed - useless
+        self.kept = listed - useless - left
         if len(useless) > self.gone:
             assert material in ledger.begun("server"), "a setup was given up without a check"
         self.gone = len(useless)
