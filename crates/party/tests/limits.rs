@@ -85,7 +85,7 @@ fn bombs() -> Vec<(&'static str, Vec<u8>)> {
     };
     let depthwise = r#""op":"conv2d","weight":"w","weight_shape":[64,1,3,3],"bias":null,"stride":[1,1],"padding":[1,1,1,1],"dilation":[1,1],"groups":64"#;
     vec![
-        ("the reviewer's", chain(&wide, &vec![(relu(), wide.clone()); 8])),
+        ("eight ReLUs of the widest", chain(&wide, &vec![(relu(), wide.clone()); 8])),
         ("fewer of the widest", chain(&[1, 1, 1 << 14, 1 << 14], &vec![(relu(), vec![1, 1, 1 << 14, 1 << 14]); 1])),
         ("as many operations as there may be", chain(&many, &vec![(relu(), many.clone()); MAX_OPERATIONS - 1])),
         (
@@ -152,7 +152,7 @@ fn a_program_beyond_the_limits_is_refused_with_the_reason() {
     padded.resize(MAX_BYTES + 1, b' ');
     refused(padded, "4194305 bytes, more than the 4194304");
 
-    // The reviewer's program is within the limits of a file, and far beyond those of an inference.
+    // Eight ReLUs of the widest are within the limits of a file, and far beyond those of an inference.
     let program = Program::parse(&chain(&widest, &vec![(relu(), widest.clone()); 8])).expect("a program");
     let made = Options::all().next().expect("the first choice");
     let error = Plan::new(program, made).err().expect("too much").to_string();
