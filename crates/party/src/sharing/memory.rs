@@ -15,7 +15,7 @@ use super::{Encrypted, Plan, Step};
 use crate::{Error, bodies};
 
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
-const SLACK: (u64, u64) = (8, 4 << 20);
+const SLACK: (u64, u64) = (8, 6 << 20);
 
 /// Bytes for each element of a comparison while it runs: bit planes, correlations and messages in both directions.
 const PER_COMPARISON: u64 = 96;
