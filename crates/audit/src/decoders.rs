@@ -9,9 +9,10 @@ use privet_bfv::{Parameters, Resharing, slots};
 use privet_channel::{Channel, pair};
 use privet_ot::Stock;
 use privet_paillier::{Ciphertexts, KeySize, PublicKey};
-use privet_party::session::{Catalog, Client, Dealer, Served, Server};
-use privet_party::sharing::{Options, Plan, Rounds, Truncation};
-use privet_party::{Silent, Store};
+use privet_party::policy::Policy;
+use privet_party::session::{Catalog, Client};
+use privet_party::sharing::{self, Options, Plan, Rounds, Truncation};
+use privet_party::{Silent, Store, registry};
 use privet_program::{Program, Weights};
 use privet_ring::{Bits, Field, Modulus};
 use tempfile::TempDir;
@@ -136,10 +137,11 @@ fn store() -> Store {
 fn server(bytes: &[u8]) {
     static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
         let mut catalog = Catalog::default();
-        catalog.add(Served::new(PUBLIC.to_vec(), PRIVATE).expect("a served program"));
+        catalog.add(sharing::load(PUBLIC.to_vec(), PRIVATE).expect("a served program"));
         catalog
     });
-    let _ = Server::new(CATALOG.clone(), store()).serve(peer(bytes), &mut Silent, &mut |_| ());
+    let server = registry::server(CATALOG.clone(), store(), Policy::default()).expect("nothing is counted");
+    let _ = server.serve(peer(bytes), &mut Silent, &mut |_| ());
 }
 
 /// A client whose server sends anything.
@@ -156,7 +158,7 @@ fn client(bytes: &[u8]) {
 
 /// A dealer whose server or client sends anything.
 fn dealer(bytes: &[u8]) {
-    let Ok(dealer) = Dealer::new(1 << 24, Duration::from_millis(20)) else { return };
+    let Ok(dealer) = registry::dealer(1 << 24, Duration::from_millis(20)) else { return };
     let _ = dealer.serve(peer(bytes));
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Threat model: one of client and server may deviate in any message. See `docs/protocols/shark.md`.
 
+mod config;
 mod deal;
 mod forecast;
 mod infer;
@@ -15,6 +16,10 @@ mod local;
 mod plan;
 mod prepare;
 mod security;
+mod suite;
+
+#[cfg(test)]
+mod equivocation;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -27,12 +32,11 @@ use sha2::{Digest, Sha256};
 
 use crate::{Error, MaterialId, StoreError};
 
+pub use config::Config;
 pub use infer::{infer_client, infer_server};
 pub use plan::{Plan, Traffic};
-pub(crate) use prepare::{
-    DealtHalf, begin, hide_weights, open_weights, prepare, setup_proof, take_codes, take_weights,
-};
-pub use prepare::{SetupSeeds, deal, dealt_bytes};
+pub use prepare::{deal, dealt_bytes};
+pub use suite::Malicious;
 
 /// The suite's options; both parties derive the same plan from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use privet_channel::AbortReason;
 
-use crate::policy::Refused;
+use crate::session::Refused;
 use crate::store::StoreError;
 
 /// A job or a session failed.

@@ -11,22 +11,25 @@ mod allowance;
 pub mod authenticated;
 mod bodies;
 mod error;
+pub mod forecast;
+pub mod fss;
+pub mod gmw;
 mod layers;
 pub mod limits;
 mod memory;
-mod plan;
 pub mod policy;
+pub mod registry;
 mod report;
 pub mod security;
 pub mod session;
 pub mod sharing;
-mod store;
+pub mod store;
 pub mod stream;
+pub mod suite;
 mod turns;
 
 pub use error::{Error, PeerMisbehaved};
 pub use memory::resident as resident_memory;
-pub use plan::{Options, Plan, PlanRef};
 pub use report::{Counterpart, LayerCost, Observer, Phase, PhaseCost, Report, Silent};
 pub use store::{Draft, MaterialId, Metadata, Piece, Store, StoreError};
 

@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use privet_channel::Channel;
 use serde::{Deserialize, Serialize};
 
+use crate::StoreError;
 use crate::allowance::{Allowance, HOUR};
-use crate::sharing::{self, Correlations as Source};
-use crate::{Options, StoreError};
+use crate::registry;
+pub use crate::session::{Admission, Caller, Refused};
 
 /// A choice with its values, named alike in Rust, JSON, messages and Python.
 macro_rules! choice {
@@ -30,9 +30,13 @@ macro_rules! choice {
             pub fn name(self) -> &'static str {
                 match self { $(Self::$value => $text,)+ }
             }
+
+            /// Every value.
+            pub const ALL: &[Self] = &[$(Self::$value),+];
         }
     };
 }
+pub(crate) use choice;
 
 choice! {
     /// How the data is protected.
@@ -63,6 +67,14 @@ choice! {
         Exact = "exact",
         /// It is lost: outputs depend on what the client knows of its shares.
         OneBit = "one-bit",
+    }
+}
+impl From<Truncation> for privet_gmw::Truncation {
+    fn from(truncation: Truncation) -> Self {
+        match truncation {
+            Truncation::Exact => Self::Exact,
+            Truncation::OneBit => Self::OneBit,
+        }
     }
 }
 choice! {
@@ -174,7 +186,7 @@ impl Mode {
     pub const STREAM: Self = Self::of(Suite::Stream);
 
     /// A suite against semi-honest parties, without any further choice.
-    const fn of(suite: Suite) -> Self {
+    pub const fn of(suite: Suite) -> Self {
         Self {
             suite,
             security: Security::SemiHonest,
@@ -196,40 +208,6 @@ impl Mode {
             (self.flooding == Some(Flooding::Light), Weakness::LightFlooding),
         ];
         found.into_iter().filter_map(|(there, weakness)| there.then_some(weakness)).collect()
-    }
-}
-
-impl From<Options> for Mode {
-    fn from(options: Options) -> Self {
-        let truncation = |truncation| match truncation {
-            sharing::Truncation::Exact => Truncation::Exact,
-            sharing::Truncation::OneBit => Truncation::OneBit,
-        };
-        match options {
-            Options::Authenticated(options) => Self {
-                security: Security::Malicious,
-                truncation: Some(truncation(options.truncation)),
-                correlations: Some(Correlations::Dealer),
-                ..Self::of(Suite::Fss)
-            },
-            Options::Sharing(options) => {
-                let mode = Self { truncation: Some(truncation(options.truncation)), ..Self::of(Suite::Fss) };
-                let sharing::Suite::Gmw { correlations, .. } = options.suite else {
-                    return Self { correlations: Some(Correlations::Dealer), ..mode };
-                };
-                Self {
-                    suite: Suite::Gmw,
-                    correlations: Some(if correlations == Source::Dealt {
-                        Correlations::Dealer
-                    } else {
-                        Correlations::Parties
-                    }),
-                    linear: Some(if correlations == Source::OneShot { Linear::Online } else { Linear::Offline }),
-                    field: Some(if correlations == Source::Prime { Field::Prime } else { Field::Ring }),
-                    ..mode
-                }
-            }
-        }
     }
 }
 
@@ -361,44 +339,6 @@ impl Policy {
     }
 }
 
-/// Who asks: the SHA-256 of its certificate in hexadecimal (empty over a link without certificates), and the common name in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The fingerprint.
-    pub fingerprint: String,
-    /// The name.
-    pub name: Option<String>,
-}
-
-impl Caller {
-    /// Whoever is at the other end.
-    pub(crate) fn of(channel: &Channel) -> Self {
-        let fingerprint = channel.peer().map(|peer| peer.to_string()).unwrap_or_default();
-        Self { fingerprint, name: channel.peer_name().map(str::to_owned) }
-    }
-}
-
-/// Why a request is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// The policy does not accept it; the text says what it does accept.
-    #[error("{0}")]
-    Outside(String),
-    /// The client has had its answers.
-    #[error(
-        "this server gives a client {per_hour} answers in an hour at most, and you have had them: try again in {seconds} seconds"
-    )]
-    Exhausted {
-        /// The limit.
-        per_hour: u32,
-        /// When so many answers are free again.
-        seconds: u64,
-    },
-    /// Answers cannot be counted, so none is given.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Holds clients to a policy. Clones share their counts.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
@@ -466,6 +406,25 @@ impl Guard {
     }
 }
 
+impl Admission for Guard {
+    fn admit(&self, client: &Caller) -> Result<(), Refused> {
+        Self::admit(self, client)
+    }
+
+    fn check_suite(&self, client: &Caller, label: &str) -> Result<(), Refused> {
+        let config = registry::parse(label).ok_or_else(|| Refused::Outside(format!("there is no suite {label:?}")))?;
+        self.check(client, config.mode())
+    }
+
+    fn check_dealer(&self, client: &Caller) -> Result<(), Refused> {
+        Self::check_dealer(self, client)
+    }
+
+    fn count(&self, client: &Caller, answers: u32) -> Result<(), Refused> {
+        Self::count(self, client, answers)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -483,11 +442,11 @@ mod tests {
     fn the_default_accepts_what_has_no_weakness_and_nothing_else() {
         let (default, lifted) = (guard("{}"), Guard::new(Policy::unrestricted(), "unused").unwrap());
         let mut counts = [0, 0];
-        for options in Options::all() {
-            let mode = Mode::from(options);
+        for config in registry::configs() {
+            let (mode, label) = (config.mode(), config.label());
             let accepted = default.check(&caller("a"), mode).is_ok();
-            assert_eq!(accepted, mode.weaknesses().is_empty(), "{}", options.name());
-            assert_eq!(accepted, options.name().contains("exact") && !options.is_dealt(), "{}", options.name());
+            assert_eq!(accepted, mode.weaknesses().is_empty(), "{label}");
+            assert_eq!(accepted, label.contains("exact") && !config.is_dealt(), "{label}");
             lifted.check(&caller("a"), mode).unwrap();
             counts[usize::from(accepted)] += 1;
         }
@@ -508,13 +467,13 @@ mod tests {
 
     #[test]
     fn each_weakness_is_allowed_by_itself() {
-        let exact_dealt = Options::from_name("gmw log exact dealt").unwrap();
-        let one_bit = Options::from_name("gmw log one-bit").unwrap();
+        let exact_dealt = registry::parse("gmw log exact dealt").unwrap().mode();
+        let one_bit = registry::parse("gmw log one-bit").unwrap().mode();
         let mut policy = Policy::default();
         policy.accepts.allow(Weakness::Dealer);
         let guard = Guard::new(policy, "unused").unwrap();
-        guard.check(&caller("a"), exact_dealt.into()).unwrap();
-        let told = guard.check(&caller("a"), one_bit.into()).unwrap_err().to_string();
+        guard.check(&caller("a"), exact_dealt).unwrap();
+        let told = guard.check(&caller("a"), one_bit).unwrap_err().to_string();
         assert_eq!(told, "this server's policy does not accept truncation one-bit: accepted for you: exact");
     }
 
@@ -523,8 +482,8 @@ mod tests {
         let text = r#"{"named_only": true, "clients": {
             "ann": {"accepts": {"truncation": ["exact", "one-bit"]}}, "FP": {"accepts": {"suite": []}}, "bob": {}}}"#;
         let guard = guard(&text.replace("FP", &"cd".repeat(32)));
-        let one_bit = Mode::from(Options::from_name("gmw log one-bit").unwrap());
-        let exact = Mode::from(Options::from_name("gmw log exact").unwrap());
+        let one_bit = registry::parse("gmw log one-bit").unwrap().mode();
+        let exact = registry::parse("gmw log exact").unwrap().mode();
         guard.check(&caller("ann"), one_bit).unwrap();
         guard.check(&caller("bob"), exact).unwrap();
         assert!(guard.check(&caller("bob"), one_bit).is_err());

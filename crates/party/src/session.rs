@@ -5,19 +5,27 @@
 //! request ends the session: the side that finds the fault says why in an abort frame, and material that the failed job
 //! touched is already spent.
 
+mod admission;
 mod budget;
+mod catalog;
 mod client;
 mod dealer;
 mod gate;
 mod hidden;
-pub(crate) mod messages;
+pub mod messages;
+mod refusal;
+mod requests;
 mod server;
 
+pub use admission::{Admission, Caller, Refused};
 pub use budget::Budget;
-pub use client::{Client, Prediction};
+pub use catalog::{Catalog, Served};
+pub use client::Client;
 pub use dealer::{Connect, Dealer, Dealt};
 pub use gate::{Gate, Intent};
-pub use server::{Catalog, Event, Served, Server};
+pub use hidden::HiddenWeights;
+pub use messages::grant;
+pub use server::{Event, Server};
 
 /// Version of everything that crosses the wire; peers of different versions refuse each other.
 pub const VERSION: u16 = 1;

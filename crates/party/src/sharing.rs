@@ -24,17 +24,16 @@ mod plan;
 mod prepare;
 mod refill;
 mod security;
+mod suite;
+pub(crate) mod weights;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
 pub use encrypted::{Encrypted, Transformed};
 pub(crate) use evaluate::{linear, local};
-pub use forecast::{ExtensionForecast, Forecast, LinearForecast};
 pub use infer::{Stocked, infer_client, infer_client_online, infer_server, infer_server_online};
 pub use keys::Keys;
 pub use material::{ClientMaterial, Correlated, ServerMaterial};
-pub use memory::Memory;
-pub(crate) use memory::too_little;
 pub use oneshot::{SessionKeys, SessionPublicKey};
 pub use options::{Correlations, Options, Suite};
 pub use plan::{Plan, Step};
@@ -42,7 +41,7 @@ pub(crate) use prepare::uniform;
 pub use prepare::{prepare_client, prepare_server};
 pub use privet_gmw::{Rounds, Truncation};
 pub use privet_linear::Keep;
-pub use refill::{Filling, RefillForecast};
+pub use weights::{load, load_keeping, load_within, warm};
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -55,7 +54,7 @@ use crate::Error;
 /// The server's side of a program: weights as integers for the online phase, and transformed for preparations without a
 /// dealer, from the first of them on.
 pub struct Model {
-    weights: Weights,
+    weights: Arc<Weights>,
     workspaces: Vec<Workspace>,
     /// For the ring, or the field, that the last preparation took: no two modes of a program have one of the same width.
     transformed: Mutex<Option<(Modulus, Arc<[Transformed]>)>>,
@@ -63,8 +62,8 @@ pub struct Model {
 
 impl Model {
     /// A model with what is to be kept and worked on at once for each linear layer.
-    pub fn new(weights: Weights, workspaces: Vec<Workspace>) -> Self {
-        Self { weights, workspaces, transformed: Mutex::default() }
+    pub fn new(weights: impl Into<Arc<Weights>>, workspaces: Vec<Workspace>) -> Self {
+        Self { weights: weights.into(), workspaces, transformed: Mutex::default() }
     }
 
     /// The weights of every linear layer as preparations take them; made once, by whoever asks first, and again for a plan

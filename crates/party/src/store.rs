@@ -15,6 +15,7 @@ mod files;
 #[cfg(test)]
 mod power_loss;
 mod room;
+mod seeds;
 mod setups;
 mod sweep;
 
@@ -30,7 +31,8 @@ pub use draft::Draft;
 pub use entry::{MaterialId, Metadata, Piece};
 pub use error::StoreError;
 use files::{Disk, Files};
-pub(crate) use setups::{KeptSetup, Setups};
+pub use seeds::{SetupSeeds, setup_proof};
+pub use setups::{KeptSetup, SetupEntry, Setups};
 
 /// A directory of unused material and of markers of used material.
 #[derive(Clone, Debug)]
@@ -166,7 +168,7 @@ impl Store {
     }
 
     /// Where files of this name lie beside the material.
-    pub(crate) fn below(&self, name: &str) -> PathBuf {
+    pub fn below(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
@@ -197,7 +199,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Io`], or [`StoreError::Damaged`] for a file that is no secret.
-    pub(crate) fn secret(&self, name: &str) -> Result<Seed, Error> {
+    fn secret(&self, name: &str) -> Result<Seed, Error> {
         let path = self.root.join("secrets").join(name);
         if !path.exists() {
             let seed = Prg::from_os()?.seed();
@@ -213,6 +215,14 @@ impl Store {
             problem: format!("it has {} bytes", bytes.len()),
         })?;
         Ok(Seed::from_bytes(seed))
+    }
+
+    /// The secret that hides the weights of a program.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] or [`StoreError::Damaged`].
+    pub fn weight_mask(&self, program: &str) -> Result<Seed, Error> {
+        self.secret(&format!("weight-mask-{program}"))
     }
 
     /// Where the hidden weights of a program of a peer lie, if they were received.

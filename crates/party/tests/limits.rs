@@ -4,7 +4,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use privet_party::{Options, Plan, stream};
+use privet_channel::Link;
+use privet_party::{registry, stream};
 use privet_program::{MAX_BYTES, MAX_LINEAR, MAX_OPERATIONS, Program};
 
 /// A public half of these values (shapes) and operations (JSON without name, inputs and output), one after the other.
@@ -45,12 +46,12 @@ fn peak() -> u64 {
 fn planned(public: &[u8]) -> (Duration, usize) {
     let mut longest = Duration::ZERO;
     let mut ways = 0;
-    for options in Options::all().step_by(3) {
+    for config in registry::configs().step_by(3) {
         let began = cpu();
         let program = Program::parse(public).expect("a program within the limits");
-        if let Ok(plan) = Plan::new(program, options) {
+        if let Ok(plan) = config.plan(program, Link::LAN) {
             let memory = plan.check_client_memory(1 << 20, 2).is_err();
-            ways += usize::from(memory && plan.forecast().online_rounds > 0 && plan.by_ref().piece_bytes().0 > 0);
+            ways += usize::from(memory && plan.forecast().online_rounds > 0 && plan.piece_bytes().0 > 0);
         }
         longest = longest.max(cpu() - began);
     }
@@ -154,7 +155,7 @@ fn a_program_beyond_the_limits_is_refused_with_the_reason() {
 
     // Eight ReLUs of the widest are within the limits of a file, and far beyond those of an inference.
     let program = Program::parse(&chain(&widest, &vec![(relu(), widest.clone()); 8])).expect("a program");
-    let made = Options::all().next().expect("the first choice");
-    let error = Plan::new(program, made).err().expect("too much").to_string();
+    let made = registry::configs().next().expect("the first choice");
+    let error = made.plan(program, Link::LAN).err().expect("too much").to_string();
     assert!(error.contains("oblivious transfers") && error.contains("34359738368 is the most"), "{error}");
 }

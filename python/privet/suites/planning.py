@@ -171,7 +171,15 @@ def plan(
     _check("truncation", truncation, get_args(Truncation))
     _check("the source of correlations", correlations, get_args(Correlations))
     check_linear(suite, correlations, linear)
-    return Plan(public, suite, security, rounds or "", truncation, correlations, link, linear)
+    config = {"suite": suite, "truncation": truncation}
+    if security != "semi-honest":
+        config["security"] = security
+    if suite == "gmw" and rounds is not None:
+        prime = correlations == "prime"
+        made_by = "parties" if prime else correlations
+        field = "prime" if prime else "ring"
+        config |= {"rounds": rounds, "correlations": made_by, "linear": linear, "field": field}
+    return Plan(public, json.dumps(config), link)
 
 
 def check_linear(suite: str, correlations: str, linear: str) -> None:

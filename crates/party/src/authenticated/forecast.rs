@@ -7,7 +7,7 @@ use privet_shark::dealer::MASK_BYTES;
 
 use super::plan::Step;
 use super::{Plan, dealt_bytes};
-use crate::sharing::{Forecast, LinearForecast, Memory};
+use crate::forecast::{Forecast, LinearForecast, Memory};
 
 /// Bytes of memory for a number in a step: both kinds of shares of the input, the output, a mask and what lies between.
 const PER_NUMBER: u64 = 256;

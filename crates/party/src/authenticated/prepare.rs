@@ -20,12 +20,11 @@ use privet_prg::{Prg, Seed};
 use privet_program::Weights as Tensors;
 use privet_shark::dealer::MASK_BYTES;
 use privet_shark::{Party, Setup, Values};
-use sha2::{Digest, Sha256};
 
 use super::plan::Step;
 use super::{Opened, Plan, deal as dealing, layers};
 use crate::report::{Counterpart, Recorder};
-use crate::store::KeptSetup;
+use crate::store::{KeptSetup, SetupSeeds};
 use crate::{Error, MaterialId, Observer, Phase, Report, StoreError, bodies};
 
 /// Bytes of the dealer's first message to each party.
@@ -33,12 +32,6 @@ const START: usize = 64;
 
 /// What a channel adds to a message.
 const FRAME_BYTES: u64 = 5;
-
-/// Both parties' seeds of a setup, and its name.
-pub struct SetupSeeds {
-    pub(crate) name: MaterialId,
-    pub(crate) seeds: Seeds,
-}
 
 /// What a party has of a deal besides the keys, which went to its store.
 pub struct DealtHalf {
@@ -50,30 +43,6 @@ pub struct DealtHalf {
     setup_seed: Seed,
     /// Of what is used up offline, and of what is used up online.
     seeds: [Seed; 2],
-}
-
-impl SetupSeeds {
-    /// That of this name, of a client and a server for a program: the same whenever the dealer with this `secret` is asked.
-    pub(crate) fn derive(secret: &Seed, parties: [&str; 2], program: &str, name: &MaterialId) -> Self {
-        let part = |label: &[u8]| {
-            let mut hash = Sha256::new_with_prefix(b"privet setup");
-            let [client, server] = parties.map(str::as_bytes);
-            for part in [secret.as_bytes(), label, client, server, program.as_bytes(), &name.bytes()] {
-                hash.update((part.len() as u64).to_le_bytes());
-                hash.update(part);
-            }
-            let digest = hash.finalize();
-            Seed::from_bytes(*super::array(&digest[..16]))
-        };
-        let [client, server] = [b"client", b"server"].map(|label| part(label));
-        Self { name: name.clone(), seeds: Seeds { client, server } }
-    }
-}
-
-/// What a party shows the dealer of its seed of a setup, to prove that it keeps that setup as this dealer deals it.
-pub(crate) fn setup_proof(seed: &Seed) -> [u8; 16] {
-    let digest = Sha256::new_with_prefix(b"privet setup kept").chain_update(seed.as_bytes()).finalize();
-    *super::array(&digest[..16])
 }
 
 impl DealtHalf {

@@ -48,7 +48,7 @@ impl Budget {
 
     /// Takes in a program that rests on `resting` bytes and whose jobs take up to `job`; whether there is room for it
     /// beside one job of any program taken in before. Nothing changes if there is not.
-    pub(super) fn take_in(&self, resting: u64, job: u64) -> bool {
+    pub fn take_in(&self, resting: u64, job: u64) -> bool {
         let mut used = self.used();
         let largest_job = used.largest_job.max(job);
         let fits = used.resting + resting + largest_job <= self.0.bytes;

@@ -4,27 +4,21 @@ use std::collections::BTreeSet;
 use std::fs::File;
 
 use privet_channel::Channel;
-use privet_fss::Role;
 use privet_prg::Prg;
-use privet_shark::Turns;
 
 use super::dealer::{self, Connect};
 use super::hidden::HiddenWeights;
 use super::messages::{self, Accepted, Granted, Hidden, Request};
-use crate::authenticated::{self, DealtHalf, Head, Material, Opened};
-use crate::sharing::{self, ClientMaterial, Filling, SessionKeys, Stocked};
 use crate::store::{Held, Setups};
-use crate::{Error, MaterialId, Metadata, Observer, PlanRef, Report, Store, StoreError, check_inputs};
-
-/// A program's outputs as signed fixed-point integers, and what they cost.
-pub type Prediction = (Vec<Vec<i64>>, Report);
+use crate::suite::{Filling, Inference, Material, Prediction, Preparation, SessionState, SuitePlan};
+use crate::{Error, MaterialId, Metadata, Observer, Report, Store, StoreError, check_inputs};
 
 /// A session with a server.
 pub struct Client {
     channel: Channel,
     store: Store,
     dealer: Option<Connect>,
-    keys: SessionKeys,
+    state: SessionState,
 }
 
 impl Client {
@@ -33,7 +27,7 @@ impl Client {
     /// # Errors
     /// [`Error::PeerMisbehaved`] if the peer is no Privet or of another version; [`Error::Channel`].
     pub fn new(channel: Channel, store: Store) -> Result<Self, Error> {
-        let mut client = Self { channel, store, dealer: None, keys: SessionKeys::default() };
+        let mut client = Self { channel, store, dealer: None, state: SessionState::default() };
         client.guarded(|client| messages::greet(&mut client.channel))?;
         Ok(client)
     }
@@ -64,13 +58,12 @@ impl Client {
     /// # Errors
     /// [`Error::Misuse`] if the plan wants a dealer and the session has none; if the server or the dealer refuses, a link
     /// fails or the store does, or the store is full. Nothing is kept then.
-    pub fn prepare<'p>(
+    pub fn prepare(
         &mut self,
-        plan: impl Into<PlanRef<'p>>,
+        plan: &dyn SuitePlan,
         observer: &mut dyn Observer,
     ) -> Result<(MaterialId, Report), Error> {
-        let plan = plan.into();
-        let dealer = match (plan.options().is_dealt(), &self.dealer) {
+        let dealer = match (plan.is_dealt(), &self.dealer) {
             (false, _) => None,
             (true, Some(connect)) => Some(connect.clone()),
             (true, None) => {
@@ -79,77 +72,37 @@ impl Client {
         };
         // Room for it before anybody works, and no second first setup.
         let mut draft = self.store.draft(plan.piece_bytes().0)?;
-        let mut first_setup = match plan {
-            PlanRef::Authenticated(plan) => self.setups(plan).first()?,
-            PlanRef::Sharing(_) => None,
-        };
+        let first_setup = if plan.needs_setup() { self.setups(plan).first()? } else { None };
         self.guarded(|client| {
-            let hidden = match plan {
-                PlanRef::Sharing(plan) if dealer.is_some() => Some(client.hidden_weights(plan)?),
-                _ => None,
-            };
+            let hidden = client.hidden_weights(plan)?;
             let mut nonce = [0; 16];
             Prg::from_os()?.fill(&mut nonce);
-            let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
+            let (program, suite) = (plan.program().hash().to_string(), plan.label());
             let extension = plan.extension().name().to_owned();
             let request = Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce };
             messages::send(&mut client.channel, &request)?;
             let accepted: Accepted = messages::receive(&mut client.channel)?;
 
             let id = messages::material_id(&nonce, &accepted.nonce);
-            let kept = client.store.setups(&program, &client.server()).kept()?;
+            let (setups, peer) = (client.setups(plan), client.server());
+            let kept = setups.kept()?;
             let mut dealer = dealer.map(|connect| connect()).transpose()?;
             if let Some(dealer) = &mut dealer {
-                dealer::ask_as_client(dealer, plan, &id, client.server(), &kept)?;
+                dealer::ask_as_client(dealer, plan, &id, peer.clone(), &kept)?;
             }
-            let mut setup = None;
-            let (head, report) = match (plan, dealer, hidden) {
-                (PlanRef::Sharing(plan), Some(mut dealer), Some(mut hidden)) => {
-                    let keys = &mut draft;
-                    let (material, report) =
-                        sharing::prepare_client_dealt(&mut dealer, plan, &mut hidden, keys, observer)?;
-                    (material.head(plan), report)
-                }
-                (PlanRef::Authenticated(plan), Some(mut dealer), _) => {
-                    let (half, recorder) = authenticated::begin(&mut dealer, &kept)?;
-                    let opened = client.open_setup(plan, &half)?;
-                    drop(first_setup.take());
-                    let links = [&mut dealer, &mut client.channel];
-                    let report = authenticated::prepare(links, plan, (&half, recorder), &opened, &mut draft, observer)?;
-                    let head = half.head(&opened);
-                    setup = Some(half.setup);
-                    (head, report)
-                }
-                (PlanRef::Sharing(plan), ..) => {
-                    let (material, report) = sharing::prepare_client(&mut client.channel, plan, observer)?;
-                    (material.head(plan), report)
-                }
-                (PlanRef::Authenticated(_), None, _) => unreachable!("there is a dealer"),
-            };
-            let model = plan.program().model().to_owned();
-            let peer = client.server();
+            let (channel, draft_of_job) = (&mut client.channel, &mut draft);
+            let job = Preparation { channel, dealer, draft: draft_of_job, setups, kept, first_setup, observer };
+            let prepared = plan.prepare_client(job, hidden)?;
+            let (model, setup) = (plan.program().model().to_owned(), prepared.setup);
             let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
             // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
             client.channel.recv(1)?;
-            draft.finish(&metadata, &head)?;
-            Ok((id, report))
+            draft.finish(&metadata, &prepared.head)?;
+            Ok((id, prepared.report))
         })
     }
 
-    /// The setup of a deal; a new one takes the server's weights behind their masks.
-    fn open_setup(&mut self, plan: &authenticated::Plan, half: &DealtHalf) -> Result<Opened, Error> {
-        let setups = self.setups(plan);
-        let entry = match half.is_new {
-            false => setups.entry(&half.setup),
-            true => setups.add(&half.setup, |out| {
-                out.write_all(half.setup_seed()).map_err(privet_fss::Error::from)?;
-                authenticated::take_weights(&mut self.channel, plan, out)
-            })?,
-        };
-        authenticated::open_weights(entry.open()?, plan, None)
-    }
-
-    fn setups(&self, plan: &authenticated::Plan) -> Setups {
+    fn setups(&self, plan: &dyn SuitePlan) -> Setups {
         self.store.setups(&plan.program().hash().to_string(), &self.server())
     }
 
@@ -157,16 +110,15 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Store`].
-    pub fn ready<'p>(&self, plan: impl Into<PlanRef<'p>>) -> Result<Vec<MaterialId>, Error> {
-        let plan = plan.into();
+    pub fn ready(&self, plan: &dyn SuitePlan) -> Result<Vec<MaterialId>, Error> {
         let is_ready = |piece: &Metadata| self.fits(piece, plan) && self.store.has_setup(piece);
         Ok(self.store.list()?.into_iter().filter(is_ready).map(|piece| piece.id).collect())
     }
 
-    fn fits(&self, piece: &Metadata, plan: PlanRef<'_>) -> bool {
+    fn fits(&self, piece: &Metadata, plan: &dyn SuitePlan) -> bool {
         piece.role == "client"
             && piece.program == plan.program().hash().to_string()
-            && piece.suite == plan.options().name()
+            && piece.suite == plan.label()
             && piece.peer == self.server()
     }
 
@@ -175,17 +127,18 @@ impl Client {
         self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
     }
 
-    /// The server's hidden weights, fetched unless they are here.
-    fn hidden_weights(&mut self, plan: &sharing::Plan) -> Result<HiddenWeights, Error> {
+    /// The server's hidden weights, if the plan needs them; fetched unless they are here.
+    fn hidden_weights(&mut self, plan: &dyn SuitePlan) -> Result<Option<HiddenWeights>, Error> {
+        let Some((ring, layers)) = plan.hidden_layers() else { return Ok(None) };
         let program = plan.program().hash().to_string();
         let path = self.store.hidden_weights(&program, &self.server());
         let known = HiddenWeights::name(&path);
         messages::send(&mut self.channel, &Request::HiddenWeights { program, known: known.clone() })?;
         let Hidden { mask } = messages::receive(&mut self.channel)?;
         if known.as_deref() != Some(mask.as_str()) {
-            HiddenWeights::receive(&mut self.channel, plan, mask.as_str(), &self.store, &path)?;
+            HiddenWeights::receive(&mut self.channel, ring, &layers, mask.as_str(), &self.store, &path)?;
         }
-        HiddenWeights::open(&path, plan)
+        HiddenWeights::open(&path, ring, layers).map(Some)
     }
 
     /// Runs one inference on the piece `id`, which is spent once the server was asked, whatever happens after, unless it
@@ -195,14 +148,13 @@ impl Client {
     /// [`Error::Misuse`] if the inputs do not fit and [`Error::Store`] if the piece does not fit, is spent or missing
     /// here: the session goes on then. [`Error::Channel`] with the server's reason if the piece is spent or missing
     /// there; otherwise if the link fails.
-    pub fn infer<'p>(
+    pub fn infer(
         &mut self,
-        plan: impl Into<PlanRef<'p>>,
+        plan: &dyn SuitePlan,
         id: &MaterialId,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
-        let plan = plan.into();
         check_inputs(plan.program(), inputs)?;
         let held = self.hold(plan, id)?;
         self.spend(plan, id, held, inputs, observer)
@@ -213,13 +165,12 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::infer`].
-    pub fn infer_next<'p>(
+    pub fn infer_next(
         &mut self,
-        plan: impl Into<PlanRef<'p>>,
+        plan: &dyn SuitePlan,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Option<(MaterialId, Prediction)>, Error> {
-        let plan = plan.into();
         check_inputs(plan.program(), inputs)?;
         let Some((id, held)) = self.hold_next(plan)? else { return Ok(None) };
         let prediction = self.spend(plan, &id, held, inputs, observer)?;
@@ -232,37 +183,36 @@ impl Client {
     /// # Errors
     /// [`Error::Misuse`] unless the plan has linear layers online and the inputs fit: the session goes on then. If the
     /// server refuses or the link fails.
-    pub fn infer_unprepared<'p>(
+    pub fn infer_unprepared(
         &mut self,
-        plan: impl Into<PlanRef<'p>>,
+        plan: &dyn SuitePlan,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
-        let plan = match plan.into() {
-            PlanRef::Sharing(plan) if plan.options().is_one_shot() => plan,
-            _ => return Err(Error::Misuse("only a plan with linear layers online runs without material".into())),
-        };
+        let filling = plan.filling();
+        let filling = filling
+            .ok_or_else(|| Error::Misuse("only a plan with linear layers online runs without material".into()))?;
         check_inputs(plan.program(), inputs)?;
         self.guarded(|client| {
-            let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
-            let Filling { extension, buffer } = plan.filling();
+            let (program, suite) = (plan.program().hash().to_string(), plan.label());
+            let Filling { extension, buffer } = filling;
             let extension = extension.name().to_owned();
             messages::send(&mut client.channel, &Request::InferUnprepared { program, suite, extension, buffer })?;
             let Granted {} = messages::receive(&mut client.channel)?;
-            let stocked = Stocked::Unprepared(plan.filling());
-            sharing::infer_client_online(&mut client.channel, plan, &mut client.keys, stocked, inputs, observer)
+            client.run(plan, Material::Unprepared(filling), inputs, observer)
         })
     }
 
-    fn hold(&self, plan: PlanRef<'_>, id: &MaterialId) -> Result<Held, Error> {
-        if !self.fits(&self.store.metadata(id)?, plan) {
+    fn hold(&self, plan: &dyn SuitePlan, id: &MaterialId) -> Result<HeldEntry, Error> {
+        let metadata = self.store.metadata(id)?;
+        if !self.fits(&metadata, plan) {
             return Err(StoreError::Unfit { id: id.clone() }.into());
         }
-        Ok(self.store.hold(id)?)
+        Ok(HeldEntry { held: self.store.hold(id)?, setup: metadata.setup })
     }
 
     /// Holds the first piece that is still there; pieces that were made meanwhile get their turn, too.
-    fn hold_next(&self, plan: PlanRef<'_>) -> Result<Option<(MaterialId, Held)>, Error> {
+    fn hold_next(&self, plan: &dyn SuitePlan) -> Result<Option<(MaterialId, HeldEntry)>, Error> {
         let mut lost = BTreeSet::new();
         loop {
             let ready = self.ready(plan)?;
@@ -283,9 +233,9 @@ impl Client {
     /// leaves the piece as it was; whatever else the server says, the piece is spent.
     fn spend(
         &mut self,
-        plan: PlanRef<'_>,
+        plan: &dyn SuitePlan,
         id: &MaterialId,
-        held: Held,
+        HeldEntry { held, setup }: HeldEntry,
         inputs: &[Vec<i64>],
         observer: &mut dyn Observer,
     ) -> Result<Prediction, Error> {
@@ -296,51 +246,31 @@ impl Client {
             }
             return Err(error);
         }
-        let claimed = self.guarded(|_| Ok(held.claim()?))?;
-        match plan {
-            PlanRef::Sharing(plan) => self.guarded(|client| {
-                let material = ClientMaterial::read(claimed, plan)?;
-                let channel = &mut client.channel;
-                if !plan.options().is_one_shot() {
-                    return sharing::infer_client(channel, plan, material, inputs, observer);
-                }
-                let stocked = Stocked::Prepared(material.correlated);
-                sharing::infer_client_online(channel, plan, &mut client.keys, stocked, inputs, observer)
-            }),
-            PlanRef::Authenticated(plan) => self.spend_authenticated(plan, id, claimed, inputs, observer),
+        let file: File = self.guarded(|_| Ok(held.claim()?))?;
+        let material = Material::Claimed { id: id.clone(), file };
+        let result = self.guarded(|client| client.run(plan, material, inputs, observer));
+        // The server is told first: it may hold what other runs wait for.
+        if let (true, Some(setup)) = (result.as_ref().is_err_and(Error::spoils_setup), setup) {
+            self.setups(plan).entry(&setup).spoil()?;
         }
+        result
+    }
+
+    fn run(
+        &mut self,
+        plan: &dyn SuitePlan,
+        material: Material,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Prediction, Error> {
+        let (setups, channel, session) = (self.setups(plan), &mut self.channel, &mut self.state);
+        plan.infer_client(Inference { channel, material, setups, session, observer }, inputs)
     }
 
     fn ask_to_infer(&mut self, program: String, id: &MaterialId) -> Result<(), Error> {
         messages::send(&mut self.channel, &Request::Infer { program, material: id.clone() })?;
         let Granted {} = messages::receive(&mut self.channel)?;
         Ok(())
-    }
-
-    /// An inference on authenticated values. If a check fails, the setup is given up.
-    fn spend_authenticated(
-        &mut self,
-        plan: &authenticated::Plan,
-        id: &MaterialId,
-        mut claimed: File,
-        inputs: &[Vec<i64>],
-        observer: &mut dyn Observer,
-    ) -> Result<Prediction, Error> {
-        let (turns, opened, material) = self.guarded(|client| {
-            let head = Head::read(&mut claimed, plan, Role::Client)?;
-            let turns = client.setups(plan).entry(&head.setup);
-            let opened = authenticated::open_weights(turns.open()?, plan, None)?;
-            let material = Material::new(claimed, plan, &head, &opened, id.clone())?;
-            Ok((turns, opened, material))
-        })?;
-        let result = self.guarded(|client| {
-            let weights = (&opened.weights[..], &turns as &dyn Turns);
-            authenticated::infer_client(&mut client.channel, plan, weights, material, inputs, observer)
-        });
-        if result.as_ref().is_err_and(Error::spoils_setup) {
-            turns.spoil()?;
-        }
-        result
     }
 
     /// Ends the session in good order.
@@ -359,4 +289,10 @@ impl Client {
             }
         })
     }
+}
+
+/// Material that this client may claim and nobody else, with the setup that it belongs to.
+struct HeldEntry {
+    held: Held,
+    setup: Option<MaterialId>,
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use privet_channel::{AbortReason, Channel, DEFAULT_TIMEOUT};
+use privet_channel::{AbortReason, Channel, DEFAULT_TIMEOUT, Link};
 use privet_prg::{Prg, Seed};
 use privet_program::Program;
 use serde::{Deserialize, Serialize};
 
 use super::messages;
-use crate::authenticated::{self, SetupSeeds, setup_proof};
-use crate::store::KeptSetup;
-use crate::{Error, MaterialId, Options, PeerMisbehaved, Plan, PlanRef, memory, sharing};
+use crate::store::{KeptSetup, SetupSeeds, setup_proof};
+use crate::suite::{DealtSetup, SuitePlan, SuiteRegistry};
+use crate::{Error, MaterialId, PeerMisbehaved, memory};
 
 /// Opens a link to the dealer; a party calls it for each deal.
 pub type Connect = Arc<dyn Fn() -> Result<Channel, Error> + Send + Sync>;
@@ -52,7 +52,7 @@ struct Kept {
 /// Asks for the client's half of a deal.
 pub(super) fn ask_as_client(
     dealer: &mut Channel,
-    plan: PlanRef<'_>,
+    plan: &dyn SuitePlan,
     id: &MaterialId,
     server: String,
     kept: &[KeptSetup],
@@ -63,7 +63,7 @@ pub(super) fn ask_as_client(
 /// Asks for the server's half of a deal; the program's public half goes with it.
 pub(super) fn ask_as_server(
     dealer: &mut Channel,
-    plan: PlanRef<'_>,
+    plan: &dyn SuitePlan,
     id: &MaterialId,
     client: String,
     kept: &[KeptSetup],
@@ -77,13 +77,13 @@ pub(super) fn ask_as_server(
 fn ask(
     dealer: &mut Channel,
     half: Half,
-    plan: PlanRef<'_>,
+    plan: &dyn SuitePlan,
     id: &MaterialId,
     other: String,
     kept: &[KeptSetup],
 ) -> Result<(), Error> {
     messages::greet(dealer)?;
-    let (program, suite) = (plan.program().hash().to_string(), plan.options().name());
+    let (program, suite) = (plan.program().hash().to_string(), plan.label());
     let kept = kept.iter().map(|kept| Kept { name: kept.name.clone(), proof: setup_proof(&kept.seed) }).collect();
     messages::send(dealer, &Ask { half, material: id.clone(), other, program, suite, kept })
 }
@@ -134,6 +134,7 @@ pub struct Dealt {
 /// only if both parties prove that they keep it. A party that gave a setup up, or lost what it knew of it, proves nothing, so
 /// that setup never comes back, whatever the other party says.
 pub struct Dealer {
+    suites: &'static dyn SuiteRegistry,
     waiting: Mutex<BTreeMap<MaterialId, Party>>,
     changed: Condvar,
     patience: Duration,
@@ -143,15 +144,15 @@ pub struct Dealer {
 }
 
 impl Dealer {
-    /// A dealer that refuses to make pieces of more than `most_bytes` on the wire, and lets a party wait as long as
+    /// A dealer for these suites that refuses to make pieces of more than `most_bytes` on the wire, and lets a party wait as long as
     /// `patience` for the other.
     ///
     /// # Errors
     /// [`Error::Randomness`].
-    pub fn new(most_bytes: u64, patience: Duration) -> Result<Self, Error> {
+    pub fn new(suites: &'static dyn SuiteRegistry, most_bytes: u64, patience: Duration) -> Result<Self, Error> {
         let secret = Prg::from_os()?.seed();
         let patience = patience.min(DEFAULT_TIMEOUT);
-        Ok(Self { waiting: Mutex::default(), changed: Condvar::new(), patience, most_bytes, secret })
+        Ok(Self { suites, waiting: Mutex::default(), changed: Condvar::new(), patience, most_bytes, secret })
     }
 
     /// Serves one party's deal. The thread of the party that comes second deals and returns what was dealt; the other
@@ -238,22 +239,17 @@ impl Dealer {
         if program.hash().to_string() != client.ask.program {
             return Err(request("the public half does not have the hash that was asked for".into()));
         }
-        let options = Options::from_name(&client.ask.suite).filter(|options| options.is_dealt());
-        let options = options.ok_or_else(|| request(format!("nothing is dealt for suite {:?}", client.ask.suite)))?;
-        let plan = Plan::new(program, options)?;
-        let bytes: u64 = plan.by_ref().dealt_bytes().iter().sum();
+        let config = self.suites.config(&client.ask.suite).filter(|config| config.is_dealt());
+        let config = config.ok_or_else(|| request(format!("nothing is dealt for suite {:?}", client.ask.suite)))?;
+        let plan = config.plan(program, Link::LAN)?;
+        let bytes: u64 = plan.dealt_bytes().iter().sum();
         if bytes > self.most_bytes {
             return Err(request(format!("a piece takes {bytes} bytes, this dealer's limit is {}", self.most_bytes)));
         }
-        match &plan {
-            Plan::Sharing(plan) => sharing::deal(&mut client.channel, &mut server.channel, plan)?,
-            Plan::Authenticated(plan) => {
-                let (setup, is_new) = self.setup([client, server])?;
-                authenticated::deal(&mut client.channel, &mut server.channel, plan, &setup, is_new)?;
-            }
-        }
+        let setup = if plan.needs_setup() { Some(self.setup([client, server])?) } else { None };
+        plan.deal([&mut client.channel, &mut server.channel], setup)?;
         Ok(Dealt {
-            model: plan.by_ref().program().model().to_owned(),
+            model: plan.program().model().to_owned(),
             material: client.ask.material.clone(),
             bytes: [0, 1].map(|i| ([&client.channel, &server.channel][i].cost() - before[i]).bytes_sent),
             seconds: started.elapsed().as_secs_f64(),
@@ -261,9 +257,8 @@ impl Dealer {
         })
     }
 
-    /// The first setup on the client's list that both prove to keep as this dealer deals it, or else a new one; and whether
-    /// it is new.
-    fn setup(&self, parties: [&Party; 2]) -> Result<(SetupSeeds, bool), Error> {
+    /// The first setup on the client's list that both prove to keep as this dealer deals it, or else a new one.
+    fn setup(&self, parties: [&Party; 2]) -> Result<DealtSetup, Error> {
         let names = parties.map(Party::fingerprint);
         let derive = |name: &MaterialId| {
             let names = names.each_ref().map(String::as_str);
@@ -276,12 +271,12 @@ impl Dealer {
                 party.ask.kept.iter().any(|kept| kept.name == setup.name && kept.proof == proof)
             })
         });
-        if let Some(setup) = known {
-            return Ok((setup, false));
+        if let Some(seeds) = known {
+            return Ok(DealtSetup { seeds, is_new: false });
         }
         let mut name = [0; 16];
         Prg::from_os()?.fill(&mut name);
-        Ok((derive(&MaterialId::new(&name)), true))
+        Ok(DealtSetup { seeds: derive(&MaterialId::new(&name)), is_new: true })
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<MaterialId, Party>> {

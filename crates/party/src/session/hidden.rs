@@ -8,14 +8,13 @@ use std::path::Path;
 use privet_channel::Channel;
 use privet_ring::Modulus;
 
-use crate::sharing::{MaskedWeights, Plan};
 use crate::{Error, Store, StoreError};
 
 /// Weights in one message: whole bytes at any ring width.
 const CHUNK: usize = 1 << 20;
 
 /// A file: the name of the mask in hexadecimal, then every layer packed to the ring's width.
-pub(super) struct HiddenWeights {
+pub struct HiddenWeights {
     file: File,
     path: String,
     ring: Modulus,
@@ -33,19 +32,19 @@ impl HiddenWeights {
         String::from_utf8(name.to_vec()).ok()
     }
 
-    /// Receives the weights of `plan`'s layers under the mask `name` and puts them into `path` of `store`, whole or not at
-    /// all.
+    /// Receives the weights of layers of these lengths under the mask `name` and puts them into `path` of `store`, whole
+    /// or not at all.
     pub(super) fn receive(
         channel: &mut Channel,
-        plan: &Plan,
+        ring: Modulus,
+        layers: &[usize],
         name: &str,
         store: &Store,
         path: &Path,
     ) -> Result<(), Error> {
-        let ring = Modulus::new(plan.program().ring_bits());
         store.write_whole(path, |out| {
             out.write_all(name.as_bytes()).map_err(|error| io(path, error))?;
-            for chunk in lengths(plan).flat_map(chunks) {
+            for chunk in layers.iter().flat_map(|&len| chunks(len)) {
                 let bytes = channel.recv(ring.packed_bytes(chunk.len()))?;
                 out.write_all(&bytes).map_err(|error| io(path, error))?;
             }
@@ -54,15 +53,16 @@ impl HiddenWeights {
     }
 
     /// Opens what was received.
-    pub(super) fn open(path: &Path, plan: &Plan) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, ring: Modulus, layers: Vec<usize>) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| io(path, error))?;
-        let (ring, layers) = (Modulus::new(plan.program().ring_bits()), lengths(plan).collect());
         Ok(Self { file, path: path.display().to_string(), ring, layers })
     }
-}
 
-impl MaskedWeights for HiddenWeights {
-    fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error> {
+    /// The hidden weights of the layer with this index.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if they cannot be read.
+    pub fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error> {
         let before: usize = self.layers[..index].iter().map(|&len| self.ring.packed_bytes(len)).sum();
         let mut bytes = vec![0; self.ring.packed_bytes(self.layers[index])];
         let read =
@@ -75,21 +75,14 @@ impl MaskedWeights for HiddenWeights {
         })?;
         Ok(self.ring.unpack(&bytes, self.layers[index]).map_err(crate::PeerMisbehaved::from)?)
     }
-}
 
-/// Sends hidden weights as [`HiddenWeights::receive`] reads them.
-pub(super) fn send(channel: &mut Channel, plan: &Plan, layers: impl Iterator<Item = Vec<u64>>) -> Result<(), Error> {
-    let ring = Modulus::new(plan.program().ring_bits());
-    for layer in layers {
-        for chunk in chunks(layer.len()) {
-            channel.send(&ring.pack(&layer[chunk]))?;
-        }
+    /// Sends the hidden weights of one layer, as [`HiddenWeights::receive`] reads them; the caller flushes.
+    ///
+    /// # Errors
+    /// [`Error::Channel`].
+    pub fn send(channel: &mut Channel, ring: Modulus, layer: &[u64]) -> Result<(), Error> {
+        chunks(layer.len()).try_for_each(|chunk| Ok(channel.send(&ring.pack(&layer[chunk]))?))
     }
-    Ok(channel.flush()?)
-}
-
-fn lengths(plan: &Plan) -> impl Iterator<Item = usize> {
-    plan.linear().iter().map(|layer| layer.plan.weights_len())
 }
 
 fn chunks(len: usize) -> impl Iterator<Item = Range<usize>> {

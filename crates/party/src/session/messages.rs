@@ -18,7 +18,7 @@ const HEADER: usize = 5;
 const MAX_CONTROL: usize = 4096;
 
 /// Longest public half that a client accepts, in bytes.
-pub(crate) const MAX_PROGRAM: usize = privet_program::MAX_BYTES;
+pub const MAX_PROGRAM: usize = privet_program::MAX_BYTES;
 
 /// What a client may ask for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,6 +43,14 @@ pub(super) enum Request {
 #[serde(deny_unknown_fields)]
 pub(super) struct Granted {}
 
+/// Says yes to an inference: the server has its material and begins.
+///
+/// # Errors
+/// [`Error::Channel`].
+pub fn grant(channel: &mut Channel) -> Result<(), Error> {
+    send(channel, &Granted {})
+}
+
 /// The server's answer about hidden weights; they follow if the client does not know this mask.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,7 +67,10 @@ pub(super) struct Accepted {
 }
 
 /// Both sides send magic and version and check the other's.
-pub(crate) fn greet(channel: &mut Channel) -> Result<(), Error> {
+///
+/// # Errors
+/// [`PeerMisbehaved::NotPrivet`] or [`PeerMisbehaved::Version`]; [`Error::Channel`].
+pub fn greet(channel: &mut Channel) -> Result<(), Error> {
     let mut greeting = MAGIC.to_vec();
     greeting.extend_from_slice(&VERSION.to_le_bytes());
     let theirs = channel.exchange(&greeting)?;
@@ -74,17 +85,25 @@ pub(crate) fn greet(channel: &mut Channel) -> Result<(), Error> {
 }
 
 /// Bytes of a message on the wire, its frame header included.
-pub(crate) fn bytes(message: &impl Serialize) -> usize {
+pub fn bytes(message: &impl Serialize) -> usize {
     HEADER + serde_json::to_vec(message).expect("control messages are plain data").len()
 }
 
-pub(crate) fn send(channel: &mut Channel, message: &impl Serialize) -> Result<(), Error> {
+/// Sends a control message.
+///
+/// # Errors
+/// [`Error::Channel`].
+pub fn send(channel: &mut Channel, message: &impl Serialize) -> Result<(), Error> {
     let bytes = serde_json::to_vec(message).expect("control messages are plain data");
     channel.send(&bytes)?;
     Ok(channel.flush()?)
 }
 
-pub(crate) fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, Error> {
+/// Receives a control message.
+///
+/// # Errors
+/// [`PeerMisbehaved::ControlMessage`] if it is none that was due; [`Error::Channel`].
+pub fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, Error> {
     let bytes = channel.recv_at_most(MAX_CONTROL)?;
     serde_json::from_slice(&bytes).map_err(|error| PeerMisbehaved::ControlMessage(error.to_string()).into())
 }
@@ -93,7 +112,7 @@ pub(crate) fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, E
 ///
 /// # Errors
 /// [`PeerMisbehaved::OtherProgram`] before anything else is looked at, [`PeerMisbehaved::Program`].
-pub(crate) fn check_program(public: &[u8], expected: Option<&str>) -> Result<(), Error> {
+pub fn check_program(public: &[u8], expected: Option<&str>) -> Result<(), Error> {
     let actual = ProgramHash::of(public).to_string();
     match expected {
         Some(expected) if expected != actual => {

@@ -3,84 +3,10 @@
 use std::collections::BTreeMap;
 
 use privet_ot::{Demand, Extension, Role, cost as ot_cost};
-use serde::Serialize;
 
 use super::nonlinear::fss_role;
-use super::{Encrypted, Plan, RefillForecast, Suite, dealt, keys};
-
-/// The offline half of one linear layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LinearForecast {
-    /// The ONNX node.
-    pub name: String,
-    /// The operator.
-    pub operator: String,
-    /// Ciphertexts, products and parameters, in words.
-    pub layout: String,
-    /// Ciphertexts that the client and that the server sends; none with a dealer.
-    pub ciphertexts: [u64; 2],
-    /// Products of ciphertexts with plain weights that the server computes; none with a dealer.
-    pub products: u64,
-    /// Bytes that the client sends.
-    pub bytes_client: u64,
-    /// Bytes that the server sends.
-    pub bytes_server: u64,
-}
-
-/// What an OT extension takes to make a plan's correlations.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ExtensionForecast {
-    /// The extension.
-    pub name: &'static str,
-    /// Bytes that the client sends.
-    pub bytes_client: u64,
-    /// Bytes that the server sends.
-    pub bytes_server: u64,
-    /// The client's rounds.
-    pub rounds: u64,
-    /// A core's time for both parties, by the rates that extensions are chosen by.
-    pub core_seconds: f64,
-}
-
-/// Correlations, bytes and rounds of one inference.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Forecast {
-    /// Linear layers in order.
-    pub linear: Vec<LinearForecast>,
-    /// The OT extension that makes the correlations; none if a dealer does.
-    pub extension: Option<&'static str>,
-    /// Every OT extension that could; none if a dealer makes them.
-    pub extensions: Vec<ExtensionForecast>,
-    /// Correlations by kind.
-    pub correlations: BTreeMap<&'static str, usize>,
-    /// Bytes that the client sends while preparing.
-    pub offline_bytes_client: u64,
-    /// Bytes that the server sends while preparing.
-    pub offline_bytes_server: u64,
-    /// Bytes that the client gets from a dealer.
-    pub dealer_bytes_client: u64,
-    /// Bytes that the server gets from a dealer.
-    pub dealer_bytes_server: u64,
-    /// Offline rounds of the client, with the other party or the dealer.
-    pub offline_rounds: u64,
-    /// What an inference without material takes more, online: in the one-shot mode.
-    pub refill: Option<RefillForecast>,
-    /// Bytes that the client sends while inferring; in the one-shot mode, in the first inference of a session, which
-    /// begins with a key.
-    pub online_bytes_client: u64,
-    /// Bytes that the server sends while inferring.
-    pub online_bytes_server: u64,
-    /// Online rounds: how often the party that waits more often turns to waiting.
-    pub online_rounds: u64,
-    /// Size of the client's half of the material in its store.
-    pub material_bytes_client: u64,
-    /// Size of the server's half of the material in its store.
-    pub material_bytes_server: u64,
-    /// Most bytes of memory that the client needs beside its process, with this machine's threads.
-    pub memory_bytes_client: u64,
-    /// Most bytes of memory that a server without a limit needs beside its process, with one job at a time.
-    pub memory_bytes_server: u64,
-}
+use super::{Encrypted, Plan, Suite, dealt, keys};
+use crate::forecast::{ExtensionForecast, Forecast, LinearForecast};
 
 impl Plan {
     /// Whether a dealer makes the material.

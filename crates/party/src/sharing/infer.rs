@@ -10,12 +10,13 @@ use privet_ring::{Field, Modulus};
 
 use super::nonlinear::{Party, Supply, fss_role};
 use super::oneshot::{ClientSide, ServerSide};
-use super::refill::{Filling, Refills};
+use super::refill::Refills;
 use super::{
     ClientMaterial, Correlated, Model, Plan, ServerMaterial, SessionKeys, SessionPublicKey, Step, evaluate, keys,
 };
 use crate::layers::{along, pooling_stages};
 use crate::report::Recorder;
+use crate::suite::Filling;
 use crate::{Error, Observer, Phase, Report, check_inputs};
 
 /// Where a party's shares of linear layers come from: its material, or BFV online.

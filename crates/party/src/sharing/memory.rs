@@ -8,10 +8,11 @@ use std::collections::HashSet;
 
 use privet_linear::{Keep, Workspace};
 use privet_ot::{Extension, Role};
-use privet_program::{Operator, Program};
+use privet_program::Operator;
 
 use super::forecast::stored_bytes;
 use super::{Encrypted, Plan, Step};
+use crate::forecast::{Memory, too_little};
 use crate::{Error, bodies};
 
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
@@ -22,31 +23,6 @@ const PER_COMPARISON: u64 = 96;
 
 /// Bytes for each index of a window: the index, the value, and its part of the vectors around them.
 const PER_INDEX: u64 = 24;
-
-/// Most bytes that a party holds, beyond what its process had before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// Between jobs: a server's weights.
-    pub resting: u64,
-    /// While the program is loaded.
-    pub loading: u64,
-    /// On top of `resting` during a preparation.
-    pub offline: u64,
-    /// On top of `resting` during an inference.
-    pub online: u64,
-}
-
-impl Memory {
-    /// On top of `resting` during either job.
-    pub fn job(self) -> u64 {
-        self.offline.max(self.online)
-    }
-
-    /// The most there is at any time, with one job at a time.
-    pub fn peak(self) -> u64 {
-        self.loading.max(self.resting + self.job())
-    }
-}
 
 impl Plan {
     /// What the client takes.
@@ -255,15 +231,4 @@ fn opens(step: &Step) -> Option<usize> {
 
 fn slack(bytes: u64) -> u64 {
     bytes + (bytes / SLACK.0).max(SLACK.1)
-}
-
-pub(crate) fn too_little(program: &Program, limit: u64, needed: u64) -> Error {
-    let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
-    Error::Misuse(format!(
-        "{} needs {} MB beside the process itself, the limit leaves {} MB: raise the limit, or take a smaller model or \
-         input",
-        program.model(),
-        megabytes(needed),
-        megabytes(limit)
-    ))
 }

@@ -10,35 +10,14 @@ use std::collections::VecDeque;
 
 use privet_channel::Channel;
 use privet_ot::{Demand, Extension, OtParty, Role, Stock, cost as ot_cost};
-use serde::Serialize;
 
 use super::Plan;
 use crate::Error;
+use crate::forecast::RefillForecast;
+use crate::suite::Filling;
 
 /// OTs in either direction that a buffer takes, unless a client chooses another.
 pub(super) const BUFFER: usize = 1 << 22;
-
-/// What an inference without material takes more, online.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RefillForecast {
-    /// How often the buffer is filled.
-    pub chunks: usize,
-    /// Bytes that the client sends.
-    pub bytes_client: u64,
-    /// Bytes that the server sends.
-    pub bytes_server: u64,
-    /// Rounds of the client.
-    pub rounds: u64,
-}
-
-/// How a buffer is filled, on which both parties must agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Filling {
-    /// The OT extension.
-    pub extension: Extension,
-    /// OTs in either direction that it takes at once, or the demand of one step if that is more.
-    pub buffer: usize,
-}
 
 /// The correlations of some steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

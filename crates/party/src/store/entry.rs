@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 pub struct MaterialId(String);
 
 impl MaterialId {
-    pub(crate) fn new(bytes: &[u8; 16]) -> Self {
+    /// The id that spells these bytes.
+    pub fn new(bytes: &[u8; 16]) -> Self {
         Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     /// The bytes that the id spells.
-    pub(crate) fn bytes(&self) -> [u8; 16] {
+    pub fn bytes(&self) -> [u8; 16] {
         let digit = |at: usize| self.0.as_bytes()[at];
         let value = |digit: u8| if digit < b'a' { digit - b'0' } else { digit - b'a' + 10 };
         std::array::from_fn(|i| value(digit(2 * i)) << 4 | value(digit(2 * i + 1)))

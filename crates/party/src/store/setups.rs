@@ -27,32 +27,34 @@ use crate::Error;
 const MOST: usize = 4;
 
 /// The setups of a party for a program and a peer.
-pub(crate) struct Setups {
+pub struct Setups {
     store: Store,
     folder: PathBuf,
 }
 
 /// One of them; its runs check in turn.
-pub(crate) struct SetupEntry {
+pub struct SetupEntry {
     store: Store,
     name: MaterialId,
     path: PathBuf,
 }
 
 /// A setup that is here, and this party's seed of it.
-pub(crate) struct KeptSetup {
+pub struct KeptSetup {
+    /// Its name.
     pub name: MaterialId,
+    /// The seed.
     pub seed: Seed,
 }
 
 impl Store {
     /// The setups for a program and a peer.
-    pub(crate) fn setups(&self, program: &str, peer: &str) -> Setups {
+    pub fn setups(&self, program: &str, peer: &str) -> Setups {
         Setups { store: self.clone(), folder: self.root.join("setups").join(format!("{program}-{peer}")) }
     }
 
     /// Whether the setup that a piece was made with is here, if it needs any.
-    pub(crate) fn has_setup(&self, piece: &Metadata) -> bool {
+    pub fn has_setup(&self, piece: &Metadata) -> bool {
         let path = |name| self.setups(&piece.program, &piece.peer).entry(name).path;
         piece.setup.as_ref().is_none_or(|name| path(name).exists())
     }
@@ -76,12 +78,12 @@ impl Store {
 
 impl Setups {
     /// One of them, by its name.
-    pub(crate) fn entry(&self, name: &MaterialId) -> SetupEntry {
+    pub fn entry(&self, name: &MaterialId) -> SetupEntry {
         SetupEntry { store: self.store.clone(), name: name.clone(), path: self.folder.join(name.as_str()) }
     }
 
     /// Those that are here, the newest first.
-    pub(crate) fn kept(&self) -> Result<Vec<KeptSetup>, StoreError> {
+    pub fn kept(&self) -> Result<Vec<KeptSetup>, StoreError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(|error| io(&self.folder, error))?,
@@ -109,7 +111,7 @@ impl Setups {
 
     /// Waits until nobody else is about to get the first setup. Returns the leave to get it, until it is dropped; `None` if
     /// there is a setup.
-    pub(crate) fn first(&self) -> Result<Option<File>, StoreError> {
+    pub fn first(&self) -> Result<Option<File>, StoreError> {
         if !self.kept()?.is_empty() {
             return Ok(None);
         }
@@ -124,7 +126,7 @@ impl Setups {
     ///
     /// # Errors
     /// [`Error::Misuse`] if there is one of this name.
-    pub(crate) fn add(
+    pub fn add(
         &self,
         name: &MaterialId,
         fill: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
@@ -159,7 +161,7 @@ impl SetupEntry {
     ///
     /// # Errors
     /// [`StoreError::GivenUp`] if it is not here.
-    pub(crate) fn open(&self) -> Result<File, StoreError> {
+    pub fn open(&self) -> Result<File, StoreError> {
         match File::open(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Err(StoreError::GivenUp { name: self.name.clone() }),
             file => file.map_err(|error| io(&self.path, error)),
@@ -167,7 +169,7 @@ impl SetupEntry {
     }
 
     /// Gives it up, durably, and the material that was made with it.
-    pub(crate) fn spoil(&self) -> Result<(), Error> {
+    pub fn spoil(&self) -> Result<(), Error> {
         let Some(_lock) = self.lock()? else { return Ok(()) };
         // A crash from here on is one that whoever sweeps finds.
         self.begin()?;

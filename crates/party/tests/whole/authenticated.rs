@@ -1,11 +1,11 @@
 //! Programs on authenticated values: the executor's results, or none.
 
-use privet_channel::pair;
+use privet_channel::{Link, pair};
 use privet_party::authenticated::{Options, Plan};
 use privet_party::policy::Policy;
-use privet_party::session::{Catalog, Client, Event, Served, Server};
-use privet_party::sharing::Truncation;
-use privet_party::{Error, Options as AnyOptions, Plan as AnyPlan, Silent};
+use privet_party::session::{Catalog, Client, Event};
+use privet_party::sharing::{Truncation, load};
+use privet_party::{Error, Silent, registry};
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, dealer, over, server};
 
@@ -74,9 +74,9 @@ fn overflowing(truncation: Truncation) -> Vec<Vec<i64>> {
     let inputs: Vec<Vec<i64>> = fixture.case.inputs.iter().map(|x| vec![8191; x.len()]).collect();
     let plan = plan(&fixture, truncation);
     let mut catalog = Catalog::default();
-    catalog.add(Served::new(fixture.public.clone(), &fixture.weights).expect("a served program"));
+    catalog.add(load(fixture.public.clone(), &fixture.weights).expect("a served program"));
     let (ours, theirs, (connect, _dealt)) = (Shelf::new(), Shelf::new(), dealer());
-    let serving = Server::new(catalog, theirs.store()).under(Policy::unrestricted()).expect("a folder");
+    let serving = registry::server(catalog, theirs.store(), Policy::unrestricted()).expect("a folder");
     let serving = serving.with_dealer(connect.clone());
     let (outputs, side) = over(pair(), &serving, |channel| {
         let mut client = Client::new(channel, ours.store())?.with_dealer(connect);
@@ -104,10 +104,10 @@ fn an_overflow_gives_the_same_output_every_time_if_truncations_are_exact() {
 
 #[test]
 fn every_suite_is_found_by_its_name() {
-    for options in AnyOptions::all() {
-        assert_eq!(AnyOptions::from_name(&options.name()), Some(options));
-        let plan = AnyPlan::new(CHOICE.program().clone(), options).expect("a plan");
-        assert_eq!(plan.by_ref().options(), options);
+    for config in registry::configs() {
+        let found = registry::parse(&config.label()).expect("the suite");
+        let plan = found.plan(CHOICE.program(), Link::LAN).expect("a plan");
+        assert_eq!((plan.label(), plan.is_dealt()), (config.label(), config.is_dealt()));
     }
-    assert_eq!(AnyOptions::from_name("fss malicious"), None);
+    assert!(registry::parse("fss malicious").is_none());
 }

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action};
-use privet_channel::{Channel, Error as Link, PeerMisbehaved as LinkMisbehaved, pair};
+use privet_channel::{Channel, Error as LinkError, Link, PeerMisbehaved as LinkMisbehaved, pair};
+use privet_party::policy::Truncation as Choice;
 use privet_party::session::{Client, Connect};
-use privet_party::sharing::{Options as SharingOptions, Suite, Truncation};
-use privet_party::{Error, MaterialId, Options, Plan, Silent, authenticated};
+use privet_party::sharing::Truncation;
+use privet_party::suite::{SuiteConfig, SuitePlan};
+use privet_party::{Error, MaterialId, Silent, authenticated, fss};
 use privet_shark::Error as Deviation;
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, dealer, over, server};
@@ -30,7 +32,7 @@ pub type Outputs = Vec<Vec<i64>>;
 /// A program in one mode.
 pub struct Scene {
     fixture: &'static Fixture,
-    plan: Plan,
+    plan: Box<dyn SuitePlan>,
     truncation: Truncation,
     to_dealer: Connect,
 }
@@ -50,25 +52,25 @@ struct End {
     server: Result<(), Error>,
 }
 
+fn choice(truncation: Truncation) -> Choice {
+    match truncation {
+        Truncation::OneBit => Choice::OneBit,
+        Truncation::Exact => Choice::Exact,
+    }
+}
+
 impl Scene {
-    fn new(fixture: &'static Fixture, options: Options) -> Self {
-        let truncation = match options {
-            Options::Authenticated(options) => options.truncation,
-            Options::Sharing(options) => options.truncation,
-        };
-        let plan = Plan::new(fixture.program(), options).expect("a plan");
+    fn new(fixture: &'static Fixture, config: &dyn SuiteConfig, truncation: Truncation) -> Self {
+        let plan = config.plan(fixture.program(), Link::LAN).expect("a plan");
         Self { fixture, plan, truncation, to_dealer: dealer().0 }
     }
 
     pub fn malicious(fixture: &'static Fixture, truncation: Truncation) -> Self {
-        Self::new(fixture, Options::Authenticated(authenticated::Options { truncation }))
+        Self::new(fixture, &authenticated::Config { truncation: choice(truncation) }, truncation)
     }
 
     pub fn semi_honest(fixture: &'static Fixture, truncation: Truncation) -> Self {
-        let is_meant =
-            |options: &SharingOptions| options.truncation == truncation && matches!(options.suite, Suite::Fss);
-        let options = SharingOptions::dealt().find(is_meant).expect("suite fss");
-        Self::new(fixture, Options::Sharing(options))
+        Self::new(fixture, &fss::Config { truncation: choice(truncation) }, truncation)
     }
 
     /// A session with `work` at the client, and how both sides ended.
@@ -90,7 +92,7 @@ impl Scene {
 
     /// Fresh material.
     pub fn prepare(&self, shelves: &[Shelf; 2]) -> MaterialId {
-        let (id, served) = self.session(pair(), shelves, |client| Ok(client.prepare(&self.plan, &mut Silent)?.0));
+        let (id, served) = self.session(pair(), shelves, |client| Ok(client.prepare(&*self.plan, &mut Silent)?.0));
         id.map_err(|error| (error, served)).expect("an honest deal")
     }
 
@@ -106,7 +108,7 @@ impl Scene {
         shelves: &[Shelf; 2],
     ) -> (Result<Outputs, Error>, Result<(), Error>) {
         let inputs = &self.fixture.case.inputs;
-        self.session(channels, shelves, |client| Ok(client.infer(&self.plan, id, inputs, &mut Silent)?.0))
+        self.session(channels, shelves, |client| Ok(client.infer(&*self.plan, id, inputs, &mut Silent)?.0))
     }
 
     /// Whether these are the outputs of an honest run, up to what its truncations may do.
@@ -194,8 +196,8 @@ fn kind<T>(result: &Result<T, Error>) -> String {
         Ok(_) => "well".into(),
         Err(Error::Authenticated(Deviation::PeerMisbehaved(how))) => format!("{how:?}"),
         Err(Error::Authenticated(Deviation::CheckCut(_))) => "CheckCut".into(),
-        Err(Error::Channel(Link::PeerMisbehaved(LinkMisbehaved::Aborted { .. }))) => "told".into(),
-        Err(Error::Channel(Link::PeerMisbehaved(_)) | Error::PeerMisbehaved(_)) => "form".into(),
+        Err(Error::Channel(LinkError::PeerMisbehaved(LinkMisbehaved::Aborted { .. }))) => "told".into(),
+        Err(Error::Channel(LinkError::PeerMisbehaved(_)) | Error::PeerMisbehaved(_)) => "form".into(),
         Err(Error::Channel(_)) => "link".into(),
         Err(error) => format!("{error:?}"),
     }

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use privet_channel::{AbortReason, PeerMisbehaved as Link, pair};
+use privet_party::policy::Policy;
 use privet_party::session::{Client, Intent, Server};
 use privet_party::sharing::Rounds;
-use privet_party::{Error, Silent};
+use privet_party::{Error, Silent, registry};
 
 use crate::parties::{CHOICE, PATIENCE, Shelf, infer, over, prepare, server, session};
 
@@ -76,7 +77,7 @@ fn a_model_is_described_by_its_hash_too_until_it_is_withdrawn() {
     });
     let mut catalog = crate::parties::catalog();
     assert!(catalog.remove(&hash) && !catalog.remove(&hash));
-    let without = Server::new(catalog, shelf.store());
+    let without = registry::server(catalog, shelf.store(), Policy::default()).expect("a folder");
     let (described, _) = over(pair(), &without, |mut channel| {
         channel.set_timeout(PATIENCE);
         Client::new(channel, ours.store()).unwrap().describe(Some(&hash), None).map(drop)

@@ -2,9 +2,9 @@
 
 use privet_channel::{AbortReason, pair};
 use privet_party::policy::Policy;
-use privet_party::session::{Event, Served, Server};
-use privet_party::sharing::{Encrypted, Keep, Options, Plan, Rounds, Truncation};
-use privet_party::{Error, Report, Silent, StoreError};
+use privet_party::session::{Event, Server};
+use privet_party::sharing::{Encrypted, Keep, Options, Plan, Rounds, Truncation, load_keeping};
+use privet_party::{Error, Report, Silent, StoreError, registry};
 
 use crate::material::aborted;
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, infer, over, prepare, server, session, session_over};
@@ -113,8 +113,8 @@ fn every_form_of_the_weights_gives_the_result_in_the_same_bytes() {
     for keep in [Keep::Transformed, Keep::OnTheFly, Keep::Plain] {
         let (ours, theirs) = (Shelf::new(), Shelf::new());
         let mut catalog = privet_party::session::Catalog::default();
-        catalog.add(Served::keeping(RESIDUAL.public.clone(), &RESIDUAL.weights, keep).expect("a served program"));
-        let server = Server::new(catalog, theirs.store()).under(Policy::unrestricted()).expect("a folder");
+        catalog.add(load_keeping(RESIDUAL.public.clone(), &RESIDUAL.weights, keep).expect("a served program"));
+        let server = registry::server(catalog, theirs.store(), Policy::unrestricted()).expect("a folder");
         let report = session(&server, &ours, |client| {
             let id = prepare(client, &plan);
             client.infer(&plan, &id, &RESIDUAL.case.inputs, &mut Silent).expect("an inference").1

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use privet_channel::{Channel, pair};
 use privet_party::policy::Policy;
-use privet_party::session::{Catalog, Client, Connect, Dealer, Dealt, Event, Served, Server};
-use privet_party::sharing::{Model, Options, Plan, Truncation};
-use privet_party::{Error, MaterialId, Silent, Store};
+use privet_party::session::{Catalog, Client, Connect, Dealer, Dealt, Event, Server};
+use privet_party::sharing::{self, Model, Options, Plan, Truncation};
+use privet_party::{Error, MaterialId, Silent, Store, registry};
 use privet_program::{Program, Weights};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -123,7 +123,7 @@ pub static OVERFLOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("overflo
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog::default();
     for fixture in [&*RESIDUAL, &*CHOICE, &*OVERFLOW] {
-        catalog.add(Served::new(fixture.public.clone(), &fixture.weights).expect("a served program"));
+        catalog.add(sharing::load(fixture.public.clone(), &fixture.weights).expect("a served program"));
     }
     catalog
 });
@@ -184,12 +184,12 @@ pub fn server(shelf: &Shelf) -> Server {
 
 /// [`server`] with a policy.
 pub fn server_under(shelf: &Shelf, policy: Policy) -> Server {
-    Server::new(catalog(), shelf.store()).under(policy).expect("a folder for counts")
+    registry::server(catalog(), shelf.store(), policy).expect("a folder for counts")
 }
 
 /// [`server`] whose store holds `bytes` at most.
 pub fn server_within(shelf: &Shelf, bytes: u64) -> Server {
-    Server::new(CATALOG.clone(), shelf.store().within(bytes))
+    registry::server(CATALOG.clone(), shelf.store().within(bytes), Policy::default()).expect("a folder for counts")
 }
 
 /// A way to `dealer`, who serves each link on a thread of its own and tells `results` what came of it.
@@ -219,7 +219,7 @@ pub fn dealer() -> (Connect, Receiver<Dealing>) {
 /// [`dealer`] with limits of its own.
 pub fn dealer_with(most: u64, patience: Duration) -> (Connect, Receiver<Dealing>) {
     let (send, receive) = channel();
-    (to_dealer(&Arc::new(Dealer::new(most, patience).expect("entropy")), &send), receive)
+    (to_dealer(&Arc::new(registry::dealer(most, patience).expect("entropy")), &send), receive)
 }
 
 /// What happened at the server in one session.

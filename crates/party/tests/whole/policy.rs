@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use privet_channel::{AbortReason, PeerMisbehaved as Link, pair};
-use privet_party::policy::{Guard, Mode, Policy, Weakness};
+use privet_channel::{AbortReason, Link, PeerMisbehaved, pair};
+use privet_party::policy::{Guard, Policy, Weakness};
 use privet_party::session::{Client, Server};
 use privet_party::sharing::{Correlations, Options, Plan, Rounds, Suite, Truncation};
-use privet_party::{Error, Options as AnyOptions, Silent, stream};
+use privet_party::{Error, Silent, registry, stream};
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, dealer, infer, over, prepare, server, server_under, session};
 
@@ -32,7 +32,9 @@ fn refused(
     assert!(side.events.is_empty(), "the server did something");
     side.result.expect_err("the session failed");
     match error {
-        Error::Channel(privet_channel::Error::PeerMisbehaved(Link::Aborted { reason, text })) => (reason, text),
+        Error::Channel(privet_channel::Error::PeerMisbehaved(PeerMisbehaved::Aborted { reason, text })) => {
+            (reason, text)
+        }
         other => panic!("not told why: {other:?}"),
     }
 }
@@ -43,13 +45,13 @@ fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
     let (connect, dealt) = dealer();
     let server = server_under(&theirs, Policy::default()).with_dealer(connect);
     let mut seen = BTreeSet::new();
-    for options in AnyOptions::all() {
-        let weaknesses = Mode::from(options).weaknesses();
+    for config in registry::configs() {
+        let weaknesses = config.mode().weaknesses();
         if weaknesses.is_empty() {
             continue;
         }
-        let plan = privet_party::Plan::new(CHOICE.program(), options).expect("a plan");
-        let (reason, text) = refused(&server, &ours, |client| client.prepare(&plan, &mut Silent).map(drop));
+        let plan = config.plan(CHOICE.program(), Link::LAN).expect("a plan");
+        let (reason, text) = refused(&server, &ours, |client| client.prepare(&*plan, &mut Silent).map(drop));
         assert_eq!(reason, AbortReason::NotAllowed);
         assert!(text.contains("accepted for you: exact") || text.contains("accepted for you: parties"), "{text}");
         seen.extend(weaknesses);

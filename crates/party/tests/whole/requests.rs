@@ -8,7 +8,7 @@ use std::thread;
 use privet_channel::{AbortReason, Channel, PeerMisbehaved as Link, pair};
 use privet_party::session::{Client, Server, VERSION};
 use privet_party::sharing::Rounds;
-use privet_party::{Error, PeerMisbehaved, Silent};
+use privet_party::{Error, PeerMisbehaved, Silent, registry};
 use privet_prg::{Prg, Seed};
 use serde_json::json;
 
@@ -248,11 +248,10 @@ fn a_client_reads_nothing_but_the_program_that_it_expects() {
 #[test]
 fn the_options_that_a_client_may_name_are_few() {
     // A server keeps a plan for each, and for nothing else.
-    let names: std::collections::BTreeSet<String> =
-        privet_party::Options::all().map(|options| options.name()).collect();
-    assert_eq!((names.len(), privet_party::Options::all().count()), (25, 25));
+    let names: std::collections::BTreeSet<String> = registry::configs().map(|config| config.label()).collect();
+    assert_eq!((names.len(), registry::configs().count()), (25, 25));
     for name in ["", "gmw", "gmw log one-bit ", "GMW log one-bit", "gmw log one-bit relu 7", "fss exact malicious x"] {
-        assert_eq!(privet_party::Options::from_name(name), None, "{name:?}");
+        assert!(registry::parse(name).is_none(), "{name:?}");
     }
 }
 

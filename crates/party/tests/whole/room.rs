@@ -6,7 +6,8 @@ use std::thread;
 use privet_channel::{AbortReason, PeerMisbehaved, pair};
 use privet_party::session::{Client, Server};
 use privet_party::sharing::{Options, Plan, Rounds};
-use privet_party::{Error, PlanRef, Silent, StoreError};
+use privet_party::suite::SuitePlan;
+use privet_party::{Error, Silent, StoreError};
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, dealer, infer, over, prepare, server, server_within, session};
 
@@ -35,7 +36,7 @@ fn a_piece_of_any_suite_takes_no_more_than_its_forecast_says() {
                 let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(connect.clone());
                 prepare(&mut client, &plan);
             });
-            let (client, server) = PlanRef::from(&plan).piece_bytes();
+            let (client, server) = (&plan as &dyn SuitePlan).piece_bytes();
             for (shelf, most) in [(&ours, client), (&theirs, server)] {
                 let [piece] = shelf.store().pieces().expect("a list").try_into().expect("one piece");
                 assert_eq!(piece.metadata.model, plan.program().model());
@@ -49,7 +50,7 @@ fn a_piece_of_any_suite_takes_no_more_than_its_forecast_says() {
 #[test]
 fn a_full_server_refuses_until_a_piece_is_used() {
     let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
-    let bytes = PlanRef::from(&plan).piece_bytes().1;
+    let bytes = (&plan as &dyn SuitePlan).piece_bytes().1;
     let server = server_within(&theirs, 2 * bytes);
     let [first, _second] = session(&server, &ours, |client| [(); 2].map(|()| prepare(client, &plan)));
     let (reason, text) = refused(&server, &ours, &plan);
@@ -65,7 +66,7 @@ fn a_full_server_refuses_until_a_piece_is_used() {
 #[test]
 fn sessions_at_the_same_time_do_not_overshoot_together() {
     let (theirs, plan) = (Shelf::new(), CHOICE.plan(Rounds::Log));
-    let limit = 3 * PlanRef::from(&plan).piece_bytes().1;
+    let limit = 3 * (&plan as &dyn SuitePlan).piece_bytes().1;
     let (server, start) = (server_within(&theirs, limit), Barrier::new(8));
     let made: usize = thread::scope(|scope| {
         let sessions: Vec<_> = (0..8)
@@ -91,7 +92,7 @@ fn sessions_at_the_same_time_do_not_overshoot_together() {
 #[test]
 fn a_preparation_that_fails_gives_its_room_back() {
     let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
-    let server = server_within(&theirs, PlanRef::from(&plan).piece_bytes().1);
+    let server = server_within(&theirs, (&plan as &dyn SuitePlan).piece_bytes().1);
     let nowhere: privet_party::session::Connect = std::sync::Arc::new(|| Err(Error::Misuse("no dealer".into())));
     let dealt = CHOICE.plan(Options::dealt().next().expect("an option"));
     let (failed, _) = over(pair(), &server.clone().with_dealer(nowhere.clone()), |channel| {
@@ -107,7 +108,7 @@ fn a_preparation_that_fails_gives_its_room_back() {
 fn a_full_client_does_not_ask() {
     let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
     let (result, side) = over(pair(), &server(&theirs), |channel| {
-        let store = ours.store().within(PlanRef::from(&plan).piece_bytes().0);
+        let store = ours.store().within((&plan as &dyn SuitePlan).piece_bytes().0);
         let mut client = Client::new(channel, store).expect("a greeting");
         let id = prepare(&mut client, &plan);
         let full = client.prepare(&plan, &mut Silent).map(drop);

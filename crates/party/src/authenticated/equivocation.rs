@@ -10,12 +10,14 @@ use std::thread;
 
 use privet_channel::pair;
 use privet_gmw::Truncation;
+use privet_program::{Program, Weights};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use super::*;
-use crate::session::{Client, Dealer};
-use crate::{PlanRef, Silent};
+use super::{Options, Plan, prepare};
+use crate::policy::Policy;
+use crate::session::{Catalog, Client, Connect, Served, Server};
+use crate::{Error, MaterialId, Silent, Store, StoreError, registry};
 
 static PUBLIC: LazyLock<Vec<u8>> = LazyLock::new(|| read("program.json"));
 
@@ -42,7 +44,7 @@ fn weights(honest: bool) -> Weights {
 
 /// Stores of a client and of a server, and the server once with each set of weights.
 struct Scene {
-    plan: authenticated::Plan,
+    plan: Plan,
     ours: TempDir,
     theirs: TempDir,
     servers: [Server; 2],
@@ -55,7 +57,7 @@ const OTHER: usize = 1;
 
 impl Scene {
     fn new() -> Self {
-        let dealer = Arc::new(Dealer::new(1 << 30, std::time::Duration::from_secs(60)).expect("entropy"));
+        let dealer = Arc::new(registry::dealer(1 << 30, std::time::Duration::from_secs(60)).expect("entropy"));
         let to_dealer: Connect = Arc::new(move || {
             let ((near, far), dealer) = (pair(), Arc::clone(&dealer));
             thread::spawn(move || dealer.serve(far).map(drop));
@@ -64,16 +66,15 @@ impl Scene {
         let [ours, theirs] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
         let servers = [true, false].map(|honest| {
             let program = Program::parse(&PUBLIC).expect("a program");
-            let served =
-                Served::with_weights(PUBLIC.clone(), program, weights(honest), |plan| plan.standard_workspaces());
             let mut catalog = Catalog::default();
-            catalog.add(served.expect("a served program"));
-            let server = Server::new(catalog, Store::open(theirs.path()).expect("a store"));
-            server.under(Policy::unrestricted()).expect("a folder").with_dealer(to_dealer.clone())
+            catalog.add(Served::with_weights(PUBLIC.clone(), program, weights(honest)));
+            let store = Store::open(theirs.path()).expect("a store");
+            let server = registry::server(catalog, store, Policy::unrestricted()).expect("a folder");
+            server.with_dealer(to_dealer.clone())
         });
         let program = Program::parse(&PUBLIC).expect("a program");
-        let options = authenticated::Options { truncation: Truncation::Exact };
-        let plan = authenticated::Plan::new(program, options).expect("a plan");
+        let options = Options { truncation: Truncation::Exact };
+        let plan = Plan::new(program, options).expect("a plan");
         Self { plan, ours, theirs, servers, to_dealer }
     }
 
@@ -90,7 +91,7 @@ impl Scene {
     }
 
     fn prepare(&self, server: usize) -> Result<MaterialId, Error> {
-        self.session(server, |client| Ok(client.prepare(PlanRef::Authenticated(&self.plan), &mut Silent)?.0))
+        self.session(server, |client| Ok(client.prepare(&self.plan, &mut Silent)?.0))
     }
 
     fn infer(&self, server: usize, id: &MaterialId) -> Result<Vec<Vec<i64>>, Error> {
@@ -114,9 +115,9 @@ impl Scene {
     fn other_weights(&self, id: &MaterialId) -> ([u8; 32], Vec<u8>) {
         let setup = std::fs::File::open(self.setup(&self.theirs, id)).unwrap();
         let (mut near, mut far) = pair();
-        let opened = authenticated::hide_weights(&mut far, &self.plan, &weights(false), setup).unwrap();
+        let opened = prepare::hide_weights(&mut far, &self.plan, &weights(false), setup).unwrap();
         let mut hidden = std::fs::read(self.setup(&self.ours, id)).unwrap()[..16].to_vec();
-        authenticated::take_weights(&mut near, &self.plan, &mut hidden).unwrap();
+        prepare::take_weights(&mut near, &self.plan, &mut hidden).unwrap();
         (opened.digest, hidden)
     }
 }

@@ -1,0 +1,155 @@
+//! Every choice of suite `gmw`, with its default.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::policy::{Correlations, Field, Linear, Mode, Suite, Truncation, choice};
+use crate::sharing::{self, Options};
+
+choice! {
+    /// Depth of comparisons.
+    Rounds {
+        /// The fewest bytes.
+        Linear = "linear",
+        /// Between the two.
+        Log = "log",
+        /// The fewest rounds.
+        Blocks = "blocks",
+    }
+}
+
+/// What client and server must choose alike before they make material.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Depth of comparisons.
+    pub rounds: Rounds,
+    /// What becomes of the carry that a truncation drops.
+    pub truncation: Truncation,
+    /// Who makes correlations.
+    pub correlations: Correlations,
+    /// When linear layers run under encryption: online only if the parties make correlations.
+    pub linear: Linear,
+    /// What linear layers are shared in: a prime field only offline, without a dealer, with exact truncations.
+    pub field: Field,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            rounds: Rounds::Linear,
+            truncation: Truncation::Exact,
+            correlations: Correlations::Parties,
+            linear: Linear::Offline,
+            field: Field::Ring,
+        }
+    }
+}
+
+impl Config {
+    /// Every config.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let whole = Self::default();
+        let rounds = Rounds::ALL.iter().map(move |&rounds| Self { rounds, ..whole });
+        let truncated =
+            rounds.flat_map(|one| Truncation::ALL.iter().map(move |&truncation| Self { truncation, ..one }));
+        let made =
+            truncated.flat_map(|one| Correlations::ALL.iter().map(move |&correlations| Self { correlations, ..one }));
+        let timed = made.flat_map(|one| Linear::ALL.iter().map(move |&linear| Self { linear, ..one }));
+        let all = timed.flat_map(|one| Field::ALL.iter().map(move |&field| Self { field, ..one }));
+        all.filter(|config| config.check().is_ok())
+    }
+
+    /// # Errors
+    /// [`Error::Misuse`] if choices do not go together.
+    pub fn check(&self) -> Result<(), Error> {
+        let dealt = self.correlations == Correlations::Dealer;
+        let (online, prime) = (self.linear == Linear::Online, self.field == Field::Prime);
+        let problem = match () {
+            () if online && (dealt || prime) => {
+                "linear layers run \"online\" in the ring alone, with correlations from \"parties\""
+            }
+            () if prime && dealt => "a prime field is for correlations from \"parties\"",
+            () if prime && self.truncation != Truncation::Exact => "in a prime field truncations are exact",
+            () => return Ok(()),
+        };
+        Err(Error::Misuse(problem.into()))
+    }
+
+    /// As control messages and stores name it.
+    pub fn label(&self) -> String {
+        let source = match (self.correlations, self.linear, self.field) {
+            (Correlations::Dealer, ..) => " dealt",
+            (_, Linear::Online, _) => " one-shot",
+            (.., Field::Prime) => " prime",
+            (Correlations::Parties, Linear::Offline, Field::Ring) => "",
+        };
+        format!("gmw {} {}{source}", self.rounds.name(), self.truncation.name())
+    }
+
+    /// What a policy may forbid.
+    pub fn mode(&self) -> Mode {
+        Mode {
+            truncation: Some(self.truncation),
+            correlations: Some(self.correlations),
+            linear: Some(self.linear),
+            field: Some(self.field),
+            ..Mode::of(Suite::Gmw)
+        }
+    }
+}
+
+impl From<Config> for Options {
+    fn from(config: Config) -> Self {
+        let rounds = match config.rounds {
+            Rounds::Linear => sharing::Rounds::Linear,
+            Rounds::Log => sharing::Rounds::Log,
+            Rounds::Blocks => sharing::Rounds::Blocks,
+        };
+        let correlations = match (config.correlations, config.linear, config.field) {
+            (Correlations::Dealer, ..) => sharing::Correlations::Dealt,
+            (_, Linear::Online, _) => sharing::Correlations::OneShot,
+            (.., Field::Prime) => sharing::Correlations::Prime,
+            (Correlations::Parties, Linear::Offline, Field::Ring) => sharing::Correlations::Made,
+        };
+        Self { suite: sharing::Suite::Gmw { rounds, correlations }, truncation: config.truncation.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_config_has_a_label_and_options_of_its_own_and_comes_back_from_json() {
+        let configs: Vec<Config> = Config::all().collect();
+        let labels: BTreeSet<String> = configs.iter().map(Config::label).collect();
+        assert_eq!((configs.len(), labels.len()), (21, 21));
+        for config in &configs {
+            let json = serde_json::to_string(config).unwrap();
+            assert_eq!(serde_json::from_str::<Config>(&json).unwrap(), *config);
+            assert_eq!(Options::from(*config).name(), config.label());
+        }
+        let written =
+            ["gmw log exact", "gmw blocks one-bit one-shot", "gmw linear exact prime", "gmw log one-bit dealt"];
+        assert!(written.iter().all(|&label| labels.contains(label)), "{labels:?}");
+        assert_eq!(Config::default().label(), "gmw linear exact");
+    }
+
+    #[test]
+    fn choices_that_do_not_go_together_are_refused() {
+        let online = Config { linear: Linear::Online, ..Config::default() };
+        let prime = Config { field: Field::Prime, ..Config::default() };
+        let refused = [
+            Config { correlations: Correlations::Dealer, ..online },
+            Config { field: Field::Prime, ..online },
+            Config { correlations: Correlations::Dealer, ..prime },
+            Config { truncation: Truncation::OneBit, ..prime },
+        ];
+        assert!(refused.iter().all(|config| config.check().is_err()));
+        assert!([online, prime].iter().all(|config| config.check().is_ok()));
+        assert!(serde_json::from_str::<Config>(r#"{"round": "log"}"#).is_err());
+    }
+}
