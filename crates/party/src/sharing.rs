@@ -36,7 +36,7 @@ pub use material::{ClientMaterial, Correlated, ServerMaterial};
 pub use memory::Memory;
 pub(crate) use memory::too_little;
 pub use oneshot::{SessionKeys, SessionPublicKey};
-pub use options::{Correlations, Options, Suite};
+pub use options::{Arithmetic, Linear, Maker, Options, Suite};
 pub use plan::{Plan, Step};
 pub(crate) use prepare::uniform;
 pub use prepare::{prepare_client, prepare_server};
