@@ -35,7 +35,7 @@ pub use infer::{Stocked, infer_client, infer_client_online, infer_server, infer_
 pub use keys::Keys;
 pub use material::{ClientMaterial, Correlated, ServerMaterial};
 pub use oneshot::{SessionKeys, SessionPublicKey};
-pub use options::{Correlations, Options, Suite};
+pub use options::{Arithmetic, Linear, Maker, Options, Suite};
 pub use plan::{Plan, Step};
 pub(crate) use prepare::uniform;
 pub use prepare::{prepare_client, prepare_server};

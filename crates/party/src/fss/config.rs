@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{Correlations, Mode, Suite, Truncation};
-use crate::sharing::{self, Options};
+use crate::sharing::Options;
 
 /// What client and server must choose alike before they make material.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,6 @@ impl Config {
 
 impl From<Config> for Options {
     fn from(config: Config) -> Self {
-        Self { suite: sharing::Suite::Fss, truncation: config.truncation.into() }
+        Self::fss(config.truncation.into())
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::policy::{Correlations, Field, Linear, Mode, Suite, Truncation, choice};
-use crate::sharing::{self, Options};
+use crate::sharing::{self, Arithmetic, Maker, Options};
 
 choice! {
     /// Depth of comparisons.
@@ -63,17 +63,7 @@ impl Config {
     /// # Errors
     /// [`Error::Misuse`] if choices do not go together.
     pub fn check(&self) -> Result<(), Error> {
-        let dealt = self.correlations == Correlations::Dealer;
-        let (online, prime) = (self.linear == Linear::Online, self.field == Field::Prime);
-        let problem = match () {
-            () if online && (dealt || prime) => {
-                "linear layers run \"online\" in the ring alone, with correlations from \"parties\""
-            }
-            () if prime && dealt => "a prime field is for correlations from \"parties\"",
-            () if prime && self.truncation != Truncation::Exact => "in a prime field truncations are exact",
-            () => return Ok(()),
-        };
-        Err(Error::Misuse(problem.into()))
+        Options::from(*self).check().map(drop)
     }
 
     /// As control messages and stores name it.
@@ -106,13 +96,19 @@ impl From<Config> for Options {
             Rounds::Log => sharing::Rounds::Log,
             Rounds::Blocks => sharing::Rounds::Blocks,
         };
-        let correlations = match (config.correlations, config.linear, config.field) {
-            (Correlations::Dealer, ..) => sharing::Correlations::Dealt,
-            (_, Linear::Online, _) => sharing::Correlations::OneShot,
-            (.., Field::Prime) => sharing::Correlations::Prime,
-            (Correlations::Parties, Linear::Offline, Field::Ring) => sharing::Correlations::Made,
+        let maker = match config.correlations {
+            Correlations::Parties => Maker::Parties,
+            Correlations::Dealer => Maker::Dealer,
         };
-        Self { suite: sharing::Suite::Gmw { rounds, correlations }, truncation: config.truncation.into() }
+        let linear = match config.linear {
+            Linear::Offline => sharing::Linear::Offline,
+            Linear::Online => sharing::Linear::Online,
+        };
+        let arithmetic = match config.field {
+            Field::Ring => Arithmetic::Ring,
+            Field::Prime => Arithmetic::Prime,
+        };
+        Self { maker, linear, arithmetic, ..Self::gmw(rounds, config.truncation.into()) }
     }
 }
 

@@ -32,7 +32,7 @@ impl Supply {
     /// [`Error::Misuse`] if the material is of another suite or its keys are in the store.
     pub(super) fn new(correlated: Correlated, options: Options) -> Result<Self, Error> {
         match (correlated, options.suite) {
-            (Correlated::Stock(stock), Suite::Gmw { rounds, .. }) => Ok(Self::Stock { stock, rounds }),
+            (Correlated::Stock(stock), Suite::Gmw { rounds }) => Ok(Self::Stock { stock, rounds }),
             (Correlated::Keys(keys), Suite::Fss) => {
                 let (seeds, body) = keys.open()?;
                 Ok(Self::Keys { seeds: Box::new(seeds), body: Box::new(body) })

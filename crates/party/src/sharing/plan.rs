@@ -100,10 +100,10 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Linear`] if a linear layer does not fit BFV's secure parameters; [`Error::Misuse`] if a layer runs only
-    /// in suite `ckks`.
+    /// in suite `ckks`, or the options do not go together.
     pub fn new(program: Program, options: impl Into<Options>) -> Result<Self, Error> {
         check_supported(&program)?;
-        let options = options.into();
+        let options = options.into().check()?;
         check_ring(&program, options)?;
         let field = field_of(&program, options)?;
         let mut planner = Planner::new(&program, options, field);
@@ -358,13 +358,13 @@ impl<'a> Planner<'a> {
         };
         let cost = match self.options.suite {
             Suite::Fss => keys::cost(&keys),
-            Suite::Gmw { rounds, .. } => boolean_cost(self.program, operation, width, rounds, exact),
+            Suite::Gmw { rounds } => boolean_cost(self.program, operation, width, rounds, exact),
         };
         self.exchange(cost);
         let mut demand = cost.demand;
         if let Some((weight, layer)) = linear_layer(self.program, operation) {
             let mask = self.reach(input);
-            if let (Some(field), Suite::Gmw { rounds, .. }) = (self.field, self.options.suite) {
+            if let (Some(field), Suite::Gmw { rounds }) = (self.field, self.options.suite) {
                 let len = self.program.value(operation.output).len();
                 let leaving = cost::from_field(len, field, self.program.ring_bits(), rounds);
                 demand = demand + leaving.demand;
@@ -418,7 +418,7 @@ impl<'a> Planner<'a> {
         if from < to {
             let (len, sign) = (self.program.value(value).len(), self.signs[value]);
             let (cost, keys) = match self.options.suite {
-                Suite::Gmw { rounds, .. } => (cost::extend(len, from, to, sign, rounds), Vec::new()),
+                Suite::Gmw { rounds } => (cost::extend(len, from, to, sign, rounds), Vec::new()),
                 Suite::Fss => {
                     let keys = vec![keys::extend(len, from, to, sign)];
                     (keys::cost(&keys), keys)
@@ -432,7 +432,7 @@ impl<'a> Planner<'a> {
 
     fn settle(&mut self, value: usize) {
         let (from, to) = (self.widths[value], self.program.ring_bits());
-        if let Suite::Gmw { rounds, .. } = self.options.suite
+        if let Suite::Gmw { rounds } = self.options.suite
             && from > to
         {
             let len = self.program.value(value).len();
@@ -468,7 +468,7 @@ impl<'a> Planner<'a> {
         self.masks.push(len);
         self.opened.insert(value, mask);
         let entering = match (self.field, self.options.suite) {
-            (Some(field), Suite::Gmw { rounds, .. }) => {
+            (Some(field), Suite::Gmw { rounds }) => {
                 cost::to_field(len, self.widths[value], field, self.signs[value], rounds)
             }
             _ => cost::Cost::default(),
@@ -534,7 +534,7 @@ mod tests {
 
     use super::*;
     use crate::Silent;
-    use crate::sharing::{Correlations, Model, infer_client, infer_server, prepare_client, prepare_server};
+    use crate::sharing::{Model, infer_client, infer_server, prepare_client, prepare_server};
 
     fn read(name: &str) -> Vec<u8> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/overflow");
@@ -543,9 +543,8 @@ mod tests {
 
     /// The program whose values overflow, in the exact mode.
     fn plan() -> Plan {
-        let suite = Suite::Gmw { rounds: Rounds::Linear, correlations: Correlations::Made };
         let program = Program::parse(&read("program.json")).expect("a program");
-        Plan::new(program, Options { suite, truncation: Truncation::Exact }).expect("a plan")
+        Plan::new(program, Options::gmw(Rounds::Linear, Truncation::Exact)).expect("a plan")
     }
 
     /// The outputs of several runs on one input at the public bound.

@@ -50,7 +50,7 @@ impl Phase {
 }
 
 /// Suite `fss`.
-const FSS: Options = Options { suite: Suite::Fss, truncation: Truncation::OneBit };
+const FSS: Options = Options::fss(Truncation::OneBit);
 
 /// A preparation and an inference in one session, without the greeting.
 struct Run {
