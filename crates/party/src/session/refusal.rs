@@ -2,7 +2,8 @@
 
 use privet_channel::AbortReason;
 
-use crate::{Error, PeerMisbehaved, Refused};
+use super::admission::Refused;
+use crate::{Error, PeerMisbehaved};
 
 /// An error together with what the client is told of it: never more than the client may know.
 pub(super) struct Refusal {

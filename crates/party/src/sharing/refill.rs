@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use privet_channel::Channel;
-use privet_ot::{Demand, Extension, OtParty, Role, Stock, cost as ot_cost};
+use privet_ot::{Demand, OtParty, Role, Stock, cost as ot_cost};
 
 use super::Plan;
 use crate::Error;

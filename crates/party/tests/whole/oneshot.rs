@@ -2,7 +2,7 @@
 
 use privet_channel::{AbortReason, pair};
 use privet_party::policy::Policy;
-use privet_party::session::{Event, Server};
+use privet_party::session::Event;
 use privet_party::sharing::{Encrypted, Keep, Options, Plan, Rounds, Truncation, load_keeping};
 use privet_party::{Error, Report, Silent, StoreError, registry};
 
