@@ -9,26 +9,28 @@
 //! Threat model: semi-honest parties; where there is a dealer, it colludes with neither. See `docs/protocols/gmw.md` and
 //! `docs/protocols/fss.md`.
 
+mod conversion;
 mod dealt;
 mod encrypted;
-mod evaluate;
 mod forecast;
 mod infer;
 mod keys;
 mod material;
 mod memory;
-mod nonlinear;
 mod oneshot;
+mod ops;
 mod options;
+mod party;
 mod plan;
+mod planner;
 mod prepare;
 mod refill;
 mod security;
+mod state;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
 pub use encrypted::{Encrypted, Transformed};
-pub(crate) use evaluate::{linear, local};
 pub use forecast::{ExtensionForecast, Forecast, LinearForecast};
 pub use infer::{Stocked, infer_client, infer_client_online, infer_server, infer_server_online};
 pub use keys::Keys;

@@ -56,9 +56,7 @@ fn source(correlations: &str) -> Result<(sharing::Maker, sharing::Arithmetic), F
         "parties" => Ok((Maker::Parties, Arithmetic::Ring)),
         "dealer" => Ok((Maker::Dealer, Arithmetic::Ring)),
         "prime" => Ok((Maker::Parties, Arithmetic::Prime)),
-        other => {
-            Err(misuse(format!("correlations come from \"parties\", \"dealer\" or \"prime\", not {other:?}")))
-        }
+        other => Err(misuse(format!("correlations come from \"parties\", \"dealer\" or \"prime\", not {other:?}"))),
     }
 }
 

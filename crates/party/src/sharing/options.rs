@@ -95,7 +95,10 @@ impl Options {
         let refusals = [
             (self.suite == Suite::Fss && !self.is_dealt(), "the keys of suite fss come from a dealer"),
             (self.is_dealt() && self.is_one_shot(), "a dealer pays linear layers ahead of time: let them run offline"),
-            (self.is_dealt() && self.is_prime(), "a dealer works in a ring: choose it, or let the parties make material"),
+            (
+                self.is_dealt() && self.is_prime(),
+                "a dealer works in a ring: choose it, or let the parties make material",
+            ),
             (self.is_one_shot() && self.is_prime(), "linear layers that run online are in a ring: choose it"),
             (self.is_prime() && self.truncation != Truncation::Exact, "in a prime field truncations are exact"),
         ];
