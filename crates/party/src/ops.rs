@@ -165,21 +165,27 @@ pub(crate) trait Rules {
     }
 }
 
-impl<R: Rules + ?Sized> Rules for Box<R> {
+/// An operation of a family at its place.
+pub(crate) struct At<'a, O: ?Sized> {
+    pub node: Node<'a>,
+    pub operation: Box<O>,
+}
+
+impl<O: Rules + ?Sized> Rules for At<'_, O> {
     fn computes_in_ring(&self) -> bool {
-        (**self).computes_in_ring()
+        self.operation.computes_in_ring()
     }
 
     fn needs_ring(&self, result: bool) -> bool {
-        (**self).needs_ring(result)
+        self.operation.needs_ring(result)
     }
 
     fn takes_guard_bits(&self, guarded: usize) -> bool {
-        (**self).takes_guard_bits(guarded)
+        self.operation.takes_guard_bits(guarded)
     }
 
     fn sign(&self, inputs: &[Sign]) -> Sign {
-        (**self).sign(inputs)
+        self.operation.sign(inputs)
     }
 }
 
@@ -247,7 +253,7 @@ pub(crate) trait LinearMap: Rules {
 }
 
 /// For each value, whether a step that reads it, perhaps rearranged, needs it in the wide ring. `rules`: of each operation.
-pub(crate) fn needs_ring<R: Rules>(program: &Program, rules: &[R]) -> Vec<bool> {
+pub(crate) fn needs_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<bool> {
     let mut needs = vec![false; program.values().len()];
     for (reader, rules) in program.operations().iter().zip(rules).rev() {
         let needed = rules.needs_ring(needs[reader.output]);
@@ -257,7 +263,7 @@ pub(crate) fn needs_ring<R: Rules>(program: &Program, rules: &[R]) -> Vec<bool> 
 }
 
 /// What is known of each value's sign. A sum may wrap, and a linear layer, so theirs is unknown.
-pub(crate) fn signs<R: Rules>(program: &Program, rules: &[R]) -> Vec<Sign> {
+pub(crate) fn signs<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<Sign> {
     let mut signs = vec![Sign::Unknown; program.values().len()];
     for (operation, rules) in program.operations().iter().zip(rules) {
         let inputs: Vec<Sign> = operation.inputs.iter().map(|&input| signs[input]).collect();

@@ -11,14 +11,14 @@ mod truncate;
 use privet_fss::KeyBytes;
 use privet_program::{Operator, Program};
 use privet_shark::dealer::Dealer;
-use privet_shark::{Layer, Party, Values};
+use privet_shark::{Key, Layer, Party, Values};
 
 use super::deal::Dealing;
 use super::infer::State;
 use super::planner::Planner;
 use super::prepare::Preparing;
 use crate::Error;
-use crate::ops::{Node, Relu, Rules, Truncate};
+use crate::ops::{At, Node, Relu, Rules, Truncate};
 
 /// An operation as a plan takes it up.
 pub(super) trait Protocol: Rules {
@@ -39,8 +39,8 @@ fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
         Operator::MaxPool2d { .. } => Box::new(node.max_pool2d()?),
         Operator::Argmax { .. } => Box::new(node.argmax()?),
         _ => match node.linear() {
-            Some(map) => Box::new(linear::Linear { node, map }),
-            None => Box::new(local::Local { node, operation: node.local()? }),
+            Some(operation) => Box::new(At { node, operation }),
+            None => Box::new(At { node, operation: node.local::<Key>()? }),
         },
     })
 }

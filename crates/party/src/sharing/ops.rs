@@ -16,7 +16,7 @@ use super::keys::Batch;
 use super::party::Party;
 use super::state::State;
 use crate::Error;
-use crate::ops::{LinearMap, Node, Relu, Rules, Truncate};
+use crate::ops::{At, InRing, LinearMap, Node, Relu, Rules, Truncate};
 
 pub(super) use truncate::settle;
 
@@ -69,8 +69,8 @@ pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
         Operator::MaxPool2d { .. } => Box::new(node.max_pool2d()?),
         Operator::Argmax { .. } => Box::new(node.argmax()?),
         _ => match node.linear() {
-            Some(map) => Box::new(linear::Linear { node, map }),
-            None => Box::new(local::Local { node, operation: node.local()? }),
+            Some(operation) => Box::new(At { node, operation }),
+            None => Box::new(At { node, operation: node.local::<InRing>()? }),
         },
     })
 }

@@ -1,7 +1,6 @@
 //! Products of values behind masks with the server's weights, which a setup has authenticated.
 
 use privet_fss::KeyBytes;
-use privet_gmw::Sign;
 use privet_shark::{Layer, Party, Values};
 
 use super::super::deal::Dealing;
@@ -10,36 +9,16 @@ use super::super::planner::Planner;
 use super::super::prepare::Preparing;
 use super::{Protocol, Purpose, Step};
 use crate::Error;
-use crate::ops::{LinearMap, Node, Rules};
+use crate::ops::{At, LinearMap};
 
-/// A linear layer at its place.
-pub(super) struct Linear<'a> {
-    pub node: Node<'a>,
-    pub map: Box<dyn LinearMap + 'a>,
-}
-
-impl Rules for Linear<'_> {
-    fn computes_in_ring(&self) -> bool {
-        self.map.computes_in_ring()
-    }
-
-    fn needs_ring(&self, result: bool) -> bool {
-        self.map.needs_ring(result)
-    }
-
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        self.map.sign(inputs)
-    }
-}
-
-impl Protocol for Linear<'_> {
+impl Protocol for At<'_, dyn LinearMap + '_> {
     fn plan(&self, index: usize, planner: &mut Planner<'_>) -> u32 {
         let (input, output) = (self.node.operation.inputs[0], self.node.operation.output);
         planner.mask(input);
-        let layer = self.map.authenticated();
-        planner.tensors.push((self.map.weight().to_owned(), layer.weights()));
-        planner.tensors.extend(self.map.bias().map(|(bias, len)| (bias.to_owned(), len)));
-        let bias = self.map.bias().map(|(_, len)| (len, self.map.bias_run()));
+        let layer = self.operation.authenticated();
+        planner.tensors.push((self.operation.weight().to_owned(), layer.weights()));
+        planner.tensors.extend(self.operation.bias().map(|(bias, len)| (bias.to_owned(), len)));
+        let bias = self.operation.bias().map(|(_, len)| (len, self.operation.bias_run()));
         planner.step(Product { index, input, output, layer, bias });
         planner.widths[input]
     }

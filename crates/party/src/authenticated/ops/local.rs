@@ -1,7 +1,6 @@
 //! What each party does on its own shares and codes, whatever the operator.
 
 use privet_fss::KeyBytes;
-use privet_gmw::Sign;
 use privet_ring::layout;
 use privet_ring::window::Groups;
 use privet_shark::{Key, Party, Values};
@@ -12,29 +11,9 @@ use super::super::planner::Planner;
 use super::super::prepare::Preparing;
 use super::{Protocol, Purpose, Step};
 use crate::Error;
-use crate::ops::{self, Algebra, Movement, Node, Rules};
+use crate::ops::{Algebra, At, Local, Movement, Node};
 
-/// A local operation at its place.
-pub(super) struct Local<'a> {
-    pub node: Node<'a>,
-    pub operation: Box<dyn ops::Local<Key> + 'a>,
-}
-
-impl Rules for Local<'_> {
-    fn computes_in_ring(&self) -> bool {
-        self.operation.computes_in_ring()
-    }
-
-    fn needs_ring(&self, result: bool) -> bool {
-        self.operation.needs_ring(result)
-    }
-
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        self.operation.sign(inputs)
-    }
-}
-
-impl Protocol for Local<'_> {
+impl Protocol for At<'_, dyn Local<Key> + '_> {
     fn plan(&self, index: usize, planner: &mut Planner<'_>) -> u32 {
         let operation = self.node.operation;
         let constant = self.operation.constant();

@@ -1,6 +1,5 @@
 //! Products with private weights: paid offline on a random mask `r`, or under BFV online.
 
-use privet_gmw::Sign;
 use privet_program::Weights;
 use privet_ring::{Field, Modulus};
 
@@ -10,33 +9,9 @@ use super::super::party::Party;
 use super::super::state::{Side, State};
 use super::{Context, Protocol};
 use crate::Error;
-use crate::ops::{LinearMap, Node, Rules};
+use crate::ops::{At, LinearMap};
 
-/// A linear layer at its place.
-pub(super) struct Linear<'a> {
-    pub node: Node<'a>,
-    pub map: Box<dyn LinearMap + 'a>,
-}
-
-impl Rules for Linear<'_> {
-    fn computes_in_ring(&self) -> bool {
-        self.map.computes_in_ring()
-    }
-
-    fn needs_ring(&self, result: bool) -> bool {
-        self.map.needs_ring(result)
-    }
-
-    fn takes_guard_bits(&self, guarded: usize) -> bool {
-        self.map.takes_guard_bits(guarded)
-    }
-
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        self.map.sign(inputs)
-    }
-}
-
-impl Protocol for Linear<'_> {
+impl Protocol for At<'_, dyn LinearMap + '_> {
     fn width(&self, _inputs: &[u32], context: &Context) -> u32 {
         context.ring_bits + context.options.guard_bits()
     }
@@ -47,7 +22,7 @@ impl Protocol for Linear<'_> {
     }
 
     fn linear(&self) -> Option<&dyn LinearMap> {
-        Some(&*self.map)
+        Some(&*self.operation)
     }
 
     fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
@@ -58,7 +33,7 @@ impl Protocol for Linear<'_> {
     }
 }
 
-impl Linear<'_> {
+impl At<'_, dyn LinearMap + '_> {
     /// A party's share of `W x` and the bias: the offline share of `W r`, and at the server `W (x - r) + bias` on top; or by
     /// BFV on the client's share.
     fn in_ring(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
@@ -71,7 +46,7 @@ impl Linear<'_> {
             Side::Client { shares, .. } => Ok(std::mem::take(&mut shares[position])),
             Side::Server { shares, model } => {
                 let opened = layer.mask.and_then(|mask| state.opened[mask].as_ref()).expect("opened before");
-                let product = self.map.affine(opened, model.weights(), program_ring);
+                let product = self.operation.affine(opened, model.weights(), program_ring);
                 let result = product.iter().zip(std::mem::take(&mut shares[position]));
                 Ok(result.map(|(product, share)| ring.reduce((product << guard).wrapping_add(share))).collect())
             }
@@ -97,7 +72,7 @@ impl Linear<'_> {
         let ring = Modulus::new(self.node.program.ring_bits());
         let mut result = LeaveField { field, to: ring.bits() }.run(party, &share)?;
         if let Some(weights) = state.side.weights() {
-            self.map.add_bias(&mut result, weights);
+            self.operation.add_bias(&mut result, weights);
             ring.reduce_all(&mut result);
         }
         Ok(result)
@@ -106,7 +81,7 @@ impl Linear<'_> {
     /// `W x` modulo the field's prime, in two halves whose products with the weights of a result stay within a word.
     fn product_in(&self, field: Field, opened: &[u64], weights: &Weights) -> Vec<u64> {
         const LOW: u32 = 20;
-        let times = |x: Vec<u64>| self.map.apply(&x, weights.tensor(self.map.weight()), Modulus::new(64));
+        let times = |x: Vec<u64>| self.operation.apply(&x, weights.tensor(self.operation.weight()), Modulus::new(64));
         let low = times(opened.iter().map(|&x| field.signed(x).cast_unsigned() & ((1 << LOW) - 1)).collect());
         let high = times(opened.iter().map(|&x| (field.signed(x) >> LOW).cast_unsigned()).collect());
         let residue = |(low, high): (u64, u64)| {

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use privet_gmw::Sign;
 use privet_ring::{Field, Modulus};
 
 use super::super::memory::PER_INDEX;
@@ -10,33 +9,9 @@ use super::super::party::Party;
 use super::super::state::State;
 use super::Protocol;
 use crate::Error;
-use crate::ops::{self, InRing, Node, Rules};
+use crate::ops::{At, InRing, Local};
 
-/// A local operation at its place.
-pub(super) struct Local<'a> {
-    pub node: Node<'a>,
-    pub operation: Box<dyn ops::Local<InRing> + 'a>,
-}
-
-impl Rules for Local<'_> {
-    fn computes_in_ring(&self) -> bool {
-        self.operation.computes_in_ring()
-    }
-
-    fn needs_ring(&self, result: bool) -> bool {
-        self.operation.needs_ring(result)
-    }
-
-    fn takes_guard_bits(&self, guarded: usize) -> bool {
-        self.operation.takes_guard_bits(guarded)
-    }
-
-    fn sign(&self, inputs: &[Sign]) -> Sign {
-        self.operation.sign(inputs)
-    }
-}
-
-impl Protocol for Local<'_> {
+impl Protocol for At<'_, dyn Local<InRing> + '_> {
     fn working_memory(&self, _field: Option<Field>) -> u64 {
         match self.operation.indices() {
             0 => 8 * self.node.output().len() as u64,
