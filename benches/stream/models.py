@@ -8,10 +8,10 @@ from pathlib import Path
 
 from privet import zoo
 from privet.compile import Compiled, compile
+from privet.research.stream.rehearsal import PieceCost, rehearse
 from privet.stream.allocation import Server
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.profile import StageTimes, profile
-from privet.stream.rehearsal import PieceCost, rehearse
 from privet.stream.stages import Stages
 
 MODELS = ("breast", "heart", "cardio", "mnist-1", "mnist-2", "mnist-3")

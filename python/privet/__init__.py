@@ -17,7 +17,7 @@ from privet.lazy import attach
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient
     from privet.parties import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
-    from privet.study import plan
+    from privet.planner import plan
 
 __version__ = "0.1.0"
 
@@ -55,6 +55,6 @@ __getattr__ = attach(
             "Server",
             "run",
         ),
-        "privet.study": ("plan",),
+        "privet.planner": ("plan",),
     },
 )

@@ -13,21 +13,33 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from privet.errors import Misuse
+
 
 @dataclass(frozen=True)
 class Entry:
     """A command, or a group of commands: the function or the `Typer` of `place`, `module.name`.
 
-    `summary` is the first sentence of its help; a test compares the two.
+    `summary` is the first sentence of its help; a test compares the two. `extra` names the optional
+    dependencies, as in `privet[extra]`, that its module imports.
     """
 
     place: str
     summary: str
+    extra: str | None = None
 
     def load(self, name: str) -> Any:
         """The command itself, from its module."""
         module, item_name = self.place.split(".")
-        item = getattr(import_module(f"privet.cli.{module}"), item_name)
+        try:
+            item = getattr(import_module(f"privet.cli.{module}"), item_name)
+        except ModuleNotFoundError as error:
+            if self.extra is None or (error.name or "").startswith("privet"):
+                raise
+            raise Misuse(
+                f"`privet {name}` needs the package {error.name}, which is not installed: "
+                f"pip install 'privet[{self.extra}]'"
+            ) from error
         if isinstance(item, typer.Typer):
             command: Any = typer.main.get_command(item)
         else:
@@ -101,12 +113,13 @@ COMMANDS = {
     "simulate": Entry(
         "simulate.simulate",
         "Simulate the service on a machine that you need not have, and compare policies.",
+        extra="research",
     ),
     "stream": Entry(
         "stream.app",
         "Suite `stream` as a pipeline over the servers of two organisations.",
     ),
-    "study": Entry("study.app", "What suites cost: measure, predict, report."),
+    "study": Entry("study.app", "What suites cost: measure, predict, report.", extra="research"),
     "zoo": Entry("zoo.app", "The benchmark models, built as ONNX files."),
 }
 

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from privet.cli import options
 from privet.errors import Misuse
-from privet.study import units
-from privet.study.costed import HEADS, costed
-from privet.study.digest import digest, markdown, write
-from privet.study.prices import read_prices
-from privet.study.record import read_records
+from privet.planner import units
+from privet.planner.prices import read_prices
+from privet.planner.record import read_records
+from privet.research.report.costed import HEADS, costed
+from privet.research.report.digest import digest, markdown, write
 
 
 def tables_command(

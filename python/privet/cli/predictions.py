@@ -13,13 +13,13 @@ from rich.console import Console
 
 from privet.cli import options, show
 from privet.errors import Misuse
-from privet.study import key_pool
-from privet.study.measure import measure
-from privet.study.network import parse_network, parse_seconds
-from privet.study.predict import predict
-from privet.study.record import read_record, read_records
-from privet.study.standard import validation_cases
-from privet.study.validate import Comparison, by_suite, compare, errors
+from privet.planner import key_pool
+from privet.planner.measure import measure
+from privet.planner.network import parse_network, parse_seconds
+from privet.planner.predict import predict
+from privet.planner.record import read_record, read_records
+from privet.research.report.standard import validation_cases
+from privet.research.report.validate import Comparison, by_suite, compare, errors
 
 OnNetwork = Annotated[
     str, typer.Option("--network", metavar="NETWORK", help="A preset, or such as 40ms,400mbps.")

@@ -13,14 +13,14 @@ from rich.console import Console
 
 from privet.cli import digest, leakage, options, predictions, show
 from privet.errors import Misuse
-from privet.study import report
-from privet.study.cases import Case, find_models, plan_cases, time_left
-from privet.study.measure import Skipped, measure
-from privet.study.network import parse_network
-from privet.study.prices import read_prices
-from privet.study.record import Record, read_records
-from privet.study.setting import settings
-from privet.study.standard import standard_cases
+from privet.planner.cases import Case, find_models, plan_cases, time_left
+from privet.planner.measure import Skipped, measure
+from privet.planner.network import parse_network
+from privet.planner.prices import read_prices
+from privet.planner.record import Record, read_records
+from privet.planner.setting import settings
+from privet.research.report import report
+from privet.research.report.standard import standard_cases
 
 app = typer.Typer(help="What suites cost: measure, predict, report.", no_args_is_help=True)
 app.command("predict")(predictions.predict_command)
