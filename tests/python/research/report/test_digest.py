@@ -17,8 +17,8 @@ from privet.planner.units import UnitCosts
 from privet.research.report import costed
 from privet.research.report.digest import digest, markdown, number, write
 
-MODEL = Path(__file__).resolve().parents[3] / "zoo" / "models" / "breast-mlp.onnx"
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "study.md"
+MODEL = Path(__file__).resolve().parents[4] / "zoo" / "models" / "breast-mlp.onnx"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "study.md"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from onnx import numpy_helper
 from privet.errors import Misuse
 from privet.research.stream import scaling
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture(scope="module")
