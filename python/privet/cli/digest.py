@@ -13,8 +13,7 @@ from privet.errors import Misuse
 from privet.planner import units
 from privet.planner.prices import read_prices
 from privet.planner.record import read_records
-from privet.research.report.costed import HEADS, costed
-from privet.research.report.digest import digest, markdown, write
+from privet.research.report.digest import HEADS, costed, digest, markdown, write
 
 
 def tables_command(

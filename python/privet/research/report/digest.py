@@ -1,21 +1,25 @@
 """The tables of docs/study.md, made from records: what a study found, in few figures.
 
-Each is Markdown. `write` puts them between a page's markers, `<!-- NAME -->` and `<!-- end -->`.
-"""
+Each is Markdown. `write` puts them between a page's markers, `<!-- NAME -->` and `<!-- end -->`."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+from privet.planner.costing import cost_settings
 from privet.planner.network import PRESETS
 from privet.planner.predict import Prediction, predict
 from privet.planner.prices import Prices, per_batch
 from privet.planner.record import Record
 from privet.planner.setting import ALL
-from privet.research.report import figures, published, tables
+from privet.planner.units import UnitCosts
+from privet.research.report import figures, tables
 from privet.research.report.energy import energy
+from privet.research.report.standard import INPUT_RANGES
 from privet.research.report.validate import by_suite, compare
 
 COLUMNS = ("fss", "gmw-dealer", "gmw", "ckks", "stream", "stream-bfv")
@@ -36,7 +40,7 @@ NAMES = {
     "m1": "M1",
     "m2": "M2",
     "squeezenet": "SqueezeNet",
-    **published.MODELS,
+    **tables.MODELS,
 }
 
 Cells = Sequence[str]
@@ -129,7 +133,7 @@ def _best(known: Sequence[Record], network: str) -> list[str]:
 def _published(family: str, model: str, network: str) -> list[str]:
     setting = next(it for it in ALL.values() if it.family == family)
     told = [
-        published.figure("latency", model, network, setting, offline=offline)
+        tables.figure("latency", model, network, setting, offline=offline)
         for offline in ((False,) if setting.makes_once else (False, True))
     ]
     return [*("" if it is None else f"{it:g}" for it in told), ""][:2]
@@ -242,4 +246,71 @@ def _spent(it: Prediction, prices: Prices) -> list[str]:
         f"{joules.idle / joules.joules:.0%}",
         number(1e6 * money.dollars),
         f"{money.offline_transfer / money.dollars:.0%}",
+    ]
+
+
+CHOSEN = (
+    ("resnet20", ("fss", "gmw-log", "stream", "stream-bfv")),
+    ("squeezenet", ("gmw-log",)),
+    ("resnet50", ("fss", "gmw-log", "gmw-dealer-blocks")),
+    ("m2", ("stream-bfv",)),
+    ("nn20", ("ckks-collective-3",)),
+)
+"""Models and settings that are compared, if they have a record."""
+
+
+@dataclass(frozen=True)
+class Costed:
+    """CPU seconds of both parties, offline and online, by layers and as measured, and seconds by
+    the clock."""
+
+    model: str
+    setting: str
+    costed: tuple[float, float]
+    measured: tuple[float, float]
+    costed_seconds: tuple[float, float]
+    measured_seconds: tuple[float, float]
+
+    def cells(self) -> Cells:
+        """For a table."""
+        pairs = (self.costed, self.measured, self.costed_seconds, self.measured_seconds)
+        return [
+            f"{self.model}, `{self.setting}`",
+            *(", ".join(number(it) for it in pair) for pair in pairs),
+        ]
+
+
+HEADS = ("", "CPU s costed", "measured", "seconds costed", "measured")
+
+
+def costed(
+    records: Sequence[Record], models: Path, prices: Callable[[], UnitCosts]
+) -> list[Costed]:
+    """The chosen settings, of models whose files lie in `models`."""
+    found: list[Costed] = []
+    known = {(it.model, it.setting.name): it for it in tables.plain(records) if it.batch == 1}
+    for model, names in CHOSEN:
+        wanted = [known[model, name] for name in names if (model, name) in known]
+        path = models / f"{model}.onnx"
+        if wanted and path.exists():
+            found += _compared(wanted, path, prices)
+    return found
+
+
+def _compared(
+    wanted: Iterable[Record], path: Path, prices: Callable[[], UnitCosts]
+) -> list[Costed]:
+    own = {it.setting: it for it in wanted}
+    made = cost_settings(path, own, 1, prices, INPUT_RANGES.get(path.stem))
+    return [
+        Costed(
+            path.stem,
+            setting.name,
+            (it.offline.cpu_seconds or 0.0, it.online.cpu_seconds or 0.0),
+            (own[setting].offline.cpu_seconds or 0.0, own[setting].online.cpu_seconds or 0.0),
+            (it.offline.seconds, it.online.seconds),
+            (own[setting].offline.seconds, own[setting].online.seconds),
+        )
+        for setting, it in made.items()
+        if isinstance(it, Record)
     ]

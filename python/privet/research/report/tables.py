@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from privet.planner.network import PRESETS, Network
 from privet.planner.predict import Prediction, predict
 from privet.planner.prices import Prices, per_batch
 from privet.planner.record import Record
-from privet.research.report import published
+from privet.planner.setting import Setting
 from privet.research.report.energy import energy
 
 Row = dict[str, Any]
@@ -46,7 +49,7 @@ def measured(records: Iterable[Record]) -> list[Row]:
             "peak_mb": max(it.peak_mb.values(), default=None),
             "material_bytes": sum(it.material_bytes.values()),
             "joules": it.joules,
-            "paper_memory_gb": published.memory(it.model, it.setting),
+            "paper_memory_gb": memory(it.model, it.setting),
         }
         for it in sorted(records, key=_order)
     ]
@@ -78,7 +81,7 @@ def _predicted(it: Prediction, prices: Prices) -> Row:
         single = record.batch == 1
         if table == "latency" and not single:
             return None
-        return published.figure(table, record.model, network, record.setting, offline=offline)
+        return figure(table, record.model, network, record.setting, offline=offline)
 
     return {
         "model": record.model,
@@ -151,7 +154,7 @@ def drawn_subjects(records: Sequence[Record]) -> list[str]:
             bytes_sent = it.offline.bytes + it.online.bytes
             traffic[subject(it)] = max(traffic.get(subject(it), 0), bytes_sent)
     order = sorted(families, key=lambda name: (len(families[name]), traffic[name]), reverse=True)
-    published_too = [name for name in order if name in published.MODELS]
+    published_too = [name for name in order if name in MODELS]
     return list(dict.fromkeys([*order[:1], *published_too[:1]]))
 
 
@@ -162,3 +165,51 @@ def swept_subjects(records: Iterable[Record]) -> list[str]:
         batches.setdefault(subject(it), set()).add(it.batch)
     order = sorted(batches, key=lambda name: -len(batches[name]))
     return [name for name in order if len(batches[name]) > 1]
+
+
+MODELS = {
+    "bert-tiny": "BERT-Tiny",
+    "bert-base": "BERT-Base",
+    "resnet20": "ResNet-20",
+    "resnet50": "ResNet-50",
+}
+"""The zoo's names of the paper's models."""
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(files("privet.research.report").joinpath("data/paper.toml").read_text())
+
+
+def scheme(setting: Setting) -> str | None:
+    """The paper's scheme that a setting is of: `A2B` (dealt), `FSS`, `FHE`; None of others."""
+    if setting.malicious or setting.members:
+        return None
+    if setting.suite == "gmw":
+        return "A2B" if setting.dealer else None
+    return {"fss": "FSS", "ckks": "FHE"}.get(setting.suite)
+
+
+def figure(
+    table: str, model: str, network: str, setting: Setting, *, offline: bool
+) -> float | None:
+    """The paper's `latency` (s, batch 1) or `throughput` (samples/s) on one of its networks, online
+    or with `offline`, for a model of the zoo; None if it has none."""
+    name = scheme(setting)
+    row = _tables()[table].get(MODELS.get(model, ""), {}).get(network)
+    if name is None or row is None:
+        return None
+    places = {"FSS": (2, 0), "A2B": (3, 1), "FHE": (4, 4)}
+    return float(row[places[name][offline]])
+
+
+def memory(model: str, setting: Setting) -> float | None:
+    """The paper's peak memory of a party in GB, without its GPU's."""
+    row = _tables()["memory"].get(MODELS.get(model, ""), {})
+    found = row.get(scheme(setting))
+    return None if found is None else float(found)
+
+
+def remark(number: int) -> str:
+    """What the paper's text says of one of its figures, in numbers; empty if it says none."""
+    return str(_tables()["figures"].get(str(number), ""))

@@ -14,7 +14,7 @@ from privet.planner.prices import read_prices
 from privet.planner.record import Record
 from privet.planner.setting import ALL
 from privet.planner.units import UnitCosts
-from privet.research.report import costed
+from privet.research.report import digest as digests
 from privet.research.report.digest import digest, markdown, number, write
 
 MODEL = Path(__file__).resolve().parents[4] / "zoo" / "models" / "breast-mlp.onnx"
@@ -86,7 +86,7 @@ def test_costs_by_layers_are_put_beside_runs(
     path = tmp_path / "units.json"
     UnitCosts(prices, prices, here["cpu"], here["cores"]).write(path)
     monkeypatch.setenv(units.VARIABLE, str(path))
-    monkeypatch.setattr(costed, "CHOSEN", (("breast-mlp", ("fss", "stream-bfv")),))
+    monkeypatch.setattr(digests, "CHOSEN", (("breast-mlp", ("fss", "stream-bfv")),))
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / MODEL.name).write_bytes(MODEL.read_bytes())
     record("stream-bfv", model="breast-mlp").write(tmp_path)

@@ -20,7 +20,7 @@ from privet.planner.predict import predict
 from privet.planner.prices import read_prices
 from privet.planner.record import Record
 from privet.planner.setting import settings
-from privet.research.report import figures, published, report, tables
+from privet.research.report import figures, report, tables
 
 NAMES = {
     "measured",
@@ -84,15 +84,15 @@ def test_the_papers_figures_are_those_of_its_schemes() -> None:
     fss, dealt, alone, ckks = settings(["fss", "gmw-dealer-log", "gmw-log", "ckks"])
 
     def latency(setting: Any, *, offline: bool) -> float | None:
-        return published.figure("latency", "bert-base", "WAN_S", setting, offline=offline)
+        return tables.figure("latency", "bert-base", "WAN_S", setting, offline=offline)
 
     assert latency(fss, offline=True) == 301
     assert latency(fss, offline=False) == 47
     assert latency(dealt, offline=True) == 243
     assert latency(ckks, offline=True) == 149
     assert latency(alone, offline=True) is None
-    assert published.figure("latency", "m1", "WAN_S", fss, offline=True) is None
-    assert published.memory("resnet50", fss) == 11.7
+    assert tables.figure("latency", "m1", "WAN_S", fss, offline=True) is None
+    assert tables.memory("resnet50", fss) == 11.7
 
 
 def test_keys_that_serve_again_cost_nothing_each_time(study: list[Record]) -> None:
