@@ -8,7 +8,7 @@ import numpy as np
 
 from benches.stream.models import Prepared, table
 from privet.research.stream import leakage
-from privet.research.stream.study import PAPER, attacks, correlations, fresh
+from privet.research.stream.leakage import PAPER, attacks, correlations, fresh
 
 DRAWS = 5
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from privet import zoo
 from privet.compile import Compiled, compile
-from privet.research.stream.rehearsal import PieceCost, rehearse
+from privet.research.stream.survey import PieceCost, rehearse
 from privet.stream.allocation import Server
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.profile import StageTimes, profile

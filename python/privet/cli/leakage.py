@@ -13,7 +13,7 @@ from rich.table import Table
 from privet.cli import options, show
 from privet.cli.inputs import read_input
 from privet.compile import compile
-from privet.research.stream.study import attacks, correlations
+from privet.research.stream.leakage import attacks, correlations
 from privet.suites import STREAM_TRUST
 
 

@@ -14,10 +14,9 @@ from rich.table import Table
 from privet.cli import options, show
 from privet.parties.memory import parse_size
 from privet.research.simulation import overhead, published, report
-from privet.research.simulation.charts import rows
 from privet.research.simulation.profile_file import read
-from privet.research.simulation.study import OURS, PAPERS, Case, Result, compare
-from privet.research.simulation.sweep import points
+from privet.research.simulation.report import rows
+from privet.research.simulation.study import OURS, PAPERS, Case, Result, compare, points
 from privet.research.simulation.workload import Traffic
 from privet.scheduler import named
 

@@ -1,8 +1,7 @@
 """The scheduler under a simulated clock: the same code as in the service, jobs that only take time.
 
 Every decision is audited (`privet.research.simulation.audit`): a run either keeps every rule or
-raises.
-"""
+raises. The paper's sequential server is simulated beside it."""
 
 from __future__ import annotations
 
@@ -20,6 +19,7 @@ from privet.scheduler import (
     Key,
     Limits,
     Machine,
+    Outcome,
     Phase,
     Policy,
     Profiles,
@@ -151,3 +151,37 @@ class Clock:
         where = (start.machine, start.cores, start.memory)
         self._record.jobs.append(JobRecord(job, *whose, *where, began, now, done))
         return began, start
+
+
+def sequential(
+    machine: Machine, truth: Profiles, arrivals: Sequence[Arrival], jitter: float, seed: int
+) -> Record:
+    """Runs the requests of `arrivals` (notices mean nothing here) one by one.
+
+    `truth` says what jobs take, `jitter` by which share of it at most each differs.
+    """
+    chance = random.Random(f"jitter {seed}")
+    record = Record("sequential", machine.cores)
+    cores = tuple(range(machine.cores))
+    now = 0.0
+    for arrival in arrivals:
+        it = arrival.submission
+        if it.notice:
+            continue
+        now = max(now, arrival.at)
+        for number, batch in enumerate(truth.split(it.model, it.suite, it.batch)):
+            for phase in Phase:
+                demand = truth.expected(Key(it.model, it.suite, batch, phase))
+                taken = demand.on(machine.cores).seconds
+                end = now + taken * (1 + jitter * chance.uniform(-1, 1))
+                job = f"{it.id}/{phase}#{number}"
+                where = (machine.name, cores, demand.memory)
+                record.jobs.append(
+                    JobRecord(job, it.id, it.model, it.client, phase, *where, now, end)
+                )
+                if phase is Phase.ON:
+                    whose = (it.id, it.model, it.client, batch)
+                    record.inputs.append(InputRecord(*whose, arrival.at, now, end))
+                now = end
+        record.outcomes[it.id] = Outcome.DONE
+    return record

@@ -1,5 +1,7 @@
-"""Runs to compare: a case is a workload, a rate and a policy; its figures stand beside the
-sequential baseline on the same requests at the same times, and beside the paper's."""
+"""Runs to compare: a case is a workload, a rate and a policy.
+
+Its figures stand beside the sequential baseline on the same requests at the same times, and beside
+the paper's. `points` varies one thing at a time."""
 
 from __future__ import annotations
 
@@ -8,8 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from privet.errors import InputError
 from privet.research.simulation import published
-from privet.research.simulation.baseline import sequential
-from privet.research.simulation.clock import Clock, Setup
+from privet.research.simulation.clock import Clock, Setup, sequential
 from privet.research.simulation.profile_file import ProfileFile
 from privet.research.simulation.record import Figures, Record, figures
 from privet.research.simulation.workload import WORKLOADS, Arrival, Traffic, arrivals, requests
@@ -147,3 +148,39 @@ def table_two(case: Case, policies: Sequence[str] = PAPERS + OURS) -> Iterator[C
             held = replace(here, jobs_per_model=1)
             yield from held.with_policies(PAPERS, (0.0, NOTICES))
             yield from here.with_policies(policies, (0.0, NOTICES))
+
+
+POLICIES = (*PAPERS, "deadline", "fair", "urgent", *OURS)
+BETAS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+MACHINES = (1, 2, 4)
+SWEPT_RATES = (0.25, 0.5, 1.0, 1.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A case of the sweep `sweep` at the place `x` on its axis."""
+
+    sweep: str
+    x: float
+    case: Case
+
+
+def points(case: Case) -> Iterator[Point]:
+    """Sweeps over rates, notices and machines with each policy, and over beta.
+
+    Beta and machines only matter when jobs wait: they are swept at twice the rate of `case`.
+    """
+    busy = replace(case, traffic=replace(case.traffic, rate=2 * case.traffic.rate))
+    for policy in POLICIES:
+        for rate in SWEPT_RATES:
+            moved = replace(case.traffic, rate=rate * case.traffic.rate)
+            yield Point("rate", moved.rate, replace(case, policy=policy, traffic=moved))
+        for share in SHARES:
+            moved = replace(case.traffic, notices=share)
+            yield Point("notices", share, replace(case, policy=policy, traffic=moved))
+        for machines in MACHINES:
+            yield Point("machines", machines, replace(busy, policy=policy, machines=machines))
+    for policy in ("priority", "urgent", "shared+priority"):
+        for beta in BETAS:
+            yield Point("beta", beta, replace(busy, policy=policy, beta=beta))

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from privet.research.simulation.baseline import sequential
-from privet.research.simulation.clock import Clock, Setup
+from privet.research.simulation.clock import Clock, Setup, sequential
 from privet.research.simulation.overhead import measure
 from privet.research.simulation.profile_file import read
 from privet.research.simulation.record import figures

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from privet.cli import app
 from privet.errors import InputError, Misuse
-from privet.research.simulation import charts, published, report
+from privet.research.simulation import published, report
 from privet.research.simulation.profile_file import read
 from privet.research.simulation.study import Case, compare
 
@@ -78,9 +78,9 @@ def test_charts_draw_without_a_browser(tmp_path: Path) -> None:
     case = Case(read("ours"), "light", "ahead+fcfs")
     (result,) = compare([case])
     for name, chart in (
-        ("timeline", charts.timeline(result.record)),
-        ("paper", charts.beside_paper([result], "light")),
-        ("lines", charts.lines([(1.0, result)], "rate", "delay", "delay")),
+        ("timeline", report.timeline(result.record)),
+        ("paper", report.beside_paper([result], "light")),
+        ("lines", report.lines([(1.0, result)], "rate", "delay", "delay")),
     ):
         chart.save(tmp_path / f"{name}.png")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -7,7 +7,7 @@ import pytest
 from tests.python.stream import models
 
 from privet.errors import Misuse
-from privet.research.stream import leakage, study
+from privet.research.stream import leakage
 
 
 def defined(x: np.ndarray, y: np.ndarray) -> float:
@@ -34,17 +34,17 @@ def test_distance_correlation_is_what_its_definition_says() -> None:
 def test_longer_tensors_tell_less_by_the_papers_measure() -> None:
     rng = np.random.default_rng(2)
     for exponent in (5, 8, 11):
-        order = study.fresh(1 << exponent)
+        order = leakage.fresh(1 << exponent)
         found = []
         for number in range(8):
             tensor = rng.standard_normal(1 << exponent)
             found.append(leakage.distance_correlation(tensor, tensor[order(number)]))
-        assert np.mean(found) == pytest.approx(study.PAPER[exponent], rel=0.35)
+        assert np.mean(found) == pytest.approx(leakage.PAPER[exponent], rel=0.35)
 
 
 @pytest.mark.parametrize("outputs", [16, 64])
 def test_repeated_queries_match_only_where_the_order_is_not_fresh(outputs: int) -> None:
-    found = study.attacks(outputs=outputs)
+    found = leakage.attacks(outputs=outputs)
     assert found["fixed permutation"]["by place"] > 0.99
     assert found["cyclic shift"]["by shift"] > 0.99
     assert found["cyclic shift"]["by place"] < 0.3
@@ -55,11 +55,11 @@ def test_repeated_queries_match_only_where_the_order_is_not_fresh(outputs: int) 
 
 
 def test_tensors_of_a_model_are_measured() -> None:
-    rows = study.correlations(models.windows(), [None, None])
+    rows = leakage.correlations(models.windows(), [None, None])
     assert {row.exponent: row.tensors for row in rows} == {4: 2, 7: 2}
     assert all(0 < row.correlation < 0.9 for row in rows)
 
 
 def test_a_layer_too_small_to_attack_is_refused() -> None:
     with pytest.raises(Misuse):
-        study.attacks(outputs=2)
+        leakage.attacks(outputs=2)

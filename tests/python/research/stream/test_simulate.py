@@ -8,8 +8,8 @@ import pytest
 from tests.python.stream import models
 
 from privet.compile import PRIVATE_FILE
-from privet.research.stream.rehearsal import rehearse
 from privet.research.stream.simulate import flow, simulate, time_of
+from privet.research.stream.survey import rehearse
 from privet.stream.allocation import Allocation
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.profile import StageTimes, profile
