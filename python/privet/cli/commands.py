@@ -40,14 +40,12 @@ class Entry:
                 f"`privet {name}` needs the package {error.name}, which is not installed: "
                 f"pip install 'privet[{self.extra}]'"
             ) from error
+        table = typer.Typer()
         if isinstance(item, typer.Typer):
-            command: Any = typer.main.get_command(item)
+            table.add_typer(item, name=name)
         else:
-            alone = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
-            alone.command(name)(item)
-            command = typer.main.get_command(alone)
-        command.name = name
-        return command
+            table.command(name)(item)
+        return typer.main.get_group(table).commands[name]
 
 
 COMMANDS = {
