@@ -16,9 +16,9 @@ from tests.python.stream import models
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.errors import Misuse
 from privet.stream.cipher import BFV, PAILLIER, Cipher
-from privet.stream.crew import LocalCrew, Part, Recipe
-from privet.stream.crew.ray import RayCrew
 from privet.stream.pair import pair
+from privet.stream.ray_pool import RayCrew
+from privet.stream.worker_pool import LocalCrew, Part, Recipe
 from privet.stream.workers import LinearWorker
 
 __all__ = ["nodes"]

@@ -17,14 +17,14 @@ from privet import keys
 from privet.compile import Compiled
 from privet.errors import LinkError, PeerError, PeerMisbehaved
 from privet.parties import Credentials
+from privet.stream.blinding import MOST_PIECES
 from privet.stream.cipher import BFV
-from privet.stream.crew import LocalCrew
 from privet.stream.frames import Kind, Opened, Tensor
 from privet.stream.link import Patience
 from privet.stream.pair import Pair, pair
-from privet.stream.pieces import MOST_PIECES
-from privet.stream.preparing import PreparingData, Where, name_of
+from privet.stream.preprocessing import PreparingData, Where, name_of
 from privet.stream.requester import DataProvider
+from privet.stream.worker_pool import LocalCrew
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -159,7 +159,7 @@ def test_a_piece_is_for_whom_opened_its_session(
 
 def _delivery(session: bytes, client: str, number: int):  # type: ignore[no-untyped-def]
     from privet.parties.costs import NOTHING
-    from privet.stream.preparing import Delivery
+    from privet.stream.preprocessing import Delivery
 
     return Delivery(client, session, number, ((), ()), NOTHING)
 

@@ -21,10 +21,10 @@ from privet.executor import execute
 from privet.parties import Credentials
 from privet.parties.revocation import Revoked
 from privet.stream.cipher import BFV, PAILLIER, Cipher
-from privet.stream.crew import LocalCrew
 from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Opened, Tensor, Welcome
 from privet.stream.link import Patience, first, greet, write
 from privet.stream.pair import Pair, pair
+from privet.stream.worker_pool import LocalCrew
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -24,7 +24,7 @@ from privet.parties.revocation import Revoked
 from privet.suites import STREAM, STREAM_TRUST, make_policy
 
 if TYPE_CHECKING:
-    from privet.stream.ledger import Ledger
+    from privet.stream.rounds import Ledger
 
 app = typer.Typer(
     help="Suite `stream` as a pipeline over the servers of two organisations.",
@@ -105,7 +105,7 @@ def provider_command(
     """Serve a model's linear stages to data providers."""
     from privet.compile import compile
     from privet.stream.cipher import Cipher
-    from privet.stream.preparing import Rules
+    from privet.stream.preprocessing import Rules
     from privet.stream.service import Plan, serve
 
     log_to_stderr()

@@ -11,13 +11,12 @@ from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.parties.credentials import Credentials
 from privet.parties.revocation import Revoked
 from privet.stream.cipher import PAILLIER, Cipher
-from privet.stream.crew import Crew, LocalCrew, Recipe
-from privet.stream.deliveries import Deliveries
 from privet.stream.link import Patience
-from privet.stream.preparing import PreparingModel, Rules
+from privet.stream.preprocessing import Deliveries, PreparingModel, Rules
 from privet.stream.provider import ModelProvider
 from privet.stream.requester import DataProvider, Preparing, places
 from privet.stream.stages import Stages
+from privet.stream.worker_pool import Crew, LocalCrew, Recipe
 from privet.stream.workers import LinearWorker
 from privet.suites import Policy, make_policy
 

@@ -26,17 +26,15 @@ from privet.executor import decode_output, encode_input
 from privet.executor.codec import Inputs
 from privet.graph.operations import Array
 from privet.program import Program
+from privet.stream.blinding import DataCover, DataSide, KeyedData
 from privet.stream.cipher import PAILLIER, Cipher
-from privet.stream.covers import DataCover, DataSide, KeyedData
-from privet.stream.crew import Crew, Part, Recipe
-from privet.stream.dialler import Dialler
 from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Tensor
-from privet.stream.ledger import Ledger
-from privet.stream.link import Link, Patience
-from privet.stream.nonlinear import NonlinearRounds
-from privet.stream.preparing import PreparingData, Where
+from privet.stream.link import Dialler, Link, Patience
+from privet.stream.preprocessing import PreparingData, Where
+from privet.stream.rounds import Ledger, NonlinearRounds
 from privet.stream.stages import Stages
 from privet.stream.stock import Stock
+from privet.stream.worker_pool import Crew, Part, Recipe
 from privet.stream.workers import NonlinearWorker
 
 

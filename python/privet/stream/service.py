@@ -22,13 +22,12 @@ from privet.stream.allocation import (
     allocate,
 )
 from privet.stream.cipher import Cipher
-from privet.stream.crew import LocalCrew, Part, Recipe, connect
-from privet.stream.deliveries import Deliveries
-from privet.stream.preparing import PreparingModel, Rules
+from privet.stream.preprocessing import Deliveries, PreparingModel, Rules
 from privet.stream.profile import profile
 from privet.stream.provider import ModelProvider
 from privet.stream.requester import DataProvider, Preparing
 from privet.stream.stages import Stages
+from privet.stream.worker_pool import LocalCrew, Part, Recipe, connect
 from privet.stream.workers import LinearWorker
 
 WORTH_SECONDS = 1e-3

@@ -9,12 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
-from privet.stream.covers import DataCover, DataSide
-from privet.stream.crew import Crew, Part, Recipe, WorkerLost
+from privet.stream.blinding import MOST_PIECES, DataCover, DataSide, Masks
 from privet.stream.frames import Kind, Stocked
-from privet.stream.ledger import Ledger
-from privet.stream.pieces import MOST_PIECES, Masks
-from privet.stream.preparing import Where, name_of
+from privet.stream.preprocessing import Where, name_of
+from privet.stream.rounds import Ledger
+from privet.stream.worker_pool import Crew, Part, Recipe, WorkerLost
 
 AGAIN_SECONDS = 0.2
 """Between two attempts at a piece."""

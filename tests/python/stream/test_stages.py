@@ -10,19 +10,18 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from tests.python.stream import models
-from tests.python.stream.covers import CIPHERS, covers, piece
+from tests.python.stream.blinding import CIPHERS, covers, piece
 
 from privet import _native
 from privet.compile import PRIVATE_FILE, Compiled
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.executor import encode_input, execute
+from privet.stream.blinding import DataCover, ModelCover, PieceCover
 from privet.stream.cipher import BFV, PAILLIER, Cipher
-from privet.stream.covers import DataCover, ModelCover
 from privet.stream.frames import Kind
-from privet.stream.linear import LinearRounds
 from privet.stream.link import Patience
-from privet.stream.pieces import PieceCover
-from privet.stream.session import Caller, Session
+from privet.stream.provider import Caller, Session
+from privet.stream.rounds import LinearRounds
 from privet.stream.stages import NONE, Slice, Stages, cut, names
 from privet.suites import Guard, make_policy
 

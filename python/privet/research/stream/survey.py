@@ -23,7 +23,7 @@ from privet.parties.credentials import Credentials
 from privet.research.stream.scaling import Scaling, choose
 from privet.stream.allocation import OBJECTIVES, Allocation, Server, Side, allocate
 from privet.stream.cipher import Cipher
-from privet.stream.preparing import PreparingData, PreparingModel, Rules, Where, name_of
+from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Where, name_of
 from privet.stream.profile import StageTimes, profile
 from privet.stream.service import server_of
 from privet.suites import make_policy

@@ -16,7 +16,7 @@ from typing import Any
 
 from privet.errors import Misuse, PrivetError
 from privet.parties.address import split_address
-from privet.stream.crew.crew import Crew, Part, Place, Recipe
+from privet.stream.worker_pool import Crew, Part, Place, Recipe
 
 NAME = "privet:"
 """Begins the name of the resource that names a server."""

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from privet import _native
 from privet.parties import Credentials
+from privet.stream.blinding import DataCover, KeyCover, Masks, ModelCover, PieceCover
 from privet.stream.cipher import Cipher
-from privet.stream.covers import DataCover, KeyCover, ModelCover
-from privet.stream.pieces import Masks, PieceCover
-from privet.stream.preparing import PreparingData, PreparingModel, Rules, Where, name_of
+from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Where, name_of
 from privet.stream.stages import Stages
 from privet.suites import make_policy
 
