@@ -29,7 +29,7 @@ Given = tuple[bytes, bytes]
 """Elements of a tensor and their rows, as a worker gets them."""
 
 
-class ModelCover(ABC):
+class ModelBlinding(ABC):
     """A request at the model provider: the orders of its rounds."""
 
     key: bytes = b""
@@ -57,7 +57,7 @@ class ModelSide(ABC):
     """A session at the model provider."""
 
     @abstractmethod
-    def hear(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: Kind, payload: bytes) -> None:
         """A frame that is about hiding.
 
         # Errors
@@ -65,15 +65,15 @@ class ModelSide(ABC):
         """
 
     @abstractmethod
-    def open(self, piece: int) -> ModelCover:
-        """Covers a new request, by the piece that it names.
+    def open(self, piece: int) -> ModelBlinding:
+        """Blinds a new request, by the piece that it names.
 
         # Errors
         `PeerMisbehaved` if that cannot be.
         """
 
 
-class DataCover:
+class DataBlinding:
     """A request at the data provider: its masks as rows, none where a key hides and opens."""
 
     piece = 0
@@ -104,7 +104,7 @@ class DataSide(ABC):
         """Begins; `send` sends frames of the session."""
 
     @abstractmethod
-    def hear(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: Kind, payload: bytes) -> None:
         """A frame that is about hiding.
 
         # Errors
@@ -112,11 +112,11 @@ class DataSide(ABC):
         """
 
     @abstractmethod
-    async def take(self) -> DataCover:
-        """Covers a new request.
+    async def take(self) -> DataBlinding:
+        """Blinds a new request.
 
         # Errors
-        `PrivetError` if there is nothing to cover it with any more.
+        `PrivetError` if there is nothing to blind it with any more.
         """
 
     @abstractmethod
@@ -128,7 +128,7 @@ class DataSide(ABC):
         """Lets go of what the session had."""
 
 
-class KeyCover(ModelCover):
+class KeyBlinding(ModelBlinding):
     """Under a data provider's key: fresh orders, and fresh noise by the workers."""
 
     def __init__(self, stages: Stages, key: bytes) -> None:
@@ -146,7 +146,7 @@ class KeyedModel(ModelSide):
         self._stages, self._prepare = stages, prepare
         self._key: bytes | None = None
 
-    def hear(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: Kind, payload: bytes) -> None:
         """Takes the key."""
         if kind is not Kind.KEY or self._key is not None:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
@@ -155,11 +155,11 @@ class KeyedModel(ModelSide):
         self._key = payload
         self._prepare(payload)
 
-    def open(self, piece: int) -> ModelCover:
+    def open(self, piece: int) -> ModelBlinding:
         """Covers a request under the key."""
         if self._key is None or piece:
             raise PeerMisbehaved("a request needs a key, and no piece")
-        return KeyCover(self._stages, self._key)
+        return KeyBlinding(self._stages, self._key)
 
 
 class KeyedData(DataSide):
@@ -177,13 +177,13 @@ class KeyedData(DataSide):
         """Sends the public key."""
         await send(Kind.KEY, self._key.public())
 
-    def hear(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: Kind, payload: bytes) -> None:
         """Nothing comes."""
         raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
 
-    async def take(self) -> DataCover:
+    async def take(self) -> DataBlinding:
         """Nothing is needed but the key."""
-        return DataCover()
+        return DataBlinding()
 
     def ended(self, error: PrivetError) -> None:
         """Nobody waits for a key."""
@@ -208,7 +208,7 @@ class Ordered:
     backward: bytes
 
 
-class PieceCover(ModelCover):
+class MaterialBlinding(ModelBlinding):
     """The model provider's part of a piece: shares by value, and a round's order for each."""
 
     def __init__(self, stages: Stages, made: Any) -> None:
@@ -249,28 +249,28 @@ class PieceCover(ModelCover):
 
 
 class MaskedModel(ModelSide):
-    """A session's stock at the model provider; `tell` announces a piece to the data provider."""
+    """A session's stock at the model provider; `announce` names a piece to the data provider."""
 
-    def __init__(self, stages: Stages, tell: Callable[[int], None]) -> None:
-        self._stages, self._tell = stages, tell
-        self._pieces: dict[int, PieceCover] = {}
+    def __init__(self, stages: Stages, announce: Callable[[int], None]) -> None:
+        self._stages, self._announce = stages, announce
+        self._pieces: dict[int, MaterialBlinding] = {}
         self._last = 0
 
-    def deliver(self, number: int, made: Any) -> None:
+    def accept(self, number: int, made: Any) -> None:
         """A piece was prepared; one that comes out of turn, or beyond what may be in stock, is
         dropped."""
         if number <= self._last or len(self._pieces) >= MOST_PIECES:
             _log.warning("piece %d is out of turn, or one too many", number)
             return
         self._last = number
-        self._pieces[number] = PieceCover(self._stages, made)
-        self._tell(number)
+        self._pieces[number] = MaterialBlinding(self._stages, made)
+        self._announce(number)
 
-    def hear(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: Kind, payload: bytes) -> None:
         """No key goes this way."""
         raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
 
-    def open(self, piece: int) -> ModelCover:
+    def open(self, piece: int) -> ModelBlinding:
         """Uses up a piece. They are used in the order of their numbers: those before it that were
         not are dropped."""
         found = self._pieces.pop(piece, None)
@@ -280,7 +280,7 @@ class MaskedModel(ModelSide):
         return found
 
 
-class Masks(DataCover):
+class Masks(DataBlinding):
     """The data provider's part of a piece: masks of inputs, and of what comes and goes."""
 
     def __init__(self, piece: int, row_bytes: int, made: Any) -> None:

@@ -51,17 +51,18 @@ class Patience:
 class Link:
     """A session: numbered frames both ways, over one connection after the other.
 
-    `hear` is called with each frame that comes, in order, and raises `PeerMisbehaved` on what must
+    `on_frame` is called with each frame that comes, in order, and raises `PeerMisbehaved` on what
+    must
     not be; `ended` is called once, with why, when the session is over.
     """
 
     def __init__(
         self,
-        hear: Callable[[Kind, bytes], None],
+        on_frame: Callable[[Kind, bytes], None],
         ended: Callable[[PrivetError], None],
         patience: Patience,
     ) -> None:
-        self._hear, self._ended, self._patience = hear, ended, patience
+        self._on_frame, self._ended, self._patience = on_frame, ended, patience
         self._outbox: deque[tuple[int, Kind, bytes]] = deque()
         self._waiting = 0
         self._next = 1
@@ -171,7 +172,7 @@ class Link:
                     f"frame {header.number} came where {self.received + 1} was due"
                 )
             self.received = header.number
-            self._hear(header.kind, payload)
+            self._on_frame(header.kind, payload)
 
     async def _write(self, writer: asyncio.StreamWriter, sent: int) -> None:
         while True:

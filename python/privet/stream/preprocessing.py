@@ -23,7 +23,7 @@ from privet.parties.costs import PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.stream.cipher import BFV
 from privet.stream.rounds import Ledger
-from privet.stream.worker_pool import Crew, Part, Recipe, WorkerLost
+from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool
 from privet.suites import Guard, Policy
 
 KEPT = 8
@@ -31,7 +31,7 @@ KEPT = 8
 
 
 @dataclass(frozen=True)
-class Delivery:
+class Prepared:
     """The model provider's part of a piece: whose it is, its session and number."""
 
     client: str
@@ -92,7 +92,7 @@ class PreparingModel:
         self._server = _native.StreamServer(public, weights, BFV.name, BFV.key_bits, guard)
         self._files, self._timeout = files, timeout
         self._acceptor: Acceptor | None = None
-        self._made: queue.Queue[Delivery] = queue.Queue(KEPT)
+        self._made: queue.Queue[Prepared] = queue.Queue(KEPT)
 
     def process(self) -> int:
         """The id of the process."""
@@ -108,7 +108,7 @@ class PreparingModel:
             self._acceptor.start()
         return self._acceptor.address[1]
 
-    def fetch(self, seconds: float) -> Delivery | None:
+    def fetch(self, seconds: float) -> Prepared | None:
         """The next piece, if one is made in time."""
         try:
             return self._made.get(timeout=seconds)
@@ -123,7 +123,7 @@ class PreparingModel:
     def _serve(self, connection: _native.Connection, client: str) -> None:
         def stock(name: str, made: Any, report: str) -> None:
             cost = read_report(report, by_server=True)[0]
-            self._made.put(Delivery(client, *_named(name), made, cost))
+            self._made.put(Prepared(client, *_named(name), made, cost))
 
         self._server.serve(connection, lambda _kind, _report: None, stock)
 
@@ -169,28 +169,28 @@ AGAIN_SECONDS = 0.2
 _log = logging.getLogger(__name__)
 
 
-class Deliveries:
-    """Fetches pieces from the preparing worker, and hands each to its session by `deliver`.
+class PreprocessingReceiver:
+    """Fetches pieces from the preparing worker, and hands each to its session by `accept`.
 
     A worker that is lost takes the pieces with it that nobody has been told of; another listens at
     the same port.
     """
 
-    def __init__(self, crew: Crew, recipe: Recipe) -> None:
-        self._crew, self._recipe = crew, recipe
+    def __init__(self, pool: WorkerPool, recipe: Recipe) -> None:
+        self._pool, self._recipe = pool, recipe
         self._ledger = Ledger()
         self._host, self.port = "", 0
-        self._deliver: Callable[[Delivery], None] = lambda _: None
+        self._accept: Callable[[Prepared], None] = lambda _: None
         self._task: asyncio.Task[None] | None = None
 
     async def start(
-        self, host: str, port: int, deliver: Callable[[Delivery], None], ledger: Ledger
+        self, host: str, port: int, accept: Callable[[Prepared], None], ledger: Ledger
     ) -> None:
         """Listens; port 0 lets the system choose. Costs go into `ledger`."""
         self._ledger = ledger
-        await self._crew.start(self._recipe, [Part(0, 0)])
-        self._host, self._deliver = host, deliver
-        self.port = int(await self._crew.call(0, 0, "listen", host, port))
+        await self._pool.start(self._recipe, [Part(0, 0)])
+        self._host, self._accept = host, accept
+        self.port = int(await self._pool.call(0, 0, "listen", host, port))
         self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
@@ -198,26 +198,26 @@ class Deliveries:
         while True:
             try:
                 if not listening:
-                    await self._crew.call(0, 0, "listen", self._host, self.port)
+                    await self._pool.call(0, 0, "listen", self._host, self.port)
                     listening = True
-                delivery = await self._crew.call(0, 0, "fetch", POLL_SECONDS)
+                prepared = await self._pool.call(0, 0, "fetch", POLL_SECONDS)
             except PrivetError as error:
                 _log.warning("the preparing worker: %s", error)
                 self._ledger.redone += isinstance(error, WorkerLost)
                 listening = False
                 await asyncio.sleep(AGAIN_SECONDS)
                 continue
-            if delivery is not None:
-                self._ledger.stocked(delivery.cost)
-                self._deliver(delivery)
+            if prepared is not None:
+                self._ledger.stocked(prepared.cost)
+                self._accept(prepared)
 
     async def processes(self) -> list[int]:
         """The preparing worker's process."""
-        return list((await self._crew.processes()).values())
+        return list((await self._pool.processes()).values())
 
     async def close(self) -> None:
         """Ends the preparing worker."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await self._crew.close()
+        await self._pool.close()

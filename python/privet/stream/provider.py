@@ -20,7 +20,7 @@ from privet.errors import LinkError, NotAccepted, PeerMisbehaved, PrivetError
 from privet.parties.credentials import common_name
 from privet.parties.listening import Listening
 from privet.parties.revocation import Revoked
-from privet.stream.blinding import KeyedModel, MaskedModel, ModelCover, ModelSide, Rows
+from privet.stream.blinding import KeyedModel, MaskedModel, ModelBlinding, ModelSide, Rows
 from privet.stream.frames import (
     NO_SESSION,
     Failed,
@@ -33,10 +33,10 @@ from privet.stream.frames import (
     Welcome,
 )
 from privet.stream.link import Link, Patience, broken, first, write
-from privet.stream.preprocessing import Deliveries, Delivery
+from privet.stream.preprocessing import Prepared, PreprocessingReceiver
 from privet.stream.rounds import Ledger, LinearRounds
 from privet.stream.stages import Indices, Stages
-from privet.stream.worker_pool import Crew
+from privet.stream.worker_pool import WorkerPool
 from privet.suites import STREAM, Guard
 
 MOST_SESSIONS = 64
@@ -45,31 +45,31 @@ _log = logging.getLogger(__name__)
 
 
 class ModelProvider:
-    """Serves a program's linear stages with a crew that has a worker for each part of each.
+    """Serves a program's linear stages with a pool that has a worker for each part of each.
 
     `parts[i]` is how many parts round `i` is computed in; `window` how many requests a data
     provider may have open. With `whole_inputs` workers get all of a tensor, not just what their
-    part reads: what tensor partitioning saves. Over BFV `deliveries` are the pieces. `guard` holds
+    part reads: what tensor partitioning saves. Over BFV `receiver` are the pieces. `guard` holds
     data providers to a policy, which must accept this suite.
     """
 
     def __init__(
         self,
         stages: Stages,
-        crew: Crew,
+        pool: WorkerPool,
         parts: Sequence[int],
         guard: Guard,
         *,
         window: int = 16,
         patience: Patience | None = None,
         whole_inputs: bool = False,
-        deliveries: Deliveries | None = None,
+        receiver: PreprocessingReceiver | None = None,
         revoked: Revoked | None = None,
     ) -> None:
         self.stages, self.window = stages, window
-        self.deliveries = deliveries
+        self.receiver = receiver
         self._guard = guard
-        self._rounds = LinearRounds(stages, crew, parts, whole_inputs=whole_inputs)
+        self._rounds = LinearRounds(stages, pool, parts, whole_inputs=whole_inputs)
         self._patience = patience or Patience()
         self._sessions: dict[bytes, Session] = {}
         self._revoked = revoked or Revoked()
@@ -86,8 +86,8 @@ class ModelProvider:
     ) -> tuple[str, int]:
         """Listens; the address that data providers connect to. The preparing worker listens at
         `preparing`."""
-        if self.deliveries is not None:
-            await self.deliveries.start(host, preparing, self._deliver, self.ledger)
+        if self.receiver is not None:
+            await self.receiver.start(host, preparing, self._accept, self.ledger)
         loop = asyncio.get_running_loop()
 
         def protocol() -> asyncio.StreamReaderProtocol:
@@ -105,15 +105,15 @@ class ModelProvider:
             await session.close()
         for task in list(self._watching):
             task.cancel()
-        if self.deliveries is not None:
-            await self.deliveries.close()
+        if self.receiver is not None:
+            await self.receiver.close()
 
-    def _deliver(self, delivery: Delivery) -> None:
-        session = self._sessions.get(delivery.session)
-        if session is None or session.client != delivery.client:
+    def _accept(self, prepared: Prepared) -> None:
+        session = self._sessions.get(prepared.session)
+        if session is None or session.client != prepared.client:
             _log.warning("a piece was prepared for a session that there is not")
             return
-        session.deliver(delivery)
+        session.accept(prepared)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -137,7 +137,7 @@ class ModelProvider:
             await write(writer, Header(Kind.REFUSED, len(text), 0, 0), text, self._patience)
             raise
         await session.link.detach()
-        port = self.deliveries.port if self.deliveries is not None else 0
+        port = self.receiver.port if self.receiver is not None else 0
         welcome = Welcome(session.id, session.link.received, self.window, port).to_bytes()
         await write(writer, Header(Kind.WELCOME, len(welcome), 0, 0), welcome, self._patience)
         if hello.session == NO_SESSION:
@@ -200,7 +200,7 @@ def _caller(writer: asyncio.StreamWriter) -> Caller:
 class Request:
     """What is kept of a request between rounds."""
 
-    cover: ModelCover
+    blinding: ModelBlinding
     bases: dict[int, Rows] = field(default_factory=dict)
     next: int = 0
     due: dict[int, int] = field(default_factory=dict)
@@ -230,7 +230,7 @@ class Session:
         self.id = secrets.token_bytes(16)
         self.client = caller.fingerprint
         self._caller, self._guard = caller, guard
-        self.link = Link(self._hear, self._ended, patience)
+        self.link = Link(self._on_frame, self._ended, patience)
         self._rounds, self._window = rounds, window
         self._stages = rounds.stages
         self._hiding: ModelSide = self._hidden()
@@ -264,12 +264,12 @@ class Session:
         with contextlib.suppress(PrivetError):
             await self.link.send(kind, payload)
 
-    def deliver(self, delivery: Delivery) -> None:
+    def accept(self, prepared: Prepared) -> None:
         """A piece for this session was prepared."""
         if isinstance(self._hiding, MaskedModel):
-            self._hiding.deliver(delivery.number, delivery.made)
+            self._hiding.accept(prepared.number, prepared.made)
 
-    def _hear(self, kind: Kind, payload: bytes) -> None:
+    def _on_frame(self, kind: Kind, payload: bytes) -> None:
         if kind is Kind.OPEN:
             self._open(Opened.parse(payload))
         elif kind is Kind.TENSOR:
@@ -279,7 +279,7 @@ class Session:
         elif kind is Kind.BYE:
             self._do(self.link.fail(LinkError("the data provider said goodbye")))
         else:
-            self._hiding.hear(kind, payload)
+            self._hiding.on_frame(kind, payload)
 
     def _open(self, opened: Opened) -> None:
         # Numbers rise, so that what comes late for a request that ended is not a new one.
@@ -294,8 +294,8 @@ class Session:
             self._last = opened.request
             self._announce_failure(opened.request, refused[0])
             return
-        cover = self._hiding.open(opened.piece)
-        self._requests[opened.request] = Request(cover, due=dict(self._stages.inputs))
+        blinding = self._hiding.open(opened.piece)
+        self._requests[opened.request] = Request(blinding, due=dict(self._stages.inputs))
         self._last = opened.request
 
     def _take(self, tensor: Tensor) -> None:
@@ -308,7 +308,7 @@ class Session:
             raise PeerMisbehaved(f"value {tensor.place} of request {tensor.request} is not due")
         rows = self._stages.rows(tensor.rows, request.due.pop(tensor.place))
         if request.returned is not None:
-            rows = request.cover.returned(request.next - 1, rows, request.returned)
+            rows = request.blinding.returned(request.next - 1, rows, request.returned)
             request.returned = None
         request.bases[tensor.place] = rows
         if not request.due and not request.working:
@@ -330,7 +330,7 @@ class Session:
 
     async def _round(self, number: int, request: Request) -> None:
         index, it = request.next, self._stages.rounds[request.next]
-        sent, returned = await self._rounds.run(request.cover, index, request.bases)
+        sent, returned = await self._rounds.run(request.blinding, index, request.bases)
         for value in self._stages.last_uses[index]:
             request.bases.pop(value, None)
         request.next += 1

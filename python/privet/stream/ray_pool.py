@@ -16,7 +16,7 @@ from typing import Any
 
 from privet.errors import Misuse, PrivetError
 from privet.parties.address import split_address
-from privet.stream.worker_pool import Crew, Part, Place, Recipe
+from privet.stream.worker_pool import Part, Place, Recipe, WorkerPool
 
 NAME = "privet:"
 """Begins the name of the resource that names a server."""
@@ -28,7 +28,7 @@ START_SECONDS = 120.0
 """How long the cluster may take to bring up all workers."""
 
 
-class RayCrew(Crew):
+class RayPool(WorkerPool):
     """On the cluster at `address` (`auto` finds the one of this machine)."""
 
     def __init__(self, address: str, seconds: float) -> None:
@@ -91,7 +91,7 @@ class RayCrew(Crew):
     def _hire(self, place: Place) -> Any:
         recipe, server = self._recipe, self._alive(place)
         if recipe is None:
-            raise Misuse("start the crew first")
+            raise Misuse("start the pool first")
         # How many workers a server takes is the allocation's choice, not Ray's.
         resources = {NAME + server: 0.001} if server else {}
         actor = self._ray.remote(recipe.kind).options(

@@ -19,26 +19,26 @@ import numpy as np
 from privet.errors import PeerMisbehaved
 from privet.graph.operations import Array
 from privet.parties.costs import PhaseCost
-from privet.stream.blinding import DataCover, ModelCover, Rows
+from privet.stream.blinding import DataBlinding, ModelBlinding, Rows
 from privet.stream.stages import NONE, Indices, Round, Stages, cut
-from privet.stream.worker_pool import ATTEMPTS, Crew, WorkerLost, raise_first
+from privet.stream.worker_pool import ATTEMPTS, WorkerLost, WorkerPool, raise_first
 
 _log = logging.getLogger(__name__)
 
 
 class LinearRounds:
-    """Computes a program's linear stages with a crew that has a worker for each part of each.
+    """Computes a program's linear stages with a pool that has a worker for each part of each.
 
     `parts[i]` is how many parts round `i` is computed in. With `whole_inputs` workers get all of a
     tensor, not just what their part reads: what tensor partitioning saves.
     """
 
     def __init__(
-        self, stages: Stages, crew: Crew, parts: Sequence[int], *, whole_inputs: bool = False
+        self, stages: Stages, pool: WorkerPool, parts: Sequence[int], *, whole_inputs: bool = False
     ) -> None:
         self.stages = stages
         self.ledger = Ledger()
-        self._crew, self._parts, self._whole = crew, tuple(parts), whole_inputs
+        self._pool, self._parts, self._whole = pool, tuple(parts), whole_inputs
 
     async def prepare(self, key: bytes) -> None:
         """Has all workers make their tables of noise for a new data provider.
@@ -47,7 +47,7 @@ class LinearRounds:
         `PeerMisbehaved` if a worker refuses the key.
         """
         calls = [
-            self._crew.call(stage, part, "ready", key)
+            self._pool.call(stage, part, "ready", key)
             for stage, count in enumerate(self._parts)
             for part in range(count)
         ]
@@ -58,7 +58,7 @@ class LinearRounds:
                 _log.warning("a worker could not make noise ahead: %s", error)
 
     async def run(
-        self, cover: ModelCover, index: int, bases: dict[int, Rows]
+        self, blinding: ModelBlinding, index: int, bases: dict[int, Rows]
     ) -> tuple[bytes, Indices]:
         """A round's value as it is sent, and where the answer's elements come back.
 
@@ -66,9 +66,9 @@ class LinearRounds:
         `WorkerLost` if workers were lost in every attempt; those of the workers.
         """
         for attempt in range(ATTEMPTS):
-            order, returned = cover.arrange(index)
+            order, returned = blinding.arrange(index)
             try:
-                return await self._attempt(cover, index, bases, order), returned
+                return await self._attempt(blinding, index, bases, order), returned
             except WorkerLost as error:
                 _log.warning("round %d is redone: %s", index, error)
                 self.ledger.redone += 1
@@ -77,7 +77,7 @@ class LinearRounds:
         raise AssertionError("there is at least one attempt")
 
     async def _attempt(
-        self, cover: ModelCover, index: int, bases: dict[int, Rows], order: Indices
+        self, blinding: ModelBlinding, index: int, bases: dict[int, Rows], order: Indices
     ) -> bytes:
         it = self.stages.rounds[index]
         slices = self.stages.slices(index, self._parts[index])
@@ -99,18 +99,18 @@ class LinearRounds:
                 (need.tobytes(), bases[value][need].tobytes())
                 for value, need in zip(it.bases, needs, strict=True)
             ]
-            given += cover.shares(it, slices[part])
+            given += blinding.shares(it, slices[part])
             elements = order[places[part]].astype("<u4").tobytes()
             self.ledger.moved += sum(len(rows) for _, rows in given)
-            made, seconds = await self._crew.call(
-                index, part, "linear", cover.key, index, elements, given
+            made, seconds = await self._pool.call(
+                index, part, "linear", blinding.key, index, elements, given
             )
             self.ledger.spent(index, seconds)
             message[places[part]] = self.stages.rows(made, len(places[part]))
 
         results = await asyncio.gather(*map(compute, range(len(slices))), return_exceptions=True)
         raise_first(results)
-        return cover.leaving(index, message).tobytes()
+        return blinding.leaving(index, message).tobytes()
 
     def _needs(self, it: Round, bases: dict[int, Rows]) -> list[Indices]:
         """All of every base, as without tensor partitioning."""
@@ -118,13 +118,15 @@ class LinearRounds:
 
 
 class NonlinearRounds:
-    """Computes with a crew whose stage 0 hides inputs and whose stage `1 + i` does round `i`, in
+    """Computes with a pool whose stage 0 hides inputs and whose stage `1 + i` does round `i`, in
     `parts` parts each; `ledger` hears what it took."""
 
-    def __init__(self, stages: Stages, crew: Crew, parts: Sequence[int], ledger: Ledger) -> None:
-        self._stages, self._crew, self._parts, self._ledger = stages, crew, tuple(parts), ledger
+    def __init__(
+        self, stages: Stages, pool: WorkerPool, parts: Sequence[int], ledger: Ledger
+    ) -> None:
+        self._stages, self._pool, self._parts, self._ledger = stages, pool, tuple(parts), ledger
 
-    async def hide(self, cover: DataCover, number: int, values: Array) -> bytes:
+    async def hide(self, blinding: DataBlinding, number: int, values: Array) -> bytes:
         """The rows of an input of the program, by its number.
 
         # Errors
@@ -132,21 +134,21 @@ class NonlinearRounds:
         """
         flat = values.astype("<i8").ravel()
         pieces = [
-            (flat[each].tobytes(), cover.hiding_input(number, each))
+            (flat[each].tobytes(), blinding.hiding_input(number, each))
             for each in cut(len(flat), 1, self._parts[0])
         ]
         return await self._spread(0, "encrypt", pieces)
 
-    async def reveal(self, cover: DataCover, index: int, rows: bytes) -> bytes:
+    async def reveal(self, blinding: DataBlinding, index: int, rows: bytes) -> bytes:
         """The values of a round that ends in an output: eight bytes each."""
-        return await self._spread(1 + index, "values", self._opened(cover, index, rows))
+        return await self._spread(1 + index, "values", self._opened(blinding, index, rows))
 
-    async def answer(self, cover: DataCover, index: int, rows: bytes) -> bytes:
+    async def answer(self, blinding: DataBlinding, index: int, rows: bytes) -> bytes:
         """The rows that go back for those that came in a round."""
         unit = self._stages.rounds[index].unit
         units = [slice(at.start // unit, at.stop // unit) for at in self._ranges(index)]
-        hiding = [cover.hiding(index, at) for at in units]
-        opened = self._opened(cover, index, rows)
+        hiding = [blinding.hiding(index, at) for at in units]
+        opened = self._opened(blinding, index, rows)
         pieces = [(*one, other) for one, other in zip(opened, hiding, strict=True)]
         return await self._spread(1 + index, "answer", pieces)
 
@@ -155,10 +157,10 @@ class NonlinearRounds:
         it = self._stages.rounds[index]
         return cut(it.sent, it.unit, self._parts[1 + index])
 
-    def _opened(self, cover: DataCover, index: int, rows: bytes) -> list[tuple[Any, ...]]:
+    def _opened(self, blinding: DataBlinding, index: int, rows: bytes) -> list[tuple[Any, ...]]:
         size = self._stages.row_bytes
         return [
-            (index, rows[at.start * size : at.stop * size], cover.opening(index, at))
+            (index, rows[at.start * size : at.stop * size], blinding.opening(index, at))
             for at in self._ranges(index)
         ]
 
@@ -169,7 +171,7 @@ class NonlinearRounds:
         async def do(part: int) -> bytes:
             for attempt in range(ATTEMPTS):
                 try:
-                    made, seconds = await self._crew.call(stage, part, method, *pieces[part])
+                    made, seconds = await self._pool.call(stage, part, method, *pieces[part])
                 except WorkerLost as error:
                     _log.warning("a part of stage %d is redone: %s", stage, error)
                     self._ledger.redone += 1

@@ -22,12 +22,12 @@ from privet.stream.allocation import (
     allocate,
 )
 from privet.stream.cipher import Cipher
-from privet.stream.preprocessing import Deliveries, PreparingModel, Rules
+from privet.stream.preprocessing import PreparingModel, PreprocessingReceiver, Rules
 from privet.stream.profile import profile
 from privet.stream.provider import ModelProvider
 from privet.stream.requester import DataProvider, Preparing
 from privet.stream.stages import Stages
-from privet.stream.worker_pool import LocalCrew, Part, Recipe, connect
+from privet.stream.worker_pool import LocalPool, Part, Recipe, connect
 from privet.stream.workers import LinearWorker
 
 WORTH_SECONDS = 1e-3
@@ -101,19 +101,19 @@ async def serve(
     measured = await asyncio.to_thread(profile, public, cipher, private)
     mine = [it.stage for it in measured if it.side == "model"]
     parts, threads = plan.allocate(mine, "model")
-    crew = connect(plan.cluster, plan.seconds)
-    await crew.start(Recipe(LinearWorker, (public, cipher, private)), parts)
-    deliveries = None
+    pool = connect(plan.cluster, plan.seconds)
+    await pool.start(Recipe(LinearWorker, (public, cipher, private)), parts)
+    receiver = None
     if cipher.masked:
         recipe = Recipe(PreparingModel, (public, private, credentials.files, plan.seconds, rules))
-        deliveries = Deliveries(LocalCrew(plan.seconds), recipe)
+        receiver = PreprocessingReceiver(LocalPool(plan.seconds), recipe)
     provider = ModelProvider(
         stages,
-        crew,
+        pool,
         threads,
         rules.guard(),
         window=window,
-        deliveries=deliveries,
+        receiver=receiver,
         revoked=revoked,
     )
     try:
@@ -122,7 +122,7 @@ async def serve(
         await asyncio.Event().wait()
     finally:
         await provider.close()
-        await crew.close()
+        await pool.close()
 
 
 @asynccontextmanager
@@ -152,7 +152,7 @@ async def ask(
         connect(plan.cluster, plan.seconds),
         allocate=allocated,
         cipher=cipher,
-        preparing=Preparing(LocalCrew(plan.seconds), credentials.files, ahead, plan.seconds),
+        preparing=Preparing(LocalPool(plan.seconds), credentials.files, ahead, plan.seconds),
         window=window,
         program_hash=program_hash,
         server_name=server_name,

@@ -52,7 +52,7 @@ class Part:
     server: str | None = None
 
 
-class Crew(ABC):
+class WorkerPool(ABC):
     """Workers of one organisation, one for each part of each stage.
 
     A worker does one call after the other. Every call ends: with its result, with what the worker
@@ -119,18 +119,18 @@ class Crew(ABC):
         """Ends a worker, which holds nothing that another would miss; again if it has ended."""
 
 
-def connect(address: str | None, seconds: float) -> Crew:
-    """A crew of processes on this machine, or of Ray actors in the cluster at `address`.
+def connect(address: str | None, seconds: float) -> WorkerPool:
+    """A pool of processes on this machine, or of Ray actors in the cluster at `address`.
 
     `seconds` is the deadline of a call.
     """
     if address is None:
-        return LocalCrew(seconds)
+        return LocalPool(seconds)
     if not address:
         raise Misuse("a cluster's address is HOST:PORT, or auto")
-    from privet.stream.ray_pool import RayCrew
+    from privet.stream.ray_pool import RayPool
 
-    return RayCrew(address, seconds)
+    return RayPool(address, seconds)
 
 
 def raise_first(results: Sequence[object]) -> None:
@@ -160,7 +160,7 @@ def _do(method: str, arguments: tuple[Any, ...]) -> Any:
     return getattr(_worker, method)(*arguments)
 
 
-class LocalCrew(Crew):
+class LocalPool(WorkerPool):
     """Each worker is a process; servers' names mean nothing here."""
 
     gone = (BrokenProcessPool, RuntimeError, TimeoutError)
@@ -178,7 +178,7 @@ class LocalCrew(Crew):
 
     def _hire(self, place: Place) -> ProcessPoolExecutor:
         if self._recipe is None:
-            raise Misuse("start the crew first")
+            raise Misuse("start the pool first")
         # Not a fork: the organisation's process has threads.
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(1, context, initializer=_become, initargs=(self._recipe,))

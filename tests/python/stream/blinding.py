@@ -1,4 +1,4 @@
-"""Both sides' covers of one request, without a pipeline."""
+"""Both sides' blindings of one request, without a pipeline."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 from privet import _native
 from privet.parties import Credentials
-from privet.stream.blinding import DataCover, KeyCover, Masks, ModelCover, PieceCover
+from privet.stream.blinding import DataBlinding, KeyBlinding, Masks, MaterialBlinding, ModelBlinding
 from privet.stream.cipher import Cipher
 from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Where, name_of
 from privet.stream.stages import Stages
 from privet.suites import make_policy
 
 
-def piece(stages: Stages, weights: bytes, keys: Path) -> tuple[PieceCover, Masks]:
+def piece(stages: Stages, weights: bytes, keys: Path) -> tuple[MaterialBlinding, Masks]:
     """A piece, prepared by both workers on threads of this process."""
     public = stages.program.to_public_bytes()
     files = [Credentials.from_directory(keys, role).files for role in ("server", "client")]
@@ -27,19 +27,19 @@ def piece(stages: Stages, weights: bytes, keys: Path) -> tuple[PieceCover, Masks
     made, _ = PreparingData(public, files[1], 30.0).prepare(where, name_of(b"\x01" * 16, 3))
     fetching.join()
     theirs.close()
-    delivery = fetched[0]
-    assert delivery is not None
-    assert (delivery.session, delivery.number) == (b"\x01" * 16, 3)
-    return PieceCover(stages, delivery.made), Masks(3, stages.row_bytes, made)
+    prepared = fetched[0]
+    assert prepared is not None
+    assert (prepared.session, prepared.number) == (b"\x01" * 16, 3)
+    return MaterialBlinding(stages, prepared.made), Masks(3, stages.row_bytes, made)
 
 
-def covers(
+def blindings(
     stages: Stages, weights: bytes, keys: Path, key: _native.StreamKey
-) -> tuple[ModelCover, DataCover]:
+) -> tuple[ModelBlinding, DataBlinding]:
     """For a request under either cipher."""
     if stages.cipher.masked:
         return piece(stages, weights, keys)
-    return KeyCover(stages, key.public()), DataCover()
+    return KeyBlinding(stages, key.public()), DataBlinding()
 
 
 CIPHERS = [Cipher("paillier"), Cipher("bfv")]

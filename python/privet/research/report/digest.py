@@ -132,11 +132,11 @@ def _best(known: Sequence[Record], network: str) -> list[str]:
 
 def _published(family: str, model: str, network: str) -> list[str]:
     setting = next(it for it in ALL.values() if it.family == family)
-    told = [
+    figures_shown = [
         tables.figure("latency", model, network, setting, offline=offline)
         for offline in ((False,) if setting.makes_once else (False, True))
     ]
-    return [*("" if it is None else f"{it:g}" for it in told), ""][:2]
+    return [*("" if it is None else f"{it:g}" for it in figures_shown), ""][:2]
 
 
 def _rounds(records: Sequence[Record], model: str) -> list[str]:
@@ -223,8 +223,8 @@ def _regimes(records: Sequence[Record]) -> list[Cells]:
             for name, cells in maps.items():
                 for phase in dict.fromkeys(row["phase"] for row in cells):
                     won = Counter(row["family"] for row in cells if row["phase"] == phase)
-                    told = ", ".join(f"{family} {count}" for family, count in won.most_common())
-                    rows.append((f"{model} {name}", batch, phase, told))
+                    counts = ", ".join(f"{family} {count}" for family, count in won.most_common())
+                    rows.append((f"{model} {name}", batch, phase, counts))
     return rows
 
 

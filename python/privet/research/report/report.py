@@ -80,11 +80,11 @@ def _tables(
         ("throughput", "Throughput on the paper's networks", THROUGHPUT, predicted),
     ]
     compared = compare(records)
-    told = errors(compared)
-    if told is not None:
+    total = errors(compared)
+    if total is not None:
         title = (
-            f"Predicted and measured over links that delay: median error {told.median:.1%}, 95th "
-            f"percentile {told.percentile_95:.1%}"
+            f"Predicted and measured over links that delay: median error {total.median:.1%}, 95th "
+            f"percentile {total.percentile_95:.1%}"
         )
         rows = [{**asdict(it), "error": 100 * it.error} for it in compared]
         found.append(("validation", title, VALIDATION, rows))

@@ -80,7 +80,7 @@ def by_suite(comparisons: Sequence[Comparison]) -> list[tuple[str, str, Errors]]
         return it.setting if name == "stream" else name
 
     keys = dict.fromkeys((group(it), it.phase) for it in comparisons)
-    told = [
+    found = [
         (*key, errors([it for it in comparisons if (group(it), it.phase) == key])) for key in keys
     ]
-    return [(suite, phase, it) for suite, phase, it in told if it is not None]
+    return [(suite, phase, it) for suite, phase, it in found if it is not None]

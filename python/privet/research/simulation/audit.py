@@ -154,8 +154,8 @@ class Audit:
             _require(id in self.outcomes, f"{id} should have timed out")
         while self._leases and self._leases[0][0] <= now:
             _, job = heapq.heappop(self._leases)
-            told = job in self.stopped or job not in self.running
-            _require(told, f"{job} rests longer than its lease")
+            expected = job in self.stopped or job not in self.running
+            _require(expected, f"{job} rests longer than its lease")
 
     def _start(self, start: Start) -> None:
         host = self.hosts.get(start.machine)

@@ -92,18 +92,18 @@ def suites_of(case: Case) -> list[str]:
     `InputError` if the profile lacks a model of the workload.
     """
     needed = set(requests(case.workload))
-    told = list(case.suites) or [
+    suites = list(case.suites) or [
         suite for suite in case.profile.suites() if case.profile.models(suite) >= needed
     ]
-    for suite in told:
+    for suite in suites:
         missing = needed - case.profile.models(suite)
         if missing:
             raise InputError(
                 f"profile {case.profile.name} has no {', '.join(sorted(missing))} under {suite}"
             )
-    if not told:
+    if not suites:
         raise InputError(f"profile {case.profile.name} has no suite with all models")
-    return told
+    return suites
 
 
 def simulate(case: Case) -> Record:

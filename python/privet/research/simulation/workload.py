@@ -79,8 +79,8 @@ def arrivals(
         notice = None
         if noticed.random() < traffic.notices:
             notice = f"n{number}"
-            told = Submission(notice, client, model, suite, notice=True)
-            out.append(Arrival(max(0.0, now - traffic.lead), told))
+            submission = Submission(notice, client, model, suite, notice=True)
+            out.append(Arrival(max(0.0, now - traffic.lead), submission))
         request = Submission(
             f"r{number}", client, model, suite, refers_to=notice, timeout=traffic.timeout
         )

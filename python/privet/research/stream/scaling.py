@@ -67,9 +67,9 @@ def choose(
     """
     if not samples or (labels is not None and len(labels) != len(samples)):
         raise Misuse("parameter scaling needs samples, and a label for each or none at all")
-    told = predict(model, samples)
-    truth = told if labels is None else np.asarray(labels)
-    original = accuracy(told, truth)
+    answers = predict(model, samples)
+    truth = answers if labels is None else np.asarray(labels)
+    original = accuracy(answers, truth)
     accuracies: list[float] = []
     for decimals in range(most + 1):
         accuracies.append(accuracy(predict(rounded(model, decimals), samples), truth))
@@ -92,8 +92,8 @@ def rounded(model: onnx.ModelProto, decimals: int) -> onnx.ModelProto:
 def predict(model: onnx.ModelProto, samples: Sequence[Mapping[str, Array]]) -> Array:
     """The label of each sample: the largest of the first output."""
     output = model.graph.output[0].name
-    told = run_plaintext(model, samples, [output])[output]
-    return np.asarray(np.argmax(told, axis=-1)).ravel()
+    answers = run_plaintext(model, samples, [output])[output]
+    return np.asarray(np.argmax(answers, axis=-1)).ravel()
 
 
 def accuracy(labels: Array, truth: Array) -> float:

@@ -38,7 +38,7 @@ def survey(
     cipher: Cipher,
     samples: Any,
     input_range: tuple[float, float] | None,
-) -> tuple[list[StageTimes], dict[str, Allocation], PieceCost | None]:
+) -> tuple[list[StageTimes], dict[str, Allocation], MaterialCost | None]:
     """A model's stages, measured, their allocation to servers (`NAME:CORES:SIDE`) by each
     objective, and over BFV what a piece costs ahead of time."""
     compiled = compile(model, calibration=samples, input_range=input_range, smooth="function")
@@ -54,7 +54,7 @@ def survey(
     found: dict[str, Allocation] = {
         it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES
     }
-    return stages, found, rehearse(public, private) if cipher.masked else None
+    return stages, found, measure_material(public, private) if cipher.masked else None
 
 
 def scaling_of(model: Path, calibration: Path) -> Scaling:
@@ -87,7 +87,7 @@ SECONDS = 300.0
 
 
 @dataclass(frozen=True)
-class PieceCost:
+class MaterialCost:
     """Of the first piece, with keys and what else a session makes once, and of a later one.
 
     Seconds on this machine and processor seconds of both sides, and bytes that each side sent.
@@ -100,14 +100,14 @@ class PieceCost:
     bytes_model: int
 
 
-def rehearse(public: bytes, weights: bytes, pieces: int = 3) -> PieceCost:
+def measure_material(public: bytes, weights: bytes, pieces: int = 3) -> MaterialCost:
     """Prepares a first piece and `pieces` more, in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context) as process:
-        return process.submit(_rehearse, public, weights, pieces).result()
+        return process.submit(_measure_material, public, weights, pieces).result()
 
 
-def _rehearse(public: bytes, weights: bytes, pieces: int) -> PieceCost:
+def _measure_material(public: bytes, weights: bytes, pieces: int) -> MaterialCost:
     with tempfile.TemporaryDirectory() as folder:
         keys.make(Path(folder))
         ours, theirs = (Credentials.from_directory(folder, it) for it in ("client", "server"))
@@ -128,4 +128,4 @@ def _rehearse(public: bytes, weights: bytes, pieces: int) -> PieceCost:
         cpu_seconds = (time.process_time() - worked) / pieces
         fetching.join()
         model.close()
-    return PieceCost(first.seconds, seconds, cpu_seconds, cost.bytes_client, cost.bytes_server)
+    return MaterialCost(first.seconds, seconds, cpu_seconds, cost.bytes_client, cost.bytes_server)

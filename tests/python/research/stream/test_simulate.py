@@ -9,7 +9,7 @@ from tests.python.stream import models
 
 from privet.compile import PRIVATE_FILE
 from privet.research.stream.simulate import flow, simulate, time_of
-from privet.research.stream.survey import rehearse
+from privet.research.stream.survey import measure_material
 from privet.stream.allocation import Allocation
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.profile import StageTimes, profile
@@ -73,7 +73,7 @@ def test_of_large_models_slices_are_measured_alone() -> None:
 def test_what_a_piece_costs_is_measured_apart() -> None:
     compiled = models.perceptron()
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
-    cost = rehearse(public, private, 2)
+    cost = measure_material(public, private, 2)
     plan = plan_stream(public, "bfv")
     # The first piece of a session also has keys; a later one sends less.
     assert 0 < cost.bytes_data < plan["offline_bytes_client"]
