@@ -32,9 +32,7 @@ ROOT_PAGES = {
 }
 """Files of the repository's root and the pages of `docs` that show them."""
 
-_CODE = re.compile(
-    r"^ {0,3}(```+|~~~+).*?^ {0,3}\1\s*$|(?<!`)(`+)(?!`).+?(?<!`)\2(?!`)", re.M | re.S
-)
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+).*?^ {0,3}\1\s*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _MADE = re.compile(r"<!-- generated: ([a-z-]+) -->\n")
 _FILE = re.compile(r"\A<!-- file: (\S+) -->\n")
@@ -52,14 +50,10 @@ def assembled(page: Path, text: str) -> str:
 
 def relinked(text: str, origin: Path, page: Path) -> str:
     """The text of the file `origin` with links that are right in the site's page `page`."""
-    codes = _CODE.finditer(text)
     parts, end = [], 0
-    for code in codes:
-        # A link's text may hold code, so a span is kept apart only where no link encloses it.
-        if code[1] is None:
-            continue
-        parts += [_mended(text[end : code.start()], origin, page), code[0]]
-        end = code.end()
+    for fence in _FENCE.finditer(text):
+        parts += [_mended(text[end : fence.start()], origin, page), fence[0]]
+        end = fence.end()
     return "".join([*parts, _mended(text[end:], origin, page)])
 
 
