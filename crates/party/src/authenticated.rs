@@ -5,15 +5,17 @@
 //! deal from a secret of its own and the setup's name, and the keys of one run. Online both take the [`Plan`]'s steps; the client looks at its
 //! output when the check of everything that was opened has passed.
 //!
-//! Threat model: one of client and server may deviate in any message. See `docs/protocols/shark.md`.
+//! Threat model: one of client and server may deviate in any message. See `docs/reference/protocols/shark.md`.
 
 mod config;
 mod deal;
 mod forecast;
+mod gate;
 mod infer;
-mod layers;
-mod local;
+mod masking;
+mod ops;
 mod plan;
+mod planner;
 mod prepare;
 mod security;
 mod suite;

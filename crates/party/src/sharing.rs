@@ -6,31 +6,33 @@
 //! [`Plan`] turns a program into steps that both parties derive alike from its public half; [`prepare`] makes the
 //! [`Material`] that the steps will consume, [`infer`] runs them.
 //!
-//! Threat model: semi-honest parties; where there is a dealer, it colludes with neither. See `docs/protocols/gmw.md` and
-//! `docs/protocols/fss.md`.
+//! Threat model: semi-honest parties; where there is a dealer, it colludes with neither. See `docs/reference/protocols/gmw.md` and
+//! `docs/reference/protocols/fss.md`.
 
+mod conversion;
 mod dealt;
 mod encrypted;
-mod evaluate;
 mod forecast;
 mod infer;
 mod keys;
 mod material;
 mod memory;
-mod nonlinear;
 mod oneshot;
+mod ops;
 mod options;
+mod party;
 mod plan;
+mod planner;
 mod prepare;
 mod refill;
 mod security;
+mod state;
 mod suite;
 pub(crate) mod weights;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
 pub use encrypted::{Encrypted, Transformed};
-pub(crate) use evaluate::{linear, local};
 pub use infer::{Stocked, infer_client, infer_client_online, infer_server, infer_server_online};
 pub use keys::Keys;
 pub use material::{ClientMaterial, Correlated, ServerMaterial};

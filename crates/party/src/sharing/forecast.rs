@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use privet_ot::{Demand, Extension, Role, cost as ot_cost};
 
-use super::nonlinear::fss_role;
+use super::party::fss_role;
 use super::{Encrypted, Plan, Suite, dealt, keys};
 use crate::forecast::{ExtensionForecast, Forecast, LinearForecast};
 
