@@ -6,13 +6,13 @@
 
 use std::collections::HashSet;
 
-use privet_linear::{Keep, Workspace};
-use privet_ot::{Extension, Role};
 use super::forecast::stored_bytes;
 use super::{Encrypted, Plan, Step, ops};
 use crate::forecast::{Memory, too_little};
 use crate::ops::{Node, last_uses};
 use crate::{Error, bodies};
+use privet_linear::{Keep, Workspace};
+use privet_ot::{Extension, Role};
 
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
 const SLACK: (u64, u64) = (8, 6 << 20);
