@@ -71,12 +71,12 @@ impl Plan {
         self.0.piece_bytes().0
     }
 
-    /// What it assumes and loses, as JSON: `privet_party::security::Security`.
+    /// What it assumes and loses, as JSON: `privet_runtime::security::Security`.
     fn security(&self) -> String {
         serde_json::to_string(&self.0.security()).expect("a budget is plain data")
     }
 
-    /// What one inference will take, as JSON: `privet_party::forecast::Forecast`.
+    /// What one inference will take, as JSON: `privet_runtime::forecast::Forecast`.
     fn forecast(&self) -> String {
         serde_json::to_string(&self.0.forecast()).expect("a forecast is plain data")
     }

@@ -38,7 +38,7 @@ impl StreamPlan {
         Ok(Self(Plan::new(program, named(cipher, key_bits)?)?.packed(samples)?))
     }
 
-    /// What it assumes and loses, as JSON: `privet_party::security::Security`.
+    /// What it assumes and loses, as JSON: `privet_runtime::security::Security`.
     fn security(&self) -> String {
         serde_json::to_string(&self.0.security()).expect("a budget is plain data")
     }

@@ -203,7 +203,7 @@ impl Error {
     }
 
     /// Whether the peer gave up, so that there is nobody left to tell.
-    pub(crate) fn is_abort(&self) -> bool {
+    pub fn is_abort(&self) -> bool {
         use privet_channel::{Error as Link, PeerMisbehaved};
         matches!(self.link(), Some(Link::PeerMisbehaved(PeerMisbehaved::Aborted { .. })))
     }

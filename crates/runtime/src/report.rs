@@ -90,7 +90,7 @@ pub struct Report {
 }
 
 /// Takes a job's measurements as it goes.
-pub(crate) struct Recorder {
+pub struct Recorder {
     phase: Phase,
     counterpart: Counterpart,
     started: Instant,
@@ -99,17 +99,22 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn start(phase: Phase, channel: &Channel) -> Self {
+    /// Begins a job with the other party.
+    pub fn start(phase: Phase, channel: &Channel) -> Self {
         Self::start_with(Counterpart::Party, phase, channel)
     }
 
-    pub(crate) fn start_with(counterpart: Counterpart, phase: Phase, channel: &Channel) -> Self {
+    /// Begins a job with either counterpart.
+    pub fn start_with(counterpart: Counterpart, phase: Phase, channel: &Channel) -> Self {
         memory::reset_peak();
         Self { phase, counterpart, started: Instant::now(), start_cost: channel.cost(), layers: Vec::new() }
     }
 
     /// Runs `work` on `channel` and books what it costs under `name`.
-    pub(crate) fn layer<T, E>(
+    ///
+    /// # Errors
+    /// What `work` fails with.
+    pub fn layer<T, E>(
         &mut self,
         name: &str,
         operator: &str,
@@ -123,7 +128,7 @@ impl Recorder {
     }
 
     /// Books work that began at `started` and took `cost` on the channel.
-    pub(crate) fn book(&mut self, name: &str, operator: &str, started: Instant, cost: privet_channel::Cost) {
+    pub fn book(&mut self, name: &str, operator: &str, started: Instant, cost: privet_channel::Cost) {
         self.layers.push(LayerCost {
             name: name.to_owned(),
             operator: operator.to_owned(),
@@ -137,13 +142,14 @@ impl Recorder {
     }
 
     /// Books keys that the last layer used up.
-    pub(crate) fn used_keys(&mut self, bytes: u64) {
+    pub fn used_keys(&mut self, bytes: u64) {
         if let Some(layer) = self.layers.last_mut() {
             layer.key_bytes = bytes;
         }
     }
 
-    pub(crate) fn finish(self, channel: &Channel) -> Report {
+    /// Ends the job.
+    pub fn finish(self, channel: &Channel) -> Report {
         let cost = channel.cost() - self.start_cost;
         let total = PhaseCost {
             seconds: self.started.elapsed().as_secs_f64(),

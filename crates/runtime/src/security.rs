@@ -155,11 +155,7 @@ impl Security {
 }
 
 /// What oblivious transfers for `demand` rest on, `setups` base transfers for as many sessions.
-pub(crate) fn transfers(
-    extension: privet_ot::Extension,
-    demand: &privet_ot::Demand,
-    inferences: u64,
-) -> Vec<Assumption> {
+pub fn transfers(extension: privet_ot::Extension, demand: &privet_ot::Demand, inferences: u64) -> Vec<Assumption> {
     use privet_ot::security::{BASE_BITS, BASE_COUNT, SEED_BITS};
     let strength = extension.strength(demand);
     let delta = strength.delta_bits;
@@ -182,19 +178,19 @@ pub(crate) fn transfers(
 }
 
 /// What trees of point functions and comparisons rest on: targets under one key, of trees with so many hashes each.
-pub(crate) fn trees(hashes: usize) -> Assumption {
+pub fn trees(hashes: usize) -> Assumption {
     // The lowest bit of a difference is fixed.
     let count = (privet_prg::KEYS_A_PART * hashes) as u64;
     Assumption::new("half-trees of keys", "AES as an ideal cipher, targets under one key", 127.0, count)
 }
 
 /// What generators of seeds rest on.
-pub(crate) fn seeds(count: u64) -> Assumption {
+pub fn seeds(count: u64) -> Assumption {
     Assumption::new("seeds of generators", "AES-128 keys", privet_ot::security::SEED_BITS, count)
 }
 
 /// What a BFV key and the secrets of replies rest on.
-pub(crate) fn ring_lwe(degree: usize, modulus_bits: f64, replies: u64) -> Assumption {
+pub fn ring_lwe(degree: usize, modulus_bits: f64, replies: u64) -> Assumption {
     let problem = format!("ring-LWE, N = {degree}, log q = {modulus_bits:.1}, ternary secrets (standard's table)");
     Assumption::new("BFV key and replies", problem, 128.0, 1 + replies)
 }

@@ -11,18 +11,18 @@ use std::thread;
 use privet_channel::{AbortReason, Channel, Error as LinkError, Link, PeerMisbehaved, pair};
 use privet_linear::Keep;
 use privet_ot::Extension;
-use privet_party::forecast::{Forecast, Memory};
-use privet_party::security::Security;
-use privet_party::session::{
+use privet_prg::{Prg, Seed};
+use privet_program::Program;
+use privet_runtime::forecast::{Forecast, Memory};
+use privet_runtime::security::Security;
+use privet_runtime::session::{
     Admission, Budget, Caller, Catalog, Client, Event, HiddenWeights, Refused, Served, Server, grant,
 };
-use privet_party::suite::{
+use privet_runtime::suite::{
     DealtSetup, Inference, Material, Prediction, Preparation, Prepared, ServerSide, SuiteConfig, SuitePlan,
     SuiteRegistry,
 };
-use privet_party::{Counterpart, Error, MaterialId, Phase, PhaseCost, Report, Silent, Store, StoreError};
-use privet_prg::{Prg, Seed};
-use privet_program::Program;
+use privet_runtime::{Counterpart, Error, MaterialId, Phase, PhaseCost, Report, Silent, Store, StoreError};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -345,7 +345,7 @@ fn a_job_that_its_plan_says_is_larger_than_the_budget_is_refused() {
     let plan = plan(1);
     let refused = |bytes: u64| {
         let scene = Scene::new();
-        let server = scene.server.clone().within(Budget::new(privet_party::resident_memory() + bytes));
+        let server = scene.server.clone().within(Budget::new(privet_runtime::resident_memory() + bytes));
         let scene = Scene { server, ..scene };
         scene.session(|client| client.prepare(&*plan, &mut Silent).is_err()).0
     };
