@@ -14,7 +14,6 @@ from typing import Annotated
 import typer
 
 from privet.cli import (
-    client,
     cohort,
     compile,
     dealer,
@@ -23,10 +22,9 @@ from privet.cli import (
     inspect,
     keys,
     plan,
-    pool,
+    prepare,
     run,
     serve,
-    server,
     simulate,
     stream,
     study,
@@ -68,21 +66,18 @@ for command in (
     run.run,
     serve.serve,
     infer.infer,
+    prepare.prepare,
     gateway.gateway,
     top.top,
-    server.server,
-    client.client,
-    pool.pool,
     dealer.dealer,
     inspect.inspect,
     plan.plan,
     keys.keys,
     compile.compile,
-    cohort.coordinator,
-    cohort.member,
     simulate.simulate,
 ):
     app.command()(command)
+app.add_typer(cohort.app, name="cohort")
 app.add_typer(stream.app, name="stream")
 app.add_typer(study.app, name="study")
 app.add_typer(zoo.app, name="zoo")
