@@ -47,8 +47,7 @@ class Scene:
 
     def options(self, **more: Any) -> dict[str, Any]:
         """What clients and pools are given."""
-        options = {"state": self.folder / "client", "rounds": "log", "timeout": SOON}
-        return {**options, **more}
+        return {"state": self.folder / "client", "timeout": SOON, **more}
 
     def infer(self, **options: Any) -> Result:
         """One prediction."""
@@ -129,7 +128,7 @@ def test_a_client_falls_back_where_no_dealer_answers(
             assert nowhere in (made.dry.reason or "")
             assert made.offline.bytes_dealer == 0
 
-        scene.fill(1, rounds="auto")
+        scene.fill(1)
         stocked = scene.infer(**asked, dealer=dealer)
         assert (stocked.suite, stocked.offline) == ("gmw", None)
         assert stocked.dry is not None
@@ -199,7 +198,7 @@ def until(events: queue.Queue[Any], found: Callable[[Any], bool]) -> None:
 
 def test_many_processes_share_material(scene: Scene, tmp_path: Path) -> None:
     processes, each = 4, 5
-    scene.fill(processes * each, rounds="linear")
+    scene.fill(processes * each)
     host, port = scene.address
     job = {"host": host, "port": port, "keys": str(scene.keys), "count": each}
     (tmp_path / "job.json").write_text(json.dumps({**job, "state": str(scene.folder / "client")}))
