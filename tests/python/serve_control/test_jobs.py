@@ -12,6 +12,7 @@ from tests.e2e.visitor import Visitor
 from tests.python.serve_control.actors import Pretender, Scene, eventually, scene
 
 from privet.scheduler import Limits
+from privet.serve.driver import LEAST_GRACE
 from privet.serve.executor import Piece
 
 Play = Callable[[Scene, Visitor], Awaitable[None]]
@@ -166,6 +167,33 @@ def test_a_job_that_fails_for_its_client_fails_its_request(
         job = await until(visitor, id, "ended")
         assert job["outcome"] == "failed"
         assert words in job["reason"]
+
+    play(act)
+
+
+@pytest.mark.parametrize("failure", ["absent", "stopped"])
+def test_a_client_that_does_not_come_has_less_time_the_next_time(
+    play: Callable[..., None], failure: str
+) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        graces = []
+        for _ in range(3):
+            id = await visitor.request("digits")
+            granted = await it.executor.granted("prepare")
+            job = await until(visitor, id, "preparing")
+            assert job["go"][0]["grace"] == granted.grant.grace
+            graces.append(granted.grant.grace)
+            it.executor.fail(granted.job, failure)
+            await until(visitor, id, "ended")
+        assert graces == [5.0, 2.5, LEAST_GRACE]
+        # Whoever comes has all the time again; also who came and failed loses none.
+        await visitor.request("digits")
+        it.executor.finish((await it.executor.granted("prepare")).job)
+        infer = await it.executor.granted("infer")
+        assert infer.grant.grace == 5.0
+        it.executor.fail(infer.job, failure, seconds=0.1)
+        await visitor.request("digits")
+        assert (await it.executor.granted("prepare")).grant.grace == 5.0
 
     play(act)
 
