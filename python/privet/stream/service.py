@@ -17,7 +17,6 @@ import onnx
 from privet.compile import Compiled, compile
 from privet.errors import InputError, Misuse
 from privet.parties.credentials import Credentials
-from privet.parties.revocation import Revoked
 from privet.stream.allocation import (
     OBJECTIVES,
     Allocation,
@@ -100,7 +99,6 @@ async def serve(
     window: int,
     rules: Rules,
     listening: Callable[[str, tuple[int, ...]], None],
-    revoked: Revoked | None = None,
 ) -> None:
     """Serves a program's linear stages until cancelled, to data providers that `rules` accept.
 
@@ -125,7 +123,7 @@ async def serve(
         rules.guard(),
         window=window,
         deliveries=deliveries,
-        revoked=revoked,
+        revoked=rules.revoked(),
     )
     try:
         host, port = await provider.listen(*address, credentials.tls_server(), preparing)
