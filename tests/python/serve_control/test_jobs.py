@@ -51,6 +51,8 @@ def test_a_request_is_told_to_prepare_and_then_to_infer(play: Callable[..., None
         id = await visitor.request("digits")
         job = await until(visitor, id, "preparing")
         (go,) = job["go"]
+        # What ranges rest on is written down with the job.
+        assert job["calibration"] == "random"
         grant = (await it.executor.granted("prepare")).grant
         assert (go["job"], go["phase"], go["material"]) == (grant.job, "prepare", None)
         assert (go["host"], go["port"], go["server_name"]) == ("127.0.0.1", 7400, "localhost")
