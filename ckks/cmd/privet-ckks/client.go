@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 
-	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/program"

@@ -181,23 +181,27 @@ def test_a_client_that_does_not_come_has_less_time_the_next_time(
         graces = []
         for _ in range(3):
             id = await visitor.request("digits")
-            granted = await it.executor.granted("prepare")
             job = await until(visitor, id, "preparing")
+            granted = await it.executor.granted("prepare")
             assert job["go"][0]["grace"] == granted.grant.grace
             graces.append(granted.grant.grace)
             it.executor.fail(granted.job, failure)
             await until(visitor, id, "ended")
         assert graces == [5.0, 2.5, LEAST_GRACE]
         # Whoever comes has all the time again; also who came and failed loses none.
-        await visitor.request("digits")
+        id = await visitor.request("digits")
+        await until(visitor, id, "preparing")
         it.executor.finish((await it.executor.granted("prepare")).job)
+        await until(visitor, id, "inferring")
         infer = await it.executor.granted("infer")
         assert infer.grant.grace == 5.0
         it.executor.fail(infer.job, failure, seconds=0.1)
-        await visitor.request("digits")
+        await until(visitor, id, "ended")
+        id = await visitor.request("digits")
+        await until(visitor, id, "preparing")
         assert (await it.executor.granted("prepare")).grant.grace == 5.0
 
-    play(act)
+    play(act, bounds=Limits(absent_seconds=30.0))
 
 
 def test_a_crash_runs_the_job_again_on_fresh_material(play: Callable[..., None]) -> None:
