@@ -107,7 +107,7 @@ func TestAProgramAtTheLimitsIsPlannedWithinBounds(t *testing.T) {
 		public        []byte
 	}{
 		{"a wide layer", "", bomb("[1,8192]", 1, dense(8192, 8192))},
-		{"two wide layers", "steps to join", bomb("[1,7000]", 1, repeated(2, dense(7000, 7000))...)},
+		{"two wide layers", "steps to join", bomb("[1,6000]", 1, repeated(2, dense(6000, 6000))...)},
 		{"layers without activations", "steps to join", bomb("[1,512]", 1, repeated(500, dense(512, 512))...)},
 		{"a wide row that is repeated", "beyond 134217728 entries", bomb("[1,8192]", 1, dense(8192, 1), same("broadcast", "[4194304,1]"))},
 		{"convolutions", "a matrix of up to", bomb("[1,16,64,64]", 1, repeated(12, conv(16, 64))...)},
