@@ -23,7 +23,7 @@ from privet.parties.calibration import read_samples
 from privet.suites import STREAM, STREAM_TRUST, make_policy
 
 if TYPE_CHECKING:
-    from privet.stream.ledger import Ledger
+    from privet.stream.rounds import Ledger
 
 app = typer.Typer(
     help="Suite `stream` as a pipeline over the servers of two organisations.",
@@ -104,7 +104,7 @@ def provider_command(
     """Serve a model's linear stages to data providers."""
     from privet.compile import compile
     from privet.stream.cipher import Cipher
-    from privet.stream.preparing import Rules
+    from privet.stream.preprocessing import Rules
     from privet.stream.service import Plan, serve
 
     log_to_stderr()
@@ -256,8 +256,8 @@ def stages_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Measure a model's stages and allocate servers and threads to them, in both ways."""
+    from privet.research.stream.survey import survey
     from privet.stream.cipher import Cipher
-    from privet.stream.service import survey
 
     hidden = Cipher(cipher, key_bits)
     samples = read_samples(calibration) if calibration else None
@@ -304,7 +304,7 @@ def scale_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Pick the scaling factor of a model's parameters from calibration data."""
-    from privet.stream.service import scaling_of
+    from privet.research.stream.survey import scaling_of
 
     it = scaling_of(model, calibration)
     told = {"factor": it.factor, "bits": it.bits, "original": it.original}
