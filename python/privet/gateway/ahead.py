@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from privet.errors import PrivetError
+from privet.errors import NotAccepted, PrivetError
 from privet.gateway.client import ServiceClient
 from privet.gateway.errand import Notice
 from privet.gateway.model import Terms
@@ -120,6 +120,10 @@ class Ahead:
                         continue
                     full = False
                     self._add(await self._client.notify(model, terms=self._terms))
+            except NotAccepted as error:
+                # Asking again would not change that; requests are told why.
+                _log.error("no material is kept ready for %s: %s", model, error)
+                return
             except PrivetError as error:
                 _log.warning("no notice for %s: %s", model, error)
                 await self._wait(model, error)
