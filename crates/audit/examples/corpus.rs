@@ -13,17 +13,17 @@ use privet_bfv::{Parameters, Resharing, slots};
 use privet_channel::record::{self, Direction, Transcript};
 use privet_ot::{Demand, Stock};
 use privet_paillier::{KeySize, PrivateKey};
-use privet_party::policy::Policy;
-use privet_party::session::{Catalog, Client};
-use privet_party::sharing::{self, Options, Plan, Rounds};
-use privet_party::{Silent, Store, registry, stream};
 use privet_prg::Prg;
 use privet_program::Program;
 use privet_ring::{Field, Modulus};
+use privet_suites::policy::Policy;
+use privet_suites::session::{Catalog, Client};
+use privet_suites::sharing::{self, Options, Plan, Rounds};
+use privet_suites::{Silent, Store, registry, stream};
 
-const PUBLIC: &[u8] = include_bytes!("../../party/tests/fixtures/choice/program.json");
-const PRIVATE: &[u8] = include_bytes!("../../party/tests/fixtures/choice/weights.safetensors");
-const RESIDUAL: &[u8] = include_bytes!("../../party/tests/fixtures/residual/program.json");
+const PUBLIC: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/program.json");
+const PRIVATE: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/weights.safetensors");
+const RESIDUAL: &[u8] = include_bytes!("../../suites/tests/fixtures/residual/program.json");
 
 type Failure = Box<dyn Error>;
 
@@ -83,7 +83,7 @@ fn sessions() -> Result<(), Failure> {
     let dealer = Arc::new(registry::dealer(1 << 30, Duration::from_secs(60))?);
     let links: Arc<Mutex<Vec<Arc<Mutex<Transcript>>>>> = Arc::default();
     let (heard, kept) = (Arc::clone(&links), Arc::clone(&dealer));
-    let connect: privet_party::session::Connect = Arc::new(move || {
+    let connect: privet_suites::session::Connect = Arc::new(move || {
         let (near, far, transcript) = record::pair();
         heard.lock().expect("no panic").push(transcript);
         let dealer = Arc::clone(&kept);

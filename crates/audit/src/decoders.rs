@@ -9,12 +9,12 @@ use privet_bfv::{Parameters, Resharing, slots};
 use privet_channel::{Channel, pair};
 use privet_ot::Stock;
 use privet_paillier::{Ciphertexts, KeySize, PublicKey};
-use privet_party::policy::Policy;
-use privet_party::session::{Catalog, Client};
-use privet_party::sharing::{self, Options, Plan, Rounds, Truncation};
-use privet_party::{Silent, Store, registry};
 use privet_program::{Program, Weights};
 use privet_ring::{Bits, Field, Modulus};
+use privet_suites::policy::Policy;
+use privet_suites::session::{Catalog, Client};
+use privet_suites::sharing::{self, Options, Plan, Rounds, Truncation};
+use privet_suites::{Silent, Store, registry};
 use tempfile::TempDir;
 
 /// A decoder and its name, which is also its folder of the corpus.
@@ -46,16 +46,16 @@ pub fn named(name: &str) -> Option<&'static Decoder> {
     DECODERS.iter().find(|decoder| decoder.name == name)
 }
 
-const PUBLIC: &[u8] = include_bytes!("../../party/tests/fixtures/choice/program.json");
-const PRIVATE: &[u8] = include_bytes!("../../party/tests/fixtures/choice/weights.safetensors");
+const PUBLIC: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/program.json");
+const PRIVATE: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/weights.safetensors");
 
 /// The public half of a program, and all plans of it.
 fn program(bytes: &[u8]) {
     if let Ok(program) = Program::parse(bytes) {
         let _ = Plan::new(program.clone(), Options::from(Rounds::Linear)).map(|plan| plan.forecast());
-        let _ = privet_party::authenticated::Plan::new(
+        let _ = privet_suites::malicious::Plan::new(
             program,
-            privet_party::authenticated::Options { truncation: Truncation::Exact },
+            privet_suites::malicious::Options { truncation: Truncation::Exact },
         );
     }
 }
@@ -164,6 +164,6 @@ fn dealer(bytes: &[u8]) {
 
 /// A provider of suite `stream`, whose client sends anything.
 fn stream(bytes: &[u8]) {
-    let Ok(server) = privet_party::stream::Server::new(PUBLIC.to_vec(), PRIVATE) else { return };
+    let Ok(server) = privet_suites::stream::Server::new(PUBLIC.to_vec(), PRIVATE) else { return };
     let _ = server.serve(peer(bytes), &mut Silent, &mut |_| ());
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use privet_party::{MaterialId, Store, session};
+use privet_suites::{MaterialId, Store, session};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -24,7 +24,7 @@ impl Client {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut session::Client) -> Result<T, privet_party::Error> + Send,
+        work: impl FnOnce(&mut session::Client) -> Result<T, privet_suites::Error> + Send,
     ) -> Result<T, Failure> {
         py.detach(|| {
             let mut session = self.0.lock().map_err(|_| misuse("the session broke earlier"))?;
@@ -34,8 +34,8 @@ impl Client {
     }
 }
 
-pub(crate) fn misuse(problem: &str) -> privet_party::Error {
-    privet_party::Error::Misuse(problem.into())
+pub(crate) fn misuse(problem: &str) -> privet_suites::Error {
+    privet_suites::Error::Misuse(problem.into())
 }
 
 #[pymethods]
@@ -163,6 +163,6 @@ pub(crate) fn integers(bytes: &[u8]) -> Vec<i64> {
     bytes.as_chunks::<8>().0.iter().map(|word| i64::from_le_bytes(*word)).collect()
 }
 
-pub(crate) fn json(report: &privet_party::Report) -> String {
+pub(crate) fn json(report: &privet_suites::Report) -> String {
     serde_json::to_string(report).expect("a report is plain data")
 }

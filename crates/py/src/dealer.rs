@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use privet_channel::{Channel, Stopper, tls};
-use privet_party::registry;
-use privet_party::session::{self, Connect};
+use privet_suites::registry;
+use privet_suites::session::{self, Connect};
 use pyo3::prelude::*;
 
 use crate::connection::{Connection, Credentials};

@@ -1,9 +1,9 @@
 //! `Plan`: a program's public half, planned for a suite.
 
-use privet_party::registry;
-use privet_party::sharing::Keep;
-use privet_party::suite::SuitePlan;
 use privet_program::Program;
+use privet_suites::registry;
+use privet_suites::sharing::Keep;
+use privet_suites::suite::SuitePlan;
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
@@ -24,12 +24,12 @@ pub(crate) fn form(name: &str) -> Result<Keep, Failure> {
 }
 
 fn misuse(problem: String) -> Failure {
-    privet_party::Error::Misuse(problem).into()
+    privet_suites::Error::Misuse(problem).into()
 }
 
 #[pymethods]
 impl Plan {
-    /// `public`: the public half's bytes; `config`: a suite's config in JSON (`privet_party::registry::read`); `link`: what
+    /// `public`: the public half's bytes; `config`: a suite's config in JSON (`privet_suites::registry::read`); `link`: what
     /// material is made over, else a local network.
     #[new]
     #[pyo3(signature = (public, config, link=None))]
@@ -40,7 +40,7 @@ impl Plan {
 
     /// Refuses if the client takes more than `limit` bytes of resident memory, this process included as it is now.
     fn check_client_memory(&self, limit: u64) -> Result<(), Failure> {
-        let left = limit.saturating_sub(privet_party::resident_memory());
+        let left = limit.saturating_sub(privet_suites::resident_memory());
         Ok(self.0.check_client_memory(left, rayon::current_num_threads())?)
     }
 

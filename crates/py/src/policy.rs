@@ -1,7 +1,7 @@
-//! `Policy` and `Guard`: what a server accepts; `Mode`s in JSON, as `privet_party::policy` reads and writes them.
+//! `Policy` and `Guard`: what a server accepts; `Mode`s in JSON, as `privet_suites::policy` reads and writes them.
 
-use privet_party::policy::{self, Caller, Mode, Refused, Weakness};
-use privet_party::registry;
+use privet_suites::policy::{self, Caller, Mode, Refused, Weakness};
+use privet_suites::registry;
 use pyo3::prelude::*;
 
 use crate::client::misuse;

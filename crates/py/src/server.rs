@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, RwLock};
 
-use privet_party::session::{Budget, Catalog, Connect, Event, Gate, Intent};
-use privet_party::{MaterialId, Silent, Store, policy, registry, sharing};
+use privet_suites::session::{Budget, Catalog, Connect, Event, Gate, Intent};
+use privet_suites::{MaterialId, Silent, Store, policy, registry, sharing};
 use pyo3::prelude::*;
 
 use crate::client::{json, misuse};
@@ -72,7 +72,7 @@ impl Server {
             if warm.unwrap_or(self.dealer.is_none()) {
                 sharing::warm(&served)?;
             }
-            Ok::<_, privet_party::Error>(served)
+            Ok::<_, privet_suites::Error>(served)
         })?;
         if let Ok(mut catalog) = self.catalog.write() {
             catalog.add(served);
@@ -153,10 +153,10 @@ fn ask(gate: Py<PyAny>) -> Gate {
 /// Runs `work` on a pool of so many threads, or on the process's own.
 fn on_threads(
     threads: Option<usize>,
-    work: impl FnOnce() -> Result<(), privet_party::Error> + Send,
+    work: impl FnOnce() -> Result<(), privet_suites::Error> + Send,
 ) -> Result<(), Failure> {
     let Some(threads) = threads else { return Ok(work()?) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| privet_party::Error::Misuse(format!("no pool of {threads} threads: {error}")))?;
+    let pool = pool.map_err(|error| privet_suites::Error::Misuse(format!("no pool of {threads} threads: {error}")))?;
     Ok(pool.install(work)?)
 }

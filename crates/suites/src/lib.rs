@@ -7,11 +7,11 @@
 #![forbid(unsafe_code)]
 
 mod allowance;
-pub mod authenticated;
 mod bodies;
 pub mod fss;
 pub mod gmw;
 pub mod limits;
+pub mod malicious;
 mod ops;
 pub mod policy;
 pub mod registry;

@@ -10,10 +10,10 @@ use crate::policy::{Guard, Mode, Policy, Security};
 use crate::session::{Catalog, Dealer, Served, Server};
 use crate::sharing::weights;
 use crate::suite::{SuiteConfig, SuiteRegistry};
-use crate::{Error, MaterialId, Store, StoreError, authenticated, fss, gmw};
+use crate::{Error, MaterialId, Store, StoreError, fss, gmw, malicious};
 
 /// Every suite that makes material.
-const SUITES: &[&dyn Suite] = &[&gmw::Gmw, &fss::Fss, &authenticated::Malicious];
+const SUITES: &[&dyn Suite] = &[&gmw::Gmw, &fss::Fss, &malicious::Malicious];
 
 /// A suite, with its configs.
 pub trait Suite: Sync {
@@ -107,4 +107,61 @@ pub fn server(catalog: Catalog, store: Store, policy: Policy) -> Result<Server, 
 /// As there.
 pub fn dealer(most_bytes: u64, patience: std::time::Duration) -> Result<Dealer, Error> {
     Dealer::new(&Suites, most_bytes, patience)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_label_is_what_peers_and_stores_know() {
+        let mut known: Vec<String> =
+            ["fss one-bit", "fss exact", "fss malicious one-bit", "fss malicious exact"].map(str::to_owned).into();
+        for rounds in ["linear", "log", "blocks"] {
+            for source in ["", " dealt", " one-shot"] {
+                known.extend(["one-bit", "exact"].map(|truncation| format!("gmw {rounds} {truncation}{source}")));
+            }
+            known.push(format!("gmw {rounds} exact prime"));
+        }
+        known.sort();
+        let mut labels: Vec<String> = configs().map(|config| config.label()).collect();
+        labels.sort();
+        assert_eq!(labels, known);
+        for label in labels {
+            assert_eq!(parse(&label).unwrap().label(), label);
+        }
+    }
+
+    #[test]
+    fn a_config_is_read_from_its_choices_alone() {
+        for (json, label) in [
+            (r#"{"suite": "gmw", "rounds": "log"}"#, "gmw log exact"),
+            (r#"{"suite": "gmw", "rounds": "log", "correlations": "dealer"}"#, "gmw log exact dealt"),
+            (r#"{"suite": "gmw", "security": "semi-honest", "field": "prime"}"#, "gmw linear exact prime"),
+            (r#"{"suite": "fss", "truncation": "one-bit"}"#, "fss one-bit"),
+            (r#"{"suite": "fss", "security": "malicious"}"#, "fss malicious exact"),
+        ] {
+            assert_eq!(read(json).unwrap().label(), label);
+        }
+        for json in [
+            "gmw",
+            "{}",
+            r#"{"suite": "gmv"}"#,
+            r#"{"suite": "gmw", "security": "malicious"}"#,
+            r#"{"suite": "gmw", "depth": "log"}"#,
+            r#"{"suite": "gmw", "field": "prime", "truncation": "one-bit"}"#,
+            r#"{"suite": "fss", "rounds": "log"}"#,
+        ] {
+            assert!(matches!(read(json), Err(Error::Misuse(_))), "{json}");
+        }
+    }
+
+    #[test]
+    fn the_mode_of_a_config_is_that_of_its_choices() {
+        let mode = |label: &str| serde_json::to_string(&parse(label).unwrap().mode()).unwrap();
+        let gmw = r#"{"suite":"gmw","security":"semi-honest","truncation":"one-bit","correlations":"parties","linear":"online","field":"ring","scenario":null,"flooding":null}"#;
+        assert_eq!(mode("gmw log one-bit one-shot"), gmw);
+        let fss = r#"{"suite":"fss","security":"malicious","truncation":"exact","correlations":"dealer","linear":null,"field":null,"scenario":null,"flooding":null}"#;
+        assert_eq!(mode("fss malicious exact"), fss);
+    }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use privet_channel::Link;
-use privet_party::{registry, stream};
 use privet_program::{MAX_BYTES, MAX_LINEAR, MAX_OPERATIONS, Program};
+use privet_suites::{registry, stream};
 
 /// A public half of these values (shapes) and operations (JSON without name, inputs and output), one after the other.
 fn chain(first: &[usize], operations: &[(String, Vec<usize>)]) -> Vec<u8> {

@@ -27,7 +27,7 @@ impl Config {
 
     /// As control messages and stores name it.
     pub fn label(&self) -> String {
-        format!("fss {}", self.truncation.name())
+        Options::from(*self).name()
     }
 
     /// What a policy may forbid.

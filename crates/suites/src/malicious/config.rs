@@ -26,7 +26,7 @@ impl Config {
 
     /// As control messages and stores name it.
     pub fn label(&self) -> String {
-        format!("fss malicious {}", self.truncation.name())
+        super::Options::from(*self).name()
     }
 
     /// What a policy may forbid.

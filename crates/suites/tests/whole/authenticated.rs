@@ -1,11 +1,11 @@
 //! Programs on authenticated values: the executor's results, or none.
 
 use privet_channel::{Link, pair};
-use privet_party::authenticated::{Options, Plan};
-use privet_party::policy::Policy;
-use privet_party::session::{Catalog, Client, Event};
-use privet_party::sharing::{Truncation, load};
-use privet_party::{Error, Silent, registry};
+use privet_suites::malicious::{Options, Plan};
+use privet_suites::policy::Policy;
+use privet_suites::session::{Catalog, Client, Event};
+use privet_suites::sharing::{Truncation, load};
+use privet_suites::{Error, Silent, registry};
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, dealer, over, server};
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use privet_channel::{Link, pair};
 use privet_ot::{Demand, Role, Stock, cost as ot_cost};
-use privet_party::session::Event;
-use privet_party::sharing::{self, Correlated, Options, Plan, Rounds};
-use privet_party::{Report, Silent};
 use privet_prg::Prg;
+use privet_suites::session::Event;
+use privet_suites::sharing::{self, Correlated, Options, Plan, Rounds};
+use privet_suites::{Report, Silent};
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, both, server, session_over};
 
@@ -75,7 +75,7 @@ fn the_link_chooses_the_extension_and_the_server_takes_it() {
 fn the_parts_of_a_report_add_up_to_the_whole() {
     for (fixture, plan) in plans() {
         for report in reports(fixture, &plan).iter().flatten() {
-            let sum = |part: fn(&privet_party::LayerCost) -> u64| report.layers.iter().map(part).sum::<u64>();
+            let sum = |part: fn(&privet_suites::LayerCost) -> u64| report.layers.iter().map(part).sum::<u64>();
             assert_eq!(sum(|layer| layer.bytes_sent), report.total.bytes_sent);
             assert_eq!(sum(|layer| layer.bytes_received), report.total.bytes_received);
             assert_eq!(sum(|layer| layer.rounds), report.total.rounds);

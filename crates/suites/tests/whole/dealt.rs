@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use privet_channel::{AbortReason, pair, record};
-use privet_party::session::{Client, Connect, Dealt, Event};
-use privet_party::sharing::{Maker, Options, Plan, Rounds, Suite, Truncation};
-use privet_party::{Error, PeerMisbehaved, Silent};
 use privet_ring::Modulus;
+use privet_suites::session::{Client, Connect, Dealt, Event};
+use privet_suites::sharing::{Maker, Options, Plan, Rounds, Suite, Truncation};
+use privet_suites::{Error, PeerMisbehaved, Silent};
 
 use crate::parties::{CHOICE, Fixture, MOST, PATIENCE, RESIDUAL, Shelf, dealer, dealer_with, over, server};
 

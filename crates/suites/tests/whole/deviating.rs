@@ -9,12 +9,12 @@ use std::time::Duration;
 use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action};
 use privet_channel::{Channel, Error as LinkError, Link, PeerMisbehaved as LinkMisbehaved, pair};
-use privet_party::policy::Truncation as Choice;
-use privet_party::session::{Client, Connect};
-use privet_party::sharing::Truncation;
-use privet_party::suite::{SuiteConfig, SuitePlan};
-use privet_party::{Error, MaterialId, Silent, authenticated, fss};
 use privet_shark::Error as Deviation;
+use privet_suites::policy::Truncation as Choice;
+use privet_suites::session::{Client, Connect};
+use privet_suites::sharing::Truncation;
+use privet_suites::suite::{SuiteConfig, SuitePlan};
+use privet_suites::{Error, MaterialId, Silent, fss, malicious};
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, dealer, over, server};
 
@@ -66,7 +66,7 @@ impl Scene {
     }
 
     pub fn malicious(fixture: &'static Fixture, truncation: Truncation) -> Self {
-        Self::new(fixture, &authenticated::Config { truncation: choice(truncation) }, truncation)
+        Self::new(fixture, &malicious::Config { truncation: choice(truncation) }, truncation)
     }
 
     pub fn semi_honest(fixture: &'static Fixture, truncation: Truncation) -> Self {

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use privet_channel::{AbortReason, PeerMisbehaved as Link, pair};
-use privet_party::policy::Policy;
-use privet_party::session::{Client, Intent, Server};
-use privet_party::sharing::Rounds;
-use privet_party::{Error, Silent, registry};
+use privet_suites::policy::Policy;
+use privet_suites::session::{Client, Intent, Server};
+use privet_suites::sharing::Rounds;
+use privet_suites::{Error, Silent, registry};
 
 use crate::parties::{CHOICE, PATIENCE, Shelf, infer, over, prepare, server, session};
 

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use std::time::{Duration, Instant};
 
-use privet_party::sharing::{Options, Plan};
 use privet_program::Program;
+use privet_suites::sharing::{Options, Plan};
 use serde_json::{Value, json};
 
 use crate::parties::{CHOICE, Fixture, RESIDUAL};

@@ -4,11 +4,11 @@
 //! Values are signed integers, each in a ring of some width, and wrap in that ring where an operation writes them. This
 //! follows widths by itself, in signed arithmetic, and knows no shares.
 
-use privet_party::sharing::{Options, Suite};
 use privet_program::{Operation, Operator, Program, Weights, Window};
 use privet_ring::tournament::{self, Ties};
 use privet_ring::window::{Groups, Windows};
 use privet_ring::{Field, Modulus, layout};
+use privet_suites::sharing::{Options, Suite};
 
 /// In what the functionalities of the exact modes differ.
 #[derive(Clone, Copy)]

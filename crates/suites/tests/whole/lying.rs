@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use privet_channel::pair;
-use privet_party::MaterialId;
-use privet_party::sharing::Truncation;
+use privet_suites::MaterialId;
+use privet_suites::sharing::Truncation;
 
 use crate::deviating::Scene;
 use crate::parties::{RESIDUAL, Shelf};

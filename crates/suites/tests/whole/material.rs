@@ -5,9 +5,9 @@ use std::thread;
 
 use privet_channel::tls::{Identity, Listener, Trust, connect};
 use privet_channel::{AbortReason, Channel, PeerMisbehaved, pair};
-use privet_party::session::{Client, Server};
-use privet_party::sharing::{Plan, Rounds};
-use privet_party::{Error, MaterialId, Observer, Phase, Silent, StoreError};
+use privet_suites::session::{Client, Server};
+use privet_suites::sharing::{Plan, Rounds};
+use privet_suites::{Error, MaterialId, Observer, Phase, Silent, StoreError};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, Side, infer, over, prepare, server, session};

@@ -1,10 +1,10 @@
 //! Linear layers online: results, costs, the buffer that fills itself, and that its material serves no other mode.
 
 use privet_channel::{AbortReason, pair};
-use privet_party::policy::Policy;
-use privet_party::session::Event;
-use privet_party::sharing::{Encrypted, Keep, Options, Plan, Rounds, Truncation, load_keeping};
-use privet_party::{Error, Report, Silent, StoreError, registry};
+use privet_suites::policy::Policy;
+use privet_suites::session::Event;
+use privet_suites::sharing::{Encrypted, Keep, Options, Plan, Rounds, Truncation, load_keeping};
+use privet_suites::{Error, Report, Silent, StoreError, registry};
 
 use crate::material::aborted;
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, infer, over, prepare, server, session, session_over};
@@ -16,7 +16,7 @@ fn one_shot(truncation: Truncation) -> Options {
 }
 
 /// The client's report of an inference without material, whose result must be right.
-fn unprepared(client: &mut privet_party::session::Client, fixture: &Fixture, plan: &Plan) -> Report {
+fn unprepared(client: &mut privet_suites::session::Client, fixture: &Fixture, plan: &Plan) -> Report {
     let (outputs, report) = client.infer_unprepared(plan, &fixture.case.inputs, &mut Silent).expect("an inference");
     fixture.case.check(&outputs, plan.options());
     report
@@ -112,7 +112,7 @@ fn every_form_of_the_weights_gives_the_result_in_the_same_bytes() {
     let plan = RESIDUAL.plan(one_shot(Truncation::OneBit));
     for keep in [Keep::Transformed, Keep::OnTheFly, Keep::Plain] {
         let (ours, theirs) = (Shelf::new(), Shelf::new());
-        let mut catalog = privet_party::session::Catalog::default();
+        let mut catalog = privet_suites::session::Catalog::default();
         catalog.add(load_keeping(RESIDUAL.public.clone(), &RESIDUAL.weights, keep).expect("a served program"));
         let server = registry::server(catalog, theirs.store(), Policy::unrestricted()).expect("a folder");
         let report = session(&server, &ours, |client| {

@@ -4,10 +4,10 @@
 //! The control, a plan that trusts a value to be non-negative which is not, stands beside the planner
 //! (`sharing::plan::tests`); another, the extension that published systems use, in `crates/gmw/tests/relations.rs`.
 
-use privet_party::session::Client;
-use privet_party::sharing::{Options, Rounds, Truncation};
-use privet_party::{Silent, authenticated};
 use privet_program::{Program, Weights};
+use privet_suites::session::Client;
+use privet_suites::sharing::{Options, Rounds, Truncation};
+use privet_suites::{Silent, malicious};
 
 use crate::ideal::{Rules, evaluate};
 use crate::parties::{OVERFLOW, Shelf, dealer, prepare, server, session, session_with_dealer};
@@ -111,8 +111,8 @@ fn outputs_of_dealt_material_depend_on_the_input_alone() {
 
 #[test]
 fn outputs_against_malicious_parties_depend_on_the_input_alone() {
-    let options = authenticated::Options { truncation: Truncation::Exact };
-    let plan = authenticated::Plan::new(OVERFLOW.program(), options).expect("a plan");
+    let options = malicious::Options { truncation: Truncation::Exact };
+    let plan = malicious::Plan::new(OVERFLOW.program(), options).expect("a plan");
     let (ours, theirs) = (Shelf::new(), Shelf::new());
     session_with_dealer([&ours, &theirs], &dealer().0, |client: &mut Client| {
         check(Rules::of_malicious(), "fss malicious", |inputs| {

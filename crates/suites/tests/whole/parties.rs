@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use privet_channel::{Channel, pair};
-use privet_party::policy::Policy;
-use privet_party::session::{Catalog, Client, Connect, Dealer, Dealt, Event, Server};
-use privet_party::sharing::{self, Model, Options, Plan, Truncation};
-use privet_party::{Error, MaterialId, Silent, Store, registry};
 use privet_program::{Program, Weights};
+use privet_suites::policy::Policy;
+use privet_suites::session::{Catalog, Client, Connect, Dealer, Dealt, Event, Server};
+use privet_suites::sharing::{self, Model, Options, Plan, Truncation};
+use privet_suites::{Error, MaterialId, Silent, Store, registry};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;

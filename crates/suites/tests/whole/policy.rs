@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use privet_channel::{AbortReason, Link, PeerMisbehaved, pair};
-use privet_party::policy::{Guard, Policy, Weakness};
-use privet_party::session::{Client, Server};
-use privet_party::sharing::{Linear, Maker, Options, Plan, Rounds, Truncation};
-use privet_party::{Error, Silent, registry, stream};
+use privet_suites::policy::{Guard, Policy, Weakness};
+use privet_suites::session::{Client, Server};
+use privet_suites::sharing::{Linear, Maker, Options, Plan, Rounds, Truncation};
+use privet_suites::{Error, Silent, registry, stream};
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, dealer, infer, over, prepare, server, server_under, session};
 

@@ -9,15 +9,15 @@ use std::io::{Write, sink};
 
 use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
-use privet_party::session::Client;
-use privet_party::sharing::{
-    self, ClientMaterial, Encrypted, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, Truncation,
-    WeightMask,
-};
-use privet_party::{Error, Silent};
 use privet_prg::{Prg, Seed};
 use privet_program::Operator;
 use privet_ring::Modulus;
+use privet_suites::session::Client;
+use privet_suites::sharing::{
+    self, ClientMaterial, Encrypted, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, Truncation,
+    WeightMask,
+};
+use privet_suites::{Error, Silent};
 
 use crate::parties::{CHOICE, Fixture, RESIDUAL, Shelf, both, dealer, over, server};
 
@@ -79,9 +79,9 @@ fn run(plan: &Plan, inputs: &[Vec<i64>]) -> Run {
         .events
         .iter()
         .map(|event| match event {
-            privet_party::session::Event::Described { .. } => 0,
-            privet_party::session::Event::Prepared { report, .. }
-            | privet_party::session::Event::Inferred { report, .. } => report.total.rounds,
+            privet_suites::session::Event::Described { .. } => 0,
+            privet_suites::session::Event::Prepared { report, .. }
+            | privet_suites::session::Event::Inferred { report, .. } => report.total.rounds,
         })
         .collect();
     let rounds = [mine[0], mine[1], theirs[0], theirs[1]];

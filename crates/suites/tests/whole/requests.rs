@@ -6,10 +6,10 @@
 use std::thread;
 
 use privet_channel::{AbortReason, Channel, PeerMisbehaved as Link, pair};
-use privet_party::session::{Client, Server, VERSION};
-use privet_party::sharing::Rounds;
-use privet_party::{Error, PeerMisbehaved, Silent, registry};
 use privet_prg::{Prg, Seed};
+use privet_suites::session::{Client, Server, VERSION};
+use privet_suites::sharing::Rounds;
+use privet_suites::{Error, PeerMisbehaved, Silent, registry};
 use serde_json::json;
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, infer, over, prepare, server, session};
@@ -257,7 +257,7 @@ fn the_options_that_a_client_may_name_are_few() {
 
 #[test]
 fn halves_of_two_programs_do_not_make_a_served_program() {
-    use privet_party::session::Served;
+    use privet_suites::session::Served;
     let mixed = Served::new(CHOICE.public.clone(), &RESIDUAL.weights).map(drop);
     assert!(matches!(mixed, Err(Error::Program(privet_program::Error::WrongWeights))));
     for end in [0, 8, CHOICE.weights.len() - 1] {

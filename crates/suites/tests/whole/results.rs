@@ -1,8 +1,8 @@
 //! What the client learns equals the fixed-point executor's result within the bound, whenever the material was made.
 
-use privet_party::session::Event;
-use privet_party::sharing::{Options, Rounds, Truncation};
-use privet_party::{Error, Silent};
+use privet_suites::session::Event;
+use privet_suites::sharing::{Options, Rounds, Truncation};
+use privet_suites::{Error, Silent};
 
 use crate::parties::{CHOICE, RESIDUAL, Shelf, infer, prepare, server, session, session_over};
 

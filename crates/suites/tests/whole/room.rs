@@ -4,10 +4,10 @@ use std::sync::Barrier;
 use std::thread;
 
 use privet_channel::{AbortReason, PeerMisbehaved, pair};
-use privet_party::session::{Client, Server};
-use privet_party::sharing::{Options, Plan, Rounds};
-use privet_party::suite::SuitePlan;
-use privet_party::{Error, Silent, StoreError};
+use privet_suites::session::{Client, Server};
+use privet_suites::sharing::{Options, Plan, Rounds};
+use privet_suites::suite::SuitePlan;
+use privet_suites::{Error, Silent, StoreError};
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, dealer, infer, over, prepare, server, server_within, session};
 
@@ -93,7 +93,7 @@ fn sessions_at_the_same_time_do_not_overshoot_together() {
 fn a_preparation_that_fails_gives_its_room_back() {
     let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
     let server = server_within(&theirs, (&plan as &dyn SuitePlan).piece_bytes().1);
-    let nowhere: privet_party::session::Connect = std::sync::Arc::new(|| Err(Error::Misuse("no dealer".into())));
+    let nowhere: privet_suites::session::Connect = std::sync::Arc::new(|| Err(Error::Misuse("no dealer".into())));
     let dealt = CHOICE.plan(Options::dealt().next().expect("an option"));
     let (failed, _) = over(pair(), &server.clone().with_dealer(nowhere.clone()), |channel| {
         let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(nowhere);

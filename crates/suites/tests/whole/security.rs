@@ -2,10 +2,10 @@
 
 use privet_channel::pair;
 use privet_linear::Resharing;
-use privet_party::security::{PROMISED_BITS, Security};
-use privet_party::sharing::{Encrypted, Options, Plan, Truncation};
-use privet_party::{Silent, authenticated, stream};
 use privet_program::Operator;
+use privet_suites::security::{PROMISED_BITS, Security};
+use privet_suites::sharing::{Encrypted, Options, Plan, Truncation};
+use privet_suites::{Silent, malicious, stream};
 
 use crate::parties::{CHOICE, Fixture, RESIDUAL, Shelf, server, session_over};
 
@@ -21,8 +21,8 @@ fn results(fixture: &Fixture) -> u64 {
 fn budgets(fixture: &Fixture) -> Vec<(String, Security)> {
     let sharing = Options::made().chain(Options::dealt()).chain(Options::one_shot());
     let mut all: Vec<_> = sharing.map(|options| (options.name(), fixture.plan(options).security())).collect();
-    for options in authenticated::Options::all() {
-        let plan = authenticated::Plan::new(fixture.program(), options).expect("a plan");
+    for options in malicious::Options::all() {
+        let plan = malicious::Plan::new(fixture.program(), options).expect("a plan");
         all.push((options.name(), plan.security()));
     }
     all

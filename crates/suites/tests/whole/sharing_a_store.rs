@@ -5,9 +5,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use privet_channel::pair;
-use privet_party::Silent;
-use privet_party::session::Client;
-use privet_party::sharing::Rounds;
+use privet_suites::Silent;
+use privet_suites::session::Client;
+use privet_suites::sharing::Rounds;
 
 use crate::parties::{CHOICE, PATIENCE, Shelf, over, prepare, server, session};
 

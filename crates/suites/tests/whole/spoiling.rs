@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use privet_channel::tamper::{self, Action};
 use privet_channel::{Channel, pair};
-use privet_party::authenticated::{Options, Plan};
-use privet_party::session::{Client, Connect};
-use privet_party::sharing::Truncation;
-use privet_party::{Error, MaterialId, Silent, StoreError};
+use privet_suites::malicious::{Options, Plan};
+use privet_suites::session::{Client, Connect};
+use privet_suites::sharing::Truncation;
+use privet_suites::{Error, MaterialId, Silent, StoreError};
 
 use crate::parties::{CHOICE, PATIENCE, Shelf, dealer, over, server};
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use privet_channel::pair;
 use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action};
-use privet_party::policy::{Guard, Policy};
-use privet_party::stream::{Cipher, Client, Event, KeySize, Plan, Server};
-use privet_party::{Error, PeerMisbehaved, Report, Silent};
 use privet_program::Program;
+use privet_suites::policy::{Guard, Policy};
+use privet_suites::stream::{Cipher, Client, Event, KeySize, Plan, Server};
+use privet_suites::{Error, PeerMisbehaved, Report, Silent};
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL};
 

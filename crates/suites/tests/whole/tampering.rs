@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action, Witness};
 use privet_channel::{AbortReason, Channel, PeerMisbehaved};
-use privet_party::session::{Client, Server};
-use privet_party::sharing::{Options, Plan, Rounds, Truncation};
-use privet_party::{Error, MaterialId, Silent, StoreError};
 use privet_program::Program;
+use privet_suites::session::{Client, Server};
+use privet_suites::sharing::{Options, Plan, Rounds, Truncation};
+use privet_suites::{Error, MaterialId, Silent, StoreError};
 
 use crate::parties::{RESIDUAL, Shelf, infer, over, prepare, server, session};
 
