@@ -1,4 +1,4 @@
-"""The tables of `config.toml`'s options in docs/reference/config.md, from the code that reads the file.
+"""The tables of `config.toml`'s options in docs/reference/config.md, from the code that reads it.
 
 `python -m scripts.option_tables` writes them between the page's markers; a test compares.
 """
