@@ -63,10 +63,12 @@ def measure(name: str, turns: int, folder: Path) -> dict[str, list[Result]]:
         server = running.enter_context(party(folder, "server", dealer=dealer, **job))
         host, port = server.split(":")
         credentials = privet.Credentials.from_directory(folder / "keys", "client")
-        options: dict[str, Any] = {"state": folder / "client", "suite": "fss", "dealer": dealer}
+        options: dict[str, Any] = {"state": folder / "client", "dealer": dealer}
         clients = {
             mode: running.enter_context(
-                privet.Client(host, int(port), credentials, security=mode, **options)
+                privet.Client(
+                    host, int(port), credentials, suite=privet.Fss(security=mode), **options
+                )
             )
             for mode in MODES
         }

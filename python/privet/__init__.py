@@ -1,7 +1,8 @@
 """Privet: private predictions from ONNX models.
 
 `compile` turns a model into a program; `Server` offers it and `Client` queries it over TLS; `Pool`
-keeps material ready; `ServiceClient` queries a service of many models (`privet serve`); `run` does
+keeps material ready; `Gmw`, `Fss`, `Ckks` and `Stream` are the suites with their options;
+`ServiceClient` queries a service of many models (`privet serve`); `run` does
 both on this machine and compares with the plaintext model; `plan` advises which
 suite to take. Errors are in `privet.errors`.
 """
@@ -18,20 +19,26 @@ if TYPE_CHECKING:
     from privet.gateway import ServiceClient
     from privet.parties import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
     from privet.study import plan
+    from privet.suites import Ckks, Fss, Gmw, Stream, Suite
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
+    "Ckks",
     "Client",
     "Compiled",
     "Credentials",
     "Dealer",
+    "Fss",
+    "Gmw",
     "Link",
     "Pool",
     "Result",
     "Run",
     "Server",
     "ServiceClient",
+    "Stream",
+    "Suite",
     "__version__",
     "compile",
     "load",
@@ -40,9 +47,16 @@ __all__ = [
 ]
 
 
+_HOMES = {
+    "ServiceClient": "privet.gateway",
+    "plan": "privet.study",
+    **dict.fromkeys(("Ckks", "Fss", "Gmw", "Stream", "Suite"), "privet.suites"),
+}
+
+
 def __getattr__(name: str) -> Any:
     """Loads a name of `__all__` when it is first used, so that `import privet` stays light."""
     if name not in __all__:
         raise AttributeError(f"module 'privet' has no attribute {name!r}")
-    home = {"ServiceClient": "privet.gateway", "plan": "privet.study"}.get(name, "privet.parties")
+    home = _HOMES.get(name, "privet.parties")
     return getattr(import_module(home), name)

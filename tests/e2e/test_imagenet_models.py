@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import privet
-from privet import zoo
+from privet import suites, zoo
 from privet.compile import Compiled, compile
 from privet.executor import execute
 from privet.executor.fixed import Arithmetic
@@ -39,7 +39,12 @@ def test_a_private_run_is_as_near_as_its_errors_allow(
     compiled = compile(zoo.build(name, tmp_path), bits=37, scale=12)
     inputs = random_inputs(compiled.program)
     bound = simulated_bound(compiled.program, compiled.weights, inputs, runs=runs)
-    result = privet.run(compiled, inputs, suite=suite, truncation="one-bit", timeout=1200.0)
+    result = privet.run(
+        compiled,
+        inputs,
+        suite=suites.from_options(suite, {"truncation": "one-bit"}),
+        timeout=1200.0,
+    )
     peaks = {party: use.peak_mb for party, use in result.memory.items()}
     figures.append(
         f"{name}, {suite}: {result.max_fixed_point_error} units from the reference, bound {bound}; "
@@ -68,7 +73,7 @@ def test_results_in_a_prime_field_are_the_reference(
     name: str, tmp_path: Path, figures: list[str]
 ) -> None:
     compiled = compile(zoo.build(name, tmp_path))
-    result = privet.run(compiled, field="prime", timeout=1200.0)
+    result = privet.run(compiled, suite=privet.Gmw(field="prime"), timeout=1200.0)
     figures.append(
         f"{name}, prime field: offline {result.offline.seconds:.1f} s, "
         f"online {result.online.seconds:.2f} s"

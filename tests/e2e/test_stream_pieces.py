@@ -158,8 +158,8 @@ def test_a_piece_is_for_whom_opened_its_session(
 
 
 def _delivery(session: bytes, client: str, number: int):  # type: ignore[no-untyped-def]
-    from privet.parties.costs import NOTHING
     from privet.stream.preparing import Delivery
+    from privet.suites.costs import NOTHING
 
     return Delivery(client, session, number, ((), ()), NOTHING)
 

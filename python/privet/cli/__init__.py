@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
+from inspect import signature
 from typing import Annotated
 
 import typer
@@ -34,6 +35,7 @@ from privet.cli import (
     zoo,
 )
 from privet.cli.failures import report
+from privet.cli.suite_options import SuiteCommand
 from privet.errors import PrivetError
 
 # Tracebacks never show local variables: they may be keys, shares or inputs.
@@ -82,7 +84,8 @@ for command in (
     cohort.member,
     simulate.simulate,
 ):
-    app.command()(command)
+    takes_suite = "suite" in signature(command).parameters
+    app.command(cls=SuiteCommand if takes_suite else None)(command)
 app.add_typer(stream.app, name="stream")
 app.add_typer(study.app, name="study")
 app.add_typer(zoo.app, name="zoo")

@@ -11,14 +11,17 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from privet import suites
 from privet.cli import homomorphic, options, show
 from privet.cli.inputs import read_inputs, read_labels
+from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.parties import Client, Credentials, Result
 from privet.parties.address import split_address
-from privet.parties.homomorphic import Endpoint, Visitor
+from privet.parties.homomorphic import Endpoint, Visitor, encrypting
 from privet.parties.meeting import CohortVisitor
-from privet.suites import COLLECTIVE, check_scenario, check_suite, flooding_of
+from privet.suites import MaterialSuite, material_suite
+from privet.suites.text import over
 
 
 def client(
@@ -35,22 +38,13 @@ def client(
     program_hash: Annotated[
         str | None, typer.Option(help="The program to insist on, as its server prints it.")
     ] = None,
-    suite: options.Suite = "gmw",
-    scenario: options.Scenario = "encrypted-data",
-    parties: options.Parties = 3,
-    flooding: options.Flooding = None,
+    suite: Suite = suites.DEFAULT,
     program: Annotated[
         Path | None,
         typer.Option(
             help="The program.json of a cohort's model, which `privet compile` wrote.", exists=True
         ),
     ] = None,
-    security: options.Security = "semi-honest",
-    rounds: options.Rounds = "auto",
-    truncation: options.Truncation = "exact",
-    field: options.Field = "ring",
-    linear: options.Linear = "offline",
-    correlations: options.Correlations = "parties",
     dealer: options.Dealer = None,
     when_dry: options.WhenDry = "make",
     link: options.Link = None,
@@ -65,16 +59,14 @@ def client(
     if not input and not prepare:
         raise Misuse("give --input for a prediction, or --prepare N to make material for later")
     host, port = split_address(address)
-    check_suite(suite)
-    check_scenario(suite, scenario, parties)
-    if suite == "ckks":
+    if not isinstance(suite, MaterialSuite):
         if prepare or not input:
-            raise Misuse("suite ckks makes no material ahead of time: give --input")
-        noise = flooding_of(suite, scenario, flooding)
-        endpoint = Endpoint(host, port, keys, scenario, server_name, memory, timeout, noise)
+            raise Misuse(f"suite {suite.name} makes no material ahead of time: give --input")
+        config = encrypting(suite)
+        endpoint = Endpoint(host, port, keys, config, server_name, memory, timeout)
         visitor = (
-            CohortVisitor(endpoint, program, parties)
-            if scenario == COLLECTIVE
+            CohortVisitor(endpoint, program)
+            if config.collective
             else Visitor(endpoint, model=model, program_hash=program_hash)
         )
         homomorphic.ask(visitor, input, labels, layers=layers, as_json=as_json)
@@ -90,12 +82,6 @@ def client(
             model=model,
             program_hash=program_hash,
             suite=suite,
-            security=security,
-            rounds=rounds,
-            truncation=truncation,
-            field=field,
-            linear=linear,
-            correlations=correlations,
             dealer=dealer,
             when_dry=when_dry,
             link=link,
@@ -121,14 +107,14 @@ def client(
         show.costs(console, result.offline, result.online, session.program.batch)
         if layers:
             show.layers(console, result.layers)
-    used = result or session
-    depth = show.rounds(used.rounds, session.link, rounds == "auto")
+    used = result.config if result is not None else session.suite
+    depth = material_suite(used).comparisons(suite) + over(session.link)
     console.print(
-        f"Suite {used.suite} ({used.security}), {depth}, program {session.program_hash[:16]}."
+        f"Suite {used.name} ({used.mode.security}), {depth}, program {session.program_hash[:16]}."
     )
     if result is not None:
         show.dry(console, result.dry)
-    show.trust(console, used.trust)
+    show.trust(console, used.trust.caution)
     show.weaknesses(console, used.mode)
     show.calibration(console, session.program.calibration)
     console.print(f"Material for {ready} more inferences is ready in {state}.")
@@ -137,15 +123,16 @@ def client(
 def _as_object(
     session: Client, made: list[str], ready: int, result: Result | None
 ) -> dict[str, Any]:
-    used = result or session
+    used = result.config if result is not None else session.suite
+    facts = used.facts()
     fields: dict[str, Any] = {
         "model": session.program.model,
-        "suite": used.suite,
-        "security": used.security,
-        "rounds": used.rounds,
+        "suite": used.name,
+        "security": facts["security"],
+        "rounds": facts["rounds"],
         "extension": session.extension,
-        "correlations": used.correlations,
-        "trust": used.trust,
+        "correlations": facts["correlations"],
+        "trust": used.trust.caution,
         **show.weaknesses_fields(used.mode),
         "calibration": session.program.calibration,
         "link": show.link_fields(session.link),

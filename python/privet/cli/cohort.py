@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +13,13 @@ from privet.cli import options, show
 from privet.parties.address import split_address
 from privet.parties.homomorphic import Endpoint
 from privet.parties.meeting import coordinate, take_part
-from privet.suites import COLLECTIVE, Guard, check_scenario, flooding_of, make_policy
+from privet.suites import Guard, make_policy
+from privet.suites.ckks import COHORT
 
+Parties = Annotated[int, typer.Option(help="Members of the cohort, 2 to 20.")]
+Flooding = Annotated[
+    str, typer.Option(metavar="statistical|light", help="Noise on results; `light` is weaker.")
+]
 PublicHalf = Annotated[
     Path,
     typer.Argument(
@@ -26,8 +31,8 @@ PublicHalf = Annotated[
 def coordinator(
     program: PublicHalf,
     keys: options.Keys,
-    parties: options.Parties = 3,
-    flooding: options.Flooding = None,
+    parties: Parties = COHORT.parties,
+    flooding: Flooding = COHORT.flooding,
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
     ] = "127.0.0.1:7400",
@@ -39,7 +44,7 @@ def coordinator(
     as_json: options.AsJson = False,
 ) -> None:
     """Run one inference of a cohort, under a key whose parts its members keep; it has no secret."""
-    check_scenario("ckks", COLLECTIVE, parties)
+    suite = replace(COHORT, parties=parties, flooding=flooding)
     host, port = split_address(listen)
     console = show.make_console()
 
@@ -52,11 +57,10 @@ def coordinator(
         else:
             console.print(f"{found['event'].capitalize()} in {found['cost']['seconds']:.3f} s.")
 
-    noise = flooding_of("ckks", COLLECTIVE, flooding)
-    endpoint = Endpoint(host, port, keys, COLLECTIVE, None, memory, timeout, noise)
-    policy = make_policy(accept, flooding=noise, answers_per_hour=answers_per_hour)
+    endpoint = Endpoint(host, port, keys, suite, None, memory, timeout)
+    policy = make_policy(accept, weaker=suite.weaknesses, answers_per_hour=answers_per_hour)
     guard = Guard(policy, str(state / "coordinator" / "answers"))
-    coordinate(program, parties, endpoint, guard, heard)
+    coordinate(program, endpoint, guard, heard)
 
 
 def member(
@@ -71,19 +75,18 @@ def member(
     ],
     keys: options.Keys,
     member: Annotated[int, typer.Option(min=0, help="Which member this is; 0 has the model.")],
-    parties: options.Parties = 3,
-    flooding: options.Flooding = None,
+    parties: Parties = COHORT.parties,
+    flooding: Flooding = COHORT.flooding,
     server_name: options.ServerName = None,
     memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Take part in one inference of a cohort with a share of its key."""
-    check_scenario("ckks", COLLECTIVE, parties)
+    suite = replace(COHORT, parties=parties, flooding=flooding)
     host, port = split_address(address)
-    noise = flooding_of("ckks", COLLECTIVE, flooding)
-    endpoint = Endpoint(host, port, keys, COLLECTIVE, server_name, memory, timeout, noise)
-    cost = take_part(program, member, parties, endpoint)
+    endpoint = Endpoint(host, port, keys, suite, server_name, memory, timeout)
+    cost = take_part(program, member, endpoint)
     if as_json:
         typer.echo(json.dumps({"event": "helped", "member": member, "cost": asdict(cost)}))
         return

@@ -8,18 +8,19 @@ from typing import Annotated
 
 import typer
 
+from privet import suites
 from privet.cli import options, show
-from privet.cli.ranges import range_fields, show_ranges
+from privet.cli.ranges import range_fields, reach_of, show_ranges
+from privet.cli.suite_options import Suite
 from privet.compile import PUBLIC_FILE
 from privet.compile import compile as compile_model
 from privet.parties.calibration import read_samples
-from privet.suites import check_suite, check_supported, precision
 
 
 def compile(
     model: options.Model,
     folder: Annotated[Path, typer.Argument(help="Where to write both halves.", file_okay=False)],
-    suite: options.Suite = "gmw",
+    suite: Suite = suites.DEFAULT,
     bits: options.Bits = None,
     scale: options.Scale = None,
     batch: options.Batch = 1,
@@ -37,8 +38,7 @@ def compile(
     as_json: options.AsJson = False,
 ) -> None:
     """Compile a model into a public half, for everybody, and a private one with its weights."""
-    check_suite(suite)
-    widths = precision(suite, bits, scale)
+    widths = suite.precision.with_widths(bits, scale)
     compiled = compile_model(
         model,
         bits=widths.bits,
@@ -50,10 +50,10 @@ def compile(
         sound=sound,
         headroom=headroom,
     )
-    check_supported(compiled.program, suite)
+    suite.check_supports(compiled.program)
     compiled.save(folder)
     public = folder / PUBLIC_FILE
-    ranges = compiled.ranges(narrow=suite != "stream") if suite != "ckks" else None
+    ranges = reach_of(suite, compiled)
     if as_json:
         found = {
             "program": str(public),

@@ -16,6 +16,7 @@ from privet.cli.inputs import read_inputs, read_labels
 from privet.parties.homomorphic import Endpoint, Prediction, Visitor, serving
 from privet.parties.meeting import CohortVisitor
 from privet.suites import Guard, Policy
+from privet.suites.ckks.account import parameters
 
 
 def serve(
@@ -29,20 +30,20 @@ def serve(
             _say(
                 event="listening",
                 address=address,
-                scenario=endpoint.scenario,
+                scenario=endpoint.suite.scenario,
                 policy=json.loads(policy.text()),
-                **show.weaknesses_fields(endpoint.mode),
+                **show.weaknesses_fields(endpoint.suite.mode),
                 statistical_bits=listening["statistical_bits"],
                 **{name: listening[name] for name in ("model", "program_hash")},
             )
         else:
             console.print(f"Serving [bold]{listening['model']}[/] at {address}; stop with Ctrl-C.")
             console.print(
-                f"Scenario {endpoint.scenario}, program {listening['program_hash']}: give this "
-                "hash to clients that should pin it."
+                f"Scenario {endpoint.suite.scenario}, program {listening['program_hash']}: give "
+                "this hash to clients that should pin it."
             )
             show.policy(console, policy)
-            show.weaknesses(console, endpoint.mode)
+            show.weaknesses(console, endpoint.suite.mode)
         try:
             for found in events:
                 _tell(console, found, as_json)
@@ -70,9 +71,9 @@ def ask(
     softmax = program.outputs[0].client is not None
     show.prediction(console, found.outputs, names, softmax, program.batch)
     show.costs(console, found.offline, found.online, program.batch)
-    show.homomorphic(console, found.plan, program.program_hash)
+    show.account(console, parameters(found.plan, program.program_hash))
     show.calibration(console, program.calibration)
-    show.weaknesses(console, found.mode)
+    show.weaknesses(console, found.suite.mode)
     if layers:
         show.layers(console, found.layers)
 
@@ -82,8 +83,8 @@ def _as_object(found: Prediction) -> dict[str, Any]:
     outputs = {name: np.asarray(array).tolist() for name, array in found.outputs.items()}
     return {
         "model": program.model,
-        "suite": "ckks",
-        **show.weaknesses_fields(found.mode),
+        "suite": found.suite.name,
+        **show.weaknesses_fields(found.suite.mode),
         "program_hash": program.program_hash,
         "calibration": program.calibration,
         "batch": program.batch,

@@ -13,11 +13,12 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from privet import suites
 from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
+from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.parties import Credentials, Result
-from privet.suites import ENCRYPTED_DATA, flooding_of
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient, Terms
@@ -44,12 +45,7 @@ def infer(
     program_hash: Annotated[
         str | None, typer.Option(help="The program to insist on, as the operator tells it.")
     ] = None,
-    suite: options.Suite = "gmw",
-    security: options.Security = "semi-honest",
-    rounds: options.ModelRounds = None,
-    truncation: options.Truncation = "exact",
-    flooding: options.Flooding = None,
-    correlations: options.Correlations = "parties",
+    suite: Suite = suites.DEFAULT,
     dealer: options.Dealer = None,
     link: options.Link = None,
     server_name: options.ServerName = None,
@@ -67,18 +63,9 @@ def infer(
 
     if not input and not prepare:
         raise Misuse("give --input for a prediction, or --prepare N to announce later ones")
-    if suite == "ckks" and prepare:
-        raise Misuse("suite ckks prepares nothing ahead: ask without --prepare")
-    terms = Terms(
-        suite,
-        security,
-        rounds,
-        truncation,
-        correlations,
-        flooding_of(suite, ENCRYPTED_DATA, flooding),
-        version,
-        program_hash,
-    )
+    if prepare and not isinstance(suite, suites.MaterialSuite):
+        raise Misuse(f"suite {suite.name} prepares nothing ahead: ask without --prepare")
+    terms = Terms(suite, version, program_hash)
     names = read_labels(labels, None)
     console = show.make_console()
 
@@ -145,9 +132,11 @@ async def _tell(
         several = max(program.batch, result.samples)
         show.prediction(console, result.outputs, labels, softmax, several)
         show.costs(console, result.offline, result.online, program.batch)
-        depth = f", rounds {result.rounds}" if result.rounds else ""
+        facts = result.config.facts()
+        depth = f", rounds {facts['rounds']}" if facts["rounds"] else ""
         console.print(
-            f"Suite {result.suite} ({result.security}){depth}, program {program.program_hash[:16]}."
+            f"Suite {facts['suite']} ({facts['security']}){depth}, program "
+            f"{program.program_hash[:16]}."
         )
         show.trust(console, result.trust)
         show.weaknesses(console, result.mode)
@@ -156,11 +145,9 @@ async def _tell(
 
 def _as_object(result: Result) -> dict[str, Any]:
     outputs = {name: np.asarray(array).tolist() for name, array in result.outputs.items()}
+    facts = result.config.facts()
     return {
-        "suite": result.suite,
-        "security": result.security,
-        "rounds": result.rounds,
-        "correlations": result.correlations,
+        **{key: facts[key] for key in ("suite", "security", "rounds", "correlations")},
         "trust": result.trust,
         **show.weaknesses_fields(result.mode),
         "calibration": result.calibration,

@@ -14,7 +14,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from privet import suites
 from privet.cli import options, show
+from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.parties import Credentials, Pool, PoolEvent, Stock
 from privet.parties.address import split_address
@@ -44,12 +46,7 @@ def pool(
     status: Annotated[
         bool, typer.Option("--status", help="Show what is ready, without a connection, and end.")
     ] = False,
-    suite: options.Suite = "gmw",
-    rounds: options.Rounds = "auto",
-    truncation: options.Truncation = "exact",
-    field: options.Field = "ring",
-    linear: options.Linear = "offline",
-    correlations: options.Correlations = "parties",
+    suite: Suite = suites.DEFAULT,
     dealer: options.Dealer = None,
     link: options.Link = None,
     server_name: options.ServerName = None,
@@ -79,11 +76,6 @@ def pool(
         max_disk=max_disk,
         on_event=on_event,
         suite=suite,
-        rounds=rounds,
-        truncation=truncation,
-        field=field,
-        linear=linear,
-        correlations=correlations,
         dealer=dealer,
         link=link,
         server_name=server_name,

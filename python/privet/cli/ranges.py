@@ -7,7 +7,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from privet.compile import Compiled
 from privet.executor.layer_ranges import LayerRange, Ranges
+from privet.suites import Suite
+
+
+def reach_of(suite: Suite, compiled: Compiled) -> Ranges | None:
+    """What values of a program may be in the rings of a suite; None if it computes with reals."""
+    return None if suite.reach is None else compiled.ranges(narrow=suite.reach == "narrow")
 
 
 def show_ranges(console: Console, ranges: Ranges) -> None:

@@ -11,15 +11,17 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from privet import suites
 from privet.cli import homomorphic, options, show
+from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.logs import log_to_stderr
 from privet.parties import Credentials, Finished, Server
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
 from privet.parties.catalog import compile_once
-from privet.parties.homomorphic import Endpoint
-from privet.suites import check_between_two, check_suite, flooding_of, make_policy, precision
+from privet.parties.homomorphic import Endpoint, encrypting
+from privet.suites import MaterialSuite, make_policy
 
 
 def server(
@@ -29,12 +31,7 @@ def server(
         str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
     ] = "127.0.0.1:7400",
     state: options.State = Path("privet-state"),
-    suite: Annotated[
-        str,
-        typer.Option(help="`ckks` for homomorphic encryption; `gmw` serves `fss` as well."),
-    ] = "gmw",
-    scenario: options.Scenario = "encrypted-data",
-    flooding: options.Flooding = None,
+    suite: Suite = suites.DEFAULT,
     dealer: options.Dealer = None,
     truncation: options.AcceptedTruncation = "exact",
     accept: options.Accept = None,
@@ -62,18 +59,20 @@ def server(
     """
     log_to_stderr()
     host, port = split_address(listen)
-    check_suite(suite)
-    check_between_two(suite, scenario)
-    noise = flooding_of(suite, scenario, flooding)
+    endpoint = None
+    if not isinstance(suite, MaterialSuite):
+        if (config := encrypting(suite)).collective:
+            raise Misuse("a cohort has more than a server and a client: `privet run` starts one")
+        endpoint = Endpoint(host, port, keys, config, None, memory, timeout)
     policy = make_policy(
         accept,
         dealer=dealer is not None,
         truncation=truncation,
-        flooding=noise,
+        weaker=suite.weaknesses,
         answers_per_hour=answers_per_hour,
     )
     samples = read_samples(calibration) if calibration else None
-    widths = precision(suite, bits, scale)
+    widths = suite.precision.with_widths(bits, scale)
     compiled = compile_once(
         model,
         state / "server" / "programs",
@@ -86,10 +85,9 @@ def server(
         sound=sound,
     )
     show.warn_uncalibrated("sound" if sound else "samples" if samples else "random")
-    if suite == "ckks":
+    if endpoint is not None:
         if revoked is not None:
-            raise Misuse("--revoked is for suites gmw and fss; for ckks, `privet serve` has it")
-        endpoint = Endpoint(host, port, keys, scenario, None, memory, timeout, noise)
+            raise Misuse("--revoked is for suites with material; for others `privet serve` has it")
         counts = state / "server" / "answers"
         homomorphic.serve(compiled, endpoint, policy, counts, as_json=as_json)
         return

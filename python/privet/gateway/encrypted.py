@@ -21,9 +21,8 @@ from privet.executor.codec import Inputs
 from privet.gateway.calls import Calls
 from privet.gateway.model import Offer
 from privet.parties import Result
-from privet.parties.homomorphic import Endpoint, Prediction, ask
-
-SUITE = "ckks"
+from privet.parties.homomorphic import Endpoint, Prediction, ask, encrypting
+from privet.suites import Suite
 
 SILENCE = 120.0
 """Seconds that this side waits for each message if it is not told."""
@@ -36,17 +35,17 @@ CHUNK_BYTES = 2**16
 
 
 async def infer_encrypted(
-    calls: Calls, path: str, offer: Offer, inputs: Inputs, flooding: str, timeout: float
+    calls: Calls, path: str, offer: Offer, inputs: Inputs, suite: Suite, timeout: float
 ) -> Result:
     """The private predictions for real inputs, up to the program's batch, by the model at `path`,
-    whose results have no less noise than `flooding`.
+    whose results have no less noise than `suite` asks for.
 
     # Errors
     `InputError` before anything is sent if an input does not fit; `Misuse` without the program
     `privet-ckks`; `PeerBusy`, `LinkError`, `PeerError`.
     """
     async with _relay(calls, path + "/session") as (socket, failures):
-        endpoint = Endpoint("", 0, Path(), timeout=timeout, flooding=flooding, socket=socket)
+        endpoint = Endpoint("", 0, Path(), timeout=timeout, suite=encrypting(suite), socket=socket)
         try:
             found = await asyncio.to_thread(ask, endpoint, offer.program, inputs)
         except LinkError as error:
@@ -60,17 +59,12 @@ def _result(found: Prediction, calibration: str) -> Result:
         outputs=found.outputs,
         integers=found.integers,
         material="",
-        suite=SUITE,
-        security="semi-honest",
-        rounds=None,
-        correlations="none",
-        trust=None,
+        config=found.suite,
         calibration=calibration,
         dry=None,
         offline=found.offline,
         online=found.online,
         layers=found.layers,
-        mode=found.mode,
         samples=found.samples,
     )
 

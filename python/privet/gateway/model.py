@@ -10,9 +10,11 @@ from typing import Any
 
 from privet import _native, suites
 from privet.errors import Misuse, PeerMisbehaved
-from privet.parties.route import Way
 from privet.program import Program
-from privet.suites import STATISTICAL
+from privet.suites import MaterialSuite, Suite
+
+TOLD = ("suite", "security", "rounds", "truncation", "correlations")
+"""What calls to a service say of a suite."""
 
 
 @dataclass(frozen=True)
@@ -20,25 +22,19 @@ class Terms:
     """How an inference is to be computed.
 
     `version` and `program_hash` insist on one version and on one program; by default it is the
-    newest, whatever its program. `rounds` (suite `gmw`) is by default the first depth that the
-    model offers; `flooding` is the least noise on results of suite `ckks`. The rest are the choices
-    of `privet.Client`.
+    newest, whatever its program. What the `suite` leaves open is by default what the model offers
+    first.
     """
 
-    suite: str = "gmw"
-    security: str = "semi-honest"
-    rounds: str | None = None
-    truncation: str = "exact"
-    correlations: str = "parties"
-    flooding: str = STATISTICAL
+    suite: Suite = suites.DEFAULT
     version: int | None = None
     program_hash: str | None = None
 
     @property
-    def way(self) -> Way:
-        """The suite, and who makes its material."""
-        dealt = suites.is_dealt(self.suite, self.correlations)
-        return Way(self.suite, "dealer" if dealt else self.correlations, self.security)
+    def facts(self) -> dict[str, Any]:
+        """What the service must know of the suite."""
+        facts = self.suite.facts()
+        return {key: facts[key] for key in TOLD}
 
 
 @dataclass(frozen=True)
@@ -110,11 +106,7 @@ def same_terms(document: Any, settled: Terms) -> bool:
     """Whether a job that the service tells of is for a settled program, on its terms."""
     return bool(
         document["program"] == settled.program_hash
-        and document["suite"] == settled.suite
-        and document["security"] == settled.security
-        and document["rounds"] == settled.rounds
-        and document["truncation"] == settled.truncation
-        and document["correlations"] == settled.correlations
+        and all(document[key] == value for key, value in settled.facts.items())
     )
 
 
@@ -153,24 +145,14 @@ class Offer:
                 f"model {self.model.name} is program {hash}, not {terms.program_hash}: ask the "
                 "service's operator which one is current"
             )
-        found = [
-            it
-            for it in self.model.suites
-            if (it.suite, it.security) == (terms.suite, terms.security)
-        ]
+        suite, security = terms.facts["suite"], terms.facts["security"]
+        found = [it for it in self.model.suites if (it.suite, it.security) == (suite, security)]
         if not found:
             offered = ", ".join(f"{it.suite} {it.security}" for it in self.model.suites)
             raise Misuse(
-                f"model {self.model.name} is not offered in {terms.suite} {terms.security}; it is "
-                f"in {offered}"
+                f"model {self.model.name} is not offered in {suite} {security}; it is in {offered}"
             )
-        first = found[0].rounds[0] if found[0].rounds else None
-        return replace(
-            terms,
-            rounds=terms.rounds or first,
-            correlations=terms.way.correlations,
-            program_hash=hash,
-        )
+        return replace(terms, suite=_chosen(terms.suite, found[0]), program_hash=hash)
 
     def plan(self, terms: Terms, network: _native.Link | None) -> _native.Plan:
         """The plan for settled terms; `network` is what the first call took it for.
@@ -178,20 +160,23 @@ class Offer:
         May be called from any thread.
 
         # Errors
-        Those of `suites.plan`.
+        Those of `MaterialSuite.native`.
         """
         with self._lock:
             if terms not in self._plans:
                 # Whoever still uses the oldest has it, and it is made again when it is asked for.
                 while len(self._plans) >= MOST_PLANS:
                     del self._plans[next(iter(self._plans))]
-                self._plans[terms] = suites.plan(
-                    self._public,
-                    terms.suite,
-                    terms.rounds,
-                    terms.truncation,
-                    terms.correlations if terms.suite == "gmw" else "parties",
-                    network,
-                    terms.security,
-                )
+                suite = suites.material_suite(terms.suite)
+                self._plans[terms] = suite.native(self._public, network)
             return self._plans[terms]
+
+
+def _chosen(suite: Suite, offered: Offered) -> Suite:
+    """A suite with what it leaves open as the model offers it first."""
+    if not isinstance(suite, MaterialSuite):
+        return suite
+    left = suite.alternatives()
+    if len(left) == 1 or not offered.rounds:
+        return left[0]
+    return next((it for it in left if it.facts()["rounds"] == offered.rounds[0]), left[0])

@@ -1,7 +1,6 @@
 """The parties: a server that offers models, a client that asks it, a dealer, all over TLS."""
 
 from privet.parties.client import Client, Link
-from privet.parties.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.parties.credentials import Credentials
 from privet.parties.dealer import Dealer, Dealt
 from privet.parties.dry import Dry
@@ -11,6 +10,7 @@ from privet.parties.result import Result
 from privet.parties.server import Finished, Server
 from privet.parties.stock import Holding, Stock
 from privet.parties.target import Level
+from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 
 __all__ = [
     "Client",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from privet.parties.costs import PhaseCost
+from privet.suites.costs import PhaseCost
 
 
 @dataclass

@@ -15,10 +15,10 @@ from typing import Any
 
 from privet import _native
 from privet.parties.acceptor import Acceptor
-from privet.parties.costs import PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.stream.cipher import BFV
 from privet.suites import Guard, Policy
+from privet.suites.costs import PhaseCost, read_report
 
 KEPT = 8
 """Pieces that wait in a preparing worker; more preparations wait for those to be fetched."""

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from privet import suites
+from privet.errors import Misuse
 from privet.program import Program
 from privet.study.record import Phase, Record, Work
 from privet.study.setting import Setting
@@ -63,20 +64,14 @@ def cost(program: Program, setting: Setting, samples: int = 1) -> Costing:
     # Errors
     `UnsupportedModel` if the suite has no protocol for a layer, `Misuse` if no parameters fit.
     """
-    suites.check_supported(program, setting.suite)
+    setting.config.check_supports(program)
     if setting.suite == "stream":
         return _streamed(program, setting, samples if setting.packs else 1)
     if setting.members:
         return _collective(program, setting)
     if setting.suite == "ckks":
         return _encrypted(program)
-    planned = suites.plan(
-        program.to_public_bytes(),
-        setting.suite,
-        setting.rounds,
-        correlations=setting.correlations,
-        security=setting.security,
-    )
+    planned = suites.material_suite(setting.config).native(program.to_public_bytes())
     return _shared(program, setting, suites.forecast(planned))
 
 
@@ -182,8 +177,9 @@ def _memory(plan: dict[str, Any], server: str) -> dict[str, float]:
 
 def _streamed(program: Program, setting: Setting, samples: int) -> Costing:
     """Suite `stream`, the first inference of a session."""
-    options = {k: v for k, v in setting.variant_options.items() if k != "packed"}
-    plan = suites.plan_stream(program.to_public_bytes(), **options, samples=samples)
+    if not isinstance(setting.config, suites.Stream):
+        raise Misuse(f"{setting.name} streams nothing")
+    plan = setting.config.figures(program, samples)
     offline, online = (
         Phase(
             0.0,

@@ -54,8 +54,8 @@ def test_names_stand_for_settings() -> None:
     ]
     assert settings(ALL) == tuple(ALL.values())
     assert settings(["ckks-collective-7"])[0].members == 7
-    assert setting_named("stream-3072").options()["key_bits"] == 3072
-    assert setting_named("stream-bfv").options()["cipher"] == "bfv"
+    assert setting_named("stream-3072").config == Stream(cipher="paillier", key_bits=3072)
+    assert setting_named("stream-bfv").config == Stream()
     assert [setting_named(it).compiled_batch(8) for it in ("stream-bfv", "stream-packed")] == [8, 1]
     with pytest.raises(Misuse, match="a family"):
         setting_named("gmw")
