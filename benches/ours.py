@@ -6,6 +6,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 import privet
 from benches.samples import Sample
 from benches.tasks import Floats, Task
@@ -56,6 +58,7 @@ def measure(name: str, task: Task, compiled: Compiled, sample: Floats, repetitio
         rounds=sum(phase.rounds for phase in phases),
         peak_rss_mb=max(phase.peak_rss_mb for phase in phases),
         max_abs_error=run.max_abs_error,
+        largest_output=max(float(np.abs(array).max()) for array in run.reference.values()),
     )
 
 

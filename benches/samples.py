@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-# How far a result may be from plaintext: the errors of fixed point stay below it in every task, and
-# any slip lies above. Outputs are of the order of one.
+# How far a result may be from plaintext, as a share of the largest output where that is above one:
+# the errors of fixed point stay below it in every task, and any slip lies above.
 TOLERANCE = 0.05
 
 
@@ -21,6 +21,7 @@ class Sample:
     by then; the first figures include those.
     `dealer_seconds` and `dealt_bytes` (to both parties) are a dealer's part, which lies within
     `offline_seconds`.
+    `largest_output` is the plaintext's, which errors are held against.
     `others` is the share of the machine that went to other people's processes, 0 to 1.
     """
 
@@ -39,11 +40,13 @@ class Sample:
     rounds: int | None = None
     peak_rss_mb: float | None = None
     max_abs_error: float | None = None
+    largest_output: float | None = None
     others: float | None = None
     failure: str | None = None
 
     def checked(self) -> Sample:
         """The same, or a failure if the result is too far from plaintext."""
-        if self.max_abs_error is None or self.max_abs_error <= TOLERANCE:
+        allowed = TOLERANCE * max(1.0, self.largest_output or 0.0)
+        if self.max_abs_error is None or self.max_abs_error <= allowed:
             return self
         return replace(self, failure=f"the result is wrong by {self.max_abs_error:.3g}")

@@ -19,7 +19,7 @@ from subprocess import PIPE, Popen
 from typing import Any
 
 import privet
-from privet import keys, zoo
+from privet import keys, suites, zoo
 from privet.executor.reference import random_inputs
 from privet.parties import Result
 
@@ -59,7 +59,11 @@ def measure(name: str, turns: int, folder: Path) -> dict[str, list[Result]]:
     keys.make(folder / "keys", ())
     with ExitStack() as running:
         dealer = running.enter_context(party(folder, "dealer"))
-        job = {"program": str(folder / "program"), "state": str(folder / "server")}
+        job = {
+            "program": str(folder / "program"),
+            "state": str(folder / "server"),
+            "policy": suites.make_policy(dealer=True).text(),
+        }
         server = running.enter_context(party(folder, "server", dealer=dealer, **job))
         host, port = server.split(":")
         credentials = privet.Credentials.from_directory(folder / "keys", "client")
