@@ -88,6 +88,7 @@ check-python: setup ## Only Python's formatter, linter and types, and the checks
 	$(BIN)/mypy $(PYTHON_CODE)
 	$(BIN)/python scripts/check_direction.py
 	$(BIN)/python scripts/check_files.py
+	$(BIN)/python scripts/check_suites.py
 
 fmt: $(VENV)/.requirements ## Format all code and mend what the linter can
 	$(CARGO) fmt --all

@@ -45,7 +45,7 @@ def plans(models: Iterable[str] = MODELS) -> Iterator[tuple[str, str, Mapping[st
         for name in models:
             kind, _, activation = name.partition(":")
             path = DIGITS / f"{activation}.onnx" if activation else zoo.build(kind, Path(folder))
-            widths = suites.precision("ckks", None, None)
+            widths = suites.Ckks.precision
             public = compile(path, **vars(widths), input_range=(0, 1)).program.to_public_bytes()
             for scenario in MODELS[name]:
                 flooding = "light" if scenario == DATA else "statistical"

@@ -111,12 +111,9 @@ def test_a_dealers_traffic_is_what_the_formulas_say(
 @pytest.mark.parametrize("truncation", ["one-bit", "exact"])
 def test_the_malicious_mode_computes_the_same(name: str, truncation: str, tmp_path: Path) -> None:
     compiled = compile(zoo.build(name, tmp_path))
-    public = compiled.program.to_public_bytes()
-    (plan,) = suites.plans(
-        public, "fss", "auto", truncation, "dealer", security="malicious"
-    ).values()
-    forecast = suites.forecast(plan)
-    result = privet.run(compiled, suite=privet.Fss(truncation=truncation, security="malicious"))
+    suite = privet.Fss(truncation=truncation, security="malicious")
+    forecast = suites.forecast(suite.native(compiled.program.to_public_bytes()))
+    result = privet.run(compiled, suite=suite)
     assert result.config.mode.security == "malicious"
     assert (result.max_fixed_point_error == 0) == (truncation == "exact")
     semi_honest = privet.run(compiled, suite=privet.Fss(truncation=truncation))

@@ -18,9 +18,10 @@ from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.parties import Client, Credentials, Result
 from privet.parties.address import split_address
-from privet.parties.homomorphic import Endpoint, Visitor, encrypting
+from privet.parties.homomorphic import Endpoint, Visitor
 from privet.parties.meeting import CohortVisitor
 from privet.suites import MaterialSuite, material_suite
+from privet.suites.ckks import encrypting
 from privet.suites.text import over
 
 

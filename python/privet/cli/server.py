@@ -20,8 +20,9 @@ from privet.parties import Credentials, Finished, Server
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
 from privet.parties.catalog import compile_once
-from privet.parties.homomorphic import Endpoint, encrypting
+from privet.parties.homomorphic import Endpoint
 from privet.suites import MaterialSuite, make_policy
+from privet.suites.ckks import encrypting
 
 
 def server(

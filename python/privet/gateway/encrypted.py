@@ -21,8 +21,9 @@ from privet.executor.codec import Inputs
 from privet.gateway.calls import Calls
 from privet.gateway.model import Offer
 from privet.parties import Result
-from privet.parties.homomorphic import Endpoint, Prediction, ask, encrypting
+from privet.parties.homomorphic import Endpoint, Prediction, ask
 from privet.suites import Suite
+from privet.suites.ckks import encrypting
 
 SILENCE = 120.0
 """Seconds that this side waits for each message if it is not told."""

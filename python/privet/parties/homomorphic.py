@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privet.errors import Misuse, PeerMisbehaved
+from privet.errors import PeerMisbehaved
 from privet.executor import decode_output
 from privet.executor.codec import Inputs, encode_input
 from privet.executor.samples import fill, trim
 from privet.parties.guarded import guarded
 from privet.parties.memory import parse_size
 from privet.program import Program
-from privet.suites import Ckks, Guard, Progress, Suite
+from privet.suites import Ckks, Guard, Progress
 from privet.suites.ckks import program_path
 from privet.suites.ckks.cohort import read_integers, write_reals
 from privet.suites.costs import LayerCost, PhaseCost
@@ -34,17 +34,6 @@ Events = Iterator[dict[str, Any]]
 
 
 _DEFAULT = Ckks()
-
-
-def encrypting(suite: Suite) -> Ckks:
-    """The suite itself.
-
-    # Errors
-    `Misuse` if it is none whose parties are processes of the program `privet-ckks`.
-    """
-    if not isinstance(suite, Ckks):
-        raise Misuse(f"suite {suite.name} has no sessions of its own")
-    return suite
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import pytest
 from tests.python.study.conftest import MakeRecord
 from typer.testing import CliRunner
 
-from privet import suites
 from privet.cli import app
 from privet.compile import compile
 from privet.errors import Misuse
@@ -22,6 +21,7 @@ from privet.study.record import read_record, read_records
 from privet.study.setting import ALL, setting_named, settings
 from privet.study.standard import FURTHER, STANDARD, Part
 from privet.study.work import cost
+from privet.suites import Ckks, Stream
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
 MODEL = MODELS / "breast-mlp.onnx"
@@ -141,7 +141,7 @@ def test_a_cohort_sends_what_is_planned(refreshes: bool, tmp_path: Path) -> None
         plan_cases([model], settings(["ckks-collective-2"]), [1]), tmp_path
     )
     assert skipped == []
-    widths = suites.precision("ckks")
+    widths = Ckks.precision
     planned = cost(compile(model, **vars(widths)).program, record.setting)
     assert (planned.online.work["bytes of refreshes"] > 0) == refreshes
     assert record.offline.rounds == planned.offline.rounds

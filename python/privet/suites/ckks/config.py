@@ -167,3 +167,14 @@ class Ckks(Suite):
 
 COHORT = Ckks(scenario=COLLECTIVE)
 """A cohort of the usual size."""
+
+
+def encrypting(suite: Suite) -> Ckks:
+    """The suite itself.
+
+    # Errors
+    `Misuse` if it is none whose parties are processes of the program `privet-ckks`.
+    """
+    if not isinstance(suite, Ckks):
+        raise Misuse(f"suite {suite.name} has no sessions of its own")
+    return suite
