@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ROOT := $(CURDIR)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_CODE := python scripts tests $(wildcard zoo)
+PYTHON_CODE := python scripts tests docs/conf.py $(wildcard zoo)
 GO_SOURCES := ckks/go.mod ckks/go.sum $(shell find ckks -name '*.go')
 # Suite ckks is a program of its own, in Go without C; all else works where there is no Go.
 GO_RUN := cd ckks && CGO_ENABLED=0 $(GO)
@@ -31,7 +31,7 @@ export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-go test-python test-all browser mutation audit check check-rust check-go check-python fmt lock clean
+.PHONY: help setup demo test test-rust test-go test-python test-all browser mutation audit check check-rust check-go check-python docs fmt lock clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,7 +71,7 @@ mutation: setup ## Remove every mask, one at a time; a test must notice (minutes
 audit: setup ## Attack Privet: known attacks, removed masks, fuzzing, timing, kills (an hour or two; AUDIT=--short)
 	$(BIN)/python -m scripts.audit $(AUDIT)
 
-check: check-rust check-go check-python ## Formatters, linters, types, direction of dependencies, size and names of files
+check: check-rust check-go check-python docs ## Formatters, linters, types, direction of dependencies, size and names of files, documentation
 
 check-rust: setup ## Only Rust's formatter and linter
 	$(CARGO) fmt --all --check
@@ -89,6 +89,9 @@ check-python: setup ## Only Python's formatter, linter and types, and the checks
 	$(BIN)/python scripts/check_direction.py
 	$(BIN)/python scripts/check_files.py
 	$(BIN)/python scripts/check_suites.py
+
+docs: setup ## Build the documentation in target/docs; a broken link, reference or index fails
+	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet --doctree-dir target/doctrees docs target/docs
 
 fmt: $(VENV)/.requirements ## Format all code and mend what the linter can
 	$(CARGO) fmt --all

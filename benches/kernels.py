@@ -110,7 +110,8 @@ def main() -> int:
     path = FOLDER / f"kernels-{about['date']}-{about['commit']}.json"
     path.write_text(json.dumps(record, indent=2) + "\n")
     put("kernels", table(units, kernels, about))
-    sys.stdout.write(f"{len(kernels)} kernels: {path.relative_to(ROOT)}, docs/benchmarks.md\n")
+    pages = f"{path.relative_to(ROOT)}, docs/reference/benchmarks.md"
+    sys.stdout.write(f"{len(kernels)} kernels: {pages}\n")
     return 0
 
 

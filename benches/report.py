@@ -12,7 +12,7 @@ from benches.record import Record
 from benches.samples import Sample
 from benches.tasks import Task, tasks
 
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
 CHEETAH, SEMI2K = "spu-cheetah", "spu-semi2k"
 
 

@@ -6,7 +6,7 @@
 
 For each task the contenders take turns, repetition by repetition, so that a machine that slows down
 slows all of them down. A run writes `benches/records/DATE-COMMIT.json` and the tables of
-`docs/benchmarks.md`.
+`docs/reference/benchmarks.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Prints the README's table of figures: `.venv/bin/python scripts/figures.py [MODEL ...]`.
+"""Prints the first table of docs/reference/figures.md.
+
+`.venv/bin/python scripts/figures.py [MODEL ...]` measures all models, or some.
 
 Each model runs several times between two local processes. Seconds are medians; bytes and rounds
 are the same in every run, and the script fails if they are not.

@@ -1,5 +1,5 @@
-"""The tables of docs/security-parameters.md: the keys of all models that suite `ckks` runs, from
-their plans, and BFV's parameters, with estimates of `scripts/lattice.py`.
+"""The tables of docs/reference/security-parameters.md: the keys of all models that suite `ckks`
+runs, from their plans, and BFV's parameters, with estimates of `scripts/lattice.py`.
 
 `python -m scripts.security_tables` writes them between the page's markers; a test compares. BFV's
 parameters themselves are compared by a test of `crates/bfv`, which says what they should be.
@@ -20,7 +20,7 @@ from privet import suites, zoo
 from privet.compile import compile
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "security-parameters.md"
+PAGE = ROOT / "docs" / "reference" / "security-parameters.md"
 DIGITS = ROOT / "zoo" / "models" / "digits-smooth"
 
 DATA, MODEL, BOTH = "encrypted-data", "encrypted-model", "collective"

@@ -5,7 +5,7 @@
     python -m scripts.audit --short              # what CI runs beside the tests
     python -m scripts.audit --only timing --only branches
 
-docs/audit.md says what each part would catch. Exit code 1 if a check fails.
+docs/how-to/audit.md says what each part would catch. Exit code 1 if a check fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The list of masks as a Markdown table, for `docs/mutation.md`."""
+"""The list of masks as a Markdown table, for `docs/reference/masks.md`."""
 
 from __future__ import annotations
 

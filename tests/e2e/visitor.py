@@ -1,4 +1,7 @@
-"""A small client of a service, as docs/serve-api.md describes one: HTTP calls, then sessions."""
+"""A small client of a service, as docs/reference/service-api.md describes it.
+
+It makes HTTP calls, then sessions.
+"""
 
 from __future__ import annotations
 

@@ -24,13 +24,25 @@ LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^()\s>]+)>?(?:\s+\"[^\"]
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 COMMAND = re.compile(r"^(?:\$ )?(?:\S*/)?privet (.+)$")
 OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+NAMED_PAGE = re.compile(r"(?<![\w/-])docs/(?:[\w-]+/)*[\w-]+\.(?:md|html)\b")
+CODE = ("*.py", "*.rs", "*.go", "*.toml", "*.sh", "Makefile")
 
 
 def pages() -> list[Path]:
     """Every Markdown file of the repository."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"]
+    return files("*.md")
+
+
+def files(*patterns: str) -> list[Path]:
+    """Files of the repository, by patterns of git."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", *patterns]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def missing_pages(text: str) -> list[str]:
+    """Pages that code or its comments name by their path, and that are not there."""
+    return [name for name in NAMED_PAGE.findall(text) if not (ROOT / name).is_file()]
 
 
 def anchors(text: str) -> set[str]:
@@ -112,12 +124,17 @@ def test_commands_exist(page: Path) -> None:
     assert [fault for words in commands(page.read_text()) for fault in faults(words)] == []
 
 
+def test_pages_that_code_names_exist() -> None:
+    missing = {str(path): missing_pages(path.read_text()) for path in files(*CODE)}
+    assert {path: names for path, names in missing.items() if names} == {}
+
+
 def test_every_protocol_is_in_the_index() -> None:
-    folder = ROOT / "docs" / "protocols"
-    index = (folder / "README.md").read_text()
+    folder = ROOT / "docs" / "reference" / "protocols"
+    index = (folder / "index.md").read_text()
     links = {target.partition("#")[0] for target in LINK.findall(index)}
     listed = {link for link in links if not link.startswith("../")}
-    assert {page.name for page in folder.glob("*.md")} - {"README.md"} == listed
+    assert {page.name for page in folder.glob("*.md")} - {"index.md"} == listed
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
@@ -129,6 +146,11 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
         "`[i](gone.md)`\n\n```\n[j](gone.md)\n```\n"
     )
     assert broken_links(page) == ["gone.md", "other.md#gone", "#gone"]
+
+
+def test_a_missing_page_is_found() -> None:
+    gone = "docs/" + "gone.md"
+    assert missing_pages(f"// see {gone} and docs/reference/operators.md, not x/{gone}") == [gone]
 
 
 def test_an_unknown_command_or_option_is_found() -> None:

@@ -13,7 +13,7 @@ from scripts.mutation.tests import Test
 from scripts.mutation.tree import Tree
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "mutation.md"
+PAGE = ROOT / "docs" / "reference" / "masks.md"
 SOURCE = "crates/gmw/src/and.rs"
 TEST = Test.parse("gmw::privacy::and_is_masked")
 

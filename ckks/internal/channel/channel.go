@@ -1,5 +1,5 @@
 // Package channel is the link between two parties: framed messages of known or bounded length over TLS 1.3 with
-// certificates on both sides, every byte counted and every wait bounded. Its policy is that of docs/protocols/channel.md.
+// certificates on both sides, every byte counted and every wait bounded. Its policy is that of docs/reference/protocols/channel.md.
 package channel
 
 import (
@@ -26,7 +26,7 @@ const (
 // Reason says why a peer gave up.
 type Reason byte
 
-// Reasons; their numbers are those of docs/protocols/channel.md.
+// Reasons; their numbers are those of docs/reference/protocols/channel.md.
 const (
 	UnknownProgram Reason = 2
 	BadRequest     Reason = 5

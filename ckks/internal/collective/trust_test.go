@@ -9,7 +9,7 @@ import (
 )
 
 // TestARefreshTrustsTheCoordinator shows what members cannot check: that a ciphertext to be refreshed comes from the evaluation.
-// Masks hide values, not a multiple of the secret as large as the modulus. docs/protocols/ckks.md says so; whoever mends it
+// Masks hide values, not a multiple of the secret as large as the modulus. docs/reference/protocols/ckks.md says so; whoever mends it
 // turns this test around.
 func TestARefreshTrustsTheCoordinator(t *testing.T) {
 	c := newCohort(t, 2, 8, 14, 1)

@@ -1,5 +1,5 @@
 // Package flood hides all of a decryption but its result: noise on the coefficients that the result has, and uniform
-// values on all others (docs/protocols/ckks.md, "Flooding").
+// values on all others (docs/reference/protocols/ckks.md, "Flooding").
 //
 // A result whose slots repeat after `period` slots is a polynomial in X^(N/period): the ring of such results has no more
 // coefficients than different slots, and only these need to come through.

@@ -2,7 +2,7 @@ package params
 
 import "math"
 
-// What holds where somebody learns decryptions under a key that it does not have (docs/protocols/ckks.md, "Flooding").
+// What holds where somebody learns decryptions under a key that it does not have (docs/reference/protocols/ckks.md, "Flooding").
 const (
 	// StatisticalBits is the least l for which all decryptions under a key together tell it, or anything else but the
 	// results, with an advantage of at most 2^-l. Most plans have more.

@@ -11,7 +11,7 @@ var maxLogQP = map[int]float64{
 }
 
 // maxSparseLogQP is the same for ternary secrets of a small Hamming weight, which only keys of central bootstrapping have.
-// The estimator of scripts/lattice.py, hybrid attacks included, finds 128 bits there (docs/security-parameters.md); the
+// The estimator of scripts/lattice.py, hybrid attacks included, finds 128 bits there (docs/reference/security-parameters.md); the
 // weight and the idea of such a key for one step alone are from Bossuat, Troncoso-Pastoriza and Hubaux (ACNS 2022).
 var maxSparseLogQP = map[sparse]float64{{logN: 16, weight: 32}: 121}
 

@@ -7,7 +7,7 @@ import (
 	"privet/ckks/internal/params"
 )
 
-// Security says what an attacker of a plan's keys and of its flooded decryptions has: the input of docs/security-parameters.md
+// Security says what an attacker of a plan's keys and of its flooded decryptions has: the input of docs/reference/security-parameters.md
 // and of a budget over all suites.
 type Security struct {
 	Keys []SecurityKey `json:"keys"`

@@ -1,4 +1,4 @@
-// Package session is what client and server say to each other (docs/protocols/ckks.md). In scenario 1 the client encrypts
+// Package session is what client and server say to each other (docs/reference/protocols/ckks.md). In scenario 1 the client encrypts
 // its data, the server evaluates a plaintext model on ciphertexts, the client decrypts. In scenario 2 the server hands out
 // its model encrypted, the client evaluates it on its data, and the server decrypts a masked result.
 package session

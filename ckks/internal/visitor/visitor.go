@@ -1,5 +1,5 @@
 // Package visitor is a client of scenario 1 that asks for one sample at a time, as a page in a browser does. Key and data
-// stay with it; what it sends are public evaluation keys and ciphertexts (docs/protocols/ckks.md).
+// stay with it; what it sends are public evaluation keys and ciphertexts (docs/reference/protocols/ckks.md).
 package visitor
 
 import (

@@ -4,7 +4,7 @@
 //! - [`kernels`]: code that handles secrets, once for the statistical test of its time ([`welch`]; `timing`) and once for
 //!   valgrind, which follows undefined bytes to branches and addresses ([`memcheck`]; `branches`).
 //!
-//! `docs/audit.md` says what each part would catch, and what none of them would.
+//! `docs/how-to/audit.md` says what each part would catch, and what none of them would.
 
 pub mod decoders;
 pub mod kernels;

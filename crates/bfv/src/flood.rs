@@ -2,7 +2,7 @@
 //!
 //! It is the sum of three uniform numbers. What `n` results tell by such noise grows with the square root of `n`, where it would grow
 //! with `n` under a single uniform number: a shift of one uniform number shows by the ends of its range, for certain if at all.
-//! [`STEEPNESS`] says how much; `docs/protocols/bfv.md` has the argument.
+//! [`STEEPNESS`] says how much; `docs/reference/protocols/bfv.md` has the argument.
 
 use privet_prg::Prg;
 use zeroize::Zeroizing;

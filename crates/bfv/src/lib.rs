@@ -8,7 +8,7 @@
 //! Threat model: both parties follow the protocol and try to learn more. The server sees ciphertexts under the client's
 //! key. The client sees replies that are fresh ring-LWE samples under a secret of the server, plus uniform noise:
 //! neither its own randomness divided out nor the noise left in the phase tells it about the weights.
-//! `docs/protocols/bfv.md` has the argument and the bound on the error.
+//! `docs/reference/protocols/bfv.md` has the argument and the bound on the error.
 
 mod arch;
 mod encode;

@@ -2,7 +2,7 @@
 //!
 //! What the low parts of the two shares carry together is lost, or computed and put back. Losing it is free, and what
 //! published systems do (SecONNds, section 5.2); but the lost carry depends on the client's own share, so a client that
-//! sees many exact outputs for one input learns linear combinations of weights (`docs/protocols/truncate.md`). Putting
+//! sees many exact outputs for one input learns linear combinations of weights (`docs/reference/protocols/truncate.md`). Putting
 //! it back costs a comparison of the low bits.
 
 use privet_ot::Role;

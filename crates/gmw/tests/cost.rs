@@ -84,7 +84,7 @@ fn formulas_hold_on_the_wire() {
 
 #[test]
 fn a_relu_of_25_bits_costs_what_the_page_says() {
-    // docs/protocols/gmw.md: a private AND and 23 triples in linear depth, 24 private ANDs, 5 triples and 18 pairs in
+    // docs/reference/protocols/gmw.md: a private AND and 23 triples in linear depth, 24 private ANDs, 5 triples and 18 pairs in
     // logarithmic depth, 25 or 7 rounds; with blocks 98 private ANDs, 3 triples and 4 pairs in 5 rounds.
     let linear = cost::relu(1 << 16, 25, Rounds::Linear);
     let log = cost::relu(1 << 16, 25, Rounds::Log);
@@ -93,6 +93,6 @@ fn a_relu_of_25_bits_costs_what_the_page_says() {
     let blocks = cost::relu(1 << 16, 25, Rounds::Blocks);
     assert_eq!((blocks.demand.private_ands >> 16, blocks.demand.triples >> 16, blocks.rounds), (98, 3, 5));
     assert_eq!(blocks.demand.paired_triples >> 16, 4);
-    // docs/protocols/relu.md
+    // docs/reference/protocols/relu.md
     assert_eq!((linear.client_bytes, log.client_bytes, blocks.client_bytes), (598_141, 933_923, 1_163_289));
 }

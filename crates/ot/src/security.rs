@@ -1,7 +1,7 @@
 //! What the assumptions of oblivious transfer cost an attacker, in bits, and how often an extension rests on each.
 //!
 //! A figure of `b` bits says that an attacker who takes `2^t` steps succeeds with a chance of `2^(t-b)` at most, by the cheapest attack
-//! known. `docs/security-budget.md` adds figures up.
+//! known. `docs/explanation/security-budget.md` adds figures up.
 
 use crate::random::PIECE;
 use crate::schedule::{batches, runs};
@@ -35,7 +35,7 @@ pub struct Strength {
     pub tree_hashes: u64,
 }
 
-/// The cheapest attack known on one iteration, in bits (the table of `docs/protocols/ot.md`, to which tests hold the parameters).
+/// The cheapest attack known on one iteration, in bits (the table of `docs/reference/protocols/ot.md`, to which tests hold the parameters).
 fn lpn_bits(size: Size) -> f64 {
     match size {
         Size::Small => 130.9,

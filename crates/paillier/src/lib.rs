@@ -4,7 +4,7 @@
 //! The owner of a [`PrivateKey`] encrypts a vector of signed integers and decrypts results. Whoever has the
 //! [`PublicKey`] multiplies encrypted vectors by matrices of signed integers ([`Ciphertexts::dot`]), adds numbers,
 //! makes results independent of how they were computed ([`Ciphertexts::randomize`]) and returns them. [`Packing`] puts
-//! several samples into one plaintext. There is no protocol in this crate; `docs/protocols/stream.md` has the
+//! several samples into one plaintext. There is no protocol in this crate; `docs/reference/protocols/stream.md` has the
 //! mathematics, proofs and costs.
 //!
 //! Everything is done eight numbers at a time, side by side in the lanes of a vector (`arch`), so all calls take

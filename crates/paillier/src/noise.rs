@@ -91,7 +91,7 @@ impl Noise {
 ///
 /// The exponents together have 256 bits more than the key, and the map from exponents to products is as good as
 /// universal, so by the leftover hash lemma the noise is within `2^-128` of uniform among the `n`-th residues, even for
-/// one who knows the factors of `n`, for every key that [`PublicKey::from_bytes`] accepts. docs/protocols/stream.md has the
+/// one who knows the factors of `n`, for every key that [`PublicKey::from_bytes`] accepts. docs/reference/protocols/stream.md has the
 /// proof, and why a short exponent (Damgard, Jurik and Nielsen, 2010) would not do here.
 pub struct NoiseTable {
     key: PublicKey,

@@ -5,7 +5,7 @@
 //! deal from a secret of its own and the setup's name, and the keys of one run. Online both take the [`Plan`]'s steps; the client looks at its
 //! output when the check of everything that was opened has passed.
 //!
-//! Threat model: one of client and server may deviate in any message. See `docs/protocols/shark.md`.
+//! Threat model: one of client and server may deviate in any message. See `docs/reference/protocols/shark.md`.
 
 mod deal;
 mod forecast;

@@ -1,5 +1,5 @@
 //! The security budget of a plan: what it assumes, what it loses statistically, and what that comes to over an inference, over the
-//! life of a key and over many inferences of a model. `privet inspect --security` prints it; `docs/security-budget.md` explains it.
+//! life of a key and over many inferences of a model. `privet inspect --security` prints it; `docs/explanation/security-budget.md` explains it.
 //!
 //! A computational term of `b` bits says that an attacker who takes `2^t` steps breaks one instance with a chance of `2^(t-b)` at most, by
 //! the cheapest attack known. For `n` instances a hybrid argument gives `n 2^(t-b)`, and terms add up. So the sum is a bound, not the

@@ -6,8 +6,8 @@
 //! [`Plan`] turns a program into steps that both parties derive alike from its public half; [`prepare`] makes the
 //! [`Material`] that the steps will consume, [`infer`] runs them.
 //!
-//! Threat model: semi-honest parties; where there is a dealer, it colludes with neither. See `docs/protocols/gmw.md` and
-//! `docs/protocols/fss.md`.
+//! Threat model: semi-honest parties; where there is a dealer, it colludes with neither. See `docs/reference/protocols/gmw.md` and
+//! `docs/reference/protocols/fss.md`.
 
 mod dealt;
 mod encrypted;

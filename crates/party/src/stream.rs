@@ -8,7 +8,7 @@
 //! of the fixed-point reference.
 //!
 //! Threat model: both follow the protocol. The server learns nothing of data. **The client learns the values of every
-//! tensor that comes to it up to their order**, and after it the whole output; docs/protocols/stream.md says what that
+//! tensor that comes to it up to their order**, and after it the whole output; docs/reference/protocols/stream.md says what that
 //! may tell of the weights. An exchange is a message each way (one round at each party), of
 //! [`privet_paillier::KeySize::ciphertext_bytes`] for every element.
 

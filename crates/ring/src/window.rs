@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn overlapping_windows_are_taken_by_axes() {
-        // docs/protocols/maxpool.md: 3x3 windows with a step of 2 take 2 * 55 * 27 + 2 * 27 * 27 comparisons, not 8.
+        // docs/reference/protocols/maxpool.md: 3x3 windows with a step of 2 take 2 * 55 * 27 + 2 * 27 * 27 comparisons, not 8.
         let mut windows = Windows {
             image: [55, 55],
             positions: [27, 27],

@@ -13,7 +13,7 @@
 //!
 //! A party's half of a run's material is a seed and a body that is read once, front to back. Use neither twice.
 //!
-//! The argument for security, with its bounds, is in `docs/protocols/shark.md`.
+//! The argument for security, with its bounds, is in `docs/reference/protocols/shark.md`.
 
 #![forbid(unsafe_code)]
 

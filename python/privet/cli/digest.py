@@ -1,4 +1,4 @@
-"""`privet study tables`: what docs/study.md shows of a study."""
+"""`privet study tables`: what docs/how-to/plan.md shows of a study."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tables_command(
     prices: options.Prices = None,
     price_table: options.PriceTable = "cpu",
 ) -> None:
-    """Tell a study in a few tables of Markdown, as docs/study.md has them.
+    """Tell a study in a few tables of Markdown, as docs/how-to/plan.md has them.
 
     With `--costed`, models in DIR/models are compiled, and a machine without unit costs finds them.
     """

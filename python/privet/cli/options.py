@@ -75,7 +75,7 @@ Accept = Annotated[
     Path | None,
     typer.Option(
         metavar="POLICY.toml",
-        help="What this server accepts, from whom, and how many answers it gives (docs/server.md).",
+        help="What this server accepts, from whom, and how many answers it gives.",
         exists=True,
         dir_okay=False,
     ),

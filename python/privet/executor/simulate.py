@@ -19,7 +19,10 @@ from privet.program.public import Program
 from privet.program.weights import Weights
 
 RESHARING_ERRORS = 0.05
-"""Share of a linear layer's results that leave BFV off by one unit (docs/protocols/bfv.md)."""
+"""Share of a linear layer's results that leave BFV off by one unit.
+
+`docs/reference/protocols/bfv.md` has the argument.
+"""
 
 FACTOR = 3.0
 """How many times the largest simulated error a private run may reach.

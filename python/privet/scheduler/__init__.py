@@ -1,6 +1,6 @@
 """The two-phase scheduler of the service: a pure state machine, and the policies that order it.
 
-Follows SwiftSNNI (Batool et al., ICPE 2026), Sections 3 and 4. See docs/scheduler.md.
+Follows SwiftSNNI (Batool et al., ICPE 2026), Sections 3 and 4. See docs/explanation/scheduler.md.
 """
 
 from privet.scheduler.actions import Action, Ended, MaterialGone, MaterialReady, Start, Stop

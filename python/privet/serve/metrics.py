@@ -28,9 +28,16 @@ class _Gauges(Collector):
         queues = GaugeMetricFamily(
             "privet_queue_length", "Jobs in each of the scheduler's queues", labels=["queue"]
         )
+        oldest = GaugeMetricFamily(
+            "privet_queue_oldest_seconds",
+            "How long the first job of each queue has waited; 0 where none waits",
+            labels=["queue"],
+        )
         for name in ("pre", "transit", "waiting", "ready"):
-            queues.add_metric([name], getattr(now, name).length)
-        yield queues
+            line = getattr(now, name)
+            queues.add_metric([name], line.length)
+            oldest.add_metric([name], max((now.now - it.since for it in line.first), default=0))
+        yield from (queues, oldest)
         running = GaugeMetricFamily("privet_jobs_running", "Jobs that run", labels=["phase"])
         for phase in ("pre", "on"):
             running.add_metric([phase], sum(job.phase == phase for job in now.running))

@@ -1,4 +1,6 @@
-"""The security budget of a plan: what it assumes and loses, added up (docs/security-budget.md).
+"""The security budget of a plan: what it assumes and loses, added up.
+
+`docs/explanation/security-budget.md` explains it.
 
 Suites `gmw`, `fss` and `stream` take it from the plans that run; suite `ckks` states what its
 program plans and enforces.

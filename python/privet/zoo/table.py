@@ -1,4 +1,4 @@
-"""The zoo as a Markdown table, the one that `docs/models.md` shows."""
+"""The zoo as a Markdown table, the one that `docs/reference/models.md` shows."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_the_table_of_operators_is_complete() -> None:
 
 
 def test_the_page_on_operators_shows_the_table_of_today() -> None:
-    page = Path(__file__).resolve().parents[3] / "docs" / "operators.md"
+    page = Path(__file__).resolve().parents[3] / "docs" / "reference" / "operators.md"
     assert operators_table() in page.read_text(encoding="utf-8")
 
 

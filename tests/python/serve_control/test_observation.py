@@ -36,6 +36,8 @@ async def work(it: Scene, visitor: Visitor) -> str:
     between = values((await visitor.call("GET", "/metrics"))[1])
     assert between["privet_stock model=digits/1 suite=gmw linear exact"] == 1
     assert between["privet_queue_length queue=transit"] == 1
+    assert between["privet_queue_oldest_seconds queue=transit"] > 0
+    assert between["privet_queue_oldest_seconds queue=pre"] == 0
     await visitor.request("digits", notice=notice)
     it.executor.finish((await it.executor.granted("infer")).job)
     await visitor.request("digits")

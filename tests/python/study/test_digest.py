@@ -1,4 +1,4 @@
-"""The tables of docs/study.md: what they hold, and how they come into a page."""
+"""The tables of docs/how-to/plan.md: what they hold, and how they come into a page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privet.study.setting import ALL
 from privet.study.units import UnitCosts
 
 MODEL = Path(__file__).resolve().parents[3] / "zoo" / "models" / "breast-mlp.onnx"
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "study.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "plan.md"
 
 
 @pytest.fixture

@@ -67,5 +67,5 @@ def test_a_trained_model_is_not_built_from_a_seed(tmp_path: Path) -> None:
 
 
 def test_the_page_on_models_shows_the_table_of_today() -> None:
-    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "models.md").read_text(encoding="utf-8")
     assert zoo.table() in page

@@ -41,7 +41,7 @@ def test_the_accuracy_is_the_one_claimed(name: str) -> None:
     assert card["held_out"]["accuracy"] == round(correct / samples, 4)
     assert correct / samples > 0.97
     row = f"| {card['trained_on']:,} | {samples} | {correct} | {correct / samples:.1%}"
-    assert row.replace("%", " %") in (ROOT / "docs" / "models.md").read_text()
+    assert row.replace("%", " %") in (ROOT / "docs" / "reference" / "models.md").read_text()
 
 
 @pytest.mark.parametrize("name", GRAPHS)

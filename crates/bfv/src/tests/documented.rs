@@ -1,10 +1,10 @@
-//! docs/security-parameters.md shows the parameters that are chosen.
+//! docs/reference/security-parameters.md shows the parameters that are chosen.
 
 use std::fmt::Write;
 
 use crate::{Parameters, Resharing};
 
-const PAGE: &str = include_str!("../../../../docs/security-parameters.md");
+const PAGE: &str = include_str!("../../../../docs/reference/security-parameters.md");
 
 /// Results of an inference: as many as those of VGG-16 on CIFAR-10.
 const RESULTS: usize = 1 << 18;

@@ -6,7 +6,7 @@
 //! larger product. One round a layer, and the bytes of [`privet_linear::Plan::cost`].
 //!
 //! Threat model: as for `W r`. The server sees ciphertexts under the client's key, the client replies behind uniform masks;
-//! neither argument asks for a uniform `r` (`docs/protocols/bfv.md`).
+//! neither argument asks for a uniform `r` (`docs/reference/protocols/bfv.md`).
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The ideal functionality of the exact modes, as `docs/modes.md` states it: what a client learns of an input, whatever values
+//! The ideal functionality of the exact modes, as `docs/reference/modes.md` states it: what a client learns of an input, whatever values
 //! do inside.
 //!
 //! Values are signed integers, each in a ring of some width, and wrap in that ring where an operation writes them. This

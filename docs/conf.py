@@ -1,0 +1,29 @@
+"""How Sphinx builds the documentation; `make docs` runs it from the repository's root."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scripts.reference import assembled
+from sphinx.application import Sphinx
+
+import privet
+
+project = "Privet"
+html_title = f"Privet {privet.__version__}"
+html_theme = "furo"
+html_show_copyright = False
+extensions = ["myst_parser"]
+nitpicky = True
+# Anchors as the common code hosts make them, so that a link is right in both places.
+myst_heading_anchors = 4
+highlight_language = "none"
+
+
+def setup(app: Sphinx) -> None:
+    """Completes each page before it is read (`scripts.reference`)."""
+    app.connect("source-read", _complete)
+
+
+def _complete(app: Sphinx, name: str, source: list[str]) -> None:
+    source[0] = assembled(Path(app.env.doc2path(name)), source[0])

@@ -1,0 +1,46 @@
+"""Every command of `privet` with its options, from the command line's own description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from privet.cli import app
+
+
+def reference() -> str:
+    """One section for each command, in the order of `privet --help`."""
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    return "\n\n".join(_sections(root, "privet")) + "\n"
+
+
+def _sections(group: TyperGroup, path: str) -> Iterator[str]:
+    for name, command in group.commands.items():
+        here = f"{path} {name}"
+        if command.hidden:
+            continue
+        if isinstance(command, TyperGroup):
+            yield f"## `{here}`\n\n{(command.help or '').strip()}"
+            yield from _sections(command, here)
+        else:
+            assert isinstance(command, TyperCommand)
+            yield section(here, command)
+
+
+def section(path: str, command: TyperCommand) -> str:
+    """A command's usage, help, arguments and options."""
+    context = typer.Context(command, info_name=path)
+    usage = " ".join([path, *command.collect_usage_pieces(context)])
+    records = [it.get_help_record(context) for it in command.params]
+    rows = [f"| `{_cell(names)}` | {_cell(text)} |" for names, text in filter(None, records)]
+    table = ["| Option | Meaning |", "|---|---|", *rows] if rows else []
+    heading = "#" * min(path.count(" ") + 1, 3)
+    text = (command.help or "").split("\f")[0].strip()
+    return "\n".join([f"{heading} `{path}`", "", f"```\n{usage}\n```", "", text, "", *table])
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

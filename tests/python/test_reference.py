@@ -1,0 +1,60 @@
+"""Pages that are completed when the site is built: what code says, and links that stay right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scripts.reference import assembled, commands, modules
+from scripts.reference.pages import DOCS, GENERATED, ROOT, relinked
+
+import privet
+
+
+def test_every_command_has_a_section_with_its_options() -> None:
+    text = commands.reference()
+    run = text.split("## `privet run`")[1].split("\n## ")[0]
+    assert "--calibration" in run
+    assert "## `privet zoo`" in text
+    assert "### `privet zoo build`" in text
+
+
+def test_every_public_name_has_a_section() -> None:
+    text = modules.reference()
+    for name in privet.__all__:
+        assert name.startswith("_") or f"### `{name}`" in text
+    assert "### `PeerMisbehaved`\n\nDerives from `PeerError`." in text
+
+
+def test_a_signature_shows_types_by_their_last_names() -> None:
+    def example(path: Path, *, limit: int | None = None) -> None:
+        """Reads a file.
+
+        # Errors
+        None.
+        """
+
+    assert modules.entry("example", example) == (
+        "### `example`\n\n```python\nexample(path: Path, *, limit: int | None = None)\n```\n\n"
+        "Reads a file.\n\n**Errors.**\nNone."
+    )
+
+
+def test_a_page_asks_for_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.reference.pages.GENERATED", {"x": lambda: "today\n"})
+    page = DOCS / "reference" / "page.md"
+    assert assembled(page, "<!-- generated: x -->\nend\n").endswith("\ntoday\nend\n")
+    with pytest.raises(KeyError):
+        assembled(page, "<!-- generated: gone -->\n")
+    asked = {text for path in DOCS.rglob("*.md") for text in path.read_text().splitlines()}
+    assert {f"<!-- generated: {name} -->" for name in GENERATED} <= asked
+
+
+def test_links_follow_a_file_to_its_page() -> None:
+    text = "[a](docs/reference/modes.md#exact) [b](SECURITY.md) [`c`](scripts/lock.sh) [d](#here)\n"
+    page = DOCS / "project" / "contributing.md"
+    assert relinked(text, ROOT / "CONTRIBUTING.md", page) == (
+        "[a](../reference/modes.md#exact) [b](security.md) `c` [d](#here)\n"
+    )
+    code = "```\n[a](docs/reference/modes.md)\n```\n"
+    assert relinked(code, ROOT / "CONTRIBUTING.md", page) == code
