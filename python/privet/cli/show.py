@@ -28,7 +28,8 @@ from privet.parties import (
 from privet.program import caveat
 from privet.suites import Mode, Policy
 from privet.suites import Progress as Listener
-from privet.suites.text import Grid, size
+from privet.suites.text import Grid
+from privet.suites.text import size as size
 
 Array = npt.NDArray[np.generic]
 

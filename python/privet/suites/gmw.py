@@ -114,7 +114,7 @@ class Gmw(MaterialSuite):
     @classmethod
     def labelled(cls) -> Sequence[Gmw]:
         """As `Suite`."""
-        ways: list[dict[str, str]] = [{}, {"correlations": "dealer"}, {"linear": "online"}]
+        ways: list[dict[str, Any]] = [{}, {"correlations": "dealer"}, {"linear": "online"}]
         both = itertools.product(DEPTHS, TRUNCATIONS, ways)
         found = [cls(rounds=rounds, truncation=it, **way) for rounds, it, way in both]
         return [*found, *(cls(rounds=rounds, field="prime") for rounds in DEPTHS)]

@@ -113,7 +113,7 @@ def _result(
         "loading_cpu_seconds": listening["cpu_seconds"],
         "statistical_bits": listening["statistical_bits"],
     }
-    told = parameters(plan, program.program_hash)
+    told: tuple[str, ...] = parameters(plan, program.program_hash)
     if suite.scenario == ENCRYPTED_MODEL:
         told = (*told, "The model under its owner's key; the client evaluated it.")
     return LocalResult(
