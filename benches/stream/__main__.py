@@ -7,8 +7,8 @@
     .venv/bin/python -m benches.stream pipeline --cipher bfv pipelines over BFV
 
 What says "measured" ran on this machine, both organisations on its cores. What says "simulated" is
-the pipeline under a simulated clock (`privet.stream.simulate`), with stages measured here one slice
-after the other: this machine's core stands for each core of a larger cluster.
+the pipeline under a simulated clock (`privet.research.stream.simulate`), with stages measured here
+one slice after the other: this machine's core stands for each core of a larger cluster.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benches.stream.models import Prepared, table
+from privet.research.stream.simulate import simulate
 from privet.stream.allocation import allocate, even, spread
-from privet.stream.simulate import simulate
 
 CORES = (10, 20, 30, 40, 50)
 REQUESTS = 32

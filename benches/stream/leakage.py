@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from benches.stream.models import Prepared, table
-from privet.stream import leakage
-from privet.stream.study import PAPER, attacks, correlations, fresh
+from privet.research.stream import leakage
+from privet.research.stream.leakage import PAPER, attacks, correlations, fresh
 
 DRAWS = 5
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from privet import zoo
 from privet.compile import Compiled, compile
+from privet.research.stream.survey import MaterialCost, measure_material
 from privet.stream.allocation import Server
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.profile import StageTimes, profile
-from privet.stream.rehearsal import PieceCost, rehearse
 from privet.stream.stages import Stages
 
 MODELS = ("breast", "heart", "cardio", "mnist-1", "mnist-2", "mnist-3")
@@ -63,11 +63,11 @@ class Prepared:
         return Stages(self.compiled.program.to_public_bytes(), self.cipher).row_bytes
 
     @cached_property
-    def piece(self) -> PieceCost | None:
+    def piece(self) -> MaterialCost | None:
         """What a request costs ahead of time, over BFV."""
         if not self.cipher.masked:
             return None
-        return rehearse(self.compiled.program.to_public_bytes(), self._private)
+        return measure_material(self.compiled.program.to_public_bytes(), self._private)
 
     @property
     def _private(self) -> bytes:

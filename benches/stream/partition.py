@@ -11,9 +11,9 @@ from pathlib import Path
 from benches.stream.models import Prepared, table
 from privet import keys
 from privet.executor.reference import random_inputs
+from privet.research.stream.simulate import simulate
 from privet.stream.allocation import allocate
 from privet.stream.pair import pair
-from privet.stream.simulate import simulate
 from privet.stream.stages import Stages
 
 REQUESTS = 8

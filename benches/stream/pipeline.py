@@ -14,9 +14,9 @@ from privet import keys
 from privet.executor import execute
 from privet.executor.reference import random_inputs
 from privet.graph.operations import Array
+from privet.research.stream.simulate import simulate
 from privet.stream.allocation import Server, even
 from privet.stream.pair import Pair, pair
-from privet.stream.simulate import simulate
 
 REQUESTS = 32
 CORES = (25, 50)

@@ -9,10 +9,10 @@ import onnx
 from benches.machine import ROOT
 from benches.stream.models import Prepared, table
 from privet.compile import compile
+from privet.research.stream.scaling import Scaling
+from privet.research.stream.survey import scaling_of
 from privet.stream.cipher import PAILLIER
 from privet.stream.profile import profile
-from privet.stream.scaling import Scaling
-from privet.stream.service import scaling_of
 
 TRAINED = ("breast-mlp", "digits-cnn")
 """Models that are trained on real data, with the samples that training did not see."""

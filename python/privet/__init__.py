@@ -9,16 +9,16 @@ suite to take. Errors are in `privet.errors`.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 # Not lazily: the module has the function's name, and would take its place once it is imported.
 from privet.compile import Compiled, compile, load
+from privet.lazy import attach
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient
     from privet.parties import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
-    from privet.study import plan
+    from privet.planner import plan
     from privet.suites import Ckks, Fss, Gmw, Stream, Suite
 
 __version__ = "0.2.0"
@@ -47,16 +47,22 @@ __all__ = [
 ]
 
 
-_HOMES = {
-    "ServiceClient": "privet.gateway",
-    "plan": "privet.study",
-    **dict.fromkeys(("Ckks", "Fss", "Gmw", "Stream", "Suite"), "privet.suites"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Loads a name of `__all__` when it is first used, so that `import privet` stays light."""
-    if name not in __all__:
-        raise AttributeError(f"module 'privet' has no attribute {name!r}")
-    home = _HOMES.get(name, "privet.parties")
-    return getattr(import_module(home), name)
+__getattr__ = attach(
+    __name__,
+    {
+        "privet.gateway": ("ServiceClient",),
+        "privet.parties": (
+            "Client",
+            "Credentials",
+            "Dealer",
+            "Link",
+            "Pool",
+            "Result",
+            "Run",
+            "Server",
+            "run",
+        ),
+        "privet.planner": ("plan",),
+        "privet.suites": ("Ckks", "Fss", "Gmw", "Stream", "Suite"),
+    },
+)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from privet.cli import app
+from privet.cli.commands import COMMANDS
 
 
 def reference() -> str:
     """One section for each command, in the order of `privet --help`."""
-    root = typer.main.get_command(app)
-    assert isinstance(root, TyperGroup)
-    return "\n\n".join(_sections(root, "privet")) + "\n"
+    loaded = {name: entry.load(name) for name, entry in COMMANDS.items()}
+    return "\n\n".join(_sections(loaded, "privet")) + "\n"
 
 
-def _sections(group: TyperGroup, path: str) -> Iterator[str]:
-    for name, command in group.commands.items():
+def _sections(commands: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, command in commands.items():
         here = f"{path} {name}"
         if command.hidden:
             continue
         if isinstance(command, TyperGroup):
             yield f"## `{here}`\n\n{(command.help or '').strip()}"
-            yield from _sections(command, here)
+            yield from _sections(command.commands, here)
         else:
             assert isinstance(command, TyperCommand)
             yield section(here, command)

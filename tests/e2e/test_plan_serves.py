@@ -13,9 +13,9 @@ from tests.e2e.services import serving
 from tests.e2e.test_commands import MODELS, PRIVET, key_folder
 from tests.e2e.visitor import Visitor
 
-from privet.study import machine, units
-from privet.study.setting import ALL
-from privet.study.units import UnitCosts
+from privet.planner import machine, units
+from privet.planner.setting import ALL
+from privet.planner.units import UnitCosts
 
 __all__ = ["key_folder"]
 

@@ -16,9 +16,9 @@ from tests.python.stream import models
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.errors import Misuse
 from privet.stream.cipher import BFV, PAILLIER, Cipher
-from privet.stream.crew import LocalCrew, Part, Recipe
-from privet.stream.crew.ray import RayCrew
 from privet.stream.pair import pair
+from privet.stream.ray_pool import RayPool
+from privet.stream.worker_pool import LocalPool, Part, Recipe
 from privet.stream.workers import LinearWorker
 
 __all__ = ["nodes"]
@@ -26,7 +26,7 @@ __all__ = ["nodes"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-class Spread(RayCrew):
+class Spread(RayPool):
     """Stages on the servers alpha and beta in turn."""
 
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
@@ -51,10 +51,10 @@ def test_a_server_dies_under_load(
     compiled.save(tmp_path / "program")
 
     async def run() -> None:
-        cluster, local = Spread(nodes.address, 30.0), LocalCrew(30.0)
-        crews = (local, cluster) if side else (cluster, local)
+        cluster, local = Spread(nodes.address, 30.0), LocalPool(30.0)
+        pools = (local, cluster) if side else (cluster, local)
         folder = tmp_path / "program"
-        async with pair(folder, key_folder, cipher=cipher, crews=crews, patience=QUICK) as it:
+        async with pair(folder, key_folder, cipher=cipher, pools=pools, patience=QUICK) as it:
             await ask(it, compiled, 0)
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(24)]
             await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
@@ -77,15 +77,15 @@ def test_workers_have_the_secret_by_a_call(nodes: Nodes, tmp_path: Path, key_fol
     )
 
     async def run() -> None:
-        crew = RayCrew(nodes.address, 20.0)
-        await crew.start(Recipe(LinearWorker, (public, PAILLIER, private)), [Part(0, 0, "alpha")])
+        pool = RayPool(nodes.address, 20.0)
+        await pool.start(Recipe(LinearWorker, (public, PAILLIER, private)), [Part(0, 0, "alpha")])
         try:
-            assert len(await crew.processes()) == 1
+            assert len(await pool.processes()) == 1
             with pytest.raises(Misuse, match="no worker"):
-                await crew.call(1, 0, "process")
+                await pool.call(1, 0, "process")
         finally:
-            await crew.close()
+            await pool.close()
 
     asyncio.run(run())
     with pytest.raises(Misuse, match="no Ray cluster"):
-        asyncio.run(RayCrew("127.0.0.1:1", 5.0).start(Recipe(LinearWorker, ()), []))
+        asyncio.run(RayPool("127.0.0.1:1", 5.0).start(Recipe(LinearWorker, ()), []))

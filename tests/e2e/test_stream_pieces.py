@@ -17,14 +17,14 @@ from privet import keys
 from privet.compile import Compiled
 from privet.errors import LinkError, PeerError, PeerMisbehaved
 from privet.parties import Credentials
+from privet.stream.blinding import MOST_PIECES
 from privet.stream.cipher import BFV
-from privet.stream.crew import LocalCrew
 from privet.stream.frames import Kind, Opened, Tensor
 from privet.stream.link import Patience
 from privet.stream.pair import Pair, pair
-from privet.stream.pieces import MOST_PIECES
-from privet.stream.preparing import PreparingData, Where, name_of
+from privet.stream.preprocessing import PreparingData, Where, name_of
 from privet.stream.requester import DataProvider
+from privet.stream.worker_pool import LocalPool
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -60,9 +60,9 @@ def test_preparing_workers_die_under_load_and_requests_go_on(
     async def run() -> None:
         async with pair(folder, key_folder, cipher=BFV, ahead=3, patience=QUICK) as it:
             await ask(it, compiled, 0)
-            assert it.model.deliveries is not None
+            assert it.model.receiver is not None
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 25)]
-            (theirs,) = await it.model.deliveries.processes()
+            (theirs,) = await it.model.receiver.processes()
             (ours,) = (await it.preparing.processes()).values()
             os.kill(theirs, signal.SIGKILL)
             await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
@@ -71,7 +71,7 @@ def test_preparing_workers_die_under_load_and_requests_go_on(
             # Both were replaced, and pieces go on to be made.
             for seed in range(25, 32):
                 await ask(it, compiled, seed)
-            assert await it.model.deliveries.processes() != [theirs]
+            assert await it.model.receiver.processes() != [theirs]
             assert list((await it.preparing.processes()).values()) != [ours]
             assert it.data.ledger.spoiled >= 1
             figures.append(
@@ -92,7 +92,7 @@ def test_a_redone_round_sends_nothing_twice(
             sent = overheard(it)
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 17)]
             for place in ((0, 0), (1, 0)):
-                os.kill((await it.model_crew.processes())[place], signal.SIGKILL)
+                os.kill((await it.model_workers.processes())[place], signal.SIGKILL)
                 await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.gather(*load)
             await ask(it, compiled, 17)
@@ -135,10 +135,10 @@ def test_a_piece_is_for_whom_opened_its_session(
         async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as it:
             await ask(it, compiled, 0)
             await it.data.stock.filled(1)
-            assert it.model.deliveries is not None
+            assert it.model.receiver is not None
             (session,) = it.model._sessions.values()
             pieces = session._hiding._pieces  # type: ignore[attr-defined]
-            where = Where("127.0.0.1", it.model.deliveries.port, "127.0.0.1")
+            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
             made = it.model.ledger.pieces
             files = Credentials.from_directory(key_folder, "stranger").files
             stranger = PreparingData(public, files, 20.0)
@@ -151,17 +151,17 @@ def test_a_piece_is_for_whom_opened_its_session(
             assert set(pieces) == {2}
             # And its owner cannot fill the model provider's memory.
             for number in range(60, 60 + MOST_PIECES + 3):
-                session.deliver(_delivery(session.id, session.client, number))
+                session.accept(_prepared(session.id, session.client, number))
             assert len(pieces) == MOST_PIECES
 
     asyncio.run(run())
 
 
-def _delivery(session: bytes, client: str, number: int):  # type: ignore[no-untyped-def]
-    from privet.stream.preparing import Delivery
+def _prepared(session: bytes, client: str, number: int):  # type: ignore[no-untyped-def]
+    from privet.stream.preprocessing import Prepared
     from privet.suites.costs import NOTHING
 
-    return Delivery(client, session, number, ((), ()), NOTHING)
+    return Prepared(client, session, number, ((), ()), NOTHING)
 
 
 def test_requests_end_when_nothing_can_be_prepared(
@@ -173,8 +173,8 @@ def test_requests_end_when_nothing_can_be_prepared(
     async def run() -> None:
         async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=patience) as it:
             await ask(it, compiled, 0)
-            assert it.model.deliveries is not None
-            await it.model.deliveries.close()
+            assert it.model.receiver is not None
+            await it.model.receiver.close()
             began = time.monotonic()
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 8)]
             await asyncio.gather(*load, return_exceptions=True)
@@ -192,14 +192,14 @@ def test_preparing_workers_that_hang_are_replaced(
     monkeypatch.setattr("privet.stream.pair.CALL_SECONDS", 4.0)
 
     async def run() -> None:
-        crews = LocalCrew(30.0), LocalCrew(30.0)
-        async with pair(folder, key_folder, cipher=BFV, ahead=1, crews=crews, patience=QUICK) as it:
+        pools = LocalPool(30.0), LocalPool(30.0)
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, pools=pools, patience=QUICK) as it:
             await ask(it, compiled, 0)
-            assert it.model.deliveries is not None
-            (theirs,) = await it.model.deliveries.processes()
+            assert it.model.receiver is not None
+            (theirs,) = await it.model.receiver.processes()
             os.kill(theirs, signal.SIGSTOP)
             await asyncio.gather(*(ask(it, compiled, seed) for seed in range(4)))
-            assert await it.model.deliveries.processes() != [theirs]
+            assert await it.model.receiver.processes() != [theirs]
             (ours,) = (await it.preparing.processes()).values()
             os.kill(ours, signal.SIGSTOP)
             await asyncio.gather(*(ask(it, compiled, seed) for seed in range(4)))
@@ -214,7 +214,7 @@ def test_ciphers_must_agree(program: tuple[Compiled, Path], key_folder: Path) ->
     async def run() -> None:
         async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as it:
             tls = Credentials.from_directory(key_folder, "client").tls()
-            other = DataProvider(*it.data.address, tls, LocalCrew(20.0), patience=QUICK)
+            other = DataProvider(*it.data.address, tls, LocalPool(20.0), patience=QUICK)
             with pytest.raises(PeerMisbehaved, match="the cipher here is BFV"):
                 await other.__aenter__()
 

@@ -21,10 +21,10 @@ from privet.executor import execute
 from privet.parties import Credentials
 from privet.parties.revocation import Revoked
 from privet.stream.cipher import BFV, PAILLIER, Cipher
-from privet.stream.crew import LocalCrew
 from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Opened, Tensor, Welcome
 from privet.stream.link import Patience, first, greet, write
 from privet.stream.pair import Pair, pair
+from privet.stream.worker_pool import LocalPool
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -104,8 +104,8 @@ def test_killed_workers_are_replaced_and_their_requests_redone(
         ) as it:
             await ask(it, compiled, 0)
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 17)]
-            crews = (it.model_crew, it.data_crew)
-            victims = [await crew.processes() for crew in crews]
+            pools = (it.model_workers, it.data_workers)
+            victims = [await pool.processes() for pool in pools]
             for stage in (0, 1):
                 for before in victims:
                     os.kill(before[stage, 0], signal.SIGKILL)
@@ -113,7 +113,7 @@ def test_killed_workers_are_replaced_and_their_requests_redone(
             await asyncio.gather(*load)
             # A worker may have died between two calls; the next call finds out.
             await ask(it, compiled, 17)
-            after = [await crew.processes() for crew in crews]
+            after = [await pool.processes() for pool in pools]
             for old, new in zip(victims, after, strict=True):
                 assert old.keys() == new.keys()
                 changed = {place for place in old if old[place] != new[place]}
@@ -172,13 +172,13 @@ def test_a_worker_that_hangs_is_replaced(
     compiled, folder = program
 
     async def run() -> None:
-        crews = LocalCrew(4.0), LocalCrew(30.0)
-        async with pair(folder, key_folder, cipher=cipher, crews=crews, patience=QUICK) as it:
+        pools = LocalPool(4.0), LocalPool(30.0)
+        async with pair(folder, key_folder, cipher=cipher, pools=pools, patience=QUICK) as it:
             await ask(it, compiled, 0)
-            stuck = (await crews[0].processes())[1, 0]
+            stuck = (await pools[0].processes())[1, 0]
             os.kill(stuck, signal.SIGSTOP)
             await ask(it, compiled, 1)
-            assert (await crews[0].processes())[1, 0] != stuck
+            assert (await pools[0].processes())[1, 0] != stuck
             assert it.model.ledger.redone >= 1
 
     asyncio.run(run())

@@ -111,7 +111,7 @@ def test_an_import_that_runs_up_is_named(tmp_path: Path, statement: str) -> None
 
 def test_parts_that_share_a_row_stay_apart(tmp_path: Path) -> None:
     (fault,) = python_faults(
-        tree(tmp_path, serve__queue="import privet.simulate", simulate__clock="")
+        tree(tmp_path, serve__queue="import privet.planner.record", planner__record="")
     )
     assert "lies beside it" in fault
 

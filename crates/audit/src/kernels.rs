@@ -3,8 +3,7 @@
 use std::sync::LazyLock;
 
 use privet_bfv::{Parameters, Resharing, SecretKey};
-use privet_fss::dcf;
-use privet_fss::group::{Vector, Words};
+use privet_fss::point;
 use privet_paillier::{KeySize, Plaintext, PrivateKey};
 use privet_prg::{Block, Prg, Seed, TreeHashes, hash};
 use privet_ring::{Bits, Field, Modulus, planes, select};
@@ -84,13 +83,11 @@ fn hashed(secret: &[u8]) -> u64 {
 }
 
 fn dealt(secret: &[u8]) -> u64 {
-    let group = Vector::<1>(Modulus::new(25));
     let points: Vec<u64> = words(secret).into_iter().map(|x| x >> 40).collect();
     let roots = [0, 1].map(|mark| (0..points.len()).map(|i| (i as Block + 9) << 1 | mark).collect::<Vec<_>>());
     let hashes = TreeHashes::new(&Seed::from_bytes([5; 16]));
-    let values: Vec<Words<1>> = points.iter().map(|x| Words([x & 1])).collect();
-    let keys = dcf::plant(&group, 24, &hashes, [&roots[0], &roots[1]], &points, &values);
-    keys.iter().fold(0, |sum, x| sum.rotate_left(3) ^ u64::from(*x))
+    let keys = point::plant(24, &hashes, [&roots[0], &roots[1]], &points);
+    keys.as_flattened().iter().fold(0, |sum, x| sum.rotate_left(3) ^ u64::from(*x))
 }
 
 static BFV: LazyLock<Parameters> =

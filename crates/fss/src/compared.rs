@@ -14,7 +14,7 @@ use privet_ring::{Bits, Modulus};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use crate::point::{self, Table};
+use crate::point;
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
@@ -100,7 +100,7 @@ pub(crate) fn deal_comparisons(
         let mut roots = Zeroizing::new([vec![0; points.len()], vec![0; points.len()]]);
         client.roots(&mut roots[0]);
         server.roots(&mut roots[1]);
-        let planted = point::plant(Table::Step, bits, &hashes.behind(chunk * CHUNK), [&roots[0], &roots[1]], points);
+        let planted = point::plant(bits, &hashes.behind(chunk * CHUNK), [&roots[0], &roots[1]], points);
         words.write_all(planted.as_flattened())?;
     }
     Ok(())

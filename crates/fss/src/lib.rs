@@ -5,11 +5,9 @@
 //! function's value. Keys follow Orca (IEEE S&P 2024) and SIGMA (PETS 2024), with the half-tree point function of Guo and
 //! others (EUROCRYPT 2023).
 //!
-//! - [`point`]: distributed point functions and comparisons, evaluated over batches.
-//! - [`dcf`]: comparison functions with values in a [`group`].
+//! - [`point`]: distributed comparisons, evaluated over batches.
 //! - [`Gate`]: what a dealer needs of every gate; [`Relu`], [`Sign`], [`Truncate`], [`Extend`], [`ExtendBounded`],
-//!   [`Select`], [`Lookup`], [`Spline`] are the gates, and [`max_pool`] and
-//!   [`argmax()`] are made of them.
+//!   [`Select`] are the gates, and [`max_pool`] and [`argmax()`] are made of them.
 //!
 //! A key for one party is a 16-byte seed and a body that is read once, front to back, so it may come from a file or a
 //! link. The client's body is the *words* of the gate, which both parties have; the server's has *corrections* behind
@@ -22,12 +20,9 @@
 
 mod argmax;
 mod compared;
-pub mod dcf;
 mod error;
 mod extend;
 mod gate;
-pub mod group;
-mod lookup;
 mod max;
 mod party;
 pub mod point;
@@ -36,7 +31,6 @@ mod secrets;
 mod select;
 mod sign;
 mod source;
-mod spline;
 mod streams;
 mod truncate;
 
@@ -45,12 +39,10 @@ pub use compared::{Choosing, Compared, Opening};
 pub use error::Error;
 pub use extend::{Extend, ExtendBounded, Extending};
 pub use gate::{Gate, KeyBytes, Seeds};
-pub use lookup::{Looking, Lookup, Reading};
 pub use max::max_pool;
 pub use party::{Party, Role};
 pub use relu::Relu;
 pub use select::{Select, Selecting};
 pub use sign::{Sign, Signing};
 pub use source::{KeyFile, Region, Source};
-pub use spline::{Piece, Spline, Splining};
 pub use truncate::Truncate;

@@ -1,15 +1,14 @@
-//! Point functions and comparisons: words that turn two parties' roots into shares of a function's table.
+//! Comparisons: words that turn two parties' roots into shares of `point <= x`.
 //!
 //! A key for the point `a` of a `bits`-bit domain is a half-tree ([`privet_prg::paths`]) over all bits but the last seven,
 //! and a leaf of 128 bits below: `words(bits) = max(bits - 7, 0) + 1` correction words of 16 bytes, the same for both
 //! parties, and a root for each that is random but for its lowest bit (0 for the client, 1 for the server). Below the
 //! path's end the two parties' leaves differ by a block of the dealer's choice; anywhere else they are equal.
 //!
-//! - A *point function* has the leaf `1 << (a % 128)`: the parties' bits at `x` differ if and only if `x = a`.
-//! - A *comparison* has ones from position `a % 128` on. A party adds up its lowest bits of the left siblings along the
-//!   path to `x`, and the leaf's bit at `x % 128`; the two sums differ if and only if `a <= x`. (Left siblings cover all
-//!   that is smaller than `x`'s leaf, and at most one of them is an ancestor of `a`.) This is the prefix parity of Grotto
-//!   (CCS 2023) and SIGMA's comparison.
+//! Leaves differ by ones from position `a % 128` on. A party adds up its lowest bits of the left siblings along the path to
+//! `x`, and the leaf's bit at `x % 128`; the two sums differ if and only if `a <= x`. (Left siblings cover all that is smaller
+//! than `x`'s leaf, and at most one of them is an ancestor of `a`.) This is the prefix parity of Grotto (CCS 2023) and
+//! SIGMA's comparison.
 //!
 //! Words lie in groups of 32 keys, level by level, as [`privet_prg::paths`] has them, so that a batch is read in one
 //! stream. One comparison takes `words(bits)` AES calls for each party, and twice as many for the dealer.
@@ -26,24 +25,6 @@ pub const fn words(bits: u32) -> usize {
     bits.saturating_sub(LEAF_BITS) as usize + 1
 }
 
-/// What differs between the two parties' leaves at the end of the path to `point`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
-    /// One at the point, zero elsewhere.
-    Point,
-    /// One from the point on, zero below.
-    Step,
-}
-
-impl Table {
-    fn leaf(self, point: u64) -> Block {
-        match self {
-            Self::Point => 1 << (point & 127),
-            Self::Step => Block::MAX << (point & 127),
-        }
-    }
-}
-
 /// Makes the words of `points.len()` keys.
 ///
 /// `hashes`: those of the batch, from its first key on. `roots`: the client's and the server's, `[n]` each, of which the lowest
@@ -51,7 +32,7 @@ impl Table {
 ///
 /// # Panics
 /// If the lengths differ.
-pub fn plant(table: Table, bits: u32, hashes: &TreeHashes, roots: [&[Block]; 2], points: &[u64]) -> Vec<[u8; 16]> {
+pub fn plant(bits: u32, hashes: &TreeHashes, roots: [&[Block]; 2], points: &[u64]) -> Vec<[u8; 16]> {
     let levels = words(bits);
     assert!(roots.iter().all(|roots| roots.len() == points.len()), "a root of each party for each point");
     let hashes = hashes.parts(points.len());
@@ -59,19 +40,13 @@ pub fn plant(table: Table, bits: u32, hashes: &TreeHashes, roots: [&[Block]; 2],
     planted.par_chunks_mut(GROUP * levels).zip(points.par_chunks(GROUP)).enumerate().for_each(
         |(group, (out, points))| {
             let here = group * GROUP..group * GROUP + points.len();
-            plant_group(
-                table,
-                &hashes[group * GROUP / KEYS_A_PART],
-                [&roots[0][here.clone()], &roots[1][here]],
-                points,
-                out,
-            );
+            plant_group(&hashes[group * GROUP / KEYS_A_PART], [&roots[0][here.clone()], &roots[1][here]], points, out);
         },
     );
     planted
 }
 
-fn plant_group(table: Table, hash: &TreeHash, roots: [&[Block]; 2], points: &[u64], out: &mut [[u8; 16]]) {
+fn plant_group(hash: &TreeHash, roots: [&[Block]; 2], points: &[u64], out: &mut [[u8; 16]]) {
     let count = points.len();
     let (turns, leaves) = out.split_at_mut(out.len() - count);
     let mut nodes = [[0; GROUP]; 2];
@@ -88,7 +63,7 @@ fn plant_group(table: Table, hash: &TreeHash, roots: [&[Block]; 2], points: &[u6
     }
     paths::hash(hash, nodes.as_flattened_mut());
     for (i, leaf) in leaves.iter_mut().enumerate() {
-        *leaf = (nodes[0][i] ^ nodes[1][i] ^ table.leaf(points[i])).to_le_bytes();
+        *leaf = (nodes[0][i] ^ nodes[1][i] ^ Block::MAX << (points[i] & 127)).to_le_bytes();
     }
 }
 
@@ -100,28 +75,6 @@ fn plant_group(table: Table, hash: &TreeHash, roots: [&[Block]; 2], points: &[u6
 /// # Panics
 /// If the lengths do not fit.
 pub fn at_most(bits: u32, hashes: &TreeHashes, nodes: &mut [Block], x: &[u64], words: &[[u8; 16]], out: &mut [u64]) {
-    walk(bits, hashes, nodes, x, words, |x, leaf, left| ((leaf >> (x & 127)) ^ left) as u64 & 1, out);
-}
-
-/// One party's bits of `n` point functions: for each key, its share of whether its point is `x`. Arguments as for
-/// [`at_most`].
-///
-/// # Panics
-/// If the lengths do not fit.
-pub fn equal(bits: u32, hashes: &TreeHashes, nodes: &mut [Block], x: &[u64], words: &[[u8; 16]], out: &mut [u64]) {
-    walk(bits, hashes, nodes, x, words, |x, leaf, _| (leaf >> (x & 127)) as u64 & 1, out);
-}
-
-/// Walks to the leaves of `x`, group by group, and lets `read` make a word of `x`, its leaf and the sum of left siblings.
-fn walk(
-    bits: u32,
-    hashes: &TreeHashes,
-    nodes: &mut [Block],
-    x: &[u64],
-    words: &[[u8; 16]],
-    read: impl Fn(u64, Block, Block) -> u64 + Sync,
-    out: &mut [u64],
-) {
     let levels = self::words(bits);
     assert_eq!(out.len(), nodes.len(), "a bit for each key");
     assert_eq!(x.len(), nodes.len(), "an input for each key");
@@ -139,55 +92,8 @@ fn walk(
             path.iter_mut().zip(x).for_each(|(path, x)| *path = x >> LEAF_BITS << 1);
             paths::walk(&hash, nodes, path, levels, words, left);
             for i in 0..nodes.len() {
-                out[i] = read(x[i], nodes[i], left[i]);
+                out[i] = ((nodes[i] >> (x[i] & 127)) ^ left[i]) as u64 & 1;
             }
         }
     });
-}
-
-/// One party's leaves of one key over the whole domain: `2^max(bits - 7, 0)` blocks, in order.
-///
-/// `hash`: that of the key's part of its batch. `words`: those of this key alone, level by level.
-///
-/// # Panics
-/// If `words` is not `words(bits)` long.
-pub fn everywhere(bits: u32, hash: &TreeHash, root: Block, words: &[[u8; 16]]) -> Vec<Block> {
-    assert_eq!(words.len(), self::words(bits), "the words of one key");
-    let mut nodes = vec![root];
-    let (leaf, turns) = words.split_last().expect("a leaf");
-    for word in turns {
-        let word = Block::from_le_bytes(*word);
-        let mut left = nodes.clone();
-        paths::hash(hash, &mut left);
-        nodes = nodes
-            .iter()
-            .zip(&left)
-            .flat_map(|(node, left)| {
-                let left = left ^ word & marked(*node);
-                [left, left ^ node]
-            })
-            .collect();
-    }
-    let word = Block::from_le_bytes(*leaf);
-    let marks: Vec<Block> = nodes.iter().map(|node| word & marked(*node)).collect();
-    paths::hash(hash, &mut nodes);
-    nodes.iter_mut().zip(marks).for_each(|(node, mark)| *node ^= mark);
-    nodes
-}
-
-/// All ones if the lowest bit is set.
-fn marked(node: Block) -> Block {
-    (node & 1).wrapping_neg()
-}
-
-/// The words of key `i` of a batch of `keys`, level by level, out of its group.
-///
-/// # Panics
-/// If `i` is none of the batch or `words` is not `keys * words(bits)` long.
-pub fn words_of(i: usize, keys: usize, bits: u32, words: &[[u8; 16]]) -> Vec<[u8; 16]> {
-    let levels = self::words(bits);
-    assert!(i < keys && words.len() == keys * levels, "a key of the batch");
-    let first = i / GROUP * GROUP;
-    let width = GROUP.min(keys - first);
-    (0..levels).map(|level| words[first * levels + level * width + i - first]).collect()
 }

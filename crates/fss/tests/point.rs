@@ -1,8 +1,8 @@
-//! Point functions and comparisons: known answers, whole small domains, laws on 64 bits, and what one party sees.
+//! Comparisons: known answers, whole small domains, laws on 64 bits, and what one party sees.
 
 use std::collections::HashMap;
 
-use privet_fss::point::{self, Table};
+use privet_fss::point;
 use privet_prg::paths::{self, GROUP};
 use privet_prg::{Block, KEYS_A_PART, Prg, Seed, TreeHashes};
 use proptest::prelude::*;
@@ -21,13 +21,11 @@ fn roots(count: usize, prg: &mut Prg) -> [Vec<Block>; 2] {
     [0, 1].map(|mark| (0..count).map(|_| prg.block() & !1 | mark).collect())
 }
 
-type Evaluate = fn(u32, &TreeHashes, &mut [Block], &[u64], &[[u8; 16]], &mut [u64]);
-
 /// Both parties' bits at `x`, added up.
-fn opened(evaluate: Evaluate, bits: u32, roots: &[Vec<Block>; 2], x: &[u64], words: &[[u8; 16]]) -> Vec<u64> {
+fn opened(bits: u32, roots: &[Vec<Block>; 2], x: &[u64], words: &[[u8; 16]]) -> Vec<u64> {
     let [client, server] = roots.each_ref().map(|roots| {
         let mut out = vec![7; x.len()];
-        evaluate(bits, &hashes(), &mut roots.clone(), x, words, &mut out);
+        point::at_most(bits, &hashes(), &mut roots.clone(), x, words, &mut out);
         assert!(out.iter().all(|bit| *bit <= 1));
         out
     });
@@ -38,9 +36,8 @@ fn opened(evaluate: Evaluate, bits: u32, roots: &[Vec<Block>; 2], x: &[u64], wor
 fn words_are_the_known_answers() {
     // From `known_answers.py`.
     let roots = [[0x0123_4567_89ab_cdef_0123_4567_89ab_cdee], [0xfedc_ba98_7654_3210_0f1e_2d3c_4b5a_6979]];
-    let answers: [(Table, u32, u64, &[Block]); 3] = [
+    let answers: [(u32, u64, &[Block]); 2] = [
         (
-            Table::Step,
             10,
             0x2a7,
             &[
@@ -50,20 +47,10 @@ fn words_are_the_known_answers() {
                 0x42dc_3b01_2423_e42c_d13e_b26e_6066_49fe,
             ],
         ),
-        (
-            Table::Point,
-            9,
-            0x0b5,
-            &[
-                0x5bd2_e670_ddb4_541a_067d_a44c_3026_e20f,
-                0xe1ce_9529_96fe_e860_1ea7_2453_4579_1e25,
-                0x8eef_ad50_b4e6_39c6_0ed3_b4f3_8edb_3047,
-            ],
-        ),
-        (Table::Step, 3, 5, &[0x5bd2_e670_ddb4_541a_f7bf_33e8_0d28_b978]),
+        (3, 5, &[0x5bd2_e670_ddb4_541a_f7bf_33e8_0d28_b978]),
     ];
-    for (table, bits, at, expected) in answers {
-        let words = point::plant(table, bits, &hashes(), [&roots[0], &roots[1]], &[at]);
+    for (bits, at, expected) in answers {
+        let words = point::plant(bits, &hashes(), [&roots[0], &roots[1]], &[at]);
         assert_eq!(words.iter().map(|word| Block::from_le_bytes(*word)).collect::<Vec<_>>(), expected);
     }
 }
@@ -74,34 +61,22 @@ fn small_domains_are_right_everywhere() {
         let size = 1_usize << bits;
         let points: Vec<u64> = (0..1 << bits).collect();
         let roots = roots(size, &mut prg(u64::from(bits)));
-        let planted = |table| point::plant(table, bits, &hashes(), [&roots[0], &roots[1]], &points);
-        let (at, from) = (planted(Table::Point), planted(Table::Step));
-        assert_eq!(at.len(), size * (bits.saturating_sub(7) as usize + 1));
+        let words = point::plant(bits, &hashes(), [&roots[0], &roots[1]], &points);
+        assert_eq!(words.len(), size * (bits.saturating_sub(7) as usize + 1));
         for x in 0..1 << bits {
             let inputs = vec![x; size];
-            let is_point: Vec<u64> = points.iter().map(|point| u64::from(*point == x)).collect();
             let is_above: Vec<u64> = points.iter().map(|point| u64::from(*point <= x)).collect();
-            assert_eq!(opened(point::equal, bits, &roots, &inputs, &at), is_point, "{bits} bits at {x}");
-            assert_eq!(opened(point::at_most, bits, &roots, &inputs, &from), is_above, "{bits} bits at {x}");
+            assert_eq!(opened(bits, &roots, &inputs, &words), is_above, "{bits} bits at {x}");
         }
     }
 }
 
-#[test]
-fn the_whole_domain_has_one_point() {
-    for bits in 0..=12 {
-        let mut prg = prg(u64::from(bits));
-        for _ in 0..20 {
-            let (roots, at) = (roots(1, &mut prg), prg.below(1 << bits));
-            let words = point::plant(Table::Point, bits, &hashes(), [&roots[0], &roots[1]], &[at]);
-            let [client, server] = roots.map(|roots| point::everywhere(bits, &hashes().part(0), roots[0], &words));
-            assert_eq!(client.len(), 1 << bits.saturating_sub(7));
-            for (i, (client, server)) in client.iter().zip(server).enumerate() {
-                let expected = if at >> 7 == i as u64 { 1 << (at & 127) } else { 0 };
-                assert_eq!(client ^ server, expected, "leaf {i} for {at} of {bits} bits");
-            }
-        }
-    }
+/// The words of key `i` of a batch of `keys`, level by level, out of its group.
+fn words_of(i: usize, keys: usize, bits: u32, words: &[[u8; 16]]) -> Vec<[u8; 16]> {
+    let levels = point::words(bits);
+    let first = i / GROUP * GROUP;
+    let width = GROUP.min(keys - first);
+    (0..levels).map(|level| words[first * levels + level * width + i - first]).collect()
 }
 
 proptest! {
@@ -117,18 +92,15 @@ proptest! {
             1 => reduce(point ^ prg.word() >> close),
             _ => reduce(prg.word()),
         }).collect();
-        let planted = |table| point::plant(table, bits, &hashes(), [&roots[0], &roots[1]], &points);
-        let (at, from) = (planted(Table::Point), planted(Table::Step));
-        let equal = opened(point::equal, bits, &roots, &x, &at);
-        let at_most = opened(point::at_most, bits, &roots, &x, &from);
+        let words = point::plant(bits, &hashes(), [&roots[0], &roots[1]], &points);
+        let at_most = opened(bits, &roots, &x, &words);
         for i in 0..keys {
-            prop_assert_eq!(equal[i], u64::from(points[i] == x[i]));
             prop_assert_eq!(at_most[i], u64::from(points[i] <= x[i]));
         }
         // A key does not depend on those that it is dealt with.
         let own = [roots[0][keys - 1], roots[1][keys - 1]];
-        let alone = point::plant(Table::Step, bits, &hashes(), [&own[..1], &own[1..]], &points[keys - 1..]);
-        prop_assert_eq!(alone, point::words_of(keys - 1, keys, bits, &from));
+        let alone = point::plant(bits, &hashes(), [&own[..1], &own[1..]], &points[keys - 1..]);
+        prop_assert_eq!(alone, words_of(keys - 1, keys, bits, &words));
     }
 }
 
@@ -150,26 +122,24 @@ fn worst_bit(words: &[[u8; 16]], levels: usize) -> f64 {
 fn words_do_not_tell_the_point_but_would_without_fresh_roots() {
     let (bits, keys) = (12, 128 * GROUP);
     let levels = point::words(bits);
-    for table in [Table::Step, Table::Point] {
-        for at in [0, (1 << bits) - 1, 0x555] {
-            let [client, server] = roots(keys, &mut prg(at));
-            let words = point::plant(table, bits, &hashes(), [&client, &server], &vec![at; keys]);
-            // 768 bits: six deviations happen once in half a million runs of fixed seeds.
-            assert!(worst_bit(&words, levels) < 6.0, "{table:?} at {at}");
-            // Nor does a party's own leaf, which is what it reads its bits from.
-            for roots in [&client, &server] {
-                for x in [at, at ^ 1, at ^ 1 << (bits - 1)] {
-                    let mut out = vec![0; keys];
-                    point::equal(bits, &hashes(), &mut roots.clone(), &vec![x; keys], &words, &mut out);
-                    let ones = out.iter().sum::<u64>() as f64;
-                    assert!((ones - keys as f64 / 2.0).abs() < 3.0 * (keys as f64).sqrt(), "{table:?} at {at}: {ones}");
-                }
+    for at in [0, (1 << bits) - 1, 0x555] {
+        let [client, server] = roots(keys, &mut prg(at));
+        let words = point::plant(bits, &hashes(), [&client, &server], &vec![at; keys]);
+        // 768 bits: six deviations happen once in half a million runs of fixed seeds.
+        assert!(worst_bit(&words, levels) < 6.0, "at {at}");
+        // Nor does a party's own leaf, which is what it reads its bits from.
+        for roots in [&client, &server] {
+            for x in [at, at ^ 1, at ^ 1 << (bits - 1)] {
+                let mut out = vec![0; keys];
+                point::at_most(bits, &hashes(), &mut roots.clone(), &vec![x; keys], &words, &mut out);
+                let ones = out.iter().sum::<u64>() as f64;
+                assert!((ones - keys as f64 / 2.0).abs() < 3.0 * (keys as f64).sqrt(), "at {at}: {ones}");
             }
-            // The control: roots that are not drawn afresh show in the words.
-            let [client, server] = [client[0], server[0]].map(|root| vec![root; keys]);
-            let words = point::plant(table, bits, &hashes(), [&client, &server], &vec![at; keys]);
-            assert!(worst_bit(&words, levels) > 6.0);
         }
+        // The control: roots that are not drawn afresh show in the words.
+        let [client, server] = [client[0], server[0]].map(|root| vec![root; keys]);
+        let words = point::plant(bits, &hashes(), [&client, &server], &vec![at; keys]);
+        assert!(worst_bit(&words, levels) > 6.0);
     }
 }
 
@@ -200,11 +170,11 @@ fn a_trial_tells_of_the_trees_of_one_part_alone() {
     let part = |index: usize, hashes: TreeHashes| {
         let here = index * KEYS_A_PART..(index + 1) * KEYS_A_PART;
         let own = [&roots[0][here.clone()], &roots[1][here]];
-        let words = point::plant(Table::Step, bits, &hashes, own, &[128; KEYS_A_PART]);
+        let words = point::plant(bits, &hashes, own, &[128; KEYS_A_PART]);
         let mut sums = own[0].to_vec();
         paths::hash(&hashes.part(0), &mut sums);
         for (i, sum) in sums.iter_mut().enumerate() {
-            *sum ^= Block::from_le_bytes(point::words_of(i, KEYS_A_PART, bits, &words)[0]);
+            *sum ^= Block::from_le_bytes(words_of(i, KEYS_A_PART, bits, &words)[0]);
         }
         (hashes, sums)
     };

@@ -48,11 +48,6 @@ impl FieldBits {
         }
     }
 
-    /// The parameter for `k`, if it is 1, 2, 4 or 8.
-    pub fn from_k(k: usize) -> Option<Self> {
-        [Self::One, Self::Two, Self::Four, Self::Eight].into_iter().find(|field| field.k() == k)
-    }
-
     /// Blocks that the receiver sends per 128 OTs.
     pub(crate) fn sent_blocks(self) -> usize {
         128 / self.k() - 1
@@ -277,14 +272,5 @@ mod tests {
         to_sender.flush()?;
         assert!(matches!(sender.extend(&mut to_receiver, 1000), Err(Error::Channel(_))));
         Ok(())
-    }
-
-    #[test]
-    fn every_field_has_its_number() {
-        for field in FIELDS {
-            assert_eq!(FieldBits::from_k(field.k()), Some(field));
-        }
-        assert_eq!(FieldBits::from_k(3), None);
-        assert_eq!(FieldBits::default().k(), 4);
     }
 }

@@ -1,6 +1,6 @@
 //! Comparisons whose result is an authenticated bit: words that turn two roots into shares of `[point <= x] delta`.
 //!
-//! The tree is that of [`privet_fss::dcf`], a level for each bit, with values in the group of 64-bit strings under exclusive
+//! The tree is that of [`privet_fss::point`] without the leaf block, a level for each bit, with values in the group of 64-bit strings under exclusive
 //! or, as [`privet_prg::tags`] adds them up. The value words are such that the two values of the node on the path differ by
 //! `delta`; off the path nodes are equal, and so are values. So the two sums differ by `delta` if a left sibling on the way to
 //! `x` is on the path, or its end: if the point is at most `x`.

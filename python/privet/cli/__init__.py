@@ -9,38 +9,17 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
-from inspect import signature
 from typing import Annotated
 
 import typer
 
-from privet.cli import (
-    client,
-    cohort,
-    compile,
-    dealer,
-    gateway,
-    infer,
-    inspect,
-    keys,
-    plan,
-    pool,
-    run,
-    serve,
-    server,
-    simulate,
-    stream,
-    study,
-    top,
-    zoo,
-)
-from privet.cli.failures import report
-from privet.cli.suite_options import SuiteCommand
+from privet.cli.commands import Commands
 from privet.errors import PrivetError
 
 # Tracebacks never show local variables: they may be keys, shares or inputs.
 app = typer.Typer(
     name="privet",
+    cls=Commands,
     help="Private predictions from ONNX models.",
     no_args_is_help=True,
     add_completion=False,
@@ -66,34 +45,11 @@ def _options(
     """Private predictions from ONNX models: the server learns no input, the client no weight."""
 
 
-for command in (
-    run.run,
-    serve.serve,
-    infer.infer,
-    gateway.gateway,
-    top.top,
-    server.server,
-    client.client,
-    pool.pool,
-    dealer.dealer,
-    inspect.inspect,
-    plan.plan,
-    keys.keys,
-    compile.compile,
-    cohort.coordinator,
-    cohort.member,
-    simulate.simulate,
-):
-    takes_suite = "suite" in signature(command).parameters
-    app.command(cls=SuiteCommand if takes_suite else None)(command)
-app.add_typer(stream.app, name="stream")
-app.add_typer(study.app, name="study")
-app.add_typer(zoo.app, name="zoo")
-
-
 def main() -> None:
     """Entry point of the command `privet`."""
     try:
         app()
     except (PrivetError, OSError) as error:
+        from privet.cli.failures import report
+
         sys.exit(report(error, as_json="--json" in sys.argv[1:]))

@@ -12,10 +12,10 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.errors import Misuse
-from privet.study import advise
-from privet.study.advise import Advice
-from privet.study.choice import Choice
-from privet.study.prices import read_prices
+from privet.planner import advise
+from privet.planner.advise import Advice
+from privet.planner.choice import Choice
+from privet.planner.prices import read_prices
 
 NOTHING_FITS = 2
 """Exit code if no setting fits what was asked for."""

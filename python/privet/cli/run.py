@@ -46,7 +46,7 @@ def run(
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run a model privately between local processes and compare it with the plaintext model.
+    """Run a model privately between two local processes and compare it with the plaintext model.
 
     Without --input, on random numbers.
     """

@@ -13,13 +13,12 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.parties.memory import parse_size
+from privet.research.simulation import overhead, published, report
+from privet.research.simulation.profile_file import read
+from privet.research.simulation.report import rows
+from privet.research.simulation.study import OURS, PAPERS, Case, Result, compare, points
+from privet.research.simulation.workload import Traffic
 from privet.scheduler import named
-from privet.simulate import overhead, published, report
-from privet.simulate.charts import rows
-from privet.simulate.profile_file import read
-from privet.simulate.study import OURS, PAPERS, Case, Result, compare
-from privet.simulate.sweep import points
-from privet.simulate.workload import Traffic
 
 COLUMNS = (
     ("policy", "{}"),

@@ -25,7 +25,7 @@ from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, make_policy
 from privet.suites.stream.config import BFV
 
 if TYPE_CHECKING:
-    from privet.stream.ledger import Ledger
+    from privet.stream.rounds import Ledger
 
 app = typer.Typer(
     help="Suite `stream` as a pipeline over the servers of two organisations.",
@@ -116,7 +116,7 @@ def provider_command(
     """Serve a model's linear stages to data providers."""
     from privet.compile import compile
     from privet.stream.cipher import Cipher as Hiding
-    from privet.stream.preparing import Rules
+    from privet.stream.preprocessing import Rules
     from privet.stream.service import Plan, serve
 
     log_to_stderr()
@@ -268,8 +268,8 @@ def stages_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Measure a model's stages and allocate servers and threads to them, in both ways."""
+    from privet.research.stream.survey import survey
     from privet.stream.cipher import Cipher as Hiding
-    from privet.stream.service import survey
 
     hidden = Hiding(cipher, key_bits)
     samples = read_samples(calibration) if calibration else None
@@ -316,7 +316,7 @@ def scale_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Pick the scaling factor of a model's parameters from calibration data."""
-    from privet.stream.service import scaling_of
+    from privet.research.stream.survey import scaling_of
 
     it = scaling_of(model, calibration)
     told = {"factor": it.factor, "bits": it.bits, "original": it.original}

@@ -6,28 +6,32 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
-from privet.cli import digest, leakage, options, predictions, show
+from privet.cli import options, show
+from privet.cli.inputs import read_input
+from privet.compile import compile
 from privet.errors import Misuse
-from privet.study import report
-from privet.study.cases import Case, find_models, plan_cases, time_left
-from privet.study.measure import Skipped, measure
-from privet.study.network import parse_network
-from privet.study.prices import read_prices
-from privet.study.record import Record, read_records
-from privet.study.setting import settings
-from privet.study.standard import standard_cases
+from privet.planner import key_pool, units
+from privet.planner.cases import Case, find_models, plan_cases, time_left
+from privet.planner.measure import Skipped, measure
+from privet.planner.network import parse_network, parse_seconds
+from privet.planner.predict import predict
+from privet.planner.prices import read_prices
+from privet.planner.record import Record, read_record, read_records
+from privet.planner.setting import settings
+from privet.research.report import report
+from privet.research.report.digest import HEADS, costed, digest, markdown, write
+from privet.research.report.standard import standard_cases, validation_cases
+from privet.research.report.validate import Comparison, by_suite, compare, errors
+from privet.research.stream.leakage import attacks, correlations
+from privet.suites import STREAM_TRUST
 
 app = typer.Typer(help="What suites cost: measure, predict, report.", no_args_is_help=True)
-app.command("predict")(predictions.predict_command)
-app.command("validate")(predictions.validate_command)
-app.command("pool")(predictions.pool_command)
-app.command("tables")(digest.tables_command)
-app.command("leakage")(leakage.leakage_command)
 
 MODELS = "m1,m2,nn5,resnet20,squeezenet,resnet50"
 SUITES = "gmw,gmw-dealer,fss,ckks"
@@ -182,3 +186,248 @@ def report_command(
         typer.echo(json.dumps([str(path) for path in written]))
     else:
         show.make_console().print(f"{output}, and {len(written) - 1} files beside it.")
+
+
+OnNetwork = Annotated[
+    str, typer.Option("--network", metavar="NETWORK", help="A preset, or such as 40ms,400mbps.")
+]
+
+
+@app.command("predict")
+def predict_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Records of `measure`.")],
+    network: OnNetwork = "WAN_M",
+    as_json: options.AsJson = False,
+) -> None:
+    """Tell latency and throughput of every record on a network."""
+    there = parse_network(network)
+    guesses = [predict(it, there) for it in read_records(folder) if it.link is None]
+    fields = ("online_latency", "latency", "online_throughput", "throughput")
+    rows = [
+        {
+            "model": it.record.model,
+            "setting": it.record.setting.name,
+            "batch": it.batch,
+            **{name: getattr(it, name) for name in (*fields, "pipelined_throughput")},
+        }
+        for it in guesses
+    ]
+    if as_json:
+        typer.echo(json.dumps({"network": vars(there), "predictions": rows}))
+        return
+    numbers = ("batch", "online s", "both s", "online/s", "both/s", "pipelined/s")
+    table = show.table(("model", "setting"), numbers, f"Predicted on {there.name}")
+    for row in rows:
+        model, setting, batch, *figures = row.values()
+        table.add_row(model, setting, str(batch), *(f"{figure:.3g}" for figure in figures))
+    show.make_console().print(table)
+
+
+@app.command("pool")
+def pool_command(
+    record: Annotated[
+        Path, typer.Argument(metavar="RECORD.json", help="A record.", exists=True, dir_okay=False)
+    ],
+    network: OnNetwork = "WAN_S",
+    interval: Annotated[
+        str, typer.Option(metavar="TIME", help="Between arrivals, on average.")
+    ] = "10s",
+    jobs: Annotated[int, typer.Option(min=1, help="How many arrive.")] = 200,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Arrivals instead: a time in seconds on each line.", exists=True
+        ),
+    ] = None,
+    sizes: Annotated[str, typer.Option(metavar="N,...", help="Pieces in the pool.")] = "0,50,200",
+    as_json: options.AsJson = False,
+) -> None:
+    """Simulate jobs that take material from pools of several sizes, each made after one is used."""
+    it = predict(read_record(record), parse_network(network))
+    load = key_pool.Load(it.online.seconds, it.offline.seconds)
+    arrivals = (
+        key_pool.read_trace(trace)
+        if trace is not None
+        else key_pool.poisson(jobs, parse_seconds(interval, "interval"))
+    )
+    found = [key_pool.simulate(arrivals, load, size) for size in options.counts(sizes, 0)]
+    rows = [
+        {
+            "pool": each.size,
+            "mean": each.mean,
+            "p99": each.percentile(0.99),
+            "longest_wait": max(each.waits),
+            "dry": each.dry,
+        }
+        for each in found
+    ]
+    if as_json:
+        latencies = [list(each.latencies) for each in found]
+        told = {"online": load.online, "offline": load.offline, "latencies": latencies}
+        typer.echo(json.dumps({**told, "pools": rows}))
+        return
+    console = show.make_console()
+    console.print(
+        f"{len(arrivals)} jobs on {it.network.name}: {load.online:.3f} s each with material, "
+        f"{load.offline:.3f} s to make a piece."
+    )
+    numbers = ("pieces", "mean s", "99 % within s", "longest wait s", "found it dry")
+    table = show.table((), numbers)
+    for row in rows:
+        size, *seconds, dry = row.values()
+        table.add_row(str(size), *(f"{each:.3g}" for each in seconds), str(dry))
+    console.print(table)
+
+
+@app.command("validate")
+def validate_command(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Records of runs with and without links.")
+    ],
+    first_run: Annotated[
+        bool,
+        typer.Option("--run", help="First make the standard study's runs over links, if missing."),
+    ] = False,
+    suites: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="With --run, these alone. [all]")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare predictions with runs over links that delay, which `measure --networks` makes."""
+    if first_run:
+        _run(folder, options.words(suites) if suites else ())
+    found = compare(read_records(folder))
+    if not found:
+        raise Misuse(f"{folder} has no case that was measured with a link and without")
+    phases = {
+        phase: errors([it for it in found if it.phase == phase]) for phase in ("online", "both")
+    }
+    if as_json:
+        told = {phase: asdict(it) for phase, it in phases.items() if it is not None}
+        rows = [{**asdict(it), "error": it.error} for it in found]
+        typer.echo(json.dumps({"errors": told, "comparisons": rows}))
+        return
+    console = show.make_console()
+    _compared(console, found)
+    for phase, it in phases.items():
+        if it is not None:
+            console.print(
+                f"{'Online' if phase == 'online' else 'Offline and online'}: median error "
+                f"{it.median:.1%}, 95th percentile {it.percentile_95:.1%}, of {it.count} runs."
+            )
+
+    for suite, phase, it in by_suite(found):
+        console.print(
+            f"  {suite}, {phase}: {it.median:.1%} and {it.percentile_95:.1%} of {it.count}."
+        )
+
+
+def _run(folder: Path, suites: Sequence[str]) -> None:
+    told = Console(stderr=True)
+
+    def progress(done: int, total: int, name: str, left: float | None) -> None:
+        if name:
+            until = "" if left is None else f", about {left / 60:.1f} min left"
+            told.print(f"[{done + 1}/{total}{until}] {name}", highlight=False, markup=False)
+
+    cases = validation_cases(folder / "models", suites)
+    _, skipped = measure(cases, folder, resume=True, progress=progress)
+    for left_out in skipped:
+        told.print(f"Not run: {left_out.case}: {left_out.reason}", soft_wrap=True)
+
+
+def _compared(console: Console, found: list[Comparison]) -> None:
+    words = ("model", "setting", "link", "phase")
+    table = show.table(words, ("batch", "measured s", "predicted s", "error"))
+    for it in found:
+        figures = f"{it.measured:.3f}", f"{it.predicted:.3f}", f"{it.error:+.1%}"
+        table.add_row(it.model, it.setting, it.link, it.phase, str(it.batch), *figures)
+    console.print(table)
+
+
+@app.command("tables")
+def tables_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Records of `measure`.")],
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Put them between this page's markers, instead of printing them.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    with_costs: Annotated[
+        bool,
+        typer.Option("--costed", help="Also compare costs by layers with what was measured."),
+    ] = False,
+    prices: options.Prices = None,
+    price_table: options.PriceTable = "cpu",
+) -> None:
+    """Tell a study in a few tables of Markdown, as docs/how-to/plan.md has them.
+
+    With `--costed`, models in DIR/models are compiled, and a machine without unit costs finds them.
+    """
+    records = read_records(folder)
+    if not records:
+        raise Misuse(f"{folder} has no records: `privet study measure` makes them")
+    made = digest(records, read_prices(price_table, prices))
+    if with_costs:
+        told = Console(stderr=True)
+
+        def progress(done: int, total: int, name: str, _left: float | None) -> None:
+            if name:
+                told.print(f"Finding this machine's unit costs, {done + 1} of {total}: {name}")
+
+        rows = costed(records, folder / "models", lambda: units.known(progress))
+        made["costed"] = markdown(HEADS, [it.cells() for it in rows])
+    if page is None:
+        typer.echo("\n".join(f"<!-- {name} -->\n{table}" for name, table in made.items()))
+        return
+    before = page.read_text()
+    page.write_text(write(before, made))
+    missing = [name for name in made if f"<!-- {name} -->" not in before]
+    typer.echo(f"{page}: {len(made) - len(missing)} tables.")
+    for name in missing:
+        typer.echo(f"No marker for {name}.")
+
+
+@app.command("leakage")
+def leakage_command(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL.onnx", help="The model.", exists=True, dir_okay=False)
+    ],
+    input: Annotated[
+        list[Path] | None,
+        typer.Option(help="Samples to measure on; random ones by default.", dir_okay=False),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, help="How many random samples.")] = 4,
+    as_json: options.AsJson = False,
+) -> None:
+    """Tell what suite stream's permuted tensors tell: distance correlation, and attacks."""
+    compiled = compile(model, smooth="function")
+    shapes = [compiled.program.values[it.value].shape for it in compiled.program.inputs]
+    given: list[list[Any] | None] = [read_input(path, shapes) for path in input or ()]
+    given = given or [None] * samples
+    rows, found = correlations(compiled, given), attacks()
+    if as_json:
+        told = [asdict(row) for row in rows]
+        typer.echo(json.dumps({"trust": STREAM_TRUST, "correlations": told, "attacks": found}))
+        return
+    console = show.make_console()
+    table = Table(box=None, pad_edge=False, title="Distance correlation before and after")
+    for title in ("length", "tensors", "measured", "paper"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        paper = "" if row.paper is None else f"{row.paper:.4f}"
+        table.add_row(f"2^{row.exponent}", str(row.tensors), f"{row.correlation:.4f}", paper)
+    console.print(table)
+    table = Table(box=None, pad_edge=False, title="Weights found by repeated queries")
+    table.add_column("order of each request")
+    for attack in next(iter(found.values())):
+        table.add_column(attack, justify="right")
+    for name, row_found in found.items():
+        table.add_row(name, *(f"{it:.2f}" for it in row_found.values()))
+    console.print(table)
+    console.print("1 is all weights of a dense layer up to order and size, 0 as much as by chance.")
+    show.trust(console, STREAM_TRUST)

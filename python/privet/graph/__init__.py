@@ -1,10 +1,15 @@
-"""ONNX in, typed graph out."""
+"""ONNX in, typed graph out. Only names of the importer load ONNX."""
 
-from privet.graph.graph import ClientStep, Graph, GraphBuilder, Input, Node, Output, Value
-from privet.graph.importer import import_model
-from privet.graph.onnx_model import ModelSource, load_model
-from privet.graph.registry import OperatorSupport, supported_operators
-from privet.graph.table import operators_table
+from typing import TYPE_CHECKING
+
+from privet.lazy import attach
+
+if TYPE_CHECKING:
+    from privet.graph.graph import ClientStep, Graph, GraphBuilder, Input, Node, Output, Value
+    from privet.graph.importer import import_model
+    from privet.graph.onnx_model import ModelSource, load_model
+    from privet.graph.registry import OperatorSupport, supported_operators
+    from privet.graph.table import operators_table
 
 __all__ = [
     "ClientStep",
@@ -21,3 +26,22 @@ __all__ = [
     "operators_table",
     "supported_operators",
 ]
+
+__getattr__ = attach(
+    __name__,
+    {
+        "privet.graph.graph": (
+            "ClientStep",
+            "Graph",
+            "GraphBuilder",
+            "Input",
+            "Node",
+            "Output",
+            "Value",
+        ),
+        "privet.graph.importer": ("import_model",),
+        "privet.graph.onnx_model": ("ModelSource", "load_model"),
+        "privet.graph.registry": ("OperatorSupport", "supported_operators"),
+        "privet.graph.table": ("operators_table",),
+    },
+)

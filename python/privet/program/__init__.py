@@ -1,15 +1,20 @@
 """The compiled program: what a model becomes before any suite runs it."""
 
-from privet.program.build import build_program
-from privet.program.public import (
-    Program,
-    ProgramInput,
-    ProgramOperation,
-    ProgramOutput,
-    ProgramValue,
-    caveat,
-)
-from privet.program.weights import Weights
+from typing import TYPE_CHECKING
+
+from privet.lazy import attach
+
+if TYPE_CHECKING:
+    from privet.program.build import build_program
+    from privet.program.public import (
+        Program,
+        ProgramInput,
+        ProgramOperation,
+        ProgramOutput,
+        ProgramValue,
+        caveat,
+    )
+    from privet.program.weights import Weights
 
 __all__ = [
     "Program",
@@ -21,3 +26,19 @@ __all__ = [
     "build_program",
     "caveat",
 ]
+
+__getattr__ = attach(
+    __name__,
+    {
+        "privet.program.build": ("build_program",),
+        "privet.program.public": (
+            "Program",
+            "ProgramInput",
+            "ProgramOperation",
+            "ProgramOutput",
+            "ProgramValue",
+            "caveat",
+        ),
+        "privet.program.weights": ("Weights",),
+    },
+)

@@ -95,19 +95,19 @@ def _notice(state: State, submission: Submission) -> Entry | None:
             why, text = _FATES[fate]
             raise Refused(why, f"notice {id} {text}")
         return None
-    told = notice.submission
-    if told.client != submission.client:
+    announced = notice.submission
+    if announced.client != submission.client:
         raise Refused(Why.FOREIGN_NOTICE, f"notice {id} is another client's")
     if notice.claimed:
         raise Refused(Why.USED_NOTICE, f"notice {id} was used by another request")
-    if (told.model, told.suite, told.batch) != (
+    if (announced.model, announced.suite, announced.batch) != (
         submission.model,
         submission.suite,
         submission.batch,
     ):
         raise Refused(
             Why.OTHER_NOTICE,
-            f"notice {id} announced {told.batch} of {told.model} under {told.suite}",
+            f"notice {id} announced {announced.batch} of {announced.model} under {announced.suite}",
         )
     return notice
 

@@ -14,7 +14,7 @@ class Cipher:
 
     Under Paillier a tensor's rows are ciphertexts, and a worker makes the noise that hides what it
     returns. Over BFV they are masked values: what hides them was prepared ahead, a piece for each
-    request (`privet.stream.pieces`).
+    request (`privet.stream.blinding`).
     """
 
     name: str = CIPHERS[0]

@@ -3,19 +3,31 @@
 Frames that the peer has not acknowledged are kept, so that after a broken connection both sides
 go on where they were: each says which frame it received last, and the other sends what came after.
 A frame out of turn ends the session. Waiting is bounded everywhere: a connection that is silent is
-closed, and a session without one for `resume` seconds fails.
+closed, and a session without one for `resume` seconds fails. `Dialler` connects anew for a data
+provider.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import ssl
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from privet.errors import LinkError, PeerMisbehaved, PrivetError
-from privet.stream.frames import HEADER_BYTES, LARGEST_TEXT, Header, Kind
+from privet.stream.cipher import Cipher
+from privet.stream.frames import (
+    HEADER_BYTES,
+    LARGEST_TEXT,
+    NO_SESSION,
+    Header,
+    Hello,
+    Kind,
+    Welcome,
+)
 
 PIECE = 1 << 16
 ALIVE_SECONDS = 2.0
@@ -39,17 +51,18 @@ class Patience:
 class Link:
     """A session: numbered frames both ways, over one connection after the other.
 
-    `hear` is called with each frame that comes, in order, and raises `PeerMisbehaved` on what must
+    `on_frame` is called with each frame that comes, in order, and raises `PeerMisbehaved` on what
+    must
     not be; `ended` is called once, with why, when the session is over.
     """
 
     def __init__(
         self,
-        hear: Callable[[Kind, bytes], None],
+        on_frame: Callable[[Kind, bytes], None],
         ended: Callable[[PrivetError], None],
         patience: Patience,
     ) -> None:
-        self._hear, self._ended, self._patience = hear, ended, patience
+        self._on_frame, self._ended, self._patience = on_frame, ended, patience
         self._outbox: deque[tuple[int, Kind, bytes]] = deque()
         self._waiting = 0
         self._next = 1
@@ -159,7 +172,7 @@ class Link:
                     f"frame {header.number} came where {self.received + 1} was due"
                 )
             self.received = header.number
-            self._hear(header.kind, payload)
+            self._on_frame(header.kind, payload)
 
     async def _write(self, writer: asyncio.StreamWriter, sent: int) -> None:
         while True:
@@ -251,3 +264,69 @@ async def first(reader: asyncio.StreamReader, patience: Patience) -> tuple[Heade
 def broken(seconds: float) -> LinkError:
     """The session had no connection for too long."""
     return LinkError(f"the other organisation could not be reached for {seconds:.0f} s")
+
+
+AGAIN_SECONDS = 0.2
+"""Between two attempts to connect."""
+
+_log = logging.getLogger(__name__)
+
+
+class Dialler:
+    """Connects `link` to the model provider at `host` and `port`, whose certificate is of `name`.
+
+    `agree` hears how many requests may be open. Of a session `session` is what it is called there
+    and `preparing` the port of the preparing worker, 0 if there is none.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        name: str,
+        tls: ssl.SSLContext,
+        cipher: Cipher,
+        link: Link,
+        patience: Patience,
+        agree: Callable[[int], None],
+    ) -> None:
+        self.address, self.name = (host, port), name
+        self._tls = tls
+        self._cipher, self._link, self._patience, self._agree = cipher, link, patience, agree
+        self.session = NO_SESSION
+        self.preparing = 0
+
+    async def keep(self) -> None:
+        """Connects, and again whenever the connection breaks, until the session is over."""
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        while self._link.failure is None:
+            try:
+                await self._connect()
+                since = loop.time()
+            except PrivetError as error:
+                await self._link.fail(error)
+            except (OSError, EOFError, TimeoutError) as error:
+                _log.info("no connection: %s", error)
+            if loop.time() - since > self._patience.resume:
+                await self._link.fail(broken(self._patience.resume))
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _connect(self) -> None:
+        """One connection, from its greeting to its end."""
+        async with asyncio.timeout(self._patience.connect):
+            reader, writer = await asyncio.open_connection(
+                *self.address, ssl=self._tls, server_hostname=self.name
+            )
+        try:
+            hello = Hello(self._cipher.code, self.session, self._link.received)
+            answer = await greet(reader, writer, hello.to_bytes(), self._patience)
+            welcome = Welcome.parse(answer)
+            if self.session not in (NO_SESSION, welcome.session):
+                raise PeerMisbehaved("the model provider answers for another session")
+            if self.session == NO_SESSION:
+                self._agree(welcome.window)
+            self.session, self.preparing = welcome.session, welcome.preparing
+            await self._link.attach(reader, writer, welcome.received)
+        finally:
+            writer.transport.abort()

@@ -11,13 +11,12 @@ from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.parties.credentials import Credentials
 from privet.parties.revocation import Revoked
 from privet.stream.cipher import PAILLIER, Cipher
-from privet.stream.crew import Crew, LocalCrew, Recipe
-from privet.stream.deliveries import Deliveries
 from privet.stream.link import Patience
-from privet.stream.preparing import PreparingModel, Rules
+from privet.stream.preprocessing import PreparingModel, PreprocessingReceiver, Rules
 from privet.stream.provider import ModelProvider
 from privet.stream.requester import DataProvider, Preparing, places
 from privet.stream.stages import Stages
+from privet.stream.worker_pool import LocalPool, Recipe, WorkerPool
 from privet.stream.workers import LinearWorker
 from privet.suites import Policy, make_policy
 
@@ -27,13 +26,13 @@ CALL_SECONDS = 300.0
 
 @dataclass
 class Pair:
-    """Two sides that are connected, and their crews."""
+    """Two sides that are connected, and their pools."""
 
     model: ModelProvider
     data: DataProvider
-    model_crew: Crew
-    data_crew: Crew
-    preparing: Crew
+    model_workers: WorkerPool
+    data_workers: WorkerPool
+    preparing: WorkerPool
 
 
 @asynccontextmanager
@@ -47,7 +46,7 @@ async def pair(
     ahead: int = 4,
     window: int = 8,
     patience: Patience | None = None,
-    crews: tuple[Crew, Crew] | None = None,
+    pools: tuple[WorkerPool, WorkerPool] | None = None,
     whole_inputs: bool = False,
     revoked: Revoked | None = None,
     through: Callable[[int], Awaitable[int]] | None = None,
@@ -66,12 +65,12 @@ async def pair(
     client = Credentials.from_directory(keys, "client")
     accepted = policy or make_policy(revealed_values=True)
     rules = Rules(accepted.text(), str(folder / "answers"))
-    deliveries = None
+    receiver = None
     if cipher.masked:
         recipe = Recipe(PreparingModel, (public, private, host.files, CALL_SECONDS, rules))
-        deliveries = Deliveries(LocalCrew(CALL_SECONDS), recipe)
-    preparing = Preparing(LocalCrew(CALL_SECONDS), client.files, ahead, CALL_SECONDS)
-    theirs, ours = crews or (LocalCrew(CALL_SECONDS), LocalCrew(CALL_SECONDS))
+        receiver = PreprocessingReceiver(LocalPool(CALL_SECONDS), recipe)
+    preparing = Preparing(LocalPool(CALL_SECONDS), client.files, ahead, CALL_SECONDS)
+    theirs, ours = pools or (LocalPool(CALL_SECONDS), LocalPool(CALL_SECONDS))
     counts = tuple(model_parts or [1] * len(stages.rounds))
     await theirs.start(Recipe(LinearWorker, (public, cipher, private)), places(counts))
     model = ModelProvider(
@@ -82,7 +81,7 @@ async def pair(
         window=window,
         patience=patience,
         whole_inputs=whole_inputs,
-        deliveries=deliveries,
+        receiver=receiver,
         revoked=revoked,
     )
     try:
@@ -99,7 +98,7 @@ async def pair(
             patience=patience,
         )
         async with data:
-            yield Pair(model, data, theirs, ours, preparing.crew)
+            yield Pair(model, data, theirs, ours, preparing.pool)
     finally:
         await model.close()
         await theirs.close()

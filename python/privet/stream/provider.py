@@ -1,4 +1,8 @@
-"""The model provider's side of a stream: serves linear stages to any number of data providers."""
+"""The model provider's side of a stream: serves linear stages to any number of data providers.
+
+Of a request a session keeps the rows that later rounds read and the order in which it sent the
+last; both go when the request ends.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,33 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import secrets
 import ssl
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from privet.errors import NotAccepted, PeerMisbehaved, PrivetError
+from privet.errors import LinkError, NotAccepted, PeerMisbehaved, PrivetError
 from privet.parties.credentials import common_name
 from privet.parties.listening import Listening
 from privet.parties.revocation import Revoked
-from privet.stream.crew import Crew
-from privet.stream.deliveries import Deliveries
-from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Welcome
-from privet.stream.ledger import Ledger
-from privet.stream.linear import LinearRounds
-from privet.stream.link import Patience, broken, first, write
-from privet.stream.preparing import Delivery
-from privet.stream.session import Caller, Session
-from privet.stream.stages import Stages
+from privet.stream.blinding import KeyedModel, MaskedModel, ModelBlinding, ModelSide, Rows
+from privet.stream.frames import (
+    NO_SESSION,
+    Failed,
+    Header,
+    Hello,
+    Kind,
+    Opened,
+    Stocked,
+    Tensor,
+    Welcome,
+)
+from privet.stream.link import Link, Patience, broken, first, write
+from privet.stream.preprocessing import Prepared, PreprocessingReceiver
+from privet.stream.rounds import Ledger, LinearRounds
+from privet.stream.stages import Indices, Stages
+from privet.stream.worker_pool import WorkerPool
 from privet.suites import STREAM, Guard
 
 MOST_SESSIONS = 64
@@ -30,31 +45,31 @@ _log = logging.getLogger(__name__)
 
 
 class ModelProvider:
-    """Serves a program's linear stages with a crew that has a worker for each part of each.
+    """Serves a program's linear stages with a pool that has a worker for each part of each.
 
     `parts[i]` is how many parts round `i` is computed in; `window` how many requests a data
     provider may have open. With `whole_inputs` workers get all of a tensor, not just what their
-    part reads: what tensor partitioning saves. Over BFV `deliveries` are the pieces. `guard` holds
+    part reads: what tensor partitioning saves. Over BFV `receiver` are the pieces. `guard` holds
     data providers to a policy, which must accept this suite.
     """
 
     def __init__(
         self,
         stages: Stages,
-        crew: Crew,
+        pool: WorkerPool,
         parts: Sequence[int],
         guard: Guard,
         *,
         window: int = 16,
         patience: Patience | None = None,
         whole_inputs: bool = False,
-        deliveries: Deliveries | None = None,
+        receiver: PreprocessingReceiver | None = None,
         revoked: Revoked | None = None,
     ) -> None:
         self.stages, self.window = stages, window
-        self.deliveries = deliveries
+        self.receiver = receiver
         self._guard = guard
-        self._rounds = LinearRounds(stages, crew, parts, whole_inputs=whole_inputs)
+        self._rounds = LinearRounds(stages, pool, parts, whole_inputs=whole_inputs)
         self._patience = patience or Patience()
         self._sessions: dict[bytes, Session] = {}
         self._revoked = revoked or Revoked()
@@ -71,8 +86,8 @@ class ModelProvider:
     ) -> tuple[str, int]:
         """Listens; the address that data providers connect to. The preparing worker listens at
         `preparing`."""
-        if self.deliveries is not None:
-            await self.deliveries.start(host, preparing, self._deliver, self.ledger)
+        if self.receiver is not None:
+            await self.receiver.start(host, preparing, self._accept, self.ledger)
         loop = asyncio.get_running_loop()
 
         def protocol() -> asyncio.StreamReaderProtocol:
@@ -90,15 +105,15 @@ class ModelProvider:
             await session.close()
         for task in list(self._watching):
             task.cancel()
-        if self.deliveries is not None:
-            await self.deliveries.close()
+        if self.receiver is not None:
+            await self.receiver.close()
 
-    def _deliver(self, delivery: Delivery) -> None:
-        session = self._sessions.get(delivery.session)
-        if session is None or session.client != delivery.client:
+    def _accept(self, prepared: Prepared) -> None:
+        session = self._sessions.get(prepared.session)
+        if session is None or session.client != prepared.client:
             _log.warning("a piece was prepared for a session that there is not")
             return
-        session.deliver(delivery)
+        session.accept(prepared)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -122,7 +137,7 @@ class ModelProvider:
             await write(writer, Header(Kind.REFUSED, len(text), 0, 0), text, self._patience)
             raise
         await session.link.detach()
-        port = self.deliveries.port if self.deliveries is not None else 0
+        port = self.receiver.port if self.receiver is not None else 0
         welcome = Welcome(session.id, session.link.received, self.window, port).to_bytes()
         await write(writer, Header(Kind.WELCOME, len(welcome), 0, 0), welcome, self._patience)
         if hello.session == NO_SESSION:
@@ -179,3 +194,166 @@ def _caller(writer: asyncio.StreamWriter) -> Caller:
     if certificate is None:
         raise PeerMisbehaved("a certificate is needed")
     return Caller(hashlib.sha256(certificate).hexdigest(), common_name(link.getpeercert()))
+
+
+@dataclass
+class Request:
+    """What is kept of a request between rounds."""
+
+    blinding: ModelBlinding
+    bases: dict[int, Rows] = field(default_factory=dict)
+    next: int = 0
+    due: dict[int, int] = field(default_factory=dict)
+    returned: Indices | None = None
+    working: bool = False
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A data provider: its certificate's fingerprint, and the common name in it."""
+
+    fingerprint: str
+    name: str | None
+
+
+class Session:
+    """The requests of a data provider, `window` at most at once, counted by `guard`."""
+
+    def __init__(
+        self,
+        rounds: LinearRounds,
+        window: int,
+        caller: Caller,
+        guard: Guard,
+        patience: Patience,
+    ) -> None:
+        self.id = secrets.token_bytes(16)
+        self.client = caller.fingerprint
+        self._caller, self._guard = caller, guard
+        self.link = Link(self._on_frame, self._ended, patience)
+        self._rounds, self._window = rounds, window
+        self._stages = rounds.stages
+        self._hiding: ModelSide = self._hidden()
+        self._requests: dict[int, Request] = {}
+        self._last = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.link.limit = Tensor.longest(self._stages.largest())
+        self.over = asyncio.Event()
+
+    def _hidden(self) -> ModelSide:
+        if self._stages.cipher.masked:
+            return MaskedModel(self._stages, self._announce)
+        return KeyedModel(self._stages, lambda key: self._do(self._prepare(key)))
+
+    async def _prepare(self, key: bytes) -> None:
+        """Makes noise under a key, or ends the session of whoever sent one that workers refuse."""
+        try:
+            await self._rounds.prepare(key)
+        except PeerMisbehaved as error:
+            _log.warning("a session ended: %s", error)
+            await self.link.fail(error)
+
+    def _announce(self, piece: int) -> None:
+        self._do(self._send(Kind.STOCKED, Stocked(piece).to_bytes()))
+
+    def _announce_failure(self, request: int, why: str) -> None:
+        self._do(self._send(Kind.FAILED, Failed(request, why).to_bytes()))
+
+    async def _send(self, kind: Kind, payload: bytes) -> None:
+        """Sends a frame, unless the session is over, which ends everything that waits for it."""
+        with contextlib.suppress(PrivetError):
+            await self.link.send(kind, payload)
+
+    def accept(self, prepared: Prepared) -> None:
+        """A piece for this session was prepared."""
+        if isinstance(self._hiding, MaskedModel):
+            self._hiding.accept(prepared.number, prepared.made)
+
+    def _on_frame(self, kind: Kind, payload: bytes) -> None:
+        if kind is Kind.OPEN:
+            self._open(Opened.parse(payload))
+        elif kind is Kind.TENSOR:
+            self._take(Tensor.parse(payload))
+        elif kind is Kind.FAILED:
+            self._requests.pop(Failed.parse(payload).request, None)
+        elif kind is Kind.BYE:
+            self._do(self.link.fail(LinkError("the data provider said goodbye")))
+        else:
+            self._hiding.on_frame(kind, payload)
+
+    def _open(self, opened: Opened) -> None:
+        # Numbers rise, so that what comes late for a request that ended is not a new one.
+        if opened.request <= self._last:
+            raise PeerMisbehaved(f"request {opened.request} was there before")
+        if len(self._requests) >= self._window:
+            raise PeerMisbehaved(f"more than {self._window} requests are open")
+        batch = self._stages.program.batch
+        refused = self._guard.count(self._caller.fingerprint, self._caller.name, batch)
+        if refused is not None:
+            # The piece that it would have used up stays.
+            self._last = opened.request
+            self._announce_failure(opened.request, refused[0])
+            return
+        blinding = self._hiding.open(opened.piece)
+        self._requests[opened.request] = Request(blinding, due=dict(self._stages.inputs))
+        self._last = opened.request
+
+    def _take(self, tensor: Tensor) -> None:
+        request = self._requests.get(tensor.request)
+        if request is None:
+            if tensor.request <= self._last:
+                return
+            raise PeerMisbehaved(f"request {tensor.request} was never opened")
+        if tensor.place not in request.due:
+            raise PeerMisbehaved(f"value {tensor.place} of request {tensor.request} is not due")
+        rows = self._stages.rows(tensor.rows, request.due.pop(tensor.place))
+        if request.returned is not None:
+            rows = request.blinding.returned(request.next - 1, rows, request.returned)
+            request.returned = None
+        request.bases[tensor.place] = rows
+        if not request.due and not request.working:
+            self._do(self._advance(tensor.request, request))
+
+    async def _advance(self, number: int, request: Request) -> None:
+        """Runs rounds until one waits for the data provider."""
+        request.working = True
+        try:
+            while request.next < len(self._stages.rounds) and not request.due:
+                await self._round(number, request)
+        except PrivetError as error:
+            self._requests.pop(number, None)
+            _log.warning("a request failed: %s", error)
+            if self.link.failure is None:
+                await self.link.send(Kind.FAILED, Failed(number, str(error)).to_bytes())
+        finally:
+            request.working = False
+
+    async def _round(self, number: int, request: Request) -> None:
+        index, it = request.next, self._stages.rounds[request.next]
+        sent, returned = await self._rounds.run(request.blinding, index, request.bases)
+        for value in self._stages.last_uses[index]:
+            request.bases.pop(value, None)
+        request.next += 1
+        if number not in self._requests:
+            return
+        if not it.output:
+            request.due, request.returned = {it.target: it.returned}, returned
+        elif request.next == len(self._stages.rounds):
+            self._requests.pop(number, None)
+        await self.link.send(Kind.TENSOR, Tensor(number, index, sent).to_bytes())
+
+    def _do(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _ended(self, _error: PrivetError) -> None:
+        self._requests.clear()
+        self.over.set()
+
+    async def close(self) -> None:
+        """Ends the session."""
+        await self.link.fail(LinkError("the model provider was stopped"))
+        await self.link.detach()
+        for task in list(self._tasks):
+            task.cancel()

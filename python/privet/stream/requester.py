@@ -26,26 +26,24 @@ from privet.executor import decode_output, encode_input
 from privet.executor.codec import Inputs
 from privet.graph.operations import Array
 from privet.program import Program
+from privet.stream.blinding import DataBlinding, DataSide, KeyedData
 from privet.stream.cipher import PAILLIER, Cipher
-from privet.stream.covers import DataCover, DataSide, KeyedData
-from privet.stream.crew import Crew, Part, Recipe
-from privet.stream.dialler import Dialler
 from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Tensor
-from privet.stream.ledger import Ledger
-from privet.stream.link import Link, Patience
-from privet.stream.nonlinear import NonlinearRounds
-from privet.stream.preparing import PreparingData, Where
+from privet.stream.link import Dialler, Link, Patience
+from privet.stream.preprocessing import PreparingData, Where
+from privet.stream.rounds import Ledger, NonlinearRounds
 from privet.stream.stages import Stages
 from privet.stream.stock import Stock
+from privet.stream.worker_pool import Part, Recipe, WorkerPool
 from privet.stream.workers import NonlinearWorker
 
 
 @dataclass(frozen=True)
 class Preparing:
-    """How pieces are prepared over BFV: `ahead` of them, by a worker of `crew` with the
+    """How pieces are prepared over BFV: `ahead` of them, by a worker of `pool` with the
     certificate, key and authority in `files`; `seconds` bounds one."""
 
-    crew: Crew
+    pool: WorkerPool
     files: tuple[Path, Path, Path]
     ahead: int = 4
     seconds: float = 300.0
@@ -55,14 +53,14 @@ class Preparing:
 class Open:
     """A request on its way."""
 
-    cover: DataCover
+    blinding: DataBlinding
     done: asyncio.Future[list[Array]]
     next: int = 0
     outputs: dict[int, Array] = field(default_factory=dict)
 
 
 class DataProvider:
-    """Asks the model provider at `host` and `port`, with a crew of its own.
+    """Asks the model provider at `host` and `port`, with a pool of its own.
 
     `allocate` gives, for the public half of the program served, a place for each worker: stage 0
     hides inputs, the others are what is done in each round. Without it each stage has one worker.
@@ -76,7 +74,7 @@ class DataProvider:
         host: str,
         port: int,
         tls: ssl.SSLContext,
-        crew: Crew,
+        pool: WorkerPool,
         *,
         allocate: Callable[[bytes], Sequence[Part]] | None = None,
         cipher: Cipher = PAILLIER,
@@ -87,7 +85,7 @@ class DataProvider:
         request_seconds: float = 600.0,
         patience: Patience | None = None,
     ) -> None:
-        self._crew, self._allocate = crew, allocate
+        self._pool, self._allocate = pool, allocate
         self._cipher, self._preparing, self._window = cipher, preparing, window
         self._hiding: DataSide | None = None
         self._hash = program_hash
@@ -101,7 +99,7 @@ class DataProvider:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stages: Stages | None = None
         self._rounds: NonlinearRounds | None = None
-        self.link = Link(self._hear, self._ended, self._patience)
+        self.link = Link(self._on_frame, self._ended, self._patience)
         self.link.limit = LARGEST_PROGRAM
         self._dialler = Dialler(
             host, port, server_name or host, tls, cipher, self.link, self._patience, self._agree
@@ -183,10 +181,10 @@ class DataProvider:
         counts = [sum(it.stage == stage for it in parts) for stage in range(count)]
         if min(counts) < 1 or sum(counts) != len(parts):
             raise Misuse(f"the program has {count} stages here, and each needs a worker")
-        self._rounds = NonlinearRounds(self._stages, self._crew, counts, self.ledger)
+        self._rounds = NonlinearRounds(self._stages, self._pool, counts, self.ledger)
         hiding = await self._hide(public)
         self._hiding = hiding
-        await self._crew.start(
+        await self._pool.start(
             Recipe(NonlinearWorker, (public, self._cipher), hiding.secret), parts
         )
         await hiding.start(self.link.send)
@@ -201,7 +199,7 @@ class DataProvider:
             raise Misuse("BFV needs preparing workers at both sides")
         it = self._preparing
         return Stock(
-            it.crew,
+            it.pool,
             Recipe(PreparingData, (public, it.files, it.seconds)),
             Where(self.address[0], self._dialler.preparing, self._dialler.name),
             self._dialler.session,
@@ -230,7 +228,7 @@ class DataProvider:
                     number, it = await self.begin()
                     try:
                         hide = (
-                            self._working().hide(it.cover, *each) for each in enumerate(encoded)
+                            self._working().hide(it.blinding, *each) for each in enumerate(encoded)
                         )
                         await self.send(number, await asyncio.gather(*hide))
                         return await it.done
@@ -248,19 +246,19 @@ class DataProvider:
             await self.link.send(Kind.FAILED, Failed(number, "given up").to_bytes())
 
     async def begin(self) -> tuple[int, Open]:
-        """Opens a request at both sides, and uses up what covers it."""
+        """Opens a request at both sides, and uses up what blinds it."""
         if self._hiding is None:
             raise Misuse("connect first")
         # One after the other: requests use pieces in the order of their numbers.
         async with self._order:
-            cover = await self._hiding.take()
+            blinding = await self._hiding.take()
             if self.link.failure is not None:
                 raise self.link.failure
             self._last += 1
             number = self._last
-            it = self._open[number] = Open(cover, asyncio.get_running_loop().create_future())
+            it = self._open[number] = Open(blinding, asyncio.get_running_loop().create_future())
             try:
-                await self.link.send(Kind.OPEN, Opened(number, cover.piece).to_bytes())
+                await self.link.send(Kind.OPEN, Opened(number, blinding.piece).to_bytes())
             except BaseException:
                 self._open.pop(number, None)
                 raise
@@ -271,7 +269,7 @@ class DataProvider:
         for entry, rows in zip(self.stages.program.inputs, tensors, strict=True):
             await self.link.send(Kind.TENSOR, Tensor(number, entry.value, rows).to_bytes())
 
-    def _hear(self, kind: Kind, payload: bytes) -> None:
+    def _on_frame(self, kind: Kind, payload: bytes) -> None:
         if kind is Kind.PROGRAM and not self._described.done():
             self._described.set_result(payload)
         elif kind is Kind.TENSOR and self._stages is not None:
@@ -283,7 +281,7 @@ class DataProvider:
                 self._open.pop(failed.request)
                 it.done.set_exception(PeerMisbehaved(f"the model provider: {failed.reason}"))
         elif self._hiding is not None:
-            self._hiding.hear(kind, payload)
+            self._hiding.on_frame(kind, payload)
         else:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
 
@@ -303,10 +301,10 @@ class DataProvider:
         index, each = tensor.place, self.stages.rounds[tensor.place]
         try:
             if each.output:
-                made = await self._working().reveal(it.cover, index, tensor.rows)
+                made = await self._working().reveal(it.blinding, index, tensor.rows)
                 self._reveal(it, each.target, made)
             else:
-                made = await self._working().answer(it.cover, index, tensor.rows)
+                made = await self._working().answer(it.blinding, index, tensor.rows)
                 answer = Tensor(tensor.request, each.target, made)
                 await self.link.send(Kind.TENSOR, answer.to_bytes())
         except PrivetError as error:
@@ -357,7 +355,7 @@ class DataProvider:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._hiding is not None:
             await self._hiding.close()
-        await self._crew.close()
+        await self._pool.close()
 
 
 def places(parts: Sequence[int]) -> list[Part]:

@@ -8,19 +8,13 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import numpy as np
-import onnx
-
-from privet.compile import Compiled, compile
-from privet.errors import InputError, Misuse
+from privet.compile import Compiled
+from privet.errors import Misuse
 from privet.parties.credentials import Credentials
 from privet.parties.revocation import Revoked
 from privet.stream.allocation import (
     OBJECTIVES,
-    Allocation,
     Objective,
     Server,
     Side,
@@ -28,18 +22,13 @@ from privet.stream.allocation import (
     allocate,
 )
 from privet.stream.cipher import Cipher
-from privet.stream.crew import LocalCrew, Part, Recipe, connect
-from privet.stream.deliveries import Deliveries
-from privet.stream.preparing import PreparingModel, Rules
-from privet.stream.profile import StageTimes, profile
+from privet.stream.preprocessing import PreparingModel, PreprocessingReceiver, Rules
+from privet.stream.profile import profile
 from privet.stream.provider import ModelProvider
-from privet.stream.rehearsal import PieceCost, rehearse
 from privet.stream.requester import DataProvider, Preparing
-from privet.stream.scaling import Scaling, choose
 from privet.stream.stages import Stages
+from privet.stream.worker_pool import LocalPool, Part, Recipe, connect
 from privet.stream.workers import LinearWorker
-
-SIDES: tuple[Side, ...] = ("model", "data")
 
 WORTH_SECONDS = 1e-3
 """What a slice must take to be worth a worker of its own: to call one takes about half of it."""
@@ -62,7 +51,7 @@ class Plan:
             raise Misuse("servers by name are nodes of a cluster: say which by --cluster")
         if not self.words:
             return [Server("", len(os.sched_getaffinity(0)), side)]
-        return [Server(*_split(word), side) for word in self.words]
+        return [Server(*server_of(word), side) for word in self.words]
 
     def allocate(self, stages: Sequence[Stage], side: Side) -> tuple[list[Part], tuple[int, ...]]:
         """A place for each worker, and the threads of each stage.
@@ -112,19 +101,19 @@ async def serve(
     measured = await asyncio.to_thread(profile, public, cipher, private)
     mine = [it.stage for it in measured if it.side == "model"]
     parts, threads = plan.allocate(mine, "model")
-    crew = connect(plan.cluster, plan.seconds)
-    await crew.start(Recipe(LinearWorker, (public, cipher, private)), parts)
-    deliveries = None
+    pool = connect(plan.cluster, plan.seconds)
+    await pool.start(Recipe(LinearWorker, (public, cipher, private)), parts)
+    receiver = None
     if cipher.masked:
         recipe = Recipe(PreparingModel, (public, private, credentials.files, plan.seconds, rules))
-        deliveries = Deliveries(LocalCrew(plan.seconds), recipe)
+        receiver = PreprocessingReceiver(LocalPool(plan.seconds), recipe)
     provider = ModelProvider(
         stages,
-        crew,
+        pool,
         threads,
         rules.guard(),
         window=window,
-        deliveries=deliveries,
+        receiver=receiver,
         revoked=revoked,
     )
     try:
@@ -133,7 +122,7 @@ async def serve(
         await asyncio.Event().wait()
     finally:
         await provider.close()
-        await crew.close()
+        await pool.close()
 
 
 @asynccontextmanager
@@ -163,7 +152,7 @@ async def ask(
         connect(plan.cluster, plan.seconds),
         allocate=allocated,
         cipher=cipher,
-        preparing=Preparing(LocalCrew(plan.seconds), credentials.files, ahead, plan.seconds),
+        preparing=Preparing(LocalPool(plan.seconds), credentials.files, ahead, plan.seconds),
         window=window,
         program_hash=program_hash,
         server_name=server_name,
@@ -173,58 +162,8 @@ async def ask(
         yield provider
 
 
-def survey(
-    model: Path,
-    words: Sequence[str],
-    per_core: int,
-    cipher: Cipher,
-    samples: Any,
-    input_range: tuple[float, float] | None,
-) -> tuple[list[StageTimes], dict[str, Allocation], PieceCost | None]:
-    """A model's stages, measured, their allocation to servers (`NAME:CORES:SIDE`) by each
-    objective, and over BFV what a piece costs ahead of time."""
-    compiled = compile(model, calibration=samples, input_range=input_range, smooth="function")
-    servers = []
-    for word in words:
-        rest, _, side = word.rpartition(":")
-        if side not in SIDES:
-            raise Misuse(f"{word!r} is not NAME:CORES:model or NAME:CORES:data")
-        servers.append(Server(*_split(rest), "model" if side == "model" else "data"))
-    public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
-    stages = profile(public, cipher, private)
-    table = [it.stage for it in stages]
-    found: dict[str, Allocation] = {
-        it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES
-    }
-    return stages, found, rehearse(public, private) if cipher.masked else None
-
-
-def scaling_of(model: Path, calibration: Path) -> Scaling:
-    """The scaling of a model with one input, by the samples and labels in a file.
-
-    # Errors
-    `InputError` if the file has no samples.
-    """
-    source = onnx.load(model)
-    entries = [it for it in source.graph.input if it.name not in _constants(source)]
-    if len(entries) != 1:
-        raise Misuse("parameter scaling reads samples for models with one input")
-    try:
-        loaded = np.load(calibration, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{calibration} cannot be read as samples: {error}") from error
-    arrays = {"inputs": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
-    if "inputs" not in arrays:
-        raise InputError(f"{calibration} needs an array `inputs`, and `labels` if there are any")
-    samples = [{entries[0].name: array[None]} for array in arrays["inputs"]]
-    return choose(source, samples, arrays.get("labels"))
-
-
-def _constants(model: onnx.ModelProto) -> set[str]:
-    return {tensor.name for tensor in model.graph.initializer}
-
-
-def _split(word: str) -> tuple[str, int]:
+def server_of(word: str) -> tuple[str, int]:
+    """The name and the cores in `NAME:CORES`."""
     name, _, cores = word.rpartition(":")
     if not name or not cores.isdigit() or int(cores) < 1:
         raise Misuse(f"{word!r} is not NAME:CORES, such as alpha:24")

@@ -9,12 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
-from privet.stream.covers import DataCover, DataSide
-from privet.stream.crew import Crew, Part, Recipe, WorkerLost
+from privet.stream.blinding import MOST_PIECES, DataBlinding, DataSide, Masks
 from privet.stream.frames import Kind, Stocked
-from privet.stream.ledger import Ledger
-from privet.stream.pieces import MOST_PIECES, Masks
-from privet.stream.preparing import Where, name_of
+from privet.stream.preprocessing import Where, name_of
+from privet.stream.rounds import Ledger
+from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool
 
 AGAIN_SECONDS = 0.2
 """Between two attempts at a piece."""
@@ -36,7 +35,7 @@ class Stock(DataSide):
 
     def __init__(
         self,
-        crew: Crew,
+        pool: WorkerPool,
         recipe: Recipe,
         where: Where,
         session: bytes,
@@ -46,7 +45,7 @@ class Stock(DataSide):
         ahead: int,
         patience: float,
     ) -> None:
-        self._crew, self._recipe = crew, recipe
+        self._pool, self._recipe = pool, recipe
         self._where, self._session, self._row_bytes = where, session, row_bytes
         self._ledger = ledger
         self._ahead, self._patience = min(ahead, MOST_PIECES), patience
@@ -60,7 +59,7 @@ class Stock(DataSide):
 
     async def start(self, send: Callable[[Kind, bytes], Awaitable[None]]) -> None:
         """Starts the preparing worker, and to fill."""
-        await self._crew.start(self._recipe, [Part(0, 0)])
+        await self._pool.start(self._recipe, [Part(0, 0)])
         self._filling = asyncio.create_task(self._fill())
 
     def keep(self, ahead: int) -> None:
@@ -79,7 +78,7 @@ class Stock(DataSide):
             if self._failure is not None:
                 raise self._failure
 
-    def hear(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: Kind, payload: bytes) -> None:
         """The model provider has its part of a piece."""
         if kind is not Kind.STOCKED:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
@@ -89,7 +88,7 @@ class Stock(DataSide):
         self._told = number
         self._match()
 
-    async def take(self) -> DataCover:
+    async def take(self) -> DataBlinding:
         """The oldest piece that is ready; waits for one."""
         async with self._news:
             await self._news.wait_for(lambda: self._ready or self._failure)
@@ -107,7 +106,7 @@ class Stock(DataSide):
         if self._filling is not None:
             self._filling.cancel()
             await asyncio.gather(self._filling, return_exceptions=True)
-        await self._crew.close()
+        await self._pool.close()
 
     async def _fill(self) -> None:
         loop = asyncio.get_running_loop()
@@ -118,7 +117,7 @@ class Stock(DataSide):
             self._last += 1
             number = self._last
             try:
-                made, cost = await self._crew.call(
+                made, cost = await self._pool.call(
                     0, 0, "prepare", self._where, name_of(self._session, number)
                 )
             except (WorkerLost, PeerError) as error:

@@ -1,7 +1,7 @@
 """What a worker of a stage does: functions of serialised tensors, with no state of a request.
 
 A worker has one thread; a stage with several threads has as many workers, each of which gets the
-slice of a tensor that it needs. They live in processes of their own (`privet.stream.crew`).
+slice of a tensor that it needs. They live in processes of their own (`privet.stream.worker_pool`).
 """
 
 from __future__ import annotations

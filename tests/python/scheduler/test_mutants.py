@@ -9,8 +9,8 @@ from tests.python.scheduler.mutants import MUTANTS, Change
 from tests.python.scheduler.world import World
 
 from privet.errors import Misuse
+from privet.research.simulation.audit import Violation
 from privet.scheduler import named
-from privet.simulate.audit import Violation
 
 
 class Steps:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from privet.research.simulation.clock import Clock, Setup
+from privet.research.simulation.workload import Arrival
 from privet.scheduler import (
     GIB,
     Demand,
@@ -21,8 +23,6 @@ from privet.scheduler import (
     named,
 )
 from privet.scheduler.policies import Candidate
-from privet.simulate.clock import Clock, Setup
-from privet.simulate.workload import Arrival
 
 PATIENCE = 60.0
 LONGEST = 20.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from privet.research.simulation.audit import Audit, Violation
 from privet.scheduler import (
     GIB,
     Action,
@@ -20,7 +21,6 @@ from privet.scheduler import (
     Submission,
     Usage,
 )
-from privet.simulate.audit import Audit, Violation
 
 MODELS = ("small", "middle", "large")
 SUITES = ("fss", "gmw")

@@ -73,6 +73,25 @@ def test_nothing_is_better_than_what_is_found(objective: Objective, seed: int) -
     assert value(objective, found.times(stages)) == pytest.approx(best, rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_one_server_is_shared_out_as_well_as_can_be(seed: int) -> None:
+    stages = [Stage(it.name, "model", it.seconds) for it in case(seed)[0]]
+    server = Server("one", 1 + seed % 3, "model")
+    if len(stages) > 2 * server.cores:
+        with pytest.raises(Misuse, match="too few cores"):
+            allocate(stages, [server])
+        return
+    threads = allocate(stages, [server]).threads
+    allowed = {threads for _, threads in feasible(stages, [server])}
+
+    def rank(threads: tuple[int, ...]) -> tuple[float, float]:
+        times = Allocation((0,) * len(threads), threads, 0, 0).times(stages)
+        return max(times), sum(times)
+
+    assert threads in allowed
+    assert rank(threads) == pytest.approx(min(map(rank, allowed)))
+
+
 def test_the_papers_objective_is_content_with_slow_stages() -> None:
     stages = [Stage("a", "model", 1.0), Stage("b", "model", 1.0), Stage("c", "model", 1.9)]
     servers = [Server("one", 3)]
@@ -108,6 +127,8 @@ def test_stages_without_room_are_refused() -> None:
     with pytest.raises(Misuse, match="too few cores"):
         allocate(stages, [Server("small", 2)])
     with pytest.raises(Misuse, match="too few cores"):
+        allocate(stages, [Server("small", 2), Server("theirs", 8, "data")])
+    with pytest.raises(Misuse, match="no server serves both sides"):
         allocate(stages[:1], [Server("theirs", 8, "data")])
     with pytest.raises(Misuse, match="profile it first"):
         allocate([Stage("idle", "model", 0.0)], [Server("one", 1)])

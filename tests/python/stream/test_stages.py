@@ -10,19 +10,18 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from tests.python.stream import models
-from tests.python.stream.covers import CIPHERS, covers, piece
+from tests.python.stream.blinding import CIPHERS, blindings, piece
 
 from privet import _native
 from privet.compile import PRIVATE_FILE, Compiled
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.executor import encode_input, execute
+from privet.stream.blinding import DataBlinding, MaterialBlinding, ModelBlinding
 from privet.stream.cipher import BFV, PAILLIER, Cipher
-from privet.stream.covers import DataCover, ModelCover
 from privet.stream.frames import Kind
-from privet.stream.linear import LinearRounds
 from privet.stream.link import Patience
-from privet.stream.pieces import PieceCover
-from privet.stream.session import Caller, Session
+from privet.stream.provider import Caller, Session
+from privet.stream.rounds import LinearRounds
 from privet.stream.stages import NONE, Slice, Stages, cut, names
 from privet.suites import Guard, make_policy
 
@@ -45,12 +44,12 @@ def walk(
     model: Stages,
     data: Stages,
     key: _native.StreamKey,
-    cover: tuple[ModelCover, DataCover],
+    blinding: tuple[ModelBlinding, DataBlinding],
     inputs: list[np.ndarray],
     parts: int,
 ) -> list[np.ndarray]:
     """A request through all stages, each in so many parts; its outputs."""
-    theirs, ours = cover
+    theirs, ours = blinding
     keyed = None if model.cipher.masked else key
     noise = None if keyed is None else model.native.noise(key.public())
     bases, outputs = {}, {}
@@ -116,11 +115,11 @@ def test_parts_give_the_whole(
 ) -> None:
     compiled = model()
     ours, theirs = both(compiled, tmp_path, cipher)
-    cover = covers(ours, (tmp_path / PRIVATE_FILE).read_bytes(), key_folder, key)
+    blinding = blindings(ours, (tmp_path / PRIVATE_FILE).read_bytes(), key_folder, key)
     shape = compiled.program.values[compiled.program.inputs[0].value].shape
     sample = np.random.default_rng(6).uniform(-1, 1, shape)
     inputs = encode_input(compiled.program, [sample])
-    found = walk(ours, theirs, key, cover, inputs, parts)
+    found = walk(ours, theirs, key, blinding, inputs, parts)
     expected = execute(compiled.program, compiled.weights, [sample]).integers
     for one, other in zip(found, expected, strict=True):
         assert np.array_equal(one, other.ravel())
@@ -136,11 +135,11 @@ def test_a_piece_gives_the_same_bytes_again_and_another_gives_others(
     whole = ours.slices(0, 1)[0]
     rows = np.zeros((ours.inputs[it.bases[0]], ours.row_bytes), np.uint8)
 
-    def send(cover: PieceCover) -> bytes:
-        order, _ = cover.arrange(0)
-        given = [(whole.needs[0].tobytes(), rows.tobytes()), *cover.shares(it, whole)]
+    def send(blinding: MaterialBlinding) -> bytes:
+        order, _ = blinding.arrange(0)
+        given = [(whole.needs[0].tobytes(), rows.tobytes()), *blinding.shares(it, whole)]
         made = ours.native.linear(0, None, order.tobytes(), given)
-        return cover.leaving(0, ours.rows(made, it.sent)).tobytes()
+        return blinding.leaving(0, ours.rows(made, it.sent)).tobytes()
 
     assert send(covered[0]) == send(covered[0])
     assert send(covered[0]) != send(covered[1])
@@ -195,7 +194,7 @@ def test_orders_are_fresh(tmp_path: Path) -> None:
     assert np.array_equal(ours.arrange(2)[0], np.arange(3))
 
 
-class Crew:
+class WorkerPool:
     """Workers that make noise as real ones do, in this process."""
 
     def __init__(self, stages: Stages) -> None:
@@ -214,7 +213,7 @@ def test_a_key_without_its_proof_ends_its_session(key: _native.StreamKey, tmp_pa
 
     async def offer(key: bytes) -> None:
         parts = [1] * len(ours.rounds)
-        rounds = LinearRounds(ours, cast("Any", Crew(ours)), parts)
+        rounds = LinearRounds(ours, cast("Any", WorkerPool(ours)), parts)
         guard = Guard(make_policy(revealed_values=True), str(tmp_path / "answers"))
         session = Session(rounds, 4, Caller("client", None), guard, Patience())
         fail = session.link.fail
@@ -224,7 +223,7 @@ def test_a_key_without_its_proof_ends_its_session(key: _native.StreamKey, tmp_pa
             await fail(error)
 
         session.link.fail = failing  # type: ignore[method-assign]
-        session._hear(Kind.KEY, key)
+        session._on_frame(Kind.KEY, key)
         await asyncio.gather(*session._tasks)
         assert session.over.is_set() == bool(ended)
 

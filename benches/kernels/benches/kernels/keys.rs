@@ -3,8 +3,7 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use privet_fss::point::{self, Table};
-use privet_fss::{Gate, Relu, Seeds};
+use privet_fss::{Gate, Relu, Seeds, point};
 use privet_kernels::{Bench, Limit};
 use privet_prg::{Prg, TreeHashes};
 
@@ -20,7 +19,7 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
         roots[0].iter_mut().for_each(|root| *root &= !1);
         roots[1].iter_mut().for_each(|root| *root |= 1);
         let points: Vec<u64> = (0..KEYS).map(|_| prg.word() >> (64 - bits)).collect();
-        let words = point::plant(Table::Step, bits, &hashes, [&roots[0], &roots[1]], &points);
+        let words = point::plant(bits, &hashes, [&roots[0], &roots[1]], &points);
         let (mut nodes, mut out) = (roots[0].clone(), vec![0; KEYS]);
         let limit = Limit {
             aes: (levels * KEYS) as f64,

@@ -6,10 +6,7 @@
 use std::thread;
 
 use privet_channel::record::{self, Direction};
-use privet_fss::{
-    Compared, Error, Extend, ExtendBounded, Gate, Lookup, Party, Piece, Relu, Role, Select, Sign, Source, Spline,
-    Truncate,
-};
+use privet_fss::{Compared, Error, Extend, ExtendBounded, Gate, Party, Relu, Role, Select, Sign, Source, Truncate};
 use privet_prg::Seed;
 use privet_ring::{Bits, Modulus};
 
@@ -148,19 +145,5 @@ fn an_extension_shows_nothing() {
     let gate = ExtendBounded::non_negative(25, 37);
     check(&gate, &[input], &[above; 2], output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
-    });
-}
-
-#[test]
-fn a_table_and_a_spline_show_nothing() {
-    let (input, output) = (Modulus::new(9), Modulus::new(37));
-    let gate = Lookup::new(37, (0..512).map(|x| x / 3).collect());
-    check(&gate, &[input, output], &[output; 2], output, &|party, seed, body, x| {
-        gate.evaluate(party, seed, body, &reduced(x, 9))
-    });
-    let pieces = vec![Piece { start: 0, coefficients: [5, 0, 0] }, Piece { start: 1 << 36, coefficients: [0, 3, 1] }];
-    let gate = Spline::new(37, pieces);
-    check(&gate, &[output], &[output; 2], output, &|party, seed, body, x| {
-        gate.evaluate(party, seed, body, &reduced(x, 37))
     });
 }

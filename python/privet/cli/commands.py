@@ -1,0 +1,148 @@
+"""Which commands there are: a table that `privet --help` is made from.
+
+Numerical libraries, ONNX and the web take a second to load. So a command's module is imported when
+that command is called, and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from privet.errors import Misuse
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A command, or a group of commands: the function or the `Typer` of `place`, `module.name`.
+
+    `summary` is the first sentence of its help; a test compares the two. `extra` names the optional
+    dependencies, as in `privet[extra]`, that its module imports.
+    """
+
+    place: str
+    summary: str
+    extra: str | None = None
+
+    def load(self, name: str) -> Any:
+        """The command itself, from its module."""
+        module, item_name = self.place.split(".")
+        try:
+            item = getattr(import_module(f"privet.cli.{module}"), item_name)
+        except ModuleNotFoundError as error:
+            if self.extra is None or (error.name or "").startswith("privet"):
+                raise
+            raise Misuse(
+                f"`privet {name}` needs the package {error.name}, which is not installed: "
+                f"pip install 'privet[{self.extra}]'"
+            ) from error
+        table = typer.Typer()
+        if isinstance(item, typer.Typer):
+            table.add_typer(item, name=name)
+        else:
+            table.command(name, cls=_command_class(item))(item)
+        return typer.main.get_group(table).commands[name]
+
+
+def _command_class(command: Callable[..., None]) -> type[TyperCommand] | None:
+    """What a command is made with: one that has an argument `suite` gets the suite's options."""
+    parameter = signature(command).parameters.get("suite")
+    if parameter is None or parameter.annotation != "Suite":
+        return None
+    from privet.cli.suite_options import SuiteCommand
+
+    return SuiteCommand
+
+
+COMMANDS = {
+    "run": Entry(
+        "run.run",
+        "Run a model privately between two local processes and compare it with the plaintext "
+        "model.",
+    ),
+    "serve": Entry(
+        "serve.serve",
+        "Serve a repository of models to many clients, on one machine or several.",
+    ),
+    "infer": Entry(
+        "infer.infer",
+        "Get a private prediction from a service; the input stays on this host.",
+    ),
+    "gateway": Entry(
+        "gateway.gateway",
+        "Answer the Open Inference Protocol here, by private inference at a service.",
+    ),
+    "top": Entry("top.top", "Watch a service: queues, jobs on each core, stock and machines."),
+    "server": Entry(
+        "server.server",
+        "Serve a model: clients learn predictions, the server learns nothing of their inputs.",
+    ),
+    "client": Entry(
+        "client.client",
+        "Get a private prediction, or make material for later ones; the input stays on this host.",
+    ),
+    "pool": Entry(
+        "pool.pool",
+        "Keep material ready for clients on this host, up to a level for each model.",
+    ),
+    "dealer": Entry(
+        "dealer.dealer",
+        "Deal material to clients and servers; run it where neither of them has a say.",
+    ),
+    "inspect": Entry(
+        "inspect.inspect",
+        "Show operators, shapes and widths, what is supported, and the material that it will take.",
+    ),
+    "plan": Entry(
+        "plan.plan",
+        "Tell which suite and settings suit a model, what rules the others out, and what it costs.",
+    ),
+    "keys": Entry(
+        "keys.keys",
+        "Make a private certificate authority and a certificate for each party; or one for another "
+        "client.",
+    ),
+    "compile": Entry(
+        "compile.compile",
+        "Compile a model into a public half, for everybody, and a private one with its weights.",
+    ),
+    "coordinator": Entry(
+        "cohort.coordinator",
+        "Run one inference of a cohort, under a key whose parts its members keep; it has no "
+        "secret.",
+    ),
+    "member": Entry(
+        "cohort.member", "Take part in one inference of a cohort with a share of its key."
+    ),
+    "simulate": Entry(
+        "simulate.simulate",
+        "Simulate the service on a machine that you need not have, and compare policies.",
+        extra="research",
+    ),
+    "stream": Entry(
+        "stream.app",
+        "Suite `stream` as a pipeline over the servers of two organisations.",
+    ),
+    "study": Entry("study.app", "What suites cost: measure, predict, report.", extra="research"),
+    "zoo": Entry("zoo.app", "The benchmark models, built as ONNX files."),
+}
+
+
+class Commands(TyperGroup):
+    """The commands of the table: listed from their summaries, loaded when one is called."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, entry in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=entry.summary), name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The called command, loaded; the names and suggestions of the table decide which."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, COMMANDS[name].load(name) if name else None, rest

@@ -1,0 +1,270 @@
+"""Advice: which suite and settings for a model, a network, a load and a budget, and why.
+
+Costs come from records of the model if there are any, else from its layers by unit costs
+(`privet.planner.units`); the model itself does not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privet.errors import Misuse
+from privet.planner import service, units
+from privet.planner.choice import Choice, ruled_out, weigh
+from privet.planner.costing import cost_settings
+from privet.planner.measure import Progress
+from privet.planner.network import Network, parse_bandwidth, parse_seconds
+from privet.planner.prices import Prices, read_prices
+from privet.planner.question import Question
+from privet.planner.record import Record, file_sha256, read_records
+from privet.planner.setting import Setting
+
+Costs = Mapping[tuple[Setting, int], Record | str]
+"""Records of a model by setting and batch, or in words why there is none."""
+
+NEARLY = 1.25
+"""Settings up to this many times the price of the cheapest are taken to cost the same."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Every setting weighed, those that fit first and cheapest first; the recommendation, if any
+    fits, and the reasons in words."""
+
+    model: str
+    question: Question
+    choices: tuple[Choice, ...]
+    recommended: Choice | None
+    reasons: tuple[str, ...]
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "model": self.model,
+            "network": vars(self.question.network),
+            "choices": [choice.as_object() for choice in self.choices],
+            "recommended": None if self.recommended is None else self.recommended.setting.name,
+            "reasons": list(self.reasons),
+        }
+
+    def config(self) -> str:
+        """The recommendation as a model's `config.toml` for `privet serve`.
+
+        # Errors
+        `Misuse` if nothing fits.
+        """
+        return service.config(self.recommended)
+
+
+def plan(
+    model: str | Path,
+    *,
+    rtt: float | str = "40ms",
+    bandwidth: float | str = "400mbps",
+    rate: float = 1.0,
+    batch: int | Sequence[int] = 1,
+    max_latency: float | str | None = None,
+    budget: float | None = None,
+    dealer: bool = True,
+    threat: str = "semi-honest",
+    order_leak: bool = False,
+    parties: int = 0,
+    cores: int | None = None,
+    input_range: tuple[float, float] | None = None,
+    records: str | Path | None = None,
+    prices: Prices | None = None,
+    progress: Progress | None = None,
+) -> Advice:
+    """Which suite and settings for a model, and why.
+
+    `rtt` and `max_latency` in seconds or such as `40ms`, `bandwidth` in bits a second or such as
+    `400mbps`, `rate` in samples a second, `batch` one size or several to choose from,
+    `budget` in dollars a month. `order_leak` allows suite `stream`, whose client sees values inside
+    the network in a random order. `parties` is how many share the key of data and model, if the
+    host that evaluates may see neither. `input_range` is as in `privet.compile`. `records` is a
+    folder of `privet study measure`. The first plan on a machine finds unit costs, which takes a
+    few minutes.
+
+    # Errors
+    Those of `privet.compile`; `Misuse` on an option that makes no sense.
+    """
+    seconds = parse_seconds(rtt, "round trip") if isinstance(rtt, str) else rtt
+    bits = parse_bandwidth(bandwidth) if isinstance(bandwidth, str) else bandwidth
+    name = f"{1000 * seconds:g} ms, {bits / 1e6:g} Mbit/s"
+    if isinstance(max_latency, str):
+        max_latency = parse_seconds(max_latency, "latency")
+    question = Question(
+        Network(name, seconds, bits),
+        rate,
+        (batch,) if isinstance(batch, int) else tuple(batch),
+        max_latency,
+        budget,
+        dealer,
+        _is_malicious(threat),
+        order_leak,
+        parties,
+        cores,
+    )
+    path = Path(model)
+    known = read_records(Path(records)) if records is not None else []
+    costs: Costs = _of_model(known, file_sha256(path), question.batches)
+    if not costs:
+        wanted = [it for it in question.settings() if question.distrust(it) is None]
+        costs = {
+            (setting, size): found
+            for size in question.batches
+            for setting, found in cost_settings(
+                path, wanted, size, lambda: units.known(progress), input_range
+            ).items()
+        }
+    return advise(path.stem, question, costs, prices or read_prices())
+
+
+def _is_malicious(threat: str) -> bool:
+    if threat not in ("semi-honest", "malicious"):
+        raise Misuse(f"the threat is {threat!r}; possible are semi-honest, malicious")
+    return threat == "malicious"
+
+
+def _of_model(records: Iterable[Record], sha256: str, batches: Sequence[int]) -> Costs:
+    return {
+        (it.setting, it.batch): it
+        for it in records
+        if it.model_sha256 == sha256 and it.batch in batches and it.link is None
+    }
+
+
+def advise(model: str, question: Question, costs: Costs, prices: Prices) -> Advice:
+    """Weighs every setting: `costs` has its record for a batch, or why there is none."""
+    choices: list[Choice] = []
+    for setting in question.settings():
+        distrust = question.distrust(setting)
+        if distrust is not None:
+            choices.append(ruled_out(setting, distrust))
+            continue
+        found = [costs.get((setting, size), "no record of it") for size in question.batches]
+        reasons = dict.fromkeys(it for it in found if isinstance(it, str))
+        known = [weigh(it, question, prices) for it in found if not isinstance(it, str)]
+        choices += known or [ruled_out(setting, reason) for reason in reasons]
+    choices.sort(key=_rank)
+    recommended = _recommend([it for it in choices if it.fits])
+    reasons_told = _reasons(question, choices, recommended)
+    return Advice(model, question, tuple(choices), recommended, tuple(reasons_told))
+
+
+def _rank(choice: Choice) -> tuple[bool, float, float]:
+    infinite = float("inf")
+    dollars = choice.dollars_per_month
+    latency = choice.latency
+    return (
+        not choice.fits,
+        infinite if dollars is None else dollars,
+        infinite if latency is None else latency,
+    )
+
+
+def _recommend(fitting: list[Choice]) -> Choice | None:
+    """Of those that cost about as little as the cheapest: one that trusts nobody and nothing else
+    if there is one, else one without a leak, and the quickest."""
+    if not fitting:
+        return None
+    most = NEARLY * (fitting[0].dollars_per_month or 0.0)
+    near = [it for it in fitting if (it.dollars_per_month or 0.0) <= most]
+    alone = [it for it in near if it.setting.trust is None]
+    tight = [it for it in near if not it.setting.reveals_order]
+    return min(alone or tight or near, key=lambda it: it.latency or 0.0)
+
+
+def _reasons(question: Question, choices: list[Choice], recommended: Choice | None) -> list[str]:
+    if recommended is None:
+        return _nothing_fits(question, choices)
+    it = recommended
+    name = _name(it)
+    said = [
+        f"{name} answers 99 of 100 requests within {_time(it.latency)} "
+        f"(online {_time(it.online)}) at {_rate(question.rate)}, for about "
+        f"${it.dollars_per_month:,.0f} a month."
+    ]
+    if it.pool:
+        pieces = f"{it.pool} piece{'' if it.pool == 1 else 's'} of material"
+        megabytes = (it.pool_bytes or 0) / 1e6
+        said.append(
+            f"Keep {pieces} ready ({megabytes:,.1f} MB at the server); making one takes "
+            f"{_time(it.offline)}."
+        )
+    cores = f"{it.cores} core{'s' if it.cores != 1 else ''}"
+    memory = "" if it.memory_mb is None else f" and {it.memory_mb / 1000:.1f} GB of memory"
+    server = "coordinator" if it.setting.members else "server"
+    said.append(f"The {server} needs {cores}{memory}.")
+    said += _trust(it.setting)
+    others = [c for c in choices if c.fits and c is not it]
+    cheaper = [c for c in others if (c.dollars_per_month or 0) < (it.dollars_per_month or 0)]
+    if cheaper:
+        other = cheaper[0]
+        but = _weakness(other.setting, it.setting) or f"answers within {_time(other.latency)} only"
+        said.append(
+            f"{_name(other)} would cost a little less (${other.dollars_per_month:,.0f}), but "
+            f"it {but}."
+        )
+    quicker = [c for c in others if (c.latency or 0) < 0.7 * (it.latency or 0)]
+    if quicker:
+        best = min(quicker, key=lambda c: c.latency or 0)
+        weakness = _weakness(best.setting, it.setting)
+        said.append(
+            f"{_name(best)} would answer within {_time(best.latency)}, for "
+            f"${best.dollars_per_month:,.0f} a month{f', but it {weakness}' if weakness else ''}."
+        )
+    if not it.measured:
+        said.append("This is costed by layers: `privet study measure` on the model makes it firm.")
+    return said
+
+
+def _trust(setting: Setting) -> list[str]:
+    """What a person must make sure of before they take a setting."""
+    if setting.dealer:
+        return ["A dealer must be found that colludes with neither party."]
+    if setting.members:
+        return [
+            f"It trusts that {setting.trust}. The coordinator, which evaluates, sees neither "
+            "model nor data; a cohort makes its keys anew for each inference."
+        ]
+    return [f"It leaks: {setting.trust}."] if setting.trust else []
+
+
+def _weakness(setting: Setting, beside: Setting) -> str | None:
+    """What a setting trusts or leaks that another one does not."""
+    if setting.reveals_order and not beside.reveals_order:
+        return "shows the client values inside the network"
+    return "trusts a dealer" if setting.dealer and not beside.dealer else None
+
+
+def _nothing_fits(question: Question, choices: list[Choice]) -> list[str]:
+    said = ["Nothing fits all that was asked for."]
+    costed = [it for it in choices if it.online is not None]
+    if not costed:
+        return [*said, *dict.fromkeys(reason for it in choices for reason in it.against)]
+    nearest = min(costed, key=lambda it: it.excess)
+    said.append(f"{_name(nearest)} comes nearest: {'; '.join(nearest.against)}.")
+    if not question.dealer and not question.parties:
+        said.append("A dealer that colludes with neither party would open more choices.")
+    if question.batches == (1,) and question.network.rtt > 0.01:
+        said.append("Larger batches share their rounds: try --batch 8 if requests may wait.")
+    return said
+
+
+def _name(choice: Choice) -> str:
+    name = choice.setting.name
+    return name if choice.batch == 1 else f"{name} in batches of {choice.batch}"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.3g} a second" if rate >= 0.1 else f"{3600 * rate:.3g} an hour"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "no known time"
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -1,0 +1,157 @@
+"""One setting for one question: what it takes, and what rules it out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from privet.planner import key_pool, prices
+from privet.planner.key_pool import Load
+from privet.planner.predict import Prediction, predict
+from privet.planner.prices import Prices
+from privet.planner.question import Question
+from privet.planner.record import Record
+from privet.planner.setting import Setting
+
+JOBS = 1000
+"""Arrivals of the simulation that sizes a pool."""
+
+USABLE = 0.8
+"""Part of a link's bandwidth that a steady load may take."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting, and what it would take; `against` has what rules it out, in words.
+
+    Seconds are of a batch: `online` with material ready, `offline` to make it, `latency` what 99 of
+    100 jobs stay within, queueing and filling of the batch included (None if queues grow without
+    end). `pool` is how many pieces lie ready, `cores` what the server needs; `measured` tells a
+    record of this model from a costing by its layers. `excess` is the largest ratio of what it
+    takes to what there is.
+    """
+
+    setting: Setting
+    against: tuple[str, ...]
+    batch: int = 1
+    measured: bool = False
+    offline: float | None = None
+    online: float | None = None
+    latency: float | None = None
+    pool: int | None = None
+    pool_bytes: int | None = None
+    cores: int | None = None
+    bytes_per_sample: int | None = None
+    memory_mb: float | None = None
+    dollars_per_month: float | None = None
+    excess: float = 0.0
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing rules it out."""
+        return not self.against
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "setting": self.setting.name,
+            "trust": self.setting.trust,
+            **{k: v for k, v in vars(self).items() if k != "setting"},
+        }
+
+
+def ruled_out(setting: Setting, reason: str) -> Choice:
+    """A setting that is out before it is costed."""
+    return Choice(setting, (reason,))
+
+
+def weigh(record: Record, question: Question, price: Prices) -> Choice:
+    """What a record's setting takes for a question, and what rules it out."""
+    prediction = predict(record, question.network)
+    against: list[str] = []
+    jobs = question.rate / record.batch
+    use = _link_use(prediction, jobs)
+    if use > USABLE:
+        against.append(_link_words(question, use))
+    cores = prices.server_cores(prediction, question.rate)
+    if question.cores is not None and cores > question.cores:
+        against.append(f"needs {cores} cores at the server, {question.cores} are there")
+    pool, latency = _pool(prediction, question, jobs, cores) if use < 1 else (None, None)
+    most = question.max_latency
+    if most is not None and (latency is None or latency > most):
+        shown = "grows without end" if latency is None else f"is {_seconds(latency)}"
+        if not any("link" in reason for reason in against):
+            against.append(f"latency {shown}, at most {_seconds(most)} was asked for")
+    dollars = prices.per_month(prediction, price, question.rate, pool or 1).dollars
+    if question.budget is not None and dollars > question.budget:
+        against.append(f"${dollars:,.0f} a month, the budget is ${question.budget:,.0f}")
+    ratios = [use / USABLE]
+    ratios += [] if question.cores is None else [cores / question.cores]
+    ratios += [] if most is None else [math.inf if latency is None else latency / most]
+    ratios += [] if question.budget is None else [dollars / question.budget]
+    piece = record.material_bytes.get("server", 0)
+    return Choice(
+        record.setting,
+        tuple(against),
+        record.batch,
+        record.measured,
+        prediction.offline.seconds,
+        prediction.online.seconds,
+        latency,
+        pool,
+        None if pool is None else pool * piece,
+        cores,
+        (prediction.record.offline.bytes + prediction.record.online.bytes) // record.batch,
+        max(record.peak_mb.values(), default=None),
+        dollars,
+        max(ratios),
+    )
+
+
+def _link_use(prediction: Prediction, jobs: float) -> float:
+    """The part of the fullest link's bandwidth that `jobs` batches a second take."""
+    record = prediction.record
+    parties = max(
+        record.offline.bytes_client + record.online.bytes_client,
+        record.offline.bytes_server + record.online.bytes_server,
+    )
+    dealt = max(record.offline.dealer_bytes_client, record.offline.dealer_bytes_server)
+    return jobs * max(parties, dealt) / prediction.network.bytes_per_second
+
+
+def _link_words(question: Question, use: float) -> str:
+    needed = question.network.bits_per_second * use / USABLE
+    return f"the link is too narrow: {needed / 1e6:,.0f} Mbit/s are needed for the rate"
+
+
+def _pool(
+    prediction: Prediction, question: Question, jobs: float, cores: int
+) -> tuple[int | None, float | None]:
+    """The smallest pool that keeps 99 of 100 jobs within the latency asked for, or within a tenth
+    more than the least there is; and that latency with the filling of the batch.
+
+    Jobs queue for a core as long as they compute; on the network they are under way side by side.
+    Where nothing can be kept ready, both phases of a job come after its arrival, and it queues for
+    the server's part of them.
+    """
+    online, offline = prediction.online, prediction.offline.seconds
+    apart = online.seconds - online.computing + (prediction.batch - 1) / question.rate
+    arrivals = key_pool.poisson(JOBS, 1 / jobs)
+    if not prediction.record.setting.stocks:
+        computing = online.computing + prediction.offline.computing
+        server = min(computing, prices.server_seconds(prediction))
+        queued = key_pool.simulate(arrivals, Load(server, 0.0, cores), 0).percentile(0.99)
+        return 0, queued + apart + offline + online.computing - server
+    makers = max(1, math.ceil(jobs * offline / prices.BUSY))
+    load = Load(online.computing, offline, cores, makers)
+    least = key_pool.simulate(arrivals, load, JOBS).percentile(0.99) + apart
+    most = max(least * 1.1, question.max_latency or 0.0)
+    found = key_pool.smallest_pool(arrivals, load, most - apart)
+    if found is None:
+        return None, None
+    return found.size, found.percentile(0.99) + apart
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"

@@ -1,0 +1,181 @@
+"""Real runs of models under settings: both parties on this machine, an offline and an online phase.
+
+Runs that already have a record are left out when a study is resumed.
+"""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from privet.compile import Compiled, compile
+from privet.errors import Misuse, PrivetError, UnsupportedModel
+from privet.parties import PhaseCost, Run, run
+from privet.planner import machine
+from privet.planner.cases import Case, time_left
+from privet.planner.rapl import Counters
+from privet.planner.record import Phase, Record, file_sha256
+from privet.planner.work import Costing, cost
+
+Progress = Callable[[int, int, str, float | None], None]
+"""Called with cases done, cases in all, the next one's name, and seconds left (None: unknown)."""
+
+TIMEOUT = 3600.0
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A case that did not run, and why."""
+
+    case: Case
+    reason: str
+
+
+def measure(
+    cases: Sequence[Case],
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> tuple[list[Record], list[Skipped]]:
+    """Runs the cases and writes a record of each into `folder`; the new records, and what could
+    not run.
+
+    Times are medians of a case's repeats. With `resume`, cases whose record lies in `folder` are
+    left out; without, they are measured again.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    left = [it for it in cases if not (resume and (folder / it.file_name).exists())]
+    records: list[Record] = []
+    skipped: list[Skipped] = []
+    compiler = _Compiler()
+    begun = time.monotonic()
+    for done, case in enumerate(left):
+        if progress is not None:
+            ahead = time_left(left, done, time.monotonic() - begun)
+            progress(done, len(left), str(case), ahead)
+        try:
+            record = _measure(case, compiler)
+        except (PrivetError, OSError) as error:
+            skipped.append(Skipped(case, str(error).splitlines()[0].rstrip(":")))
+            continue
+        record.write(folder)
+        records.append(record)
+    if progress is not None:
+        progress(len(left), len(left), "", 0.0)
+    return records, skipped
+
+
+class _Compiler:
+    """Compiles a model once for all settings of a suite and batch, which follow one another."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] | None = None
+        self._compiled: Compiled | UnsupportedModel | None = None
+
+    def program(self, case: Case) -> Compiled:
+        widths = case.setting.config.precision
+        batch = case.setting.compiled_batch(case.batch)
+        key = (case.model, str(widths), batch, case.input_range)
+        if key != self._key:
+            self._key = key
+            try:
+                self._compiled = compile(
+                    case.model, batch=batch, input_range=case.input_range, **vars(widths)
+                )
+            except UnsupportedModel as error:
+                self._compiled = error
+        if isinstance(self._compiled, UnsupportedModel):
+            raise self._compiled
+        if self._compiled is None:
+            raise AssertionError("nothing was compiled")
+        return self._compiled
+
+
+def _measure(case: Case, compiler: _Compiler) -> Record:
+    compiled = compiler.program(case)
+    case.setting.config.check_supports(compiled.program)
+    costing = cost(compiled.program, case.setting, case.batch)
+    _check_room(costing)
+    # Packed samples have a program of their own beside that of the batch, which `run` compiles.
+    subject = case.model if case.setting.packs else compiled
+    runs, joules = [], []
+    for _ in range(case.repeats):
+        counters = Counters()
+        runs.append(
+            run(
+                subject,
+                suite=case.setting.config,
+                batch=case.batch,
+                link=case.link,
+                input_range=case.input_range,
+                timeout=TIMEOUT,
+            )
+        )
+        joules.append(counters.joules())
+    middle = sorted(runs, key=lambda it: it.online.seconds)[len(runs) // 2]
+    measured = [it for it in joules if it is not None]
+    offline, online = (_phase(middle, name, runs, costing) for name in ("offline", "online"))
+    return Record(
+        model=case.model.stem,
+        model_sha256=file_sha256(case.model),
+        setting=case.setting,
+        batch=case.batch,
+        offline=offline,
+        online=online,
+        peak_mb={party: use.peak_mb for party, use in middle.memory.items()} | _dealer_mb(middle),
+        material_bytes=dict(costing.material_bytes),
+        extension=middle.extension,
+        extensions=costing.extensions,
+        link=case.link,
+        repeats=case.repeats,
+        joules=statistics.median(measured) if measured else None,
+        max_abs_error=middle.max_abs_error,
+        layers=tuple(asdict(layer) for layer in middle.layers),
+        machine=machine.describe(),
+        commit=machine.commit(Path(__file__).parent),
+        command=shlex.join(["privet", *sys.argv[1:]]),
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _check_room(costing: Costing) -> None:
+    """Refuses a run whose parties would not fit into this machine's memory together, or whose
+    material not onto its disk."""
+    needs = (
+        ("memory", sum(costing.memory_mb.values()), machine.available_mb()),
+        ("disk", sum(costing.material_bytes.values()) / 1e6, machine.free_disk_mb()),
+    )
+    for what, needed, free in needs:
+        if free is not None and needed > free:
+            raise Misuse(
+                f"both parties need {needed / 1000:.1f} GB of {what}, {free / 1000:.1f} GB are free"
+            )
+
+
+def _dealer_mb(one: Run) -> dict[str, float]:
+    return {} if one.dealer is None else {"dealer": one.dealer.peak_rss_mb}
+
+
+def _phase(one: Run, name: str, runs: Sequence[Run], costing: Costing) -> Phase:
+    costs: list[PhaseCost] = [getattr(it, name) for it in runs]
+    this: PhaseCost = getattr(one, name)
+    processors = [it.cpu_seconds for it in costs if it.cpu_seconds is not None]
+    dealt = one.dealer if name == "offline" else None
+    phase = Phase(
+        seconds=statistics.median(it.seconds for it in costs),
+        cpu_seconds=statistics.median(processors) if processors else None,
+        bytes_client=this.bytes_client,
+        bytes_server=this.bytes_server,
+        rounds=this.rounds,
+        dealer_bytes_client=dealt.bytes_client if dealt else 0,
+        dealer_bytes_server=dealt.bytes_server if dealt else 0,
+    )
+    forecast: Phase = getattr(costing, name)
+    return replace(phase, work=forecast.work)

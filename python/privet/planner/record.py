@@ -1,0 +1,136 @@
+"""Records of measurements: one JSON file for each model, setting, batch and network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privet.errors import Misuse
+from privet.planner.setting import Setting, setting_named
+from privet.suites import ExtensionForecast
+
+FORMAT = "privet-study-record"
+VERSION = 1
+
+Work = Mapping[str, float]
+"""Counts of what a phase computes, by the suite's formulas (`privet.planner.work`)."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The offline or the online phase of a batch.
+
+    `seconds` by the clock and `cpu_seconds` of both parties' processors; bytes that client and
+    server sent each other, and that a dealer sent to each; `rounds` of the party that waits more
+    often.
+    """
+
+    seconds: float
+    cpu_seconds: float | None
+    bytes_client: int
+    bytes_server: int
+    rounds: int
+    dealer_bytes_client: int = 0
+    dealer_bytes_server: int = 0
+    work: Work = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """All that travels."""
+        dealt = self.dealer_bytes_client + self.dealer_bytes_server
+        return self.bytes_client + self.bytes_server + dealt
+
+    @property
+    def fullest_bytes(self) -> int:
+        """What the fullest of the links' directions carries; each pair of parties has a link."""
+        dealt = max(self.dealer_bytes_client, self.dealer_bytes_server)
+        return max(self.bytes_client, self.bytes_server, dealt)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A measurement, or (`measured` is false) what formulas and unit costs say in its place.
+
+    Phases are those of a whole batch. `model_sha256` names the ONNX file. `extension` made the
+    correlations, one of the `extensions` that could (none with a dealer). `link` is the text of
+    the shaped link it was measured over, None for the loopback. `material_bytes` is what a piece
+    takes at each party, `peak_mb` the largest resident memory of each process, `joules` what
+    processors took by their own counters, None where there are none.
+    """
+
+    model: str
+    model_sha256: str
+    setting: Setting
+    batch: int
+    offline: Phase
+    online: Phase
+    peak_mb: Mapping[str, float]
+    material_bytes: Mapping[str, int]
+    extension: str | None = None
+    extensions: tuple[ExtensionForecast, ...] = ()
+    link: str | None = None
+    measured: bool = True
+    repeats: int = 1
+    joules: float | None = None
+    max_abs_error: float | None = None
+    layers: tuple[Mapping[str, Any], ...] = ()
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    commit: str | None = None
+    command: str = ""
+    when: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """Where `write` puts it."""
+        link = "" if self.link is None else "-" + self.link.replace(",", "-").replace("/", "")
+        return f"{self.model}-{self.setting.name}-{self.batch}{link}.json"
+
+    def write(self, folder: Path) -> Path:
+        """Writes the record into `folder`; a reader never finds half of it."""
+        fields = {**asdict(self), "setting": self.setting.name}
+        document = {"format": FORMAT, "version": VERSION, **fields}
+        path = folder / self.file_name
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps(document, indent=1) + "\n")
+        draft.replace(path)
+        return path
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file.
+
+    # Errors
+    `Misuse` if it is none, or of another version.
+    """
+    try:
+        document = json.loads(path.read_text())
+        found = document.pop("format"), document.pop("version")
+        if found != (FORMAT, VERSION):
+            raise Misuse(f"{path} is {found[0]} of version {found[1]}, not {FORMAT} {VERSION}")
+        document["setting"] = setting_named(document["setting"])
+        for phase in ("offline", "online"):
+            document[phase] = Phase(**document[phase])
+        document["layers"] = tuple(document["layers"])
+        document["extensions"] = tuple(ExtensionForecast(**it) for it in document["extensions"])
+        return Record(**document)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Misuse(f"{path} is no record of a study: {error!r}") from error
+
+
+def read_records(folder: Path) -> list[Record]:
+    """All records in a folder, by file name; none if there is no such folder.
+
+    # Errors
+    As `read_record`.
+    """
+    return [read_record(path) for path in sorted(folder.glob("*-*-*.json"))]
+
+
+def file_sha256(path: Path) -> str:
+    """What names a model's file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,182 @@
+"""What one unit of each kind of work costs on this machine: found once, and kept.
+
+A phase's seconds are a sum over its work (`privet.planner.work`) with one price for each kind,
+never negative, that fits measured runs of small models best (least squares of relative errors). So
+a model that never ran can be costed by its layers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.planner import machine
+from privet.planner.cases import Case, find_models, plan_cases
+from privet.planner.measure import Progress, measure
+from privet.planner.record import Phase, Record
+from privet.planner.setting import Setting, settings
+
+FORMAT = "privet-unit-costs"
+VERSION = 3
+
+VARIABLE = "PRIVET_UNIT_COSTS"
+"""Environment variable that names the file with this machine's unit costs."""
+
+CALIBRATION = (
+    (("mnist-1", "m1"), ("gmw-linear", "gmw-blocks", "fss", "fss-malicious"), (1, 8)),
+    (("mnist-1", "m1"), ("gmw-dealer-linear", "gmw-dealer-blocks"), (1, 8)),
+    (("m2",), ("gmw-log", "gmw-dealer-log", "fss", "fss-malicious"), (1,)),
+    (("nn5", "mlp-square"), ("ckks", "ckks-collective-3"), (1,)),
+    (("breast",), ("ckks-collective-2", "ckks-collective-4"), (1,)),
+    (("breast", "mnist-1"), ("stream", "stream-3072"), (1,)),
+    (("m1",), ("stream",), (1,)),
+    (("breast", "mnist-1"), ("stream-packed",), (1, 8, 32)),
+    (("breast", "mnist-1", "mnist-2", "m1"), ("stream-bfv",), (1, 8)),
+)
+"""Models, settings and batches that are run to find unit costs; a minute on two cores."""
+
+ITERATIONS = 5000
+
+Prices = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class UnitCosts:
+    """Seconds for one unit of each kind of work, by suite and phase (`gmw online`): by the clock
+    and of processors. `cpu` names the processor they hold for, `cores` how many it had."""
+
+    seconds: Mapping[str, Prices]
+    cpu_seconds: Mapping[str, Prices]
+    cpu: str
+    cores: int
+
+    def knows(self, setting: Setting) -> bool:
+        """Whether work of this setting can be costed."""
+        return all(f"{setting.kind} {phase}" in self.seconds for phase in ("offline", "online"))
+
+    def price(self, record: Record) -> Record:
+        """A record by formulas, with the times that its work takes."""
+
+        def priced(name: str, phase: Phase) -> Phase:
+            key = f"{record.setting.kind} {name}"
+            return replace(
+                phase,
+                seconds=_total(self.seconds[key], phase.work),
+                cpu_seconds=_total(self.cpu_seconds[key], phase.work),
+            )
+
+        return replace(
+            record,
+            offline=priced("offline", record.offline),
+            online=priced("online", record.online),
+            machine={"cpu": self.cpu, "cores": self.cores},
+        )
+
+    def write(self, path: Path) -> None:
+        """Keeps them in a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        document = {"format": FORMAT, "version": VERSION, **vars(self)}
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps(document, indent=1) + "\n")
+        draft.replace(path)
+
+
+def _total(prices: Prices, work: Mapping[str, float]) -> float:
+    return sum(prices.get(kind, 0.0) * count for kind, count in work.items())
+
+
+def fit(records: Sequence[Record]) -> UnitCosts:
+    """Unit costs from measured records of the loopback, of one machine."""
+    seconds: dict[str, Prices] = {}
+    processors: dict[str, Prices] = {}
+    plain = [it for it in records if it.measured and it.link is None and it.online.work]
+    for kind in dict.fromkeys(it.setting.kind for it in plain):
+        for name in ("offline", "online"):
+            phases: list[Phase] = [getattr(it, name) for it in plain if it.setting.kind == kind]
+            key = f"{kind} {name}"
+            seconds[key] = _prices(phases, [phase.seconds for phase in phases])
+            processors[key] = _prices(
+                phases, [phase.cpu_seconds or phase.seconds for phase in phases]
+            )
+    here = plain[0].machine if plain else machine.describe()
+    return UnitCosts(seconds, processors, str(here["cpu"]), int(here["cores"]))
+
+
+def _prices(phases: Sequence[Phase], times: Sequence[float]) -> Prices:
+    kinds = sorted({kind for phase in phases for kind in phase.work})
+    counts = np.array([[phase.work.get(kind, 0.0) for kind in kinds] for phase in phases])
+    measured = np.maximum(np.array(times), 1e-6)
+    found = non_negative_least_squares(counts / measured[:, None], np.ones(len(times)))
+    return dict(zip(kinds, found.tolist(), strict=True))
+
+
+def non_negative_least_squares(
+    a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """The `x >= 0` that makes `|a x - b|` smallest, by coordinate descent; `a` is `[n, k]`."""
+    lengths = np.linalg.norm(a, axis=0)
+    lengths[lengths == 0] = 1.0
+    scaled = a / lengths
+    gram, goal = scaled.T @ scaled, scaled.T @ b
+    x = np.zeros(a.shape[1])
+    for _ in range(ITERATIONS):
+        before = x.copy()
+        for k in range(len(x)):
+            if gram[k, k] > 0:
+                x[k] = max(0.0, x[k] + (goal[k] - gram[k] @ x) / gram[k, k])
+        if np.abs(x - before).max() < 1e-12:
+            break
+    return np.asarray(x / lengths)
+
+
+def calibrate(progress: Progress | None = None) -> UnitCosts:
+    """Runs small models under every family that this machine can run, and fits unit costs."""
+    records: list[Record] = []
+    with tempfile.TemporaryDirectory(prefix="privet-study-") as name:
+        folder = Path(name)
+        cases: list[Case] = []
+        for models, families, batches in CALIBRATION:
+            files = find_models(models, folder / "models")
+            cases += plan_cases(files, settings(families), batches)
+        records, _ = measure(cases, folder, progress=progress)
+    return fit(records)
+
+
+def default_path() -> Path:
+    """Where this machine's unit costs are kept."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "privet" / "unit-costs.json"
+
+
+def read(path: Path) -> UnitCosts | None:
+    """Unit costs in a file; None if there are none, of another version or another processor."""
+    try:
+        document: dict[str, Any] = json.loads(path.read_text())
+        found = document.pop("format"), document.pop("version")
+        kept = UnitCosts(**document)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    here = machine.describe()
+    fits = found == (FORMAT, VERSION) and (kept.cpu, kept.cores) == (here["cpu"], here["cores"])
+    return kept if fits else None
+
+
+def known(progress: Progress | None = None, path: Path | None = None) -> UnitCosts:
+    """This machine's unit costs: those that were kept, else found now and kept."""
+    path = path or default_path()
+    kept = read(path)
+    if kept is None:
+        kept = calibrate(progress)
+        kept.write(path)
+    return kept

@@ -1,0 +1,1 @@
+"""What suites cost, told as figures, tables and one page, beside the papers."""

@@ -1,0 +1,269 @@
+"""Charts of a report, as Altair objects, and which of them a study gets.
+
+They are narrow enough for a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from privet.planner.prices import Prices
+from privet.planner.record import Record
+from privet.planner.setting import ALL
+from privet.research.report import figures, tables
+from privet.research.report.figures import ROUND_TRIPS, SPEEDS
+from privet.research.report.tables import Row
+
+WIDTH = 280
+HEIGHT = 200
+
+FAMILIES = tuple(dict.fromkeys(setting.family for setting in ALL.values()))
+COLOURS = (
+    *("#4c78a8", "#72b7b2", "#f58518", "#e45756", "#54a24b"),
+    *("#b279a2", "#9d755d", "#eeca3b", "#bab0ac", "#ff9da6"),
+)
+
+
+def _family(rows: Sequence[Row]) -> alt.Color:
+    """A family's colour, the same in every figure; the legend has those that the figure shows."""
+    shown = {row["family"] for row in rows}
+    places = [place for place, name in enumerate(FAMILIES) if name in shown]
+    scale = alt.Scale(
+        domain=[FAMILIES[place] for place in places],
+        range=[COLOURS[place % len(COLOURS)] for place in places],
+    )
+    legend = alt.Legend(orient="bottom", columns=3)
+    return alt.Color("family:N", title=None, scale=scale, legend=legend)
+
+
+NETWORKS = ("LAN_F", "LAN_S", "WAN_F", "WAN_M", "WAN_S")
+
+
+def _chart(rows: Sequence[Row]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=list(rows)), width=WIDTH, height=HEIGHT)
+
+
+def batch_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
+    """Figure 1."""
+    chart: Any = (
+        _chart(rows)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("batch:Q", title="batch", scale=alt.Scale(type="log", base=2)),
+            y=alt.Y("times:Q", title="throughput, times that of batch 1"),
+            color=alt.Color("setting:N", title=None, legend=alt.Legend(orient="bottom", columns=2)),
+            strokeDash=alt.StrokeDash(
+                "phase:N",
+                title=None,
+                legend=alt.Legend(
+                    orient="bottom", columns=1, symbolType="stroke", symbolFillColor="transparent"
+                ),
+            ),
+        )
+    )
+    return chart  # type: ignore[no-any-return]
+
+
+def pools(rows: Sequence[Row]) -> alt.TopLevelMixin:
+    """Figure 2."""
+    chart: Any = (
+        _chart(rows)
+        .mark_line()
+        .encode(
+            x=alt.X("job:Q", title="job"),
+            y=alt.Y("seconds:Q", title="seconds from arrival to answer"),
+            color=alt.Color(
+                "pool:N", title="pool", sort=None, legend=alt.Legend(orient="bottom", columns=2)
+            ),
+        )
+    )
+    return chart  # type: ignore[no-any-return]
+
+
+def amounts(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
+    """Each family's whole by network on a logarithmic scale, and its parts below as shares
+    (Figures 4 and 5)."""
+    whole: Any = (
+        _chart(rows)
+        .mark_point(filled=True, size=70)
+        .encode(
+            x=alt.X("sum(value):Q", title=title, scale=alt.Scale(type="log")),
+            y=alt.Y("network:N", title=None, sort=list(NETWORKS)),
+            color=_family(rows),
+        )
+    )
+    below: Any = shares(rows)
+    both: Any = alt.vconcat(whole, below).resolve_scale(color="independent")
+    return both  # type: ignore[no-any-return]
+
+
+def shares(rows: Sequence[Row]) -> alt.TopLevelMixin:
+    """Parts as shares of each family's whole, a panel for each network (Figure 3)."""
+    chart: Any = (
+        alt.Chart(alt.InlineData(values=list(rows)), width=WIDTH - 60)
+        .mark_bar()
+        .encode(
+            y=alt.Y("family:N", title=None, sort=list(FAMILIES)),
+            x=alt.X("value:Q", title="share", stack="normalize"),
+            color=alt.Color(
+                "part:N", title=None, sort=None, legend=alt.Legend(orient="bottom", columns=2)
+            ),
+            order=alt.Order("part:N"),
+            row=alt.Row("network:N", title=None, sort=list(NETWORKS)),
+        )
+    )
+    return chart  # type: ignore[no-any-return]
+
+
+def speed_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
+    """Figure 7."""
+    chart: Any = (
+        _chart(rows)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("speed:Q", title="computing is faster by", scale=alt.Scale(type="log")),
+            y=alt.Y("share:Q", title="latency, of the slowest", scale=alt.Scale(type="log")),
+            color=_family(rows),
+            row=alt.Row("phase:N", title=None),
+        )
+    )
+    return chart  # type: ignore[no-any-return]
+
+
+def regimes(rows: Sequence[Row]) -> alt.TopLevelMixin:
+    """Figure 8, by round trip."""
+    return _map(rows, "rtt", "round trip", [f"{1000 * rtt:g} ms" for rtt in ROUND_TRIPS])
+
+
+def computing_regimes(rows: Sequence[Row]) -> alt.TopLevelMixin:
+    """Figure 8, by speed of computing."""
+    speeds = [f"{speed} x" for speed in reversed(SPEEDS)]
+    return _map(rows, "speed", "computing is faster by", speeds)
+
+
+def _map(rows: Sequence[Row], side: str, title: str, sort: list[str]) -> alt.TopLevelMixin:
+    rates = list(dict.fromkeys(row["bandwidth"] for row in rows))
+    chart: Any = (
+        _chart(rows)
+        .mark_rect(stroke="white")
+        .encode(
+            x=alt.X("bandwidth:N", title="bandwidth", sort=rates),
+            y=alt.Y(f"{side}:N", title=title, sort=sort),
+            color=_family(rows),
+            row=alt.Row("phase:N", title=None),
+        )
+    )
+    return chart  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: its file name, rows, how to draw them, and what to say below."""
+
+    name: str
+    rows: list[Row]
+    draw: Callable[[Sequence[Row]], alt.TopLevelMixin]
+    caption: str
+
+
+def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
+    """Figures 1 to 5, 7 and 8 (a) of the paper, as far as there are records for them."""
+    found: list[Figure] = []
+    for model in tables.swept_subjects(records):
+        rows = figures.batch_sweep(records, model)
+        text = f"Figure 1: throughput of {model} by batch on WAN_F, predicted. {_paper(1)}"
+        found.append(Figure(f"batch-sweep-{model}", rows, batch_sweep, text))
+    hungry = figures.hungriest(records)
+    if hungry is not None:
+        text = (
+            f"Figure 2: {figures.JOBS} jobs of {hungry.model} in batches of {hungry.batch} under "
+            f"{hungry.setting.name} on WAN_S, by the size of the pool (simulated). {_paper(2)}"
+        )
+        found.append(Figure("pools", figures.pools(hungry), pools, text))
+    for model in tables.drawn_subjects(records):
+        found += _parts(records, model, prices)
+        found += _regimes(records, model)
+    return found
+
+
+def _paper(number: int) -> str:
+    return tables.remark(number)
+
+
+def _parts(records: Sequence[Record], model: str, prices: Prices) -> list[Figure]:
+    """Figures 3, 4, 5 and 7, which the paper has for its largest batches."""
+    chosen = tables.largest_batches(records, model)
+    sizes = sorted({it.batch for it in chosen})
+    size = "batch 1" if sizes == [1] else f"each suite's largest batch (up to {sizes[-1]})"
+    dollars = f"dollars a sample, prices {prices.name}"
+    return [
+        Figure(
+            f"time-parts-{model}",
+            figures.time_parts(chosen),
+            shares,
+            f"Figure 3: where the time of {model} goes, {size}, predicted.",
+        ),
+        Figure(
+            f"cost-parts-{model}",
+            figures.cost_parts(chosen, prices),
+            lambda rows: amounts(rows, dollars),
+            f"Figure 4: what a sample of {model} costs, {size}, predicted. {_paper(4)}",
+        ),
+        Figure(
+            f"energy-parts-{model}",
+            figures.energy_parts(chosen),
+            lambda rows: amounts(rows, "joules a sample"),
+            f"Figure 5: energy of a sample of {model} by the paper's power table, idle apart, "
+            f"{size}, predicted. {_paper(5)}",
+        ),
+        Figure(
+            f"speed-sweep-{model}",
+            figures.speed_sweep(chosen),
+            speed_sweep,
+            f"Figure 7: time of a sample of {model} on WAN_M if computing alone went faster, "
+            f"{size}, predicted. {_paper(7)}",
+        ),
+    ]
+
+
+def _regimes(records: Sequence[Record], model: str) -> list[Figure]:
+    """Figure 8 (a): by network and by speed of computing, for latency and, where batches were
+    measured, for throughput, among suites that reveal nothing inside the network; and for latency
+    by network among all."""
+    single = tables.of_subject(records, model, 1)
+    most = tables.largest_batches(records, model)
+    found = [*_maps("", "latency (batch 1)", model, tables.tight(single))]
+    if any(it.batch > 1 for it in tables.tight(most)):
+        goal = "throughput (each suite's largest batch)"
+        found += _maps("-throughput", goal, model, tables.tight(most))
+    if len(tables.tight(single)) < len(single):
+        text = (
+            f"Figure 8 (a) with suite stream, whose client sees values in a random order: the best "
+            f"latency (batch 1) for {model}, predicted."
+        )
+        rows = figures.regimes(single)
+        found.append(Figure(f"regimes-with-stream-{model}", rows, regimes, text))
+    return found
+
+
+def _maps(end: str, goal: str, model: str, chosen: Sequence[Record]) -> list[Figure]:
+    if not chosen:
+        return []
+    return [
+        Figure(
+            f"regimes{end}-{model}",
+            figures.regimes(chosen),
+            regimes,
+            f"Figure 8 (a): the suite with the best {goal} for {model}, predicted.",
+        ),
+        Figure(
+            f"computing-regimes{end}-{model}",
+            figures.computing_regimes(chosen),
+            computing_regimes,
+            f"Figure 8 (a) by computing: the suite with the best {goal} for {model} at 70 ms, "
+            "predicted.",
+        ),
+    ]

@@ -1,0 +1,86 @@
+"""Energy: phases by the power table of "Beyond Latency" (Table III), in watts for each machine.
+
+Suites compute on processors here, so the table's GPU has no part. A machine draws `HIGH` while it
+computes, what suits the bandwidth while it transfers, and `IDLE` while it waits for a message; that
+last part is told apart, since overlapping jobs could use it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from privet.planner.network import Network
+from privet.planner.predict import Parts, Prediction
+
+
+@dataclass(frozen=True)
+class Power:
+    """Watts of a machine's processor, memory and network card."""
+
+    cpu: float
+    memory: float
+    card: float
+
+    @property
+    def watts(self) -> float:
+        """All of it."""
+        return self.cpu + self.memory + self.card
+
+
+HIGH = Power(60, 15, 25)
+MEDIUM = Power(25, 5, 10)
+IDLE = Power(16, 3, 5)
+
+COMPUTING = Power(HIGH.cpu, HIGH.memory, IDLE.card)
+
+FAST = 1e9
+"""Bytes a second from which a transfer counts as one of high speed."""
+
+SLOW = 50e6
+"""Bytes a second below which it counts as one of low speed."""
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Joules of a batch on all machines: computing, transfer, and idle while waiting."""
+
+    computing: float
+    transfer: float
+    idle: float
+
+    @property
+    def joules(self) -> float:
+        """All of it."""
+        return self.computing + self.transfer + self.idle
+
+    def __add__(self, other: Energy) -> Energy:
+        return Energy(
+            self.computing + other.computing,
+            self.transfer + other.transfer,
+            self.idle + other.idle,
+        )
+
+
+def transfer_power(network: Network) -> Power:
+    """What a machine draws while bytes travel."""
+    if network.bytes_per_second >= FAST:
+        return HIGH
+    return MEDIUM if network.bytes_per_second >= SLOW else IDLE
+
+
+def energy(prediction: Prediction) -> tuple[Energy, Energy]:
+    """Joules of a batch, offline and online, of both parties and, offline, a dealer."""
+    dealt = prediction.record.setting.dealer
+    return (
+        _phase(prediction.offline, prediction.network, 3 if dealt else 2),
+        _phase(prediction.online, prediction.network, 2),
+    )
+
+
+def _phase(parts: Parts, network: Network, machines: int) -> Energy:
+    """Hidden time counts as computing: a machine that does both draws the power of computing."""
+    return Energy(
+        machines * parts.computing * COMPUTING.watts,
+        machines * max(parts.transfer - parts.hidden, 0.0) * transfer_power(network).watts,
+        machines * parts.waiting * IDLE.watts,
+    )

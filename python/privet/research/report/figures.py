@@ -1,0 +1,209 @@
+"""Data of the paper's figures, from records: one flat list of rows for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privet.planner import key_pool
+from privet.planner.network import PRESETS, Network
+from privet.planner.predict import Prediction, predict
+from privet.planner.prices import Prices, per_batch
+from privet.planner.record import Record
+from privet.research.report.energy import energy
+from privet.research.report.tables import (
+    Row,
+    best_of_families,
+    plain,
+    seconds_per_sample,
+    subject,
+)
+
+JOBS = 200
+SPEEDS = (1, 2, 5, 10, 20, 50, 100)
+ROUND_TRIPS = (0.00002, 0.0002, 0.001, 0.005, 0.02, 0.07, 0.2)
+BANDWIDTHS = (1e7, 1e8, 1e9, 1e10, 1e11)
+
+
+def batch_sweep(records: Sequence[Record], model: str) -> list[Row]:
+    """Throughput by batch on WAN_F, as a multiple of that of batch 1 (Figure 1)."""
+    rows: list[Row] = []
+    network = PRESETS["WAN_F"]
+    found = [predict(it, network) for it in plain(records) if subject(it) == model]
+    single = {it.record.setting: it for it in found if it.batch == 1}
+    for it in found:
+        one = single.get(it.record.setting)
+        if one is None:
+            continue
+        for phase, now, before in (
+            ("online", it.online_throughput, one.online_throughput),
+            ("offline + online", it.throughput, one.throughput),
+        ):
+            rows.append(
+                {
+                    "setting": it.record.setting.name,
+                    "phase": phase,
+                    "batch": it.batch,
+                    "times": now / before,
+                }
+            )
+    return [row for row in rows if any(r["batch"] > 1 for r in rows if _same(r, row))]
+
+
+def _same(one: Row, other: Row) -> bool:
+    return bool(one["setting"] == other["setting"])
+
+
+def hungriest(records: Sequence[Record]) -> Record | None:
+    """The record whose material takes longest to make on WAN_S, beside its online phase."""
+
+    def ratio(record: Record) -> float:
+        it = predict(record, PRESETS["WAN_S"])
+        return it.offline.seconds / it.online.seconds
+
+    return max((it for it in plain(records) if it.setting.dealer), key=ratio, default=None)
+
+
+def pools(record: Record) -> list[Row]:
+    """Latency of each of 200 jobs on WAN_S for pools of several sizes (Figure 2): one arrives on
+    average when half of the time to make a piece has passed, so that a small pool runs dry."""
+    it = predict(record, PRESETS["WAN_S"])
+    load = key_pool.Load(it.online.seconds, it.offline.seconds)
+    interval = max(it.online.seconds * 1.2, it.offline.seconds / 2)
+    arrivals = key_pool.poisson(JOBS, interval)
+    return [
+        {"pool": f"{share:.0%} of the jobs", "job": job, "seconds": seconds}
+        for share in (0.0, 0.25, 0.5, 1.0)
+        for job, seconds in enumerate(
+            key_pool.simulate(arrivals, load, round(share * JOBS)).latencies, 1
+        )
+    ]
+
+
+def _each(chosen: Sequence[Record]) -> list[Prediction]:
+    return [it for network in PRESETS.values() for it in best_of_families(chosen, network)]
+
+
+def time_parts(chosen: Sequence[Record]) -> list[Row]:
+    """Where a batch's time goes, by network (Figure 3)."""
+    rows: list[Row] = []
+    for it in _each(chosen):
+        for phase, parts in (("offline", it.offline), ("online", it.online)):
+            shown = {
+                "computing": parts.computing,
+                "transfer": parts.transfer - parts.hidden,
+                "waiting": parts.waiting,
+            }
+            rows += [_part(it, f"{phase} {name}", seconds) for name, seconds in shown.items()]
+    return rows
+
+
+def cost_parts(chosen: Sequence[Record], prices: Prices) -> list[Row]:
+    """What a sample's dollars pay for, by network (Figure 4)."""
+    return [
+        _part(it, name.replace("_", " "), dollars / it.batch)
+        for it in _each(chosen)
+        for name, dollars in vars(per_batch(it, prices)).items()
+    ]
+
+
+def energy_parts(chosen: Sequence[Record]) -> list[Row]:
+    """A sample's joules, by network (Figure 5)."""
+    return [
+        _part(it, f"{phase} {name}", joules / it.batch)
+        for it in _each(chosen)
+        for phase, used in zip(("offline", "online"), energy(it), strict=True)
+        for name, joules in vars(used).items()
+    ]
+
+
+def _part(it: Prediction, part: str, value: float) -> Row:
+    family = it.record.setting.family
+    return {"network": it.network.name, "family": family, "part": part, "value": max(value, 0.0)}
+
+
+def main_costs(chosen: Sequence[Record], prices: Prices) -> list[Row]:
+    """The two largest parts of each family's money and energy on WAN_M (Figure 8, b)."""
+    kinds = {"money": cost_parts(chosen, prices), "energy": energy_parts(chosen)}
+    found: list[Row] = []
+    for what, rows in kinds.items():
+        here = [row for row in rows if row["network"] == "WAN_M"]
+        for family in dict.fromkeys(row["family"] for row in here):
+            parts = {row["part"]: row["value"] for row in here if row["family"] == family}
+            whole = sum(parts.values()) or 1.0
+            first, second = sorted(parts, key=lambda it: -parts[it])[:2]
+            found.append(
+                {
+                    "family": family,
+                    "what": what,
+                    "first": first,
+                    "first_share": 100 * parts[first] / whole,
+                    "second": second,
+                    "second_share": 100 * parts[second] / whole,
+                }
+            )
+    return found
+
+
+def speed_sweep(chosen: Sequence[Record]) -> list[Row]:
+    """Time of a sample on WAN_M if computing went faster, of the slowest family's (Figure 7)."""
+    rows: list[Row] = []
+    for online in (True, False):
+        for speed in SPEEDS:
+            found = best_of_families(chosen, PRESETS["WAN_M"], online=online, speed=speed)
+            seconds = {
+                it.record.setting.family: seconds_per_sample(it, online=online) for it in found
+            }
+            slowest = max(seconds.values(), default=1.0)
+            rows += [
+                {
+                    "phase": "online" if online else "offline + online",
+                    "speed": speed,
+                    "family": family,
+                    "share": value / slowest,
+                    "seconds": value,
+                }
+                for family, value in seconds.items()
+            ]
+    return rows
+
+
+def regimes(chosen: Sequence[Record]) -> list[Row]:
+    """The quickest family by round trip and bandwidth (Figure 8)."""
+    return [
+        {"rtt": f"{1000 * rtt:g} ms", **row}
+        for rtt in ROUND_TRIPS
+        for row in _quickest(chosen, rtt, 1.0)
+    ]
+
+
+def computing_regimes(chosen: Sequence[Record]) -> list[Row]:
+    """The quickest family by bandwidth and speed of computing at a round trip of 70 ms, the axes of
+    the paper's Figure 8 (a)."""
+    return [
+        {"speed": f"{speed} x", **row}
+        for speed in SPEEDS
+        for row in _quickest(chosen, PRESETS["WAN_M"].rtt, speed)
+    ]
+
+
+def _quickest(chosen: Sequence[Record], rtt: float, speed: float) -> list[Row]:
+    """For both phases and each bandwidth, the family that takes least time for a sample."""
+    rows: list[Row] = []
+    for online in (True, False):
+        for bits in BANDWIDTHS:
+            network = Network("", rtt, bits)
+            found = best_of_families(chosen, network, online=online, speed=speed)
+            best = min(found, key=lambda it: seconds_per_sample(it, online=online))
+            rows.append(
+                {
+                    "phase": "online" if online else "offline + online",
+                    "bandwidth": _rate(bits),
+                    "family": best.record.setting.family,
+                    "seconds": seconds_per_sample(best, online=online),
+                }
+            )
+    return rows
+
+
+def _rate(bits: float) -> str:
+    return f"{bits / 1e9:g} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:g} Mbit/s"

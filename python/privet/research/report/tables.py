@@ -1,0 +1,215 @@
+"""Rows of a report: records, and what they predict on the paper's networks, beside its figures."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from privet.planner.network import PRESETS, Network
+from privet.planner.predict import Prediction, predict
+from privet.planner.prices import Prices, per_batch
+from privet.planner.record import Record
+from privet.planner.setting import Setting
+from privet.research.report.energy import energy
+
+Row = dict[str, Any]
+
+TWIN = "-silu"
+"""Models of the zoo with this at the end have smooth activations, for suite `ckks`, and stand in
+for the model without it."""
+
+
+def subject(record: Record) -> str:
+    """The model that a record tells about: its own, or that which it stands in for."""
+    return record.model.removesuffix(TWIN)
+
+
+def plain(records: Iterable[Record]) -> list[Record]:
+    """Records of the loopback, which predictions begin from."""
+    return [it for it in records if it.link is None]
+
+
+def measured(records: Iterable[Record]) -> list[Row]:
+    """One row for each record, as measured."""
+    return [
+        {
+            "model": it.model,
+            "setting": it.setting.name,
+            "batch": it.batch,
+            "link": it.link or "loopback",
+            "offline_seconds": it.offline.seconds,
+            "online_seconds": it.online.seconds,
+            "cpu_seconds": _total(it.offline.cpu_seconds, it.online.cpu_seconds),
+            "offline_bytes": it.offline.bytes,
+            "online_bytes": it.online.bytes,
+            "rounds": it.online.rounds,
+            "peak_mb": max(it.peak_mb.values(), default=None),
+            "material_bytes": sum(it.material_bytes.values()),
+            "joules": it.joules,
+            "paper_memory_gb": memory(it.model, it.setting),
+        }
+        for it in sorted(records, key=_order)
+    ]
+
+
+def _order(record: Record) -> tuple[str, str, int, str]:
+    return record.model, record.setting.name, record.batch, record.link or ""
+
+
+def _total(*parts: float | None) -> float | None:
+    return None if None in parts else sum(part for part in parts if part is not None)
+
+
+def predicted(records: Iterable[Record], prices: Prices) -> list[Row]:
+    """One row for each record of the loopback and each of the paper's networks."""
+    return [
+        _predicted(predict(it, network), prices)
+        for it in sorted(plain(records), key=_order)
+        for network in PRESETS.values()
+    ]
+
+
+def _predicted(it: Prediction, prices: Prices) -> Row:
+    record, network = it.record, it.network.name
+    spent = per_batch(it, prices)
+    offline, online = energy(it)
+
+    def paper(table: str, *, offline: bool) -> float | None:
+        single = record.batch == 1
+        if table == "latency" and not single:
+            return None
+        return figure(table, record.model, network, record.setting, offline=offline)
+
+    return {
+        "model": record.model,
+        "setting": record.setting.name,
+        "batch": record.batch,
+        "network": network,
+        "latency": it.latency,
+        "paper_latency": paper("latency", offline=True),
+        "online_latency": it.online_latency,
+        "paper_online_latency": paper("latency", offline=False),
+        "throughput": it.throughput,
+        "paper_throughput": paper("throughput", offline=True),
+        "online_throughput": it.online_throughput,
+        "paper_online_throughput": paper("throughput", offline=False),
+        "pipelined_throughput": it.pipelined_throughput,
+        "dollars_per_sample": spent.dollars / record.batch,
+        "joules_per_sample": (offline + online).joules / record.batch,
+        "idle_joules_per_sample": (offline + online).idle / record.batch,
+    }
+
+
+def best_of_families(
+    records: Sequence[Record], network: Network, *, online: bool = False, speed: float = 1.0
+) -> list[Prediction]:
+    """For each family, the depth of comparisons that takes least time a sample on a network."""
+    best: dict[str, Prediction] = {}
+    for record in records:
+        found = predict(record, network, speed)
+        family = record.setting.family
+        if family not in best or seconds_per_sample(found, online=online) < seconds_per_sample(
+            best[family], online=online
+        ):
+            best[family] = found
+    return list(best.values())
+
+
+def seconds_per_sample(prediction: Prediction, *, online: bool) -> float:
+    """Seconds of a batch by its samples."""
+    whole = prediction.online_latency if online else prediction.latency
+    return whole / prediction.batch
+
+
+def of_subject(records: Iterable[Record], model: str, batch: int) -> list[Record]:
+    """Records of the loopback that tell about a model, for a batch."""
+    return [it for it in plain(records) if subject(it) == model and it.batch == batch]
+
+
+def largest_batches(records: Iterable[Record], model: str) -> list[Record]:
+    """Records of the loopback that tell about a model, for each family's largest batch."""
+    found = [it for it in plain(records) if subject(it) == model]
+    most: dict[str, int] = {}
+    for it in found:
+        most[it.setting.family] = max(most.get(it.setting.family, 0), it.batch)
+    return [it for it in found if it.batch == most[it.setting.family]]
+
+
+def tight(records: Iterable[Record]) -> list[Record]:
+    """Records of suites that reveal nothing but outputs: all but `stream`."""
+    return [it for it in records if not it.setting.reveals_order]
+
+
+def drawn_subjects(records: Sequence[Record]) -> list[str]:
+    """The models to draw: the one that most families ran, and of the paper's own the one that most
+    did; of equals the one with most traffic."""
+    families: dict[str, set[str]] = {}
+    traffic: dict[str, int] = {}
+    for it in plain(records):
+        if it.batch == 1:
+            families.setdefault(subject(it), set()).add(it.setting.family)
+            bytes_sent = it.offline.bytes + it.online.bytes
+            traffic[subject(it)] = max(traffic.get(subject(it), 0), bytes_sent)
+    order = sorted(families, key=lambda name: (len(families[name]), traffic[name]), reverse=True)
+    published_too = [name for name in order if name in MODELS]
+    return list(dict.fromkeys([*order[:1], *published_too[:1]]))
+
+
+def swept_subjects(records: Iterable[Record]) -> list[str]:
+    """The models with more than one batch measured, those with most first."""
+    batches: dict[str, set[int]] = {}
+    for it in plain(records):
+        batches.setdefault(subject(it), set()).add(it.batch)
+    order = sorted(batches, key=lambda name: -len(batches[name]))
+    return [name for name in order if len(batches[name]) > 1]
+
+
+MODELS = {
+    "bert-tiny": "BERT-Tiny",
+    "bert-base": "BERT-Base",
+    "resnet20": "ResNet-20",
+    "resnet50": "ResNet-50",
+}
+"""The zoo's names of the paper's models."""
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(files("privet.research.report").joinpath("data/paper.toml").read_text())
+
+
+def scheme(setting: Setting) -> str | None:
+    """The paper's scheme that a setting is of: `A2B` (dealt), `FSS`, `FHE`; None of others."""
+    if setting.malicious or setting.members:
+        return None
+    if setting.suite == "gmw":
+        return "A2B" if setting.dealer else None
+    return {"fss": "FSS", "ckks": "FHE"}.get(setting.suite)
+
+
+def figure(
+    table: str, model: str, network: str, setting: Setting, *, offline: bool
+) -> float | None:
+    """The paper's `latency` (s, batch 1) or `throughput` (samples/s) on one of its networks, online
+    or with `offline`, for a model of the zoo; None if it has none."""
+    name = scheme(setting)
+    row = _tables()[table].get(MODELS.get(model, ""), {}).get(network)
+    if name is None or row is None:
+        return None
+    places = {"FSS": (2, 0), "A2B": (3, 1), "FHE": (4, 4)}
+    return float(row[places[name][offline]])
+
+
+def memory(model: str, setting: Setting) -> float | None:
+    """The paper's peak memory of a party in GB, without its GPU's."""
+    row = _tables()["memory"].get(MODELS.get(model, ""), {})
+    found = row.get(scheme(setting))
+    return None if found is None else float(found)
+
+
+def remark(number: int) -> str:
+    """What the paper's text says of one of its figures, in numbers; empty if it says none."""
+    return str(_tables()["figures"].get(str(number), ""))

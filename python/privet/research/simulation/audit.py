@@ -1,0 +1,241 @@
+"""A second opinion on every decision: what must hold, whatever the scheduler believes.
+
+`Audit` keeps its own books from the events and actions alone, shares no code with the scheduler,
+and raises `Violation` at the first action that breaks a rule.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from privet.errors import PrivetError
+from privet.scheduler import (
+    Action,
+    Ended,
+    Machine,
+    MaterialGone,
+    Outcome,
+    Phase,
+    Start,
+    Stop,
+    Stream,
+    Submission,
+)
+
+
+class Violation(PrivetError):
+    """The scheduler broke a rule."""
+
+
+@dataclass
+class Host:
+    """What a machine runs: who has each core, the bytes of each job, and those set `aside`."""
+
+    machine: Machine
+    cores: dict[int, str] = field(default_factory=dict)
+    memory: dict[str, int] = field(default_factory=dict)
+    aside: int = 0
+
+
+class Audit:
+    """The books of one run. Call a method for each event, in the order of time, then `actions`."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[str, Host] = {}
+        self.admitted: dict[str, Submission] = {}
+        self.outcomes: dict[str, Outcome] = {}
+        self.running: dict[str, Start] = {}
+        self.stopped: set[str] = set()
+        self.resting: set[str] = set()
+        self.pieces: dict[str, tuple[Stream, str]] = {}
+        self.spent: set[str] = set()
+        self.events = 0
+        self.listening: set[str] | None = None
+        self._jobs: set[str] = set()
+        self._due: list[tuple[float, str]] = []
+        self._inferred: dict[str, int] = {}
+        self._leases: list[tuple[float, str]] = []
+
+    # Events -------------------------------------------------------------------------------------
+
+    def joined(self, machine: Machine) -> None:
+        """A machine joined."""
+        self.events += 1
+        self.hosts[machine.name] = Host(machine)
+
+    def lost(self, name: str) -> list[str]:
+        """A machine is gone, with its jobs and pieces; the jobs."""
+        self.events += 1
+        del self.hosts[name]
+        jobs = [job for job, start in self.running.items() if start.machine == name]
+        for job in jobs:
+            del self.running[job]
+        gone = [piece for piece, (_, machine) in self.pieces.items() if machine == name]
+        self.spent.update(gone)
+        for piece in gone:
+            del self.pieces[piece]
+        return jobs
+
+    def submitted(self, now: float, submission: Submission) -> None:
+        """A submission was admitted at `now` (seconds)."""
+        self.events += 1
+        self.admitted[submission.id] = submission
+        if submission.timeout is not None and not submission.notice:
+            heapq.heappush(self._due, (now + submission.timeout, submission.id))
+
+    def listens(self, client: str, there: bool) -> None:
+        """A client began or ceased to listen; from the first such event on, jobs start for those
+        alone that do."""
+        self.events += 1
+        self.listening = self.listening or set()
+        (self.listening.add if there else self.listening.discard)(client)
+
+    def found(self, material: str, stream: Stream, machine: str) -> None:
+        """A piece from an earlier run."""
+        self.events += 1
+        self.pieces[material] = (stream, machine)
+
+    def rested(self, now: float, job: str) -> None:
+        """A T_pre alone gives its cores back at `now` and keeps its memory."""
+        self.events += 1
+        start = self.running[job]
+        self._leave_cores(start)
+        self.resting.add(job)
+        heapq.heappush(self._leases, (now + self.admitted[start.request].lease, job))
+
+    def set_aside(self, machine: str, memory: int) -> None:
+        """Jobs may have so many bytes less."""
+        self.events += 1
+        self.hosts[machine].aside += memory
+
+    def over(self, job: str, material: str | None = None) -> None:
+        """A job ended; one that did its work left `material` (any name for a T_on), a failed one
+        none."""
+        self.events += 1
+        start = self.running.pop(job)
+        if job not in self.resting:
+            self._leave_cores(start)
+        self.resting.discard(job)
+        del self.hosts[start.machine].memory[job]
+        submission = self.admitted.get(start.request)
+        if start.phase is Phase.ON:
+            if material is not None:
+                done = self._inferred.get(start.request, 0) + start.batch
+                self._inferred[start.request] = done
+        elif material is not None and (submission is None or submission.only is None):
+            self.pieces[material] = (_stream(start), start.machine)
+
+    def _leave_cores(self, start: Start) -> None:
+        for core in start.cores:
+            del self.hosts[start.machine].cores[core]
+
+    # Actions ------------------------------------------------------------------------------------
+
+    def actions(self, now: float, actions: Iterable[Action]) -> None:
+        """Checks what the scheduler decided at `now`, and that no timeout is past."""
+        for action in actions:
+            self.events += 1
+            match action:
+                case Start():
+                    self._start(action)
+                case Stop(job=job):
+                    _require(job in self.running, f"{job} is stopped but does not run")
+                    _require(job not in self.stopped, f"{job} is stopped twice")
+                    self.stopped.add(job)
+                case Ended():
+                    self._ended(action)
+                case MaterialGone(material=material):
+                    self.pieces.pop(material, None)
+                    self.spent.add(material)
+        while self._due and self._due[0][0] <= now:
+            _, id = heapq.heappop(self._due)
+            _require(id in self.outcomes, f"{id} should have timed out")
+        while self._leases and self._leases[0][0] <= now:
+            _, job = heapq.heappop(self._leases)
+            expected = job in self.stopped or job not in self.running
+            _require(expected, f"{job} rests longer than its lease")
+
+    def _start(self, start: Start) -> None:
+        host = self.hosts.get(start.machine)
+        _require(host is not None, f"{start.job} starts on a machine that is gone")
+        assert host is not None
+        _require(start.job not in self._jobs, f"the job id {start.job} comes twice")
+        self._jobs.add(start.job)
+        _require(bool(start.cores), f"{start.job} has no core")
+        for core in start.cores:
+            _require(0 <= core < host.machine.cores, f"{start.job} has core {core}")
+            _require(core not in host.cores, f"core {core} of {start.machine} is taken")
+            host.cores[core] = start.job
+        host.memory[start.job] = start.memory
+        taken = sum(host.memory.values())
+        most = host.machine.memory - host.aside
+        _require(taken <= most, f"{taken} bytes on {start.machine} are too many")
+        self.running[start.job] = start
+        self._serves(start)
+        if start.phase is Phase.ON:
+            self._uses(start)
+
+    def _serves(self, start: Start) -> None:
+        """The submission that a job serves is live and asked for it."""
+        submission = self.admitted.get(start.request)
+        if submission is None:
+            ahead = start.phase is Phase.PRE and start.request.startswith("ahead-")
+            _require(ahead, f"nobody asked for {start.job}")
+            self._hears(start)
+            return
+        asked = (submission.client, submission.model, submission.suite)
+        given = (start.client, start.model, start.suite)
+        _require(asked == given, f"{start.job} is not what {start.request} asked for")
+        _require(start.request not in self.outcomes, f"{start.job} starts after its request ended")
+        if start.phase is Phase.ON:
+            _require(not submission.notice, f"{start.job} infers for a notice")
+        if submission.only is not None:
+            _require(start.phase is submission.only, f"{start.job} is of another phase")
+            _require(start.machine == submission.machine, f"{start.job} is elsewhere")
+        else:
+            self._hears(start)
+
+    def _hears(self, start: Start) -> None:
+        """The client that must come for a job listens."""
+        there = self.listening is None or start.client in self.listening
+        _require(there, f"{start.job} starts, and its client is away")
+
+    def _uses(self, start: Start) -> None:
+        """The piece of a T_on was made, for this, here, and never used."""
+        if self.admitted[start.request].only is not None:
+            _require(start.material is None, f"{start.job} is alone and uses material")
+            return
+        material = start.material or ""
+        _require(material not in self.spent, f"{start.job} uses {material} again")
+        _require(material in self.pieces, f"{start.job} starts before its T_pre is over")
+        stream, machine = self.pieces.pop(material)
+        self.spent.add(material)
+        _require(stream == _stream(start), f"{material} was made for {stream}")
+        _require(machine == start.machine, f"{material} lies on {machine}")
+
+    def _ended(self, ended: Ended) -> None:
+        submission = self.admitted.get(ended.id)
+        _require(submission is not None, f"{ended.id} ends but was not admitted")
+        _require(ended.id not in self.outcomes, f"{ended.id} ends twice")
+        self.outcomes[ended.id] = ended.outcome
+        assert submission is not None
+        if ended.outcome is Outcome.DONE and not submission.notice:
+            done = self._inferred.pop(ended.id, 0)
+            _require(done == submission.batch, f"{ended.id} is done after {done} samples")
+
+    def closed(self) -> None:
+        """At the end of a drain: everything ended and nothing runs."""
+        left = [id for id in self.admitted if id not in self.outcomes]
+        _require(not left, f"never ended: {left[:5]}")
+        _require(not self.running, f"still running: {list(self.running)[:5]}")
+
+
+def _stream(start: Start) -> Stream:
+    return Stream(start.client, start.model, start.suite, start.batch)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise Violation(message)

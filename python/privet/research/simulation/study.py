@@ -1,0 +1,186 @@
+"""Runs to compare: a case is a workload, a rate and a policy.
+
+Its figures stand beside the sequential baseline on the same requests at the same times, and beside
+the paper's. `points` varies one thing at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from privet.errors import InputError
+from privet.research.simulation import published
+from privet.research.simulation.clock import Clock, Setup, sequential
+from privet.research.simulation.profile_file import ProfileFile
+from privet.research.simulation.record import Figures, Record, figures
+from privet.research.simulation.workload import WORKLOADS, Arrival, Traffic, arrivals, requests
+from privet.scheduler import GIB, Limits, Machine, named
+
+#: The paper's share of notices, rates in requests a second, and policies.
+NOTICES = 0.25
+RATES = (0.25, 0.5, 1.0)
+PAPERS = ("fcfs", "priority")
+OURS = ("ahead+priority", "shared+priority", "shared+ahead+urgent")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What to simulate. `memory` in bytes for each of `machines`, as are `cores`."""
+
+    profile: ProfileFile
+    workload: str = "mixed"
+    policy: str = "fcfs"
+    traffic: Traffic = field(default_factory=Traffic)
+    suites: tuple[str, ...] = ()
+    cores: int = 96
+    memory: int = 256 * GIB
+    machines: int = 1
+    beta: float = 0.1
+    jobs_per_model: int | None = None
+    jitter: float = 0.05
+    seed: int = 1
+
+    def with_policies(self, policies: Iterable[str], shares: Sequence[float]) -> Iterator[Case]:
+        """The same with each policy and each share of notices."""
+        for policy in policies:
+            for notices in shares:
+                traffic = replace(self.traffic, notices=notices)
+                yield replace(self, policy=policy, traffic=traffic)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a case gave; `baseline` is the sequential run of the same requests on one machine."""
+
+    case: Case
+    figures: Figures
+    baseline: Figures
+    record: Record
+
+    @property
+    def label(self) -> str:
+        """The policy, and what it is held to."""
+        most = self.case.jobs_per_model
+        return self.case.policy + (f", {most} job a model" if most is not None else "")
+
+    @property
+    def speedup(self) -> float:
+        """The paper's: makespan of the baseline by ours."""
+        return self.baseline.makespan / self.figures.makespan
+
+    @property
+    def paper(self) -> published.Row | None:
+        """The paper's row for this case, if there is one."""
+        case = self.case
+        if case.profile.name != "paper" or case.machines > 1:
+            return None
+        return published.row(case.workload, case.policy, case.traffic.rate)
+
+    @property
+    def paper_delay(self) -> float | None:
+        """The paper's D in seconds for this case's share of notices."""
+        row, notices = self.paper, self.case.traffic.notices
+        if row is None or notices not in (0, NOTICES):
+            return None
+        return row.delay_noticed if notices else row.delay
+
+
+def suites_of(case: Case) -> list[str]:
+    """The suites that requests take in turn at random: as told, or all that have every model.
+
+    # Errors
+    `InputError` if the profile lacks a model of the workload.
+    """
+    needed = set(requests(case.workload))
+    suites = list(case.suites) or [
+        suite for suite in case.profile.suites() if case.profile.models(suite) >= needed
+    ]
+    for suite in suites:
+        missing = needed - case.profile.models(suite)
+        if missing:
+            raise InputError(
+                f"profile {case.profile.name} has no {', '.join(sorted(missing))} under {suite}"
+            )
+    if not suites:
+        raise InputError(f"profile {case.profile.name} has no suite with all models")
+    return suites
+
+
+def simulate(case: Case) -> Record:
+    """Runs a case; every decision is audited."""
+    machines = [Machine(f"m{n}", case.cores, case.memory) for n in range(case.machines)]
+    limits = Limits(jobs_per_model=case.jobs_per_model)
+    setup = Setup(machines, case.profile.profiles(), limits, case.jitter, case.seed)
+    return Clock(setup, named(case.policy, case.beta)).run(_arrivals(case, case.traffic))
+
+
+def baseline(case: Case) -> Record:
+    """The sequential run of the same requests on one machine."""
+    machine = Machine("m0", case.cores, case.memory)
+    traffic = replace(case.traffic, notices=0.0)
+    them = _arrivals(case, traffic)
+    return sequential(machine, case.profile.profiles(), them, case.jitter, case.seed)
+
+
+def _arrivals(case: Case, traffic: Traffic) -> list[Arrival]:
+    return arrivals(requests(case.workload), suites_of(case), traffic, case.seed)
+
+
+def compare(cases: Iterable[Case]) -> Iterator[Result]:
+    """Runs each case, and the baseline once for each set of requests."""
+    known: dict[object, Figures] = {}
+    for case in cases:
+        plain = replace(case.traffic, notices=0.0)
+        key = (case.profile.name, case.workload, plain, case.suites, case.cores, case.seed)
+        if key not in known:
+            known[key] = figures(baseline(case))
+        record = simulate(case)
+        yield Result(case, figures(record), known[key], record)
+
+
+def table_two(case: Case, policies: Sequence[str] = PAPERS + OURS) -> Iterator[Case]:
+    """The cases of the paper's Table 2, and the same for our policies. The paper's policies stand
+    there twice: with one job of a model at a time too, which it says it keeps to."""
+    for workload in WORKLOADS:
+        for rate in RATES:
+            traffic = replace(case.traffic, rate=rate)
+            here = replace(case, workload=workload, traffic=traffic)
+            held = replace(here, jobs_per_model=1)
+            yield from held.with_policies(PAPERS, (0.0, NOTICES))
+            yield from here.with_policies(policies, (0.0, NOTICES))
+
+
+POLICIES = (*PAPERS, "deadline", "fair", "urgent", *OURS)
+BETAS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+MACHINES = (1, 2, 4)
+SWEPT_RATES = (0.25, 0.5, 1.0, 1.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A case of the sweep `sweep` at the place `x` on its axis."""
+
+    sweep: str
+    x: float
+    case: Case
+
+
+def points(case: Case) -> Iterator[Point]:
+    """Sweeps over rates, notices and machines with each policy, and over beta.
+
+    Beta and machines only matter when jobs wait: they are swept at twice the rate of `case`.
+    """
+    busy = replace(case, traffic=replace(case.traffic, rate=2 * case.traffic.rate))
+    for policy in POLICIES:
+        for rate in SWEPT_RATES:
+            moved = replace(case.traffic, rate=rate * case.traffic.rate)
+            yield Point("rate", moved.rate, replace(case, policy=policy, traffic=moved))
+        for share in SHARES:
+            moved = replace(case.traffic, notices=share)
+            yield Point("notices", share, replace(case, policy=policy, traffic=moved))
+        for machines in MACHINES:
+            yield Point("machines", machines, replace(busy, policy=policy, machines=machines))
+    for policy in ("priority", "urgent", "shared+priority"):
+        for beta in BETAS:
+            yield Point("beta", beta, replace(busy, policy=policy, beta=beta))

@@ -1,0 +1,1 @@
+"""Suite `stream` studied: what permuted tensors tell, scaling of parameters, larger pipelines."""

@@ -1,0 +1,131 @@
+"""A model's stages surveyed before anything is started: their times, allocations, what a request's
+material costs ahead of time, and scaling."""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from privet import keys
+from privet.compile import compile
+from privet.errors import InputError, Misuse
+from privet.parties.credentials import Credentials
+from privet.research.stream.scaling import Scaling, choose
+from privet.stream.allocation import OBJECTIVES, Allocation, Server, Side, allocate
+from privet.stream.cipher import Cipher
+from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Where, name_of
+from privet.stream.profile import StageTimes, profile
+from privet.stream.service import server_of
+from privet.suites import make_policy
+
+SIDES: tuple[Side, ...] = ("model", "data")
+
+
+def survey(
+    model: Path,
+    words: Sequence[str],
+    per_core: int,
+    cipher: Cipher,
+    samples: Any,
+    input_range: tuple[float, float] | None,
+) -> tuple[list[StageTimes], dict[str, Allocation], MaterialCost | None]:
+    """A model's stages, measured, their allocation to servers (`NAME:CORES:SIDE`) by each
+    objective, and over BFV what a piece costs ahead of time."""
+    compiled = compile(model, calibration=samples, input_range=input_range, smooth="function")
+    servers = []
+    for word in words:
+        rest, _, side = word.rpartition(":")
+        if side not in SIDES:
+            raise Misuse(f"{word!r} is not NAME:CORES:model or NAME:CORES:data")
+        servers.append(Server(*server_of(rest), "model" if side == "model" else "data"))
+    public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
+    stages = profile(public, cipher, private)
+    table = [it.stage for it in stages]
+    found: dict[str, Allocation] = {
+        it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES
+    }
+    return stages, found, measure_material(public, private) if cipher.masked else None
+
+
+def scaling_of(model: Path, calibration: Path) -> Scaling:
+    """The scaling of a model with one input, by the samples and labels in a file.
+
+    # Errors
+    `InputError` if the file has no samples.
+    """
+    source = onnx.load(model)
+    entries = [it for it in source.graph.input if it.name not in _constants(source)]
+    if len(entries) != 1:
+        raise Misuse("parameter scaling reads samples for models with one input")
+    try:
+        loaded = np.load(calibration, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{calibration} cannot be read as samples: {error}") from error
+    arrays = {"inputs": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    if "inputs" not in arrays:
+        raise InputError(f"{calibration} needs an array `inputs`, and `labels` if there are any")
+    samples = [{entries[0].name: array[None]} for array in arrays["inputs"]]
+    return choose(source, samples, arrays.get("labels"))
+
+
+def _constants(model: onnx.ModelProto) -> set[str]:
+    return {tensor.name for tensor in model.graph.initializer}
+
+
+SECONDS = 300.0
+"""Deadline of a message."""
+
+
+@dataclass(frozen=True)
+class MaterialCost:
+    """Of the first piece, with keys and what else a session makes once, and of a later one.
+
+    Seconds on this machine and processor seconds of both sides, and bytes that each side sent.
+    """
+
+    first_seconds: float
+    seconds: float
+    cpu_seconds: float
+    bytes_data: int
+    bytes_model: int
+
+
+def measure_material(public: bytes, weights: bytes, pieces: int = 3) -> MaterialCost:
+    """Prepares a first piece and `pieces` more, in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context) as process:
+        return process.submit(_measure_material, public, weights, pieces).result()
+
+
+def _measure_material(public: bytes, weights: bytes, pieces: int) -> MaterialCost:
+    with tempfile.TemporaryDirectory() as folder:
+        keys.make(Path(folder))
+        ours, theirs = (Credentials.from_directory(folder, it) for it in ("client", "server"))
+        rules = Rules(make_policy(revealed_values=True).text(), folder)
+        model = PreparingModel(public, weights, theirs.files, SECONDS, rules)
+        data = PreparingData(public, ours.files, SECONDS)
+        where = Where("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
+        # The model provider's parts pile up otherwise, and preparations wait.
+        fetching = threading.Thread(
+            target=lambda: [model.fetch(SECONDS) for _ in range(1 + pieces)], daemon=True
+        )
+        fetching.start()
+        _, first = data.prepare(where, name_of(bytes(16), 1))
+        began, worked = time.perf_counter(), time.process_time()
+        for number in range(pieces):
+            _, cost = data.prepare(where, name_of(bytes(16), 2 + number))
+        seconds = (time.perf_counter() - began) / pieces
+        cpu_seconds = (time.process_time() - worked) / pieces
+        fetching.join()
+        model.close()
+    return MaterialCost(first.seconds, seconds, cpu_seconds, cost.bytes_client, cost.bytes_server)

@@ -1,0 +1,223 @@
+"""Material over BFV, prepared by one worker of each side over a TLS of their own.
+
+Both authenticate themselves by their organisation's certificate. A piece of material is named by
+its session and number, so that the model provider knows whose it is; the data provider's
+certificate must be the one that opened the session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privet import _native
+from privet.errors import PrivetError
+from privet.parties.acceptor import Acceptor
+from privet.parties.credentials import Credentials
+from privet.stream.cipher import BFV
+from privet.stream.rounds import Ledger
+from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool
+from privet.suites import Guard, Policy
+from privet.suites.costs import PhaseCost, read_report
+
+KEPT = 8
+"""Pieces that wait in a preparing worker; more preparations wait for those to be fetched."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The model provider's part of a piece: whose it is, its session and number."""
+
+    client: str
+    session: bytes
+    number: int
+    made: Any
+    cost: PhaseCost
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where the other side's preparing worker listens, and the name in its certificate."""
+
+    host: str
+    port: int
+    name: str
+
+
+def name_of(session: bytes, number: int) -> str:
+    """How both sides call a piece."""
+    return f"{session.hex()}/{number}"
+
+
+def _named(name: str) -> tuple[bytes, int]:
+    """The session and number of a piece; of none if a peer calls it otherwise."""
+    session, _, number = name.partition("/")
+    try:
+        return bytes.fromhex(session), int(number)
+    except ValueError:
+        return b"", 0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A policy in JSON, and the folder in which answers are counted: workers are given these."""
+
+    policy: str
+    folder: str
+
+    def guard(self) -> Guard:
+        """What holds clients to it."""
+        return Guard(Policy(self.policy), self.folder)
+
+
+class PreparingModel:
+    """The model provider's: listens for data providers."""
+
+    def __init__(
+        self,
+        public: bytes,
+        weights: bytes,
+        files: tuple[Path, Path, Path],
+        timeout: float,
+        rules: Rules,
+    ) -> None:
+        # A client may also infer here, so the counts are those of the other port.
+        guard = rules.guard()
+        self._server = _native.StreamServer(public, weights, BFV.name, BFV.key_bits, guard)
+        self._files, self._timeout = files, timeout
+        self._acceptor: Acceptor | None = None
+        self._made: queue.Queue[Prepared] = queue.Queue(KEPT)
+
+    def process(self) -> int:
+        """The id of the process."""
+        return os.getpid()
+
+    def listen(self, host: str, port: int) -> int:
+        """Listens from now on; the port."""
+        if self._acceptor is None:
+            credentials = Credentials(*self._files)
+            self._acceptor = Acceptor(
+                credentials, host, port, self._timeout, self._serve, lambda _peer, _error: None
+            )
+            self._acceptor.start()
+        return self._acceptor.address[1]
+
+    def fetch(self, seconds: float) -> Prepared | None:
+        """The next piece, if one is made in time."""
+        try:
+            return self._made.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """Stops listening."""
+        if self._acceptor is not None:
+            self._acceptor.close()
+
+    def _serve(self, connection: _native.Connection, client: str) -> None:
+        def stock(name: str, made: Any, report: str) -> None:
+            cost = read_report(report, by_server=True)[0]
+            self._made.put(Prepared(client, *_named(name), made, cost))
+
+        self._server.serve(connection, lambda _kind, _report: None, stock)
+
+
+class PreparingData:
+    """The data provider's: asks for one piece after the other over one connection."""
+
+    def __init__(self, public: bytes, files: tuple[Path, Path, Path], timeout: float) -> None:
+        self._plan = _native.StreamPlan(public, BFV.name, BFV.key_bits)
+        self._files, self._timeout = files, timeout
+        self._client: _native.StreamClient | None = None
+
+    def process(self) -> int:
+        """The id of the process."""
+        return os.getpid()
+
+    def prepare(self, where: Where, name: str) -> tuple[Any, PhaseCost]:
+        """This side's part of a piece, and what it cost.
+
+        # Errors
+        `PeerError` if the other side cannot be reached, or fails; the next call connects anew.
+        """
+        client, self._client = self._client or self._connect(where), None
+        made, report = client.piece(self._plan, name)
+        self._client = client
+        return made, read_report(report)[0]
+
+    def _connect(self, where: Where) -> _native.StreamClient:
+        credentials = Credentials(*self._files).native
+        connection = _native.Connection.connect(
+            where.host, where.port, credentials, where.name, self._timeout
+        )
+        connection.set_timeout(self._timeout)
+        return _native.StreamClient(connection)
+
+
+POLL_SECONDS = 1.0
+"""How long the preparing worker is asked to wait for a piece, so that one that hangs is noticed."""
+
+AGAIN_SECONDS = 0.2
+"""Between two attempts to listen."""
+
+_log = logging.getLogger(__name__)
+
+
+class PreprocessingReceiver:
+    """Fetches pieces from the preparing worker, and hands each to its session by `accept`.
+
+    A worker that is lost takes the pieces with it that nobody has been told of; another listens at
+    the same port.
+    """
+
+    def __init__(self, pool: WorkerPool, recipe: Recipe) -> None:
+        self._pool, self._recipe = pool, recipe
+        self._ledger = Ledger()
+        self._host, self.port = "", 0
+        self._accept: Callable[[Prepared], None] = lambda _: None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(
+        self, host: str, port: int, accept: Callable[[Prepared], None], ledger: Ledger
+    ) -> None:
+        """Listens; port 0 lets the system choose. Costs go into `ledger`."""
+        self._ledger = ledger
+        await self._pool.start(self._recipe, [Part(0, 0)])
+        self._host, self._accept = host, accept
+        self.port = int(await self._pool.call(0, 0, "listen", host, port))
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        listening = True
+        while True:
+            try:
+                if not listening:
+                    await self._pool.call(0, 0, "listen", self._host, self.port)
+                    listening = True
+                prepared = await self._pool.call(0, 0, "fetch", POLL_SECONDS)
+            except PrivetError as error:
+                _log.warning("the preparing worker: %s", error)
+                self._ledger.redone += isinstance(error, WorkerLost)
+                listening = False
+                await asyncio.sleep(AGAIN_SECONDS)
+                continue
+            if prepared is not None:
+                self._ledger.stocked(prepared.cost)
+                self._accept(prepared)
+
+    async def processes(self) -> list[int]:
+        """The preparing worker's process."""
+        return list((await self._pool.processes()).values())
+
+    async def close(self) -> None:
+        """Ends the preparing worker."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._pool.close()

@@ -1,0 +1,126 @@
+"""Workers as Ray actors on the servers of one organisation.
+
+Each organisation has a cluster of its own; nothing of Ray passes between two. A server is a node
+whose resources name it, as `ray start --resources '{"privet:alpha": 1}'` does. If it is lost, its
+workers come up on another that is so named. Ray carries weights, slices and, at the data provider,
+the private key: let it use TLS, as its documentation says, where the network is not your own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from privet.errors import Misuse, PrivetError
+from privet.parties.address import split_address
+from privet.stream.worker_pool import Part, Place, Recipe, WorkerPool
+
+NAME = "privet:"
+"""Begins the name of the resource that names a server."""
+
+KNOCK_SECONDS = 10.0
+"""How long the cluster's head may take to accept a connection."""
+
+START_SECONDS = 120.0
+"""How long the cluster may take to bring up all workers."""
+
+
+class RayPool(WorkerPool):
+    """On the cluster at `address` (`auto` finds the one of this machine)."""
+
+    def __init__(self, address: str, seconds: float) -> None:
+        super().__init__(seconds)
+        try:
+            import ray
+        except ImportError as error:
+            raise Misuse("a cluster needs Ray: pip install 'privet[ray]'") from error
+        self._ray: Any = ray
+        self.gone = (ray.exceptions.RayError, TimeoutError)
+        self._address = address
+        self._arguments: list[Any] = []
+        self._servers: dict[Place, str | None] = {}
+
+    async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
+        """Connects to the cluster and starts an actor for each part."""
+        await self._knock()
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            await asyncio.to_thread(
+                self._ray.init,
+                address=self._address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+        except (ConnectionError, RuntimeError) as error:
+            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
+        self._recipe = recipe
+        # Weights go into the cluster's store once, not once for each worker.
+        self._arguments = [self._ray.put(it) for it in recipe.arguments]
+        self._servers = {(it.stage, it.part): it.server for it in parts}
+        try:
+            for place in self._servers:
+                self._workers[place] = self._hire(place)
+            async with asyncio.timeout(START_SECONDS):
+                await self.processes()
+        except TimeoutError as error:
+            await self.close()
+            raise PrivetError("the cluster has no room for all workers") from error
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Ends all workers and leaves the cluster."""
+        await super().close()
+        await asyncio.to_thread(self._ray.shutdown)
+
+    async def _knock(self) -> None:
+        """Fails if nobody is at the cluster's address: Ray itself would try for minutes."""
+        if self._address == "auto":
+            return
+        try:
+            async with asyncio.timeout(KNOCK_SECONDS):
+                _, writer = await asyncio.open_connection(*split_address(self._address))
+        except (OSError, TimeoutError) as error:
+            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
+        writer.close()
+
+    def _hire(self, place: Place) -> Any:
+        recipe, server = self._recipe, self._alive(place)
+        if recipe is None:
+            raise Misuse("start the pool first")
+        # How many workers a server takes is the allocation's choice, not Ray's.
+        resources = {NAME + server: 0.001} if server else {}
+        actor = self._ray.remote(recipe.kind).options(
+            num_cpus=0, resources=resources, max_restarts=0, max_task_retries=0
+        )
+        worker = actor.remote(*self._arguments)
+        if recipe.secret is not None:
+            method, secret = recipe.secret
+            getattr(worker, method).remote(secret)
+        return worker
+
+    def _alive(self, place: Place) -> str | None:
+        """The server of a part, or another if it is not there."""
+        wanted = self._servers[place]
+        if wanted is None:
+            return None
+        alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        names: list[str] = sorted(
+            {key.removeprefix(NAME) for it in alive for key in it if NAME in key}
+        )
+        if wanted in names or not names:
+            return wanted
+        return names[sum(place) % len(names)]
+
+    async def _ask(self, worker: Any, method: str, arguments: tuple[Any, ...]) -> Any:
+        try:
+            return await getattr(worker, method).remote(*arguments)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+
+    def _end(self, worker: Any) -> None:
+        self._ray.kill(worker)

@@ -1,0 +1,292 @@
+"""`privet plan`: what is ruled out, what is recommended, and the words for it."""
+
+from __future__ import annotations
+
+import json
+import time
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.python.planner.records import MakeRecord
+from typer.testing import CliRunner
+
+import privet
+from privet import zoo
+from privet.cli import app
+from privet.errors import Misuse
+from privet.planner import machine, units
+from privet.planner.advise import advise
+from privet.planner.network import parse_network
+from privet.planner.predict import predict
+from privet.planner.prices import per_batch, per_month, read_prices
+from privet.planner.question import Question
+from privet.planner.record import Record, file_sha256
+from privet.planner.setting import ALL, Setting, cohort, settings
+from privet.planner.units import UnitCosts
+from privet.serve.repository.config import CONFIG_FILE, read_config
+
+MODEL = Path(__file__).resolve().parents[3] / "zoo" / "models" / "breast-mlp.onnx"
+NETWORK = parse_network("40ms,400mbps")
+PRICES = read_prices()
+
+
+def costs(*records: Record) -> dict[tuple[Setting, int], Record | str]:
+    return {(it.setting, it.batch): it for it in records}
+
+
+@pytest.fixture
+def priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unit costs of a second a run: no test waits for a calibration."""
+    prices = {
+        f"{setting.kind} {phase}": {"run": 0.1, "rounds": 1e-4}
+        for setting in settings([*ALL, "ckks-collective-3"])
+        for phase in ("offline", "online")
+    }
+    here = machine.describe()
+    path = tmp_path / "units.json"
+    UnitCosts(prices, prices, here["cpu"], here["cores"]).write(path)
+    monkeypatch.setenv(units.VARIABLE, str(path))
+
+
+def test_trust_rules_out(record: MakeRecord) -> None:
+    known = costs(record("gmw-log"), record("fss"), record("fss-malicious"))
+    alone = advise("a", Question(NETWORK, 0.1, dealer=False), known, PRICES)
+    assert alone.recommended is not None
+    assert alone.recommended.setting.name == "gmw-log"
+    cheats = advise("a", Question(NETWORK, 0.1, malicious=True), known, PRICES)
+    assert cheats.recommended is not None
+    assert cheats.recommended.setting.name == "fss-malicious"
+    neither = advise("a", Question(NETWORK, 0.1, dealer=False, malicious=True), known, PRICES)
+    assert neither.recommended is None
+    assert "dealer" in " ".join(neither.reasons)
+
+
+def test_the_weakest_suite_must_be_allowed(record: MakeRecord) -> None:
+    known = costs(record("stream"), record("gmw-log", online={"seconds": 9.0, "cpu_seconds": 9.0}))
+    plain = advise("a", Question(NETWORK, 0.01, max_latency=5.0), known, PRICES)
+    assert plain.recommended is None
+    against = {it.setting.name: " ".join(it.against) for it in plain.choices}
+    assert "all values before each activation, in a random order" in against["stream"]
+    assert "--allow-order-leak" in against["stream"]
+    leaky = Question(NETWORK, 0.01, max_latency=5.0, order_leak=True)
+    allowed = advise("a", leaky, known, PRICES)
+    assert allowed.recommended is not None
+    assert allowed.recommended.setting.name == "stream"
+    assert any(it.startswith("It leaks: values are revealed up to order") for it in allowed.reasons)
+    with pytest.raises(Misuse, match="privet run"):
+        allowed.config()
+    # Where another suite costs as much, no leak is advised, however quick.
+    near = advise("a", replace(leaky, max_latency=None), known, PRICES)
+    assert near.recommended is not None
+    assert near.recommended.setting.name == "gmw-log"
+    assert any("stream would answer" in it and "shows the client" in it for it in near.reasons)
+
+
+def test_a_cohort_is_advised_with_its_trust(record: MakeRecord) -> None:
+    known = costs(record("ckks-collective-5"), record("gmw-log"))
+    assert not any(
+        it.setting.members for it in advise("a", Question(NETWORK), known, PRICES).choices
+    )
+    question = Question(NETWORK, 0.01, parties=5)
+    found = advise("a", question, known, PRICES)
+    assert found.recommended is not None
+    assert found.recommended.setting == cohort(5)
+    assert found.recommended.pool == 0
+    # Keys are made for each inference, so that both phases come after its arrival.
+    assert found.recommended.latency is not None
+    assert found.recommended.latency > 2.0
+    assert any("at most 4 of 5 members collude" in it for it in found.reasons)
+    against = {it.setting.name: " ".join(it.against) for it in found.choices}
+    assert "5 parties were to share the key" in against["gmw-log"]
+    five, three = (
+        per_month(predict(record(f"ckks-collective-{n}"), NETWORK), PRICES, 0.01) for n in (5, 3)
+    )
+    assert five.instance > three.instance
+    with pytest.raises(Misuse, match="privet coordinator"):
+        found.config()
+    with pytest.raises(Misuse, match="2 to 20"):
+        advise("a", Question(NETWORK, parties=21), known, PRICES)
+
+
+def test_latency_budget_cores_and_link_rule_out(record: MakeRecord) -> None:
+    slow = record("gmw-log", online={"seconds": 9.0, "cpu_seconds": 9.0})
+    heavy = record("fss", offline={"dealer_bytes_client": 10**10, "dealer_bytes_server": 10**10})
+    question = Question(NETWORK, 0.5, max_latency=5.0, budget=1.0, cores=1)
+    found = advise("a", question, costs(slow, heavy), PRICES)
+    against = {it.setting.name: " ".join(it.against) for it in found.choices}
+    assert "latency is" in against["gmw-log"]
+    assert "the budget is $1" in against["gmw-log"]
+    assert "needs 4 cores" in against["gmw-log"]
+    assert "link is too narrow: 50,000 Mbit/s" in against["fss"]
+    assert against["ckks"] == "no record of it"
+    assert found.recommended is None
+    assert found.reasons[1].startswith("gmw-log comes nearest")
+
+
+def test_a_dealer_must_be_worth_it(record: MakeRecord) -> None:
+    sent = {"bytes_server": 10**5}
+    alone, dealt = record("gmw-log", offline=sent), record("gmw-dealer-log")
+    near = advise("a", Question(NETWORK, 0.01), costs(alone, dealt), PRICES)
+    assert near.recommended is not None
+    assert near.recommended.setting == alone.setting
+    far = record("gmw-log", offline={"bytes_server": 10**10})
+    found = advise("a", Question(NETWORK, 0.01), costs(far, dealt), PRICES)
+    assert found.recommended is not None
+    assert found.recommended.setting == dealt.setting
+    assert any("A dealer must be found" in reason for reason in found.reasons)
+
+
+def test_a_pool_hides_the_offline_phase(record: MakeRecord) -> None:
+    made = record("gmw-log", offline={"seconds": 10.0}, online={"seconds": 0.1, "rounds": 1})
+    found = advise("a", Question(NETWORK, 0.02, max_latency=1.0), costs(made), PRICES)
+    assert found.recommended is not None
+    assert found.recommended.pool is not None
+    assert found.recommended.pool >= 2
+    assert found.recommended.latency is not None
+    assert found.recommended.latency <= 1.0
+    assert any(f"Keep {found.recommended.pool} pieces" in reason for reason in found.reasons)
+    patient = advise("a", Question(NETWORK, 0.02, max_latency=100.0), costs(made), PRICES)
+    assert patient.recommended is not None
+    assert patient.recommended.pool is not None
+    assert patient.recommended.pool < found.recommended.pool
+
+
+def test_money_has_the_parts_of_the_paper(record: MakeRecord) -> None:
+    made = record("fss", offline={"dealer_bytes_client": 10**9, "seconds": 3.0})
+    guess = predict(made, NETWORK)
+    paper = read_prices("paper")
+    spent = per_batch(guess, paper)
+    instances = 3 * guess.offline.seconds + 2 * guess.online.seconds
+    assert spent.instance == pytest.approx(0.001 * instances)
+    assert spent.offline_transfer == pytest.approx(0.02, rel=1e-4)
+    assert spent.port == 0.0
+    wide = predict(made, parse_network("WAN_F"))
+    assert per_batch(wide, paper).port == pytest.approx(0.0236 * wide.latency)
+    month = per_month(guess, PRICES, rate=1.0, pool=10)
+    assert month.dollars == pytest.approx(sum(vars(month).values()))
+    assert month.offline_transfer == pytest.approx(86400 * 30.4375 * (1e9 + 500) * 9e-11)
+    with pytest.raises(Misuse, match=r"\[gone\]"):
+        read_prices("gone")
+
+
+@pytest.mark.parametrize("table", ["cpu", "paper"])
+def test_each_price_says_where_it_is_from(table: str) -> None:
+    prices = read_prices(table)
+    assert set(prices.sources) == {"instance", "storage", "egress", "port"}
+    assert prices.port_per_second == pytest.approx(85 / 3600, rel=1e-3)
+
+
+def test_a_person_gives_their_own_prices(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        "[cpu]\n"
+        'date = 2030-01-01\nsource = "an offer"\ninstance_per_second = 1e-6\ninstance_cores = 4\n'
+        "storage_per_byte_second = 0\negress_per_byte = 0\nport_per_second = 0\n"
+        "port_from_bytes_per_second = 1e9\n"
+    )
+    assert read_prices(path=path).source == "an offer"
+    assert read_prices(path=path).sources == {}
+    path.write_text('[cpu]\nsource = "half of one"\n')
+    with pytest.raises(Misuse, match="no complete table"):
+        read_prices(path=path)
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_new_model_is_costed_by_its_layers(tmp_path: Path) -> None:
+    found = privet.plan(MODEL, rate=0.5, max_latency="30s")
+    assert found.recommended is not None
+    assert not found.recommended.measured
+    assert "costed by layers" in found.reasons[-1]
+    names = {it.setting.name for it in found.choices if it.online is not None}
+    assert {"gmw-blocks", "gmw-dealer-log", "fss", "fss-malicious"} <= names
+    (tmp_path / CONFIG_FILE).write_text(found.config())
+    config = read_config(tmp_path)
+    assert tuple(config.suites or ()) == (found.recommended.setting.suite,)
+    assert config.cores == found.recommended.cores
+
+
+def test_records_take_the_place_of_costing(
+    record: MakeRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(units, "known")
+    record("gmw-log", model="breast-mlp", model_sha256=file_sha256(MODEL)).write(tmp_path)
+    command = ["plan", str(MODEL), "--records", str(tmp_path), "--rate", "6/min", "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["recommended"] == "gmw-log"
+    assert found["choices"][0]["measured"] is True
+    shown = CliRunner().invoke(app, command[:-1])
+    assert "99 of 100 requests" in shown.output
+    toml = CliRunner().invoke(app, [*command[:-1], "--toml"])
+    assert tomllib.loads(toml.stdout)["rounds"] == ["log"]
+    none = CliRunner().invoke(app, [*command[:-1], "--budget", "1/month"])
+    assert none.exit_code == 2
+    assert "Nothing fits" in none.output
+
+
+@pytest.mark.usefixtures("priced")
+def test_plans_take_no_longer_than_promised(record: MakeRecord, tmp_path: Path) -> None:
+    """Seconds of this process, since others may keep the machine busy."""
+    model = zoo.build("m2", tmp_path)
+    begun = time.process_time()
+    privet.plan(model, rate=0.01)
+    assert time.process_time() - begun < 60
+    for name in ALL:
+        record(name, model="m2", model_sha256=file_sha256(model)).write(tmp_path)
+    begun = time.process_time()
+    found = privet.plan(model, rate=0.01, records=tmp_path)
+    assert time.process_time() - begun < 2
+    assert all(it.measured for it in found.choices if it.online is not None)
+
+
+@pytest.mark.parametrize("option", [("--rate", "fast"), ("--budget", "1/day"), ("--rtt", "1")])
+def test_nonsense_is_refused(option: tuple[str, str]) -> None:
+    done = CliRunner().invoke(app, ["plan", str(MODEL), *option])
+    assert isinstance(done.exception, Misuse)
+
+
+def test_the_quickest_of_those_that_cost_the_same(record: MakeRecord) -> None:
+    slow = record("gmw-linear", online={"seconds": 3.0, "bytes_server": 10})
+    quick = record("gmw-blocks", online={"seconds": 1.0, "bytes_server": 10**6})
+    found = advise("a", Question(NETWORK, 0.01), costs(slow, quick), PRICES)
+    assert found.choices[0].setting == slow.setting
+    assert found.recommended is not None
+    assert found.recommended.setting == quick.setting
+    assert any("gmw-linear would cost a little less" in reason for reason in found.reasons)
+    assert "36 an hour" in found.reasons[0]
+
+
+def test_a_batch_is_chosen_too(record: MakeRecord) -> None:
+    one = record("gmw-log", online={"seconds": 0.2, "cpu_seconds": 2.0})
+    many = record("gmw-log", batch=8, online={"seconds": 0.4, "cpu_seconds": 2.0})
+    question = Question(NETWORK, 8.0, batches=(1, 8))
+    found = advise("a", question, costs(one, many), PRICES)
+    assert [it.batch for it in found.choices if it.online is not None] == [8, 1]
+    assert found.recommended is not None
+    assert found.recommended.batch == 8
+    assert "batch = 8" in found.config()
+    assert found.reasons[0].startswith("gmw-log in batches of 8 answers")
+    hasty = advise("a", replace(question, max_latency=1.2), costs(one, many), PRICES)
+    assert hasty.recommended is not None
+    assert hasty.recommended.batch == 1  # filling a batch of 8 takes 7/8 of a second
+
+
+@pytest.mark.parametrize("setting", ["gmw-blocks", "gmw-dealer-log", "fss-malicious", "ckks"])
+def test_the_service_takes_the_answer(setting: str, record: MakeRecord, tmp_path: Path) -> None:
+    made = record(setting, batch=4)
+    found = advise("a", Question(NETWORK, 0.01, batches=(4,)), costs(made), PRICES)
+    (tmp_path / CONFIG_FILE).write_text(found.config())
+    config = read_config(tmp_path)
+    assert config.suites == (made.setting.suite,)
+    assert config.security == (made.setting.security,)
+    assert config.batch == 4
+    assert made.setting.rounds is None or config.rounds == (made.setting.rounds,)
+
+
+def test_there_is_no_configuration_of_nothing(record: MakeRecord) -> None:
+    found = advise("a", Question(NETWORK, 1.0, budget=1.0), costs(record("gmw-log")), PRICES)
+    with pytest.raises(Misuse, match="nothing fits"):
+        found.config()

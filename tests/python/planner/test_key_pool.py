@@ -1,0 +1,85 @@
+"""The simulation of a pool, by hand and beside the paper's Figure 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.python.planner.records import MakeRecord
+from typer.testing import CliRunner
+
+from privet.cli import app
+from privet.errors import Misuse
+from privet.planner.key_pool import Load, poisson, simulate, smallest_pool
+
+
+def test_a_pool_runs_dry_by_hand() -> None:
+    found = simulate([0.0, 0.0, 0.0], Load(online=1.0, offline=10.0), 2)
+    # Two pieces lie ready; the third is ordered as the first is taken, at time 0.
+    assert found.latencies == (1.0, 2.0, 11.0)
+    assert found.waits == (0.0, 1.0, 10.0)
+    assert found.dry == 1
+
+
+def test_without_a_pool_every_job_waits_for_its_piece() -> None:
+    found = simulate([0.0, 100.0], Load(online=1.0, offline=10.0), 0)
+    assert found.latencies == (11.0, 11.0)
+    assert found.dry == 2
+
+
+def test_an_empty_pool_fills_first() -> None:
+    found = simulate([0.0, 30.0], Load(online=1.0, offline=10.0), 1, full=False)
+    assert found.latencies == (11.0, 1.0)
+
+
+def test_makers_and_servers_work_side_by_side() -> None:
+    found = simulate([0.0, 0.0], Load(online=1.0, offline=10.0, servers=2, makers=2), 0)
+    assert found.latencies == (11.0, 11.0)
+
+
+def test_poisson_arrivals_have_their_rate() -> None:
+    times = poisson(4000, 10.0)
+    assert times == sorted(times)
+    assert times[-1] / 4000 == pytest.approx(10.0, rel=0.05)
+
+
+def test_the_papers_keys_run_out() -> None:
+    """200 jobs of 128 samples, ten seconds apart; 0.4 samples/s with both phases, 6 online."""
+    online, both = 128 / 6.0, 128 / 0.4
+    load = Load(online, both - online)
+    jobs = poisson(200, 10.0)
+    enough = simulate(jobs, load, 200)
+    assert enough.dry == 0
+    short = simulate(jobs, load, 100)
+    assert short.dry > 50
+    assert max(short.waits) > max(enough.waits) + 300
+
+
+def test_the_smallest_pool_is_found() -> None:
+    load, jobs = Load(online=0.1, offline=5.0), poisson(500, 10.0)
+    found = smallest_pool(jobs, load, 0.5)
+    assert found is not None
+    assert found.size > 0
+    assert simulate(jobs, load, found.size - 1).percentile(0.99) > 0.5
+    assert smallest_pool(jobs, load, 0.05) is None
+
+
+def test_a_trace_runs_forward() -> None:
+    with pytest.raises(Misuse):
+        simulate([1.0, 0.0], Load(1.0, 1.0), 1)
+
+
+def test_a_trace_takes_the_place_of_poisson(record: MakeRecord, tmp_path: Path) -> None:
+    path = record("fss", offline={"seconds": 5.0}).write(tmp_path)
+    trace = tmp_path / "trace.txt"
+    trace.write_text("0\n0.5\n100\n")
+    command = ["study", "pool", str(path), "--trace", str(trace), "--sizes", "0,3", "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [len(latencies) for latencies in found["latencies"]] == [3, 3]
+    assert [row["dry"] for row in found["pools"]] == [3, 0]
+    assert "found it dry" in CliRunner().invoke(app, command[:-1]).output
+    trace.write_text("soon\n")
+    assert isinstance(CliRunner().invoke(app, command).exception, Misuse)

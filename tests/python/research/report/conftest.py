@@ -1,0 +1,3 @@
+from tests.python.planner.records import record
+
+__all__ = ["record"]

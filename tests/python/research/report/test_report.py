@@ -1,0 +1,228 @@
+"""The report: what it holds, and that it can be read on a phone."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.browser import launched
+from tests.python.planner.records import MakeRecord
+from typer.testing import CliRunner
+
+from privet.cli import app
+from privet.errors import Misuse
+from privet.planner.network import PRESETS
+from privet.planner.predict import predict
+from privet.planner.prices import read_prices
+from privet.planner.record import Record
+from privet.planner.setting import settings
+from privet.research.report import figures, report, tables
+
+NAMES = {
+    "measured",
+    "latency",
+    "throughput",
+    "validation",
+    "main-costs-resnet20",
+    "batch-sweep-resnet20",
+    "pools",
+    "time-parts-resnet20",
+    "cost-parts-resnet20",
+    "energy-parts-resnet20",
+    "speed-sweep-resnet20",
+    "regimes-resnet20",
+    "computing-regimes-resnet20",
+    "regimes-throughput-resnet20",
+    "computing-regimes-throughput-resnet20",
+    "regimes-with-stream-resnet20",
+}
+TABLES = 5
+
+
+@pytest.fixture
+def study(record: MakeRecord) -> list[Record]:
+    """A small study of ResNet-20 and of one stand-in, with a sweep and a run over a link."""
+    dealt = {"dealer_bytes_client": 10**8, "dealer_bytes_server": 10**8, "rounds": 1}
+    return [
+        record("gmw-log", model="resnet20", online={"rounds": 100}),
+        record("gmw-blocks", model="resnet20", online={"rounds": 60, "bytes_client": 10**6}),
+        record("gmw-dealer-log", model="resnet20"),
+        record("fss", model="resnet20", offline=dealt, online={"seconds": 0.1}),
+        record("ckks", model="resnet20-silu", online={"seconds": 50.0, "rounds": 1}),
+        record("stream", model="resnet20", online={"seconds": 80.0, "rounds": 20}),
+        record("stream-bfv", model="resnet20", online={"seconds": 0.2, "rounds": 20}),
+        record("stream-packed", model="resnet20", online={"seconds": 80.0, "rounds": 20}),
+        record("stream-bfv", model="resnet20", batch=8, online={"rounds": 20}),
+        record("gmw-log", model="resnet20", batch=8, online={"rounds": 100}),
+        record("gmw-log", model="resnet20", link="40ms,400mbps", online={"seconds": 3.0}),
+    ]
+
+
+def test_every_table_and_figure_is_written(study: list[Record], tmp_path: Path) -> None:
+    page = tmp_path / "out" / "report.html"
+    written = report.write(study, page, read_prices())
+    assert {it.name for it in written} == {it.name for it in page.parent.iterdir()}
+    text = page.read_text()
+    for name in NAMES:
+        assert f'id="{name}"' in text
+        assert (page.parent / f"report-{name}.csv").stat().st_size > 100
+    assert len(list(page.parent.glob("*.png"))) == len(NAMES) - TABLES
+    assert "<script" not in text
+    assert "http://" not in text.replace("http://www.w3.org/", "")
+    with (page.parent / "report-latency.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    fss = next(r for r in rows if (r["setting"], r["network"]) == ("fss", "WAN_S"))
+    assert float(fss["paper_online_latency"]) == 7.0
+    assert float(fss["paper_latency"]) == 9.4
+
+
+def test_the_papers_figures_are_those_of_its_schemes() -> None:
+    fss, dealt, alone, ckks = settings(["fss", "gmw-dealer-log", "gmw-log", "ckks"])
+
+    def latency(setting: Any, *, offline: bool) -> float | None:
+        return tables.figure("latency", "bert-base", "WAN_S", setting, offline=offline)
+
+    assert latency(fss, offline=True) == 301
+    assert latency(fss, offline=False) == 47
+    assert latency(dealt, offline=True) == 243
+    assert latency(ckks, offline=True) == 149
+    assert latency(alone, offline=True) is None
+    assert tables.figure("latency", "m1", "WAN_S", fss, offline=True) is None
+    assert tables.memory("resnet50", fss) == 11.7
+
+
+def test_keys_that_serve_again_cost_nothing_each_time(study: list[Record]) -> None:
+    (encrypted,) = (it for it in study if it.setting.suite == "ckks")
+    found = predict(encrypted, PRESETS["LAN_F"])
+    assert found.offline.seconds == 0
+    assert found.latency == found.online_latency
+
+
+def test_the_best_depth_stands_for_a_family(study: list[Record]) -> None:
+    chosen = tables.of_subject(study, "resnet20", 1)
+    far = {it.record.setting.name for it in tables.best_of_families(chosen, PRESETS["WAN_F"])}
+    streamed = {"stream", "stream-packed", "stream-bfv"}
+    assert far == {"gmw-blocks", "gmw-dealer-log", "fss", "ckks", *streamed}
+    assert tables.drawn_subjects(study) == ["resnet20"]
+
+
+def test_the_papers_model_is_drawn_too(study: list[Record], record: MakeRecord) -> None:
+    names = ["gmw-log", "gmw-dealer-log", "fss", "fss-malicious", "ckks", "stream", "stream-3072"]
+    names.append("stream-bfv")
+    assert tables.drawn_subjects([*study, *(record(name, model="m1") for name in names)]) == [
+        "m1",
+        "resnet20",
+    ]
+
+
+def test_figures_of_batches_have_each_familys_largest(study: list[Record]) -> None:
+    chosen = tables.largest_batches(study, "resnet20")
+    assert {(it.setting.family, it.batch) for it in chosen} == {
+        ("gmw", 8), ("gmw-dealer", 1), ("fss", 1), ("ckks", 1), ("stream", 1),
+        ("stream-packed", 1), ("stream-bfv", 8),
+    }  # fmt: skip
+    assert tables.swept_subjects(study) == ["resnet20"]
+
+
+def test_the_main_costs_are_told_by_suite(study: list[Record]) -> None:
+    rows = figures.main_costs(tables.largest_batches(study, "resnet20"), read_prices())
+    money = {row["family"]: row for row in rows if row["what"] == "money"}
+    assert money["fss"]["first"] == "offline transfer"
+    assert money["ckks"]["first"] == "instance"
+    energy = {row["family"]: row for row in rows if row["what"] == "energy"}
+    assert energy["ckks"]["first"] == "online computing"
+    assert energy["ckks"]["first_share"] > 90
+
+
+def test_every_figure_of_the_paper_is_there_or_said_to_be_missing(
+    study: list[Record], tmp_path: Path
+) -> None:
+    page = tmp_path / "report.html"
+    report.write(study, page, read_prices())
+    text = page.read_text()
+    for number in range(1, 9):
+        assert f"Figure {number}" in text
+    assert "no suite here runs Transformers" in text
+    assert "29 times for A2B" in text
+    assert "Price of instance: https://aws.amazon.com/" in text
+
+
+def test_a_slow_network_favours_few_bytes(study: list[Record]) -> None:
+    rows = figures.regimes(tables.tight(tables.of_subject(study, "resnet20", 1)))
+    both = {(r["rtt"], r["bandwidth"]): r["family"] for r in rows if r["phase"] != "online"}
+    assert both["0.02 ms", "10 Mbit/s"] in ("gmw", "gmw-dealer")
+    online = {(r["rtt"], r["bandwidth"]): r["family"] for r in rows if r["phase"] == "online"}
+    assert online["0.02 ms", "100 Gbit/s"] == "fss"
+
+
+def test_a_leak_has_a_map_of_its_own(study: list[Record], tmp_path: Path) -> None:
+    quick = next(it for it in study if it.setting.name == "stream-bfv")
+    study.append(replace(quick, online=replace(quick.online, seconds=1e-4, rounds=1)))
+    page = tmp_path / "report.html"
+    report.write(study, page, read_prices())
+
+    def winners(name: str) -> set[str]:
+        with (tmp_path / f"report-{name}-resnet20.csv").open() as file:
+            return {row["family"] for row in csv.DictReader(file)}
+
+    assert "stream-bfv" in winners("regimes-with-stream")
+    assert "stream-bfv" not in winners("regimes") | winners("computing-regimes-throughput")
+
+
+def test_idle_energy_is_told_apart(study: list[Record]) -> None:
+    rows = figures.energy_parts(tables.of_subject(study, "resnet20", 1))
+    idle = {r["network"]: r["value"] for r in rows if r["part"] == "online idle"}
+    assert idle["WAN_S"] > 1000 * idle["LAN_S"] > 0
+
+
+def test_without_a_base_there_is_no_report(study: list[Record], tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match="loopback"):
+        report.write([it for it in study if it.link], tmp_path / "r.html", read_prices())
+
+
+def test_the_commands_read_a_folder(study: list[Record], tmp_path: Path) -> None:
+    for it in study:
+        it.write(tmp_path)
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["study", "report", str(tmp_path), "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    assert page.exists()
+    done = CliRunner().invoke(app, ["study", "predict", str(tmp_path), "--network", "WAN_S"])
+    assert done.exit_code == 0, done.output
+    assert "Predicted on WAN_S" in done.output
+    done = CliRunner().invoke(app, ["study", "validate", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "median error" in done.output
+
+
+@pytest.mark.browser
+def test_the_page_fits_a_phone(study: list[Record], tmp_path: Path) -> None:
+    page_file = tmp_path / "report.html"
+    report.write(study, page_file, read_prices())
+
+    async def look() -> None:
+        async with launched() as browser:
+            context = await browser.new_context(viewport={"width": 375, "height": 700})
+            page = await context.new_page()
+            said: list[str] = []
+            page.on("console", lambda message: said.append(message.text))
+            page.on("pageerror", lambda error: said.append(str(error)))
+            fetched: list[str] = []
+            page.on("request", lambda request: fetched.append(request.url))
+            await page.goto(page_file.as_uri())
+            # Nothing but tables, which scroll by themselves, is wider than the screen.
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 375
+            boxes = await page.evaluate(
+                "[...document.querySelectorAll('figure svg')].map(it => it.clientWidth)"
+            )
+            assert len(boxes) == len(NAMES) - TABLES
+            assert all(200 < box <= 375 for box in boxes)
+            assert "WAN_S" in await page.inner_text("#latency")
+            assert fetched == [page_file.as_uri()]
+            assert said == []
+
+    asyncio.run(look())

@@ -1,0 +1,109 @@
+"""`privet simulate`, and the report that it writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from privet.cli import app
+from privet.errors import InputError, Misuse
+from privet.research.simulation import published, report
+from privet.research.simulation.profile_file import read
+from privet.research.simulation.study import Case, compare
+
+
+def run(*options: str) -> str:
+    """What the command prints."""
+    result = CliRunner().invoke(app, ["simulate", *options], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_the_command_prints_the_papers_figures_beside_ours() -> None:
+    shown = run("--workload", "light", "--policy", "fcfs", "--policy", "ahead+fcfs")
+    assert "makespan 3260 s" in shown
+    assert re.search(r"^fcfs +0% .* 5\.24 .* 5\.46x", shown, re.MULTILINE)
+    assert re.search(r"^ahead\+fcfs +25%", shown, re.MULTILINE)
+    assert "no rule broken" in shown
+
+
+def test_json_is_for_programs() -> None:
+    told = json.loads(run("--policy", "priority", "--notices", "0.5", "--rate", "2", "--json"))
+    (it,) = told["runs"]
+    assert (it["policy"], it["notices"], it["rate"]) == ("priority", 0.5, 2.0)
+    assert it["ended"] == {"done": 500}
+    assert it["speedup"] == pytest.approx(told["baseline"]["makespan"] / it["makespan"])
+    assert it["audited_events"] > 3000
+    assert set(it["delay_of"]) == {"m1", "m2", "hinet", "alexnet", "vgg16"}
+
+
+def test_decisions_are_timed() -> None:
+    (it,) = json.loads(run("--decisions", "500", "--policy", "fcfs", "--json"))
+    assert it["queued"] == 500
+    assert it["decide"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--workload", "heavy"], InputError),
+        (["--policy", "lifo"], Misuse),
+        (["--profile", "nowhere.toml"], InputError),
+        (["--suite", "ckks"], InputError),
+        (["--memory", "much"], Misuse),
+        (["--rate", "0"], Misuse),
+    ],
+)
+def test_wrong_options_are_told(options: list[str], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        CliRunner().invoke(app, ["simulate", *options], catch_exceptions=False)
+
+
+def test_the_papers_table_is_whole() -> None:
+    rows = published.rows()
+    assert len(rows) == 14
+    for row in rows:
+        if row.speedup is not None:
+            base = published.row(row.workload, "ms-shark", None)
+            assert base is not None
+            assert row.speedup == pytest.approx(base.makespan / row.makespan, rel=0.015)
+            assert row.throughput == pytest.approx(500 / row.makespan, abs=0.006)
+
+
+def test_charts_draw_without_a_browser(tmp_path: Path) -> None:
+    case = Case(read("ours"), "light", "ahead+fcfs")
+    (result,) = compare([case])
+    for name, chart in (
+        ("timeline", report.timeline(result.record)),
+        ("paper", report.beside_paper([result], "light")),
+        ("lines", report.lines([(1.0, result)], "rate", "delay", "delay")),
+    ):
+        chart.save(tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_sweep_can_be_printed() -> None:
+    shown = run("--sweep")
+    for name in ("rate", "notices", "machines", "beta"):
+        assert re.search(rf"^ *{name} ", shown, re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_report_needs_nothing_else(tmp_path: Path) -> None:
+    report.write(tmp_path / "out", Case(read("paper")), sweep=True)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<script src" not in page
+    assert "<link" not in page
+    assert page.count("vegaEmbed(") >= 7
+    assert "shared+ahead+urgent" in page
+    content = json.loads((tmp_path / "out" / "figures.json").read_text())
+    assert len(content["table"]) == 84
+    assert {it["sweep"] for it in content["sweeps"]} == {"rate", "notices", "machines", "beta"}
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".html", ".json", ".png"}

@@ -1,0 +1,45 @@
+"""Both sides' blindings of one request, without a pipeline."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from privet import _native
+from privet.parties import Credentials
+from privet.stream.blinding import DataBlinding, KeyBlinding, Masks, MaterialBlinding, ModelBlinding
+from privet.stream.cipher import Cipher
+from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Where, name_of
+from privet.stream.stages import Stages
+from privet.suites import make_policy
+
+
+def piece(stages: Stages, weights: bytes, keys: Path) -> tuple[MaterialBlinding, Masks]:
+    """A piece, prepared by both workers on threads of this process."""
+    public = stages.program.to_public_bytes()
+    files = [Credentials.from_directory(keys, role).files for role in ("server", "client")]
+    rules = Rules(make_policy(revealed_values=True).text(), "unused")
+    theirs = PreparingModel(public, weights, files[0], 30.0, rules)
+    where = Where("127.0.0.1", theirs.listen("127.0.0.1", 0), "127.0.0.1")
+    fetched = []
+    fetching = threading.Thread(target=lambda: fetched.append(theirs.fetch(30.0)))
+    fetching.start()
+    made, _ = PreparingData(public, files[1], 30.0).prepare(where, name_of(b"\x01" * 16, 3))
+    fetching.join()
+    theirs.close()
+    prepared = fetched[0]
+    assert prepared is not None
+    assert (prepared.session, prepared.number) == (b"\x01" * 16, 3)
+    return MaterialBlinding(stages, prepared.made), Masks(3, stages.row_bytes, made)
+
+
+def blindings(
+    stages: Stages, weights: bytes, keys: Path, key: _native.StreamKey
+) -> tuple[ModelBlinding, DataBlinding]:
+    """For a request under either cipher."""
+    if stages.cipher.masked:
+        return piece(stages, weights, keys)
+    return KeyBlinding(stages, key.public()), DataBlinding()
+
+
+CIPHERS = [Cipher("paillier"), Cipher("bfv")]

@@ -1,0 +1,67 @@
+"""Starting is quick: `privet --help` and a party's process load no library that they do not use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from privet.cli.commands import COMMANDS
+
+HELP = "from privet.cli import app; app(['--help'], standalone_mode=False)"
+MODELS = {"altair", "google.protobuf", "highspy", "onnx", "onnxruntime", "vl_convert"}
+SERVICE = {"aiohttp", "grpc", "prometheus_client", "ray"}
+NUMERICAL = {"numpy", "privet._native"}
+TERMINAL = {"rich", "typer"}
+
+MOST_RATIO = 30
+"""CPU time of `privet --help` over that of an interpreter that does nothing; 15 was measured."""
+
+
+def loaded(program: str) -> set[str]:
+    """The modules that `program` leaves loaded in an interpreter of its own."""
+    told = f"{program}\nimport sys; sys.stderr.write(' '.join(sys.modules))"
+    command = [sys.executable, "-c", told]
+    return set(subprocess.run(command, check=True, capture_output=True, text=True).stderr.split())
+
+
+def cpu_seconds(*arguments: str) -> float:
+    """The least CPU time of five runs of Python: other programs on this machine do not count."""
+    seconds = []
+    for _ in range(5):
+        process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        seconds.append(usage.ru_utime + usage.ru_stime)
+    return min(seconds)
+
+
+@pytest.mark.parametrize(
+    ("program", "unused"),
+    [
+        ("import privet", MODELS | SERVICE | TERMINAL | NUMERICAL),
+        (HELP, MODELS | SERVICE | NUMERICAL),
+        ("import privet.parties.process", MODELS | SERVICE | TERMINAL),
+        ("import privet.serve.executor.process", MODELS | SERVICE | TERMINAL),
+        ("import privet.stream.workers", MODELS | SERVICE | TERMINAL),
+    ],
+)
+def test_libraries_load_where_they_are_used(program: str, unused: set[str]) -> None:
+    assert loaded(program) & unused == set()
+
+
+def test_a_command_that_needs_a_library_is_seen_to_load_it() -> None:
+    assert "onnx" in loaded("from privet.cli.commands import COMMANDS; COMMANDS['run'].load('run')")
+
+
+def test_help_starts_quickly() -> None:
+    assert cpu_seconds("-c", HELP) < MOST_RATIO * cpu_seconds("-c", "pass")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_says_what_each_command_says(name: str) -> None:
+    command = COMMANDS[name].load(name)
+    assert " ".join(command.help.split("\n\n")[0].split()) == COMMANDS[name].summary
