@@ -74,16 +74,16 @@ class Setting:
     def makes_once(self) -> bool:
         """Whether what the offline phase makes serves any number of inferences: a client's keys of
         suite `ckks`. A cohort runs one inference together, so it does not."""
-        return self.suite == "ckks" and not self.members
+        return self.config.jobs[0].serves is None
 
     @property
     def packs(self) -> bool:
         """Whether the samples of a batch share plaintexts of a program of one sample."""
-        return bool(self.variant_options.get("packed"))
+        return self.config.compiled_batch(2) < 2
 
     def compiled_batch(self, batch: int) -> int:
         """The samples of the program that a batch runs."""
-        return 1 if self.packs else batch
+        return self.config.compiled_batch(batch)
 
     @property
     def masks(self) -> bool:
@@ -103,7 +103,7 @@ class Setting:
     @property
     def reveals_order(self) -> bool:
         """Whether a party sees values inside the network, though not their places."""
-        return self.suite == "stream"
+        return any(it.name == "revealed-values" for it in self.config.weaknesses)
 
     @property
     def trust(self) -> str | None:

@@ -274,6 +274,10 @@ class Suite(ABC):
         `Misuse` if a layer does not run with these options.
         """
 
+    def figures(self, program: Program, samples: int = 1) -> dict[str, Any]:
+        """The figures of its plan, of `samples` that share plaintexts where a suite packs."""
+        return dict(self.plan(program).figures["plan"])
+
     @abstractmethod
     def run_local(self, job: LocalJob) -> LocalResult:
         """Runs every party on this machine.
