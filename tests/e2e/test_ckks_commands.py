@@ -89,7 +89,7 @@ def test_a_batch_between_two_hosts(nn5: Path, key_folder: Path, tmp_path: Path) 
     ],
 )
 def test_plans_of_every_scenario(words: tuple[str, ...], sends: str, nn5: Path) -> None:
-    plan = privet("inspect", nn5, "--ckks", *RANGE, *words)["plan"]
+    plan = privet("inspect", nn5, "--suite", "ckks", *RANGE, *words)["plan"]
     assert plan["statistical"] is ("light" not in words)
     assert plan[sends] > 10e6
     assert plan["log_qp"] <= plan["log_qp_limit"]
