@@ -63,15 +63,26 @@ class SuiteCommand(TyperCommand):
         return [*params[:-1], *_parameters(of, own), params[-1]]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Prints the help, with a line for each suite unless one is named."""
+        """Prints the help, with a line for each suite or, if one is named, what it promises."""
         ctx.meta["helping"] = True
         super().format_help(ctx, formatter)
-        if not ctx.meta.get(_PREFIX, (None, False))[1]:
-            lines = Table(box=None, show_header=False, pad_edge=False)
-            for it in suites.all_suites():
-                lines.add_row(f"[bold cyan]{it.name}[/]", it.about)
+        of, named = ctx.meta.get(_PREFIX, (None, False))
+        if of is not None and named:
+            trust = of().trust
+            rows = [
+                ("who", trust.collusion),
+                ("against", trust.adversary),
+                ("reveals", trust.revealed),
+                *([("rests on", trust.caution)] if trust.caution else []),
+            ]
+            title = f"What suite {of.name} promises with its defaults"
+        else:
+            rows = [(it.name, it.about) for it in suites.all_suites()]
             title = f"Suites ({FLAG} NAME --help shows the options of one)"
-            Console().print(Panel(lines, title=title, title_align="left", border_style="dim"))
+        lines = Table(box=None, show_header=False, pad_edge=False)
+        for name, text in rows:
+            lines.add_row(f"[bold cyan]{name}[/]", text)
+        Console().print(Panel(lines, title=title, title_align="left", border_style="dim"))
 
 
 def _named(args: list[str]) -> str | None:

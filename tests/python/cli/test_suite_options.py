@@ -41,6 +41,7 @@ def test_help_of_a_suite_has_its_options_and_no_others(command: str, suite: str)
     own = {field.flag for field in fields_of(suites.suite_type(suite))}
     others = {field.flag for of in suites.all_suites() for field in fields_of(of)} - own
     assert [flag for flag in own if f" {flag} " not in text] == []
+    assert suites.as_suite(suite).trust.adversary in text
     assert [flag for flag in others if f" {flag} " in text] == []
 
 
