@@ -101,7 +101,9 @@ def run(task: Task, folder: Path) -> dict[str, Any]:
     path = DIGITS / f"{activation}.onnx" if activation else zoo.build(kind, folder)
     found = privet.run(
         path,
-        suite=privet.Ckks(scenario=task.scenario, parties=task.parties, flooding=task.flooding),
+        suite=privet.Ckks(
+            scenario=task.scenario, parties=task.parties, flooding=task.flooding or "statistical"
+        ),
         batch=task.batch,
         memory=task.limit,
         input_range=(0, 1),

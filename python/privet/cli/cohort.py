@@ -1,4 +1,4 @@
-"""`privet coordinator` and `privet member`: a cohort of suite `ckks`, one inference at a time."""
+"""`privet cohort`: a cohort of suite `ckks` on hosts of its own, one inference at a time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from rich.console import Console
 
 from privet.cli import options, show
+from privet.cli.inputs import read_inputs, read_labels
+from privet.errors import Misuse
 from privet.parties.address import split_address
-from privet.parties.homomorphic import Endpoint
-from privet.parties.meeting import coordinate, take_part
+from privet.parties.homomorphic import Endpoint, Prediction
+from privet.parties.meeting import CohortVisitor, coordinate, take_part
 from privet.suites import Guard, make_policy
 from privet.suites.ckks import COHORT
+from privet.suites.ckks.account import parameters
+
+app = typer.Typer(
+    help="Suite ckks under a key whose parts the members of a cohort keep.", no_args_is_help=True
+)
 
 Parties = Annotated[int, typer.Option(help="Members of the cohort, 2 to 20.")]
 Flooding = Annotated[
@@ -28,7 +37,8 @@ PublicHalf = Annotated[
 ]
 
 
-def coordinator(
+@app.command(name="coordinate")
+def coordinate_cohort(
     program: PublicHalf,
     keys: options.Keys,
     parties: Parties = COHORT.parties,
@@ -63,7 +73,8 @@ def coordinator(
     coordinate(program, endpoint, guard, heard)
 
 
-def member(
+@app.command()
+def join(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator.")],
     program: Annotated[
         Path,
@@ -82,7 +93,7 @@ def member(
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Take part in one inference of a cohort with a share of its key."""
+    """Take part in one inference of a cohort as a member, with a share of its key."""
     suite = replace(COHORT, parties=parties, flooding=flooding)
     host, port = split_address(address)
     endpoint = Endpoint(host, port, keys, suite, server_name, memory, timeout)
@@ -92,3 +103,63 @@ def member(
         return
     sent = show.size(cost.bytes_client)
     show.make_console().print(f"Member {member} helped for {cost.seconds:.3f} s, sent {sent}.")
+
+
+@app.command()
+def infer(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator.")],
+    program: PublicHalf,
+    keys: options.Keys,
+    input: options.Input = None,
+    parties: Parties = COHORT.parties,
+    flooding: Flooding = COHORT.flooding,
+    server_name: options.ServerName = None,
+    labels: options.Labels = None,
+    memory: options.Memory = None,
+    timeout: options.Timeout = 120.0,
+    layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Get a private prediction from a cohort, of whose key this client has no part."""
+    if not input:
+        raise Misuse("give --input for a prediction")
+    suite = replace(COHORT, parties=parties, flooding=flooding)
+    host, port = split_address(address)
+    endpoint = Endpoint(host, port, keys, suite, server_name, memory, timeout)
+    visitor = CohortVisitor(endpoint, program)
+    console, names = show.make_console(), read_labels(labels, None)
+    shapes = [visitor.program.values[it.value].shape for it in visitor.program.inputs]
+    with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
+        found = visitor.infer(read_inputs(input, shapes, visitor.program.batch), progress=progress)
+    if as_json:
+        typer.echo(json.dumps(_as_object(found)))
+        return
+    softmax = found.program.outputs[0].client is not None
+    show.prediction(console, found.outputs, names, softmax, found.program.batch)
+    show.costs(console, found.offline, found.online, found.program.batch)
+    show.account(console, parameters(found.plan, found.program.program_hash))
+    show.calibration(console, found.program.calibration)
+    show.weaknesses(console, found.suite.mode)
+    if layers:
+        show.layers(console, found.layers)
+
+
+def _as_object(found: Prediction) -> dict[str, Any]:
+    program = found.program
+    outputs = {name: np.asarray(array).tolist() for name, array in found.outputs.items()}
+    return {
+        "model": program.model,
+        "suite": found.suite.name,
+        **show.weaknesses_fields(found.suite.mode),
+        "program_hash": program.program_hash,
+        "calibration": program.calibration,
+        "batch": program.batch,
+        "server": found.server,
+        "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
+        "samples": found.samples,
+        "offline": asdict(found.offline),
+        "online": asdict(found.online),
+        "per_sample": show.per_sample(program.batch, offline=found.offline, online=found.online),
+        "layers": [asdict(layer) for layer in found.layers],
+        "plan": found.plan,
+    }

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from privet import suites
-from privet.cli import options, show
-from privet.cli.ranges import range_fields, reach_of, show_ranges
+from privet.cli import options, ranges, show
 from privet.cli.suite_options import Suite
 from privet.compile import PUBLIC_FILE
 from privet.compile import compile as compile_model
@@ -53,19 +52,17 @@ def compile(
     suite.check_supports(compiled.program)
     compiled.save(folder)
     public = folder / PUBLIC_FILE
-    ranges = reach_of(suite, compiled)
     if as_json:
         found = {
             "program": str(public),
             "program_hash": compiled.program.program_hash,
             "calibration": compiled.program.calibration,
-            "ranges": range_fields(ranges) if ranges else None,
+            "ranges": ranges.fields(suite, compiled),
         }
         typer.echo(json.dumps(found))
         return
     console = show.make_console()
-    if ranges:
-        show_ranges(console, ranges)
+    ranges.show(console, suite, compiled)
     show.warn_uncalibrated(compiled.program.calibration)
     console.print(
         f"Program {compiled.program.program_hash}: {public} is for all parties; the rest of "

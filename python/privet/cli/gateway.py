@@ -14,7 +14,7 @@ import typer
 
 from privet import suites
 from privet.cli import options, show
-from privet.cli.infer import TOKEN
+from privet.cli.asking import TOKEN
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.logs import log_to_stderr

@@ -11,10 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from privet import suites
-from privet.cli import options, show
+from privet.cli import options, ranges, show
 from privet.cli.budget import print_budget
 from privet.cli.failures import exit_code
-from privet.cli.ranges import range_fields, reach_of, show_ranges
 from privet.cli.suite_options import Suite
 from privet.compile import Compiled, compile
 from privet.errors import ModelError, UnsupportedModel
@@ -69,12 +68,9 @@ def inspect(
     if security_budget:
         _budgeted(compiled, plan, nodes, as_json)
         return
-    reach = reach_of(suite, compiled)
     if as_json:
         fields = {"suite": suite.name, "link": show.link_fields(shaped), **plan.figures}
-        fields |= {"trust": plan.suite.trust.caution}
-        if reach is not None:
-            fields["reach"] = range_fields(reach)
+        fields |= {"trust": plan.suite.trust.caution, "reach": ranges.fields(suite, compiled)}
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
         return
     console = show.make_console()
@@ -82,8 +78,7 @@ def inspect(
     for line in plan.details if ciphertexts else ():
         console.print(line)
     show.account(console, plan.account)
-    if reach is not None:
-        show_ranges(console, reach)
+    ranges.show(console, suite, compiled)
     show.calibration(console, compiled.program.calibration)
     show.trust(console, plan.suite.trust.caution)
 

@@ -98,14 +98,6 @@ AnswersPerHour = Annotated[
         "default. A batch is as many as it has samples.",
     ),
 ]
-WhenDry = Annotated[
-    str,
-    typer.Option(
-        metavar="make|wait|refuse|SUITE",
-        help="If no material is ready: `make` a piece, `wait` for another process to make one, "
-        "`refuse`, or fall back to another suite.",
-    ),
-]
 ServerName = Annotated[
     str | None,
     typer.Option(help="Name in the server's certificate, if it is not the host's."),

@@ -11,10 +11,27 @@ from privet.compile import Compiled
 from privet.executor.layer_ranges import LayerRange, Ranges
 from privet.suites import Suite
 
+NO_RINGS = (
+    "Rings do not apply: the suite computes on approximate reals, and no value wraps. An "
+    "activation that is a polynomial in place of a function holds on the interval measured, with "
+    "its margin; beyond it answers are wrong without a sign."
+)
+"""Why there is no ring to fit in."""
 
-def reach_of(suite: Suite, compiled: Compiled) -> Ranges | None:
-    """What values of a program may be in the rings of a suite; None if it computes with reals."""
-    return None if suite.reach is None else compiled.ranges(narrow=suite.reach == "narrow")
+
+def show(console: Console, suite: Suite, compiled: Compiled) -> None:
+    """What values of a program may be as a suite computes them."""
+    ranges = compiled.ranges(narrow=suite.reach == "narrow")
+    if suite.reach == "reals":
+        show_reach(console, ranges)
+    else:
+        show_ranges(console, ranges)
+
+
+def fields(suite: Suite, compiled: Compiled) -> dict[str, Any]:
+    """The same for programs."""
+    ranges = compiled.ranges(narrow=suite.reach == "narrow")
+    return reach_fields(ranges) if suite.reach == "reals" else range_fields(ranges)
 
 
 def show_ranges(console: Console, ranges: Ranges) -> None:
@@ -44,6 +61,25 @@ def show_ranges(console: Console, ranges: Ranges) -> None:
         f"sign. For a sound program compile {ranges.advice}.",
         soft_wrap=True,
     )
+
+
+def show_reach(console: Console, ranges: Ranges) -> None:
+    """The same where no ring wraps."""
+    table = Table("layer", "operator", box=None, pad_edge=False)
+    for title in ("can reach", "measured"):
+        table.add_column(title, justify="right")
+    for layer in ranges.layers:
+        reach = "no bound" if layer.sound is None else _real(layer, layer.sound)
+        table.add_row(layer.name, layer.operator, reach, _real(layer, layer.measured))
+    console.print(table)
+    console.print(NO_RINGS, soft_wrap=True)
+
+
+def reach_fields(ranges: Ranges) -> dict[str, Any]:
+    """The same for programs."""
+    kept = ("name", "operator", "can_reach", "measured")
+    layers = range_fields(ranges)["layers"]
+    return {"note": NO_RINGS, "layers": [{name: it[name] for name in kept} for it in layers]}
 
 
 def range_fields(ranges: Ranges) -> dict[str, Any]:

@@ -19,10 +19,9 @@ from aiohttp import ClientWebSocketResponse, WSMsgType
 from privet.errors import LinkError, PrivetError
 from privet.executor.codec import Inputs
 from privet.gateway.calls import Calls
-from privet.gateway.model import Offer
+from privet.gateway.model import Offer, Terms
 from privet.parties import Result
 from privet.parties.homomorphic import Endpoint, Prediction, ask
-from privet.suites import Suite
 from privet.suites.ckks import encrypting
 
 SILENCE = 120.0
@@ -36,17 +35,18 @@ CHUNK_BYTES = 2**16
 
 
 async def infer_encrypted(
-    calls: Calls, path: str, offer: Offer, inputs: Inputs, suite: Suite, timeout: float
+    calls: Calls, path: str, offer: Offer, inputs: Inputs, terms: Terms, timeout: float
 ) -> Result:
     """The private predictions for real inputs, up to the program's batch, by the model at `path`,
-    whose results have no less noise than `suite` asks for.
+    in the scenario of `terms` and with no less noise on results than they say.
 
     # Errors
     `InputError` before anything is sent if an input does not fit; `Misuse` without the program
     `privet-ckks`; `PeerBusy`, `LinkError`, `PeerError`.
     """
     async with _relay(calls, path + "/session") as (socket, failures):
-        endpoint = Endpoint("", 0, Path(), timeout=timeout, suite=encrypting(suite), socket=socket)
+        suite = encrypting(terms.suite)
+        endpoint = Endpoint("", 0, Path(), timeout=timeout, suite=suite, socket=socket)
         try:
             found = await asyncio.to_thread(ask, endpoint, offer.program, inputs)
         except LinkError as error:
@@ -67,6 +67,7 @@ def _result(found: Prediction, calibration: str) -> Result:
         online=found.online,
         layers=found.layers,
         samples=found.samples,
+        plan=found.plan,
     )
 
 

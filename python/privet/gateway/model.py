@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from privet import _native, suites
 from privet.errors import Misuse, PeerMisbehaved
 from privet.program import Program
 from privet.suites import MaterialSuite, Suite
+from privet.suites.material.suite import quickest
 
 TOLD = ("suite", "security", "rounds", "truncation", "correlations")
 """What calls to a service say of a suite."""
@@ -22,8 +23,8 @@ class Terms:
     """How an inference is to be computed.
 
     `version` and `program_hash` insist on one version and on one program; by default it is the
-    newest, whatever its program. What the `suite` leaves open is by default what the model offers
-    first.
+    newest, whatever its program. What the `suite` leaves open is by default what material is ready
+    for, or else what suits the network.
     """
 
     suite: Suite = suites.DEFAULT
@@ -132,8 +133,9 @@ class Offer:
         self._plans: dict[Terms, _native.Plan] = {}
         self._lock = threading.Lock()
 
-    def settle(self, terms: Terms) -> Terms:
-        """The terms with this program, and with the depth that they leave open.
+    def settle(self, terms: Terms, network: _native.Link | None = None) -> Terms:
+        """The terms with this program, and with the depth that they leave open; `network` is what
+        `auto` chooses it for.
 
         # Errors
         `PeerMisbehaved` if they insist on another program; `Misuse` if the model is not offered on
@@ -152,7 +154,13 @@ class Offer:
             raise Misuse(
                 f"model {self.model.name} is not offered in {suite} {security}; it is in {offered}"
             )
-        return replace(terms, suite=_chosen(terms.suite, found[0]), program_hash=hash)
+        left = _left(terms.suite, found[0])
+        settled = replace(terms, suite=left[0], program_hash=hash)
+        if len(left) == 1:
+            return settled
+        plans = {it: self.plan(replace(settled, suite=it), network) for it in left}
+        stocked = {it: plan for it, plan in plans.items() if self.model.stock.get(plan.suite)}
+        return replace(settled, suite=quickest(stocked or plans, network))
 
     def plan(self, terms: Terms, network: _native.Link | None) -> _native.Plan:
         """The plan for settled terms; `network` is what the first call took it for.
@@ -172,11 +180,11 @@ class Offer:
             return self._plans[terms]
 
 
-def _chosen(suite: Suite, offered: Offered) -> Suite:
-    """A suite with what it leaves open as the model offers it first."""
+def _left(suite: Suite, offered: Offered) -> Sequence[Any]:
+    """What a suite leaves open, as far as the model offers it."""
     if not isinstance(suite, MaterialSuite):
-        return suite
+        return (suite,)
     left = suite.alternatives()
     if len(left) == 1 or not offered.rounds:
-        return left[0]
-    return next((it for it in left if it.facts()["rounds"] == offered.rounds[0]), left[0])
+        return left
+    return [it for it in left if it.facts()["rounds"] in offered.rounds]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,8 @@ class Result:
     was done if no material was ready; None if some was.
 
     `calibration` is what the program's ranges rest on: `samples` that its owner gave, a proof
-    (`sound`), or `random` inputs, which leave an answer that may be wrong without a sign.
+    (`sound`), or `random` inputs, which leave an answer that may be wrong without a sign. `plan` is
+    that of suite `ckks`, as `privet.suites.plan_ckks` tells it.
     """
 
     outputs: dict[str, Array]
@@ -50,6 +52,7 @@ class Result:
     online: PhaseCost
     layers: tuple[LayerCost, ...]
     samples: int = 1
+    plan: Mapping[str, Any] | None = None
 
     @property
     def trust(self) -> str | None:

@@ -137,9 +137,9 @@ class Suite(ABC):
     """Whether it computes the fixed-point executor's numbers, so that a difference is told in units
     of the last place."""
 
-    reach: ClassVar[str | None] = "narrow"
-    """Where values must fit: `narrow` rings of each layer, the `whole` ring; None where reals have
-    no such bound."""
+    reach: ClassVar[str] = "narrow"
+    """Where values must fit: `narrow` rings of each layer, the `whole` ring, or `reals`, which have
+    no bound."""
 
     variants: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]] = {}
     """Sets of options that are worth comparing, by name, with what each promises."""
@@ -232,6 +232,15 @@ class Suite(ABC):
             "scenario": None,
             "parties": 2,
         }
+
+    def comparisons(self, asked: Suite) -> str:
+        """How it compares, and whether that was chosen for what was `asked`; empty where there is
+        nothing to say."""
+        return ""
+
+    def told(self, plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
+        """What the figures of its plan say to people."""
+        return ()
 
     # What it does.
 

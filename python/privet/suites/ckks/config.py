@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -60,7 +60,7 @@ class Ckks(Suite):
     about: ClassVar[str] = "by homomorphic encryption, for models with smooth activations"
     precision: ClassVar[Precision] = Precision(bits=50, scale=16, weight_scale=18, relu="sign")
     exact: ClassVar[bool] = False
-    reach: ClassVar[str | None] = None
+    reach: ClassVar[str] = "reals"
 
     def check(self) -> None:
         """As `Suite`."""
@@ -132,6 +132,10 @@ class Ckks(Suite):
         """As `Suite`."""
         parties = self.parties if self.collective else 2
         return super().facts() | {"scenario": self.scenario, "parties": parties}
+
+    def told(self, plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
+        """As `Suite`."""
+        return parameters(plan, program_hash)
 
     @property
     def jobs(self) -> tuple[Job, ...]:

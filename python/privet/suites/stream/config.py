@@ -51,7 +51,7 @@ class Stream(Suite):
         "by encryption for linear layers alone: weaker, since values are revealed up to order"
     )
     precision: ClassVar[Precision] = Precision(37, 12, 12, smooth="function")
-    reach: ClassVar[str | None] = "whole"
+    reach: ClassVar[str] = "whole"
 
     def check(self) -> None:
         """As `Suite`."""
