@@ -88,19 +88,18 @@ def test_a_coordinator_refuses_who_asks_for_light_flooding(
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
     shared: tuple[object, ...] = ("--parties", 2, "--keys", key_folder)
     public = owner / "program.json"
-    member = ["member", "ADDRESS", owner, "--member", 0, *shared]
-    client = ["client", "ADDRESS", "--suite", "ckks", "--scenario", "collective", *shared]
-    client += ["--program", public, "--input", tmp_path / "x.npy"]
-    with listening("coordinator", public, *shared, "--timeout", 60) as (hub, address):
+    with listening("cohort", "coordinate", public, *shared, "--timeout", 60) as (hub, address):
+        join = ("cohort", "join", address)
+        member = (*join, owner, "--member", 0, *shared)
+        client = ("cohort", "infer", address, public, *shared, "--input", tmp_path / "x.npy")
         for words in (member, client):
-            words[1] = address
             refused = privet(*words, "--flooding", "light", code=4)["error"]
             assert refused["type"] == "NotAccepted"
             assert "flooded statistically" in refused["message"]
         # They took no seat: who asks for what the coordinator does is served.
         with (
             running(*member),
-            running("member", address, public, "--member", 1, *shared),
+            running(*join, public, "--member", 1, *shared),
         ):
             assert privet(*client)["weaknesses"] == []
             assert hub.next()["event"] == "prepared"

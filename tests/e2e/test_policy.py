@@ -162,13 +162,13 @@ def test_a_server_of_suite_ckks_turns_a_revoked_client_away(
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
     path = tmp_path / "revoked"
     path.write_text("")
-    words = ["server", zoo.build("nn5", tmp_path), "--suite", "ckks", "--keys", key_folder]
+    words = ["serve", zoo.build("nn5", tmp_path), "--suite", "ckks", "--keys", key_folder]
     words += ["--state", tmp_path / "state", "--input-range", 0, 1, "--revoked", path]
     asked = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
     with listening(*words) as (_, address):
-        assert privet("client", address, *asked)["weaknesses"] == []
+        assert privet("infer", address, *asked)["weaknesses"] == []
         path.write_text(keys.fingerprint(key_folder / "client.pem"))
-        refused = privet("client", address, *asked, code=4)["error"]
+        refused = privet("infer", address, *asked, code=4)["error"]
         assert refused["type"] == "NotAccepted"
         assert "this certificate was revoked" in refused["message"]
 

@@ -230,7 +230,7 @@ def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:
         raise NotThere(message)
     if answer.status in (400, 405, 413):
         raise Misuse(message)
-    if answer.status == 403 and reason == "policy":
+    if answer.status == 403 and reason in ("policy", "revoked"):
         raise NotAccepted(message)
     if answer.status in (401, 403):
         raise PeerError(message)
