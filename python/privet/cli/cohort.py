@@ -17,6 +17,7 @@ from privet.errors import Misuse
 from privet.parties.address import split_address
 from privet.parties.homomorphic import Endpoint, Prediction
 from privet.parties.meeting import CohortVisitor, coordinate, take_part
+from privet.parties.revocation import Revoked
 from privet.suites import Guard, make_policy
 from privet.suites.ckks import COHORT
 from privet.suites.ckks.account import parameters
@@ -49,6 +50,7 @@ def coordinate_cohort(
     accept: options.Accept = None,
     answers_per_hour: options.AnswersPerHour = None,
     state: options.State = Path("privet-state"),
+    revoked: options.Revoked = None,
     memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
@@ -70,7 +72,7 @@ def coordinate_cohort(
     endpoint = Endpoint(host, port, keys, suite, None, memory, timeout)
     policy = make_policy(accept, weaker=suite.weaknesses, answers_per_hour=answers_per_hour)
     guard = Guard(policy, str(state / "coordinator" / "answers"))
-    coordinate(program, endpoint, guard, heard)
+    coordinate(program, endpoint, guard, heard, Revoked(revoked))
 
 
 @app.command()

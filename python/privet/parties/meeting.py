@@ -17,6 +17,7 @@ from privet.executor.codec import Inputs, encode_input
 from privet.executor.samples import fill
 from privet.parties.guarded import guarded
 from privet.parties.homomorphic import Endpoint, Prediction, read_cost, read_prediction
+from privet.parties.revocation import Revoked
 from privet.program import Program
 from privet.suites import Guard, Progress
 from privet.suites.ckks import program_path, raise_failure
@@ -27,9 +28,16 @@ from privet.suites.spawned import event, party
 Heard = Callable[[dict[str, Any]], None]
 
 
-def coordinate(program: Path, endpoint: Endpoint, guard: Guard, heard: Heard) -> None:
-    """Waits for all members and a client, and runs one inference, if `guard` accepts the client.
-    `heard` gets the events `listening`, `prepared` and `inferred`.
+def coordinate(
+    program: Path,
+    endpoint: Endpoint,
+    guard: Guard,
+    heard: Heard,
+    revoked: Revoked | None = None,
+) -> None:
+    """Waits for all members and a client, and runs one inference, if `guard` accepts the client,
+    whose certificate must not be `revoked`. `heard` gets the events `listening`, `prepared` and
+    `inferred`.
 
     # Errors
     `NotAccepted` and `PeerBusy` if the policy does not accept the client, or not now;
@@ -47,7 +55,7 @@ def coordinate(program: Path, endpoint: Endpoint, guard: Guard, heard: Heard) ->
         with party(folder, job, [program_path()]) as process:
             heard(event(process, "listening"))
             kind = ""
-            for found in guarded(process, guard, endpoint.suite.mode):
+            for found in guarded(process, guard, endpoint.suite.mode, revoked):
                 raise_failure(found)
                 kind = found["event"]
                 heard(found)
