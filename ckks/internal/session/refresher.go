@@ -16,12 +16,12 @@ import (
 // do not wrap around, of which the plan leaves a chance of 2^-plan.WrapBits for each coefficient.
 type refresher struct {
 	*evaluate.Randomiser
-	guest *Guest
+	evaluator *EvaluatorClient
 }
 
 // Refresh sends all ciphertexts of a value at once, so that it takes one round trip.
 func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evaluate.Values, error) {
-	g, period := r.guest, r.guest.Plan.Period(node)
+	g, period := r.evaluator, r.evaluator.Plan.Period(node)
 	if err := ask(g.channel, request{Request: "refresh", Program: g.Program.Hash}); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evalua
 
 // masked is a ciphertext as it is sent, re-randomised, and the mask on its first part, in coefficients.
 func (r *refresher) masked(ct *rlwe.Ciphertext, period int) ([]byte, ring.Poly, error) {
-	params := r.guest.params
+	params := r.evaluator.params
 	ringQ, hidden := params.RingQ().AtLevel(ct.Level()), ct.CopyNew()
 	if err := r.Randomise(hidden); err != nil {
 		return nil, ring.Poly{}, err
