@@ -9,10 +9,12 @@
 
 mod deal;
 mod forecast;
+mod gate;
 mod infer;
-mod layers;
-mod local;
+mod masking;
+mod ops;
 mod plan;
+mod planner;
 mod prepare;
 mod security;
 

@@ -15,7 +15,7 @@ use privet_channel::Channel;
 use serde::{Deserialize, Serialize};
 
 use crate::allowance::{Allowance, HOUR};
-use crate::sharing::{self, Correlations as Source};
+use crate::sharing;
 use crate::{Options, StoreError};
 
 /// A choice with its values, named alike in Rust, JSON, messages and Python.
@@ -214,18 +214,15 @@ impl From<Options> for Mode {
             },
             Options::Sharing(options) => {
                 let mode = Self { truncation: Some(truncation(options.truncation)), ..Self::of(Suite::Fss) };
-                let sharing::Suite::Gmw { correlations, .. } = options.suite else {
-                    return Self { correlations: Some(Correlations::Dealer), ..mode };
-                };
+                let maker = if options.is_dealt() { Correlations::Dealer } else { Correlations::Parties };
+                let mode = Self { correlations: Some(maker), ..mode };
+                if options.suite == sharing::Suite::Fss {
+                    return mode;
+                }
                 Self {
                     suite: Suite::Gmw,
-                    correlations: Some(if correlations == Source::Dealt {
-                        Correlations::Dealer
-                    } else {
-                        Correlations::Parties
-                    }),
-                    linear: Some(if correlations == Source::OneShot { Linear::Online } else { Linear::Offline }),
-                    field: Some(if correlations == Source::Prime { Field::Prime } else { Field::Ring }),
+                    linear: Some(if options.is_one_shot() { Linear::Online } else { Linear::Offline }),
+                    field: Some(if options.is_prime() { Field::Prime } else { Field::Ring }),
                     ..mode
                 }
             }

@@ -9,26 +9,28 @@
 //! Threat model: semi-honest parties; where there is a dealer, it colludes with neither. See `docs/reference/protocols/gmw.md` and
 //! `docs/reference/protocols/fss.md`.
 
+mod conversion;
 mod dealt;
 mod encrypted;
-mod evaluate;
 mod forecast;
 mod infer;
 mod keys;
 mod material;
 mod memory;
-mod nonlinear;
 mod oneshot;
+mod ops;
 mod options;
+mod party;
 mod plan;
+mod planner;
 mod prepare;
 mod refill;
 mod security;
+mod state;
 
 pub use dealt::{MaskedWeights, WeightMask, deal, dealt_bytes};
 pub use dealt::{prepare_client as prepare_client_dealt, prepare_server as prepare_server_dealt};
 pub use encrypted::{Encrypted, Transformed};
-pub(crate) use evaluate::{linear, local};
 pub use forecast::{ExtensionForecast, Forecast, LinearForecast};
 pub use infer::{Stocked, infer_client, infer_client_online, infer_server, infer_server_online};
 pub use keys::Keys;
@@ -36,7 +38,7 @@ pub use material::{ClientMaterial, Correlated, ServerMaterial};
 pub use memory::Memory;
 pub(crate) use memory::too_little;
 pub use oneshot::{SessionKeys, SessionPublicKey};
-pub use options::{Correlations, Options, Suite};
+pub use options::{Arithmetic, Linear, Maker, Options, Suite};
 pub use plan::{Plan, Step};
 pub(crate) use prepare::uniform;
 pub use prepare::{prepare_client, prepare_server};

@@ -26,18 +26,18 @@ fn options(
         other => return Err(misuse(format!("truncation is \"one-bit\" or \"exact\", not {other:?}"))),
     };
     let suite = match (suite, security) {
-        ("gmw", "semi-honest") => {
-            sharing::Suite::Gmw { rounds: depth(rounds)?, correlations: source(correlations, linear)? }
-        }
-        ("fss", "semi-honest") => sharing::Suite::Fss,
+        ("gmw", "semi-honest") => sharing::Suite::Gmw { rounds: depth(rounds)? },
+        ("fss", "semi-honest") => return Ok(Options::Sharing(sharing::Options::fss(truncation))),
         ("fss", "malicious") => return Ok(Options::Authenticated(authenticated::Options { truncation })),
         (suite, security) => return Err(misuse(format!("there is no suite {suite:?} against {security} parties"))),
     };
-    let options = sharing::Options { suite, truncation };
-    if options.is_prime() && truncation != sharing::Truncation::Exact {
-        return Err(misuse("in a prime field truncations are exact".into()));
-    }
-    Ok(Options::Sharing(options))
+    let (maker, arithmetic) = source(correlations)?;
+    let linear = match linear {
+        "offline" => sharing::Linear::Offline,
+        "online" => sharing::Linear::Online,
+        other => return Err(misuse(format!("linear layers run \"offline\" or \"online\", not {other:?}"))),
+    };
+    Ok(Options::Sharing(sharing::Options { suite, truncation, maker, linear, arithmetic }.check()?))
 }
 
 fn depth(rounds: &str) -> Result<sharing::Rounds, Failure> {
@@ -49,21 +49,15 @@ fn depth(rounds: &str) -> Result<sharing::Rounds, Failure> {
     })
 }
 
-fn source(correlations: &str, linear: &str) -> Result<sharing::Correlations, Failure> {
-    Ok(match (correlations, linear) {
-        ("parties", "offline") => sharing::Correlations::Made,
-        ("parties", "online") => sharing::Correlations::OneShot,
-        ("dealer", "offline") => sharing::Correlations::Dealt,
-        ("prime", "offline") => sharing::Correlations::Prime,
-        ("parties" | "dealer" | "prime", _) => {
-            return Err(misuse(format!(
-                "linear layers run \"offline\" or, by the parties themselves in a ring, \"online\", not {linear:?} by {correlations}"
-            )));
-        }
-        (other, _) => {
-            return Err(misuse(format!("correlations come from \"parties\", \"dealer\" or \"prime\", not {other:?}")));
-        }
-    })
+/// Who makes material, and what linear layers compute modulo.
+fn source(correlations: &str) -> Result<(sharing::Maker, sharing::Arithmetic), Failure> {
+    use sharing::{Arithmetic, Maker};
+    match correlations {
+        "parties" => Ok((Maker::Parties, Arithmetic::Ring)),
+        "dealer" => Ok((Maker::Dealer, Arithmetic::Ring)),
+        "prime" => Ok((Maker::Parties, Arithmetic::Prime)),
+        other => Err(misuse(format!("correlations come from \"parties\", \"dealer\" or \"prime\", not {other:?}"))),
+    }
 }
 
 /// The form of weights with this name.

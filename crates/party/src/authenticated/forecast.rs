@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use privet_fss::Role;
 use privet_shark::dealer::MASK_BYTES;
 
-use super::plan::Step;
 use super::{Plan, dealt_bytes};
 use crate::sharing::{Forecast, LinearForecast, Memory};
 
@@ -21,20 +20,17 @@ const SLACK: u64 = 8 << 20;
 impl Plan {
     /// What one preparation and one inference will take.
     pub fn forecast(&self) -> Forecast {
-        let linear = self.steps().iter().filter_map(|step| match step {
-            Step::Linear { layer, .. } => {
-                let (name, operator) = self.describe(step);
-                Some(LinearForecast {
-                    name: name.to_owned(),
-                    operator: operator.to_owned(),
-                    layout: format!("{} elements dealt, {} weights authenticated", layer.outputs(), layer.weights()),
-                    ciphertexts: [0, 0],
-                    products: 0,
-                    bytes_client: 0,
-                    bytes_server: 0,
-                })
-            }
-            _ => None,
+        let linear = self.steps().iter().filter_map(|step| {
+            let (layer, (name, operator)) = (step.layer()?, self.describe(&**step));
+            Some(LinearForecast {
+                name: name.to_owned(),
+                operator: operator.to_owned(),
+                layout: format!("{} elements dealt, {} weights authenticated", layer.outputs(), layer.weights()),
+                ciphertexts: [0, 0],
+                products: 0,
+                bytes_client: 0,
+                bytes_server: 0,
+            })
         });
         let [dealer_client, dealer_server] = dealt_bytes(self);
         let online = self.traffic();

@@ -19,11 +19,10 @@ use privet_fss::{KeyFile, Role, Seeds};
 use privet_prg::{Prg, Seed};
 use privet_program::Weights as Tensors;
 use privet_shark::dealer::MASK_BYTES;
-use privet_shark::{Party, Setup, Values};
+use privet_shark::{Party, Setup, Values, Weights};
 use sha2::{Digest, Sha256};
 
-use super::plan::Step;
-use super::{Opened, Plan, deal as dealing, layers};
+use super::{Opened, Plan, deal as dealing};
 use crate::report::{Counterpart, Recorder};
 use crate::store::KeptSetup;
 use crate::{Error, MaterialId, Observer, Phase, Report, StoreError, bodies};
@@ -118,6 +117,14 @@ pub(crate) fn take_codes(dealer: &mut Channel, plan: &Plan, out: &mut dyn Write)
     bodies::receive(dealer, code_bytes(plan), out)
 }
 
+/// What a party works on while it prepares.
+pub(super) struct Preparing<'a> {
+    /// Private tensors in the order of the plan.
+    pub weights: std::slice::Iter<'a, Weights>,
+    /// The last mask of each value.
+    pub masks: HashMap<usize, Values>,
+}
+
 /// The second part: what can be done before there is an input, and the keys. Both go to `draft`.
 ///
 /// `peer`: the link to the other party, over which nothing is sent.
@@ -134,33 +141,13 @@ pub(crate) fn prepare(
 ) -> Result<Report, Error> {
     let role = opened.setup.key().role();
     let total = plan.steps().len() + 1;
-    let mut weights = opened.weights.iter();
-    let mut masks = HashMap::new();
+    let mut preparing = Preparing { weights: opened.weights.iter(), masks: HashMap::new() };
     let mut body = bodies::Receiving::new(dealer, plan.early_bytes(role));
     let mut party = Party::new(opened.setup.key(), peer, &half.seeds[0], &mut body, b"");
     for (done, step) in plan.steps().iter().enumerate() {
-        let (name, operator) = plan.describe(step);
-        let operations = plan.program().operations();
-        let (started, len) = (Instant::now(), |value: usize| plan.program().value(value).len());
-        let made = match step {
-            Step::Input { value } => masks.entry(*value).insert_entry(party.input_masks(len(*value))?).get().clone(),
-            Step::Mask { value } => masks.entry(*value).insert_entry(party.masks(len(*value))?).get().clone(),
-            Step::Linear { operation, layer } => {
-                let operation = &operations[*operation];
-                let of_layer = weights.next().expect("weights for each layer");
-                if layers::has_bias(operation) {
-                    weights.next();
-                }
-                layer.prepare(&mut party, of_layer, &masks[&operation.inputs[0]])?
-            }
-            Step::Local { operation } => {
-                if layers::constant(&operations[*operation]).is_some() {
-                    weights.next();
-                }
-                continue;
-            }
-            _ => continue,
-        };
+        let (name, operator) = plan.describe(&**step);
+        let started = Instant::now();
+        let Some(made) = step.prepare(&mut preparing, &mut party)? else { continue };
         observer.progress(Phase::Offline, done, total, name);
         write_values(&made, draft)?;
         recorder.book(name, operator, started, privet_channel::Cost::default());

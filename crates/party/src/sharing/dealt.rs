@@ -18,10 +18,10 @@ use privet_ring::Modulus;
 use sha2::{Digest, Sha256};
 
 use super::keys::{self, Keys};
-use super::nonlinear::fss_role;
+use super::party::fss_role;
 use super::plan::LinearLayer;
 use super::prepare::uniform;
-use super::{ClientMaterial, Correlated, Plan, ServerMaterial, Suite, evaluate};
+use super::{ClientMaterial, Correlated, Plan, ServerMaterial, Suite};
 use crate::bodies;
 use crate::report::{Counterpart, Recorder};
 use crate::{Error, MaterialId, Observer, Phase, Report};
@@ -259,7 +259,7 @@ fn receive_seed(channel: &mut Channel) -> Result<Seed, Error> {
 fn multiply(plan: &Plan, layer: &LinearLayer, x: &[u64], weights: Vec<u64>) -> Vec<u64> {
     // In place: the weights of a layer may be the largest thing in memory.
     let weights: Vec<i64> = weights.into_iter().map(|weight| weight as i64).collect();
-    let mut product = evaluate::product(plan.program(), plan.operation(layer.operation), x, &weights);
+    let mut product = layer.map(plan.program()).apply(x, &weights, ring(plan));
     ring(plan).reduce_all(&mut product);
     product
 }

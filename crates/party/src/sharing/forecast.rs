@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use privet_ot::{Demand, Extension, Role, cost as ot_cost};
 use serde::Serialize;
 
-use super::nonlinear::fss_role;
+use super::party::fss_role;
 use super::{Encrypted, Plan, RefillForecast, Suite, dealt, keys};
 
 /// The offline half of one linear layer.

@@ -1,18 +1,14 @@
-//! The keys of suite `fss`: which gates a plan needs, in batches, and how they are dealt and used up.
+//! The keys of suite `fss`, in batches: their sizes, and how they are dealt and used up.
 
 use std::fs::File;
 use std::io::{self, Write};
 
-use privet_fss::{Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Source, Truncate};
-use privet_gmw::Sign as Known;
+use privet_fss::{Gate, KeyBytes, KeyFile, Role, Seeds, Source};
 use privet_gmw::cost::Cost;
 use privet_prg::{Prg, Seed};
-use privet_program::{Operation, Operator, Program};
-use privet_ring::tournament::matches;
 
 use crate::Error;
 use crate::bodies::Body;
-use crate::layers::pooling_sizes;
 
 /// What a channel adds to a message.
 const FRAME_BYTES: usize = 5;
@@ -26,8 +22,13 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    fn new(gate: impl Gate + Send + Sync + 'static, count: usize) -> Self {
+    pub(super) fn new(gate: impl Gate + Send + Sync + 'static, count: usize) -> Self {
         Self { gate: Box::new(gate), count, joins: false }
+    }
+
+    /// The same, whose messages travel with those of the batch before.
+    pub(super) fn joining(self) -> Self {
+        Self { joins: true, ..self }
     }
 
     /// Hashes on the path of one of its trees; none without trees.
@@ -46,36 +47,6 @@ impl Batch {
         let bytes = messages.iter().map(|bytes| (bytes + FRAME_BYTES) as u64).sum();
         let rounds = if self.joins { 0 } else { messages.len() as u64 };
         Cost { client_bytes: bytes, server_bytes: bytes, rounds, ..Cost::default() }
-    }
-}
-
-/// The batch of an extension of `count` values.
-pub(super) fn extend(count: usize, from: u32, to: u32, sign: Known) -> Batch {
-    match sign {
-        Known::NonNegative => Batch::new(ExtendBounded::non_negative(from, to), count),
-        Known::Unknown => Batch::new(Extend::new(from, to), count),
-    }
-}
-
-/// The batches of an operation from a ring of `from` bits to one of `to` bits; `exact`: truncations compute the carry.
-pub(super) fn of_operation(program: &Program, operation: &Operation, [from, to]: [u32; 2], exact: bool) -> Vec<Batch> {
-    let count = program.value(operation.inputs[0]).len();
-    match &operation.operator {
-        Operator::Relu => vec![Batch::new(Relu::new(from, to), count)],
-        Operator::Truncate { bits } if exact && *bits > 0 => vec![Batch::new(Truncate::new(from, *bits), count)],
-        Operator::MaxPool2d { window } => {
-            let levels = pooling_sizes(program, operation, window).into_iter().flat_map(matches);
-            levels.map(|count| Batch::new(Relu::new(from, from), count)).collect()
-        }
-        Operator::Argmax { .. } => {
-            let groups = program.value(operation.output).len();
-            let level = |count| {
-                let positions = Batch { joins: true, ..Batch::new(Select::new(to), count) };
-                [Batch::new(Sign::new(from), count), Batch::new(Select::new(from), count), positions]
-            };
-            matches([(count / groups, groups)]).into_iter().flat_map(level).collect()
-        }
-        _ => Vec::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use privet_prg::Seed;
 use privet_ring::Modulus;
 
 use super::keys::{self, Keys};
-use super::nonlinear::fss_role;
+use super::party::fss_role;
 use super::{Plan, Suite};
 use crate::Error;
 

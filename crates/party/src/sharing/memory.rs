@@ -8,20 +8,21 @@ use std::collections::HashSet;
 
 use privet_linear::{Keep, Workspace};
 use privet_ot::{Extension, Role};
-use privet_program::{Operator, Program};
+use privet_program::Program;
 
 use super::forecast::stored_bytes;
-use super::{Encrypted, Plan, Step};
+use super::{Encrypted, Plan, Step, ops};
+use crate::ops::{Node, last_uses};
 use crate::{Error, bodies};
 
 /// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
 const SLACK: (u64, u64) = (8, 6 << 20);
 
 /// Bytes for each element of a comparison while it runs: bit planes, correlations and messages in both directions.
-const PER_COMPARISON: u64 = 96;
+pub(super) const PER_COMPARISON: u64 = 96;
 
 /// Bytes for each index of a window: the index, the value, and its part of the vectors around them.
-const PER_INDEX: u64 = 24;
+pub(super) const PER_INDEX: u64 = 24;
 
 /// Most bytes that a party holds, beyond what its process had before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,26 +182,9 @@ impl Plan {
                     (size(value), entering.max(2 * size(value)))
                 }
                 Step::Operation(operation) => {
-                    let operation = self.operation(operation);
-                    let (input, output) = (size(operation.inputs[0]), size(operation.output));
-                    let elements = input / 8;
-                    let working = match operation.operator {
-                        Operator::Relu | Operator::Truncate { .. } => elements * PER_COMPARISON,
-                        Operator::MaxPool2d { ref window } => {
-                            let reads = output / 8 * window.kernel.iter().product::<usize>() as u64;
-                            elements * PER_COMPARISON + reads.min(4 * elements) * PER_INDEX
-                        }
-                        Operator::AvgPool2d { .. } => elements * PER_INDEX,
-                        Operator::Argmax { .. } => elements * (PER_COMPARISON + PER_INDEX),
-                        // Every result leaves the field by a comparison.
-                        Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. }
-                            if self.field().is_some() =>
-                        {
-                            output / 8 * PER_COMPARISON
-                        }
-                        _ => output,
-                    };
-                    (output, working)
+                    let node = Node::at(program, operation);
+                    let protocol = ops::of(node).expect("a plan has operations with protocols alone");
+                    (size(node.operation.output), protocol.working_memory(self.field()))
                 }
             };
             most = most.max(live + made + working);
@@ -221,27 +205,14 @@ impl Plan {
 
     /// For each step, the values that no later step and no output reads.
     pub(super) fn last_uses(&self) -> Vec<Vec<usize>> {
-        let program = self.program();
-        let mut last: Vec<Option<usize>> = vec![None; program.values().len()];
-        for (index, step) in self.steps().iter().enumerate() {
-            match *step {
-                Step::Extend { value, .. } | Step::Settle { value } | Step::Open { value, .. } => {
-                    last[value] = Some(index)
-                }
-                Step::Operation(operation) => {
-                    let operation = self.operation(operation);
-                    operation.inputs.iter().chain([&operation.output]).for_each(|&value| last[value] = Some(index));
-                }
+        let touched = |step: &Step| match *step {
+            Step::Extend { value, .. } | Step::Settle { value } | Step::Open { value, .. } => vec![value],
+            Step::Operation(operation) => {
+                let operation = self.operation(operation);
+                operation.inputs.iter().copied().chain([operation.output]).collect()
             }
-        }
-        program.outputs().iter().for_each(|output| last[output.value] = None);
-        let mut of_step = vec![Vec::new(); self.steps().len()];
-        for (value, index) in last.into_iter().enumerate() {
-            if let Some(index) = index {
-                of_step[index].push(value);
-            }
-        }
-        of_step
+        };
+        last_uses(self.program(), &self.steps().iter().map(touched).collect::<Vec<_>>())
     }
 }
 

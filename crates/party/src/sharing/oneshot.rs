@@ -19,7 +19,7 @@ use privet_program::Weights;
 
 use super::encrypted::{ClientKeys, ServerKeys};
 use super::plan::LinearLayer;
-use super::{Encrypted, Model, Plan, Transformed, evaluate};
+use super::{Encrypted, Model, Plan, Transformed};
 use crate::Error;
 
 /// Traffic of all layers, and of the public key that goes before the first inference of a session.
@@ -151,9 +151,8 @@ impl<'a> ServerSide<'a> {
         share: &[u64],
     ) -> Result<Vec<u64>, Error> {
         let (layer, key) = (&plan.linear()[position], self.key.0.as_ref().expect("a key was received"));
-        let (program, operation) = (plan.program(), plan.operation(layer.operation));
         // The client encrypts meanwhile.
-        let own = evaluate::linear(program, operation, share, self.model.weights());
+        let own = layer.map(plan.program()).affine(share, self.model.weights(), plan.mask_ring());
         let theirs = key.evaluate(channel, &layer.plan, &self.transformed[position], &mut self.prg)?;
         channel.flush()?;
         let (ring, guard) = (plan.product_ring(), plan.options().guard_bits());

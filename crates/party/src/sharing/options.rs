@@ -1,21 +1,11 @@
 //! What client and server must choose alike before they make material.
+//!
+//! Who makes material, when linear layers run and what they compute modulo are three choices of their own;
+//! [`Options::check`] refuses what does not go together, and nothing else does.
 
 use privet_gmw::{Rounds, Truncation};
 
-/// Where correlations and shares of linear layers come from in suite `gmw`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Correlations {
-    /// The two parties make them by OT and BFV, with nobody else.
-    #[default]
-    Made,
-    /// A dealer deals them, which must collude with neither party.
-    Dealt,
-    /// The two parties make correlations by OT; linear layers run under BFV online, on the client's share of their input
-    /// (one-shot).
-    OneShot,
-    /// As `Made`, but linear layers are modulo a prime, in slots; truncations are exact.
-    Prime,
-}
+use crate::Error;
 
 /// What non-linear steps run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +14,39 @@ pub enum Suite {
     Gmw {
         /// Depth of comparisons.
         rounds: Rounds,
-        /// Where material comes from.
-        correlations: Correlations,
     },
     /// Function secret sharing, with keys from a dealer.
     Fss,
+}
+
+/// Who makes the material.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Maker {
+    /// The two parties by OT and BFV, with nobody else.
+    #[default]
+    Parties,
+    /// A dealer, which must collude with neither party.
+    Dealer,
+}
+
+/// When linear layers run under BFV.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Linear {
+    /// Ahead of time, on random masks.
+    #[default]
+    Offline,
+    /// When there is an input, on the client's share of it (one-shot).
+    Online,
+}
+
+/// What linear layers compute modulo.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// A power of two.
+    #[default]
+    Ring,
+    /// A prime, in slots; truncations are exact.
+    Prime,
 }
 
 /// A suite with its options; both parties derive the same plan from them.
@@ -38,46 +56,102 @@ pub struct Options {
     pub suite: Suite,
     /// What becomes of the carry that a truncation drops.
     pub truncation: Truncation,
+    /// Who makes the material.
+    pub maker: Maker,
+    /// When linear layers run.
+    pub linear: Linear,
+    /// What they compute modulo.
+    pub arithmetic: Arithmetic,
 }
 
 impl Options {
-    /// Every choice without a dealer.
+    /// Suite `gmw`, whose parties make the material ahead of time, in the ring.
+    pub const fn gmw(rounds: Rounds, truncation: Truncation) -> Self {
+        Self {
+            suite: Suite::Gmw { rounds },
+            truncation,
+            maker: Maker::Parties,
+            linear: Linear::Offline,
+            arithmetic: Arithmetic::Ring,
+        }
+    }
+
+    /// Suite `fss`, which has a dealer.
+    pub const fn fss(truncation: Truncation) -> Self {
+        Self {
+            suite: Suite::Fss,
+            truncation,
+            maker: Maker::Dealer,
+            linear: Linear::Offline,
+            arithmetic: Arithmetic::Ring,
+        }
+    }
+
+    /// Refuses choices that do not go together.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`], which says why.
+    pub fn check(self) -> Result<Self, Error> {
+        let refusals = [
+            (self.suite == Suite::Fss && !self.is_dealt(), "the keys of suite fss come from a dealer"),
+            (self.is_dealt() && self.is_one_shot(), "a dealer pays linear layers ahead of time: let them run offline"),
+            (
+                self.is_dealt() && self.is_prime(),
+                "a dealer works in a ring: choose it, or let the parties make material",
+            ),
+            (self.is_one_shot() && self.is_prime(), "linear layers that run online are in a ring: choose it"),
+            (self.is_prime() && self.truncation != Truncation::Exact, "in a prime field truncations are exact"),
+        ];
+        match refusals.into_iter().find(|(refused, _)| *refused) {
+            None => Ok(self),
+            Some((_, why)) => Err(Error::Misuse(why.into())),
+        }
+    }
+
+    /// Every choice.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let suites = [Rounds::Linear, Rounds::Log, Rounds::Blocks].map(|rounds| Suite::Gmw { rounds });
+        let suites = move || suites.into_iter().chain([Suite::Fss]);
+        let of = move |maker, linear, arithmetic, truncation| {
+            suites().map(move |suite| Self { suite, truncation, maker, linear, arithmetic })
+        };
+        let makers = [Maker::Parties, Maker::Dealer].into_iter();
+        makers
+            .flat_map(|maker| [Linear::Offline, Linear::Online].map(|linear| (maker, linear)))
+            .flat_map(|(maker, linear)| [Arithmetic::Ring, Arithmetic::Prime].map(|field| (maker, linear, field)))
+            .flat_map(|choices| [Truncation::OneBit, Truncation::Exact].map(|truncation| (choices, truncation)))
+            .flat_map(move |((maker, linear, arithmetic), truncation)| of(maker, linear, arithmetic, truncation))
+            .filter(|options| options.check().is_ok())
+    }
+
+    /// Every choice without a dealer and with linear layers ahead of time.
     pub fn made() -> impl Iterator<Item = Self> {
-        let exact = |options: &Self| options.truncation == Truncation::Exact;
-        Self::gmw(Correlations::Made).chain(Self::gmw(Correlations::Prime).filter(exact))
+        Self::all().filter(|options| !options.is_dealt() && !options.is_one_shot())
     }
 
     /// Every choice with linear layers online.
     pub fn one_shot() -> impl Iterator<Item = Self> {
-        Self::gmw(Correlations::OneShot)
+        Self::all().filter(|options| options.is_one_shot())
     }
 
     /// Every choice with a dealer.
     pub fn dealt() -> impl Iterator<Item = Self> {
-        let fss = TRUNCATIONS.map(|truncation| Self { suite: Suite::Fss, truncation });
-        Self::gmw(Correlations::Dealt).chain(fss)
-    }
-
-    fn gmw(correlations: Correlations) -> impl Iterator<Item = Self> {
-        TRUNCATIONS.into_iter().flat_map(move |truncation| {
-            let depths = [Rounds::Linear, Rounds::Log, Rounds::Blocks];
-            depths.map(|rounds| Self { suite: Suite::Gmw { rounds, correlations }, truncation })
-        })
+        Self::all().filter(|options| options.is_dealt())
     }
 
     /// Whether a dealer makes the material.
     pub fn is_dealt(self) -> bool {
-        matches!(self.suite, Suite::Fss | Suite::Gmw { correlations: Correlations::Dealt, .. })
+        self.maker == Maker::Dealer
     }
 
     /// Whether linear layers run under BFV online.
     pub fn is_one_shot(self) -> bool {
-        matches!(self.suite, Suite::Gmw { correlations: Correlations::OneShot, .. })
+        self.linear == Linear::Online
     }
 
     /// Whether linear layers are modulo a prime.
     pub fn is_prime(self) -> bool {
-        matches!(self.suite, Suite::Gmw { correlations: Correlations::Prime, .. })
+        self.arithmetic == Arithmetic::Prime
     }
 
     /// The suite with its options, as control messages and stores name it.
@@ -86,7 +160,7 @@ impl Options {
             Truncation::OneBit => "one-bit",
             Truncation::Exact => "exact",
         };
-        let Suite::Gmw { rounds, correlations } = self.suite else {
+        let Suite::Gmw { rounds } = self.suite else {
             return format!("fss {truncation}");
         };
         let rounds = match rounds {
@@ -94,40 +168,73 @@ impl Options {
             Rounds::Log => "log",
             Rounds::Blocks => "blocks",
         };
-        let correlations = match correlations {
-            Correlations::Made => "",
-            Correlations::Dealt => " dealt",
-            Correlations::OneShot => " one-shot",
-            Correlations::Prime => " prime",
-        };
-        format!("gmw {rounds} {truncation}{correlations}")
+        let mut name = format!("gmw {rounds} {truncation}");
+        for (is_said, word) in
+            [(self.is_dealt(), " dealt"), (self.is_one_shot(), " one-shot"), (self.is_prime(), " prime")]
+        {
+            name.push_str(if is_said { word } else { "" });
+        }
+        name
     }
 
     /// The options of which [`Options::name`] is `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::made().chain(Self::dealt()).chain(Self::one_shot()).find(|options| options.name() == name)
+        Self::all().find(|options| options.name() == name)
     }
 
-    /// Bits that results of linear layers carry below their last place, so that the unit that BFV may be off by is
+    /// Bits that results of linear layers carry below their last place, so that the unit that BFV may be off by in the ring is
     /// rounded away: in the exact mode without a dealer.
     pub fn guard_bits(self) -> u32 {
-        match (self.suite, self.truncation) {
-            (Suite::Gmw { correlations: Correlations::Made | Correlations::OneShot, .. }, Truncation::Exact) => {
-                GUARD_BITS
-            }
-            _ => 0,
-        }
+        let may_be_off = !self.is_dealt() && !self.is_prime();
+        if may_be_off && self.truncation == Truncation::Exact { GUARD_BITS } else { 0 }
     }
 }
 
 /// Four times a result, off by one and raised by two, is off from a multiple of four by 1 to 3: its floor is exact.
 const GUARD_BITS: u32 = 2;
 
-const TRUNCATIONS: [Truncation; 2] = [Truncation::OneBit, Truncation::Exact];
-
 impl From<Rounds> for Options {
     /// Suite `gmw` with comparisons of this depth, exact truncations, and no dealer.
     fn from(rounds: Rounds) -> Self {
-        Self { suite: Suite::Gmw { rounds, correlations: Correlations::Made }, truncation: Truncation::Exact }
+        Self::gmw(rounds, Truncation::Exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_what_stores_and_peers_know() {
+        let mut labels: Vec<String> = Options::all().map(Options::name).collect();
+        labels.sort_unstable();
+        let mut known = vec!["fss one-bit".to_owned(), "fss exact".to_owned()];
+        for rounds in ["linear", "log", "blocks"] {
+            for material in ["", " dealt", " one-shot"] {
+                known.extend(["one-bit", "exact"].map(|truncation| format!("gmw {rounds} {truncation}{material}")));
+            }
+            known.push(format!("gmw {rounds} exact prime"));
+        }
+        known.sort_unstable();
+        assert_eq!(labels, known);
+        for options in Options::all() {
+            assert_eq!(Options::from_name(&options.name()), Some(options));
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let exact = Options::gmw(Rounds::Log, Truncation::Exact);
+        let refused = [
+            Options { maker: Maker::Parties, ..Options::fss(Truncation::Exact) },
+            Options { maker: Maker::Dealer, linear: Linear::Online, ..exact },
+            Options { maker: Maker::Dealer, arithmetic: Arithmetic::Prime, ..exact },
+            Options { linear: Linear::Online, arithmetic: Arithmetic::Prime, ..exact },
+            Options { arithmetic: Arithmetic::Prime, truncation: Truncation::OneBit, ..exact },
+        ];
+        for options in refused {
+            assert!(matches!(options.check(), Err(Error::Misuse(_))), "{options:?}");
+        }
+        assert!(exact.check().is_ok());
     }
 }

@@ -1,28 +1,21 @@
-//! From a program to the steps of a suite.
-//!
-//! A truncation drops the low bits of each share, which also shrinks the ring that the value is shared in. Comparisons
-//! then run on the small ring, and a value is extended back to Z_2^l only where a step needs the wide ring. So the
-//! planner follows each value's width and puts an [`Step::Extend`] where one is needed: that is all there is to
-//! "truncate, then compare, then extend".
+//! The steps of a program in a suite, and what they need.
 
-use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use privet_channel::Link;
-use privet_gmw::{Rounds, Sign, Truncation, cost};
-use privet_linear::Layer;
+use privet_gmw::{Sign, cost};
 use privet_ot::{Demand, Extension, Role};
-use privet_program::{Operation, Operator, Program};
+use privet_program::{Operation, Program};
 use privet_ring::{Field, Modulus};
 
 use super::encrypted::field_of;
-use super::keys::{self, Batch};
+use super::keys::Batch;
+use super::planner::Planner;
 use super::refill::BUFFER;
-use super::{Encrypted, Options, Suite, oneshot};
+use super::{Encrypted, Options, oneshot, ops};
 use crate::Error;
-use crate::layers::{check_supported, computes_in_ring, linear_layer, needs_ring, pooling_sizes, signs};
 use crate::limits;
-use crate::turns::Turns;
+use crate::ops::{LinearMap, Node};
 
 /// One step of the online phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +57,11 @@ pub struct LinearLayer {
 }
 
 impl LinearLayer {
+    /// The layer in the clear.
+    pub(super) fn map<'a>(&self, program: &'a Program) -> Box<dyn LinearMap + 'a> {
+        Node::at(program, self.operation).linear().expect("a linear operation")
+    }
+
     /// The layer's mask among all of the client's.
     pub(super) fn mask_in<'a>(&self, masks: &'a [Vec<u64>]) -> &'a [u64] {
         &masks[self.mask.expect("the layer is prepared behind a mask")]
@@ -100,23 +98,15 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Linear`] if a linear layer does not fit BFV's secure parameters; [`Error::Misuse`] if a layer runs only
-    /// in suite `ckks`.
+    /// in suite `ckks`, or the options do not go together.
     pub fn new(program: Program, options: impl Into<Options>) -> Result<Self, Error> {
-        check_supported(&program)?;
-        let options = options.into();
+        let operations = ops::all(&program)?;
+        let options = options.into().check()?;
         check_ring(&program, options)?;
         let field = field_of(&program, options)?;
-        let mut planner = Planner::new(&program, options, field);
-        for index in 0..program.operations().len() {
-            planner.operation(index);
-        }
-        for output in program.outputs() {
-            planner.settle(output.value);
-            let (len, width) = (program.value(output.value).len(), planner.widths[output.value]);
-            planner.cost = planner.cost + cost::open_to_client(len, width);
-            planner.turns.server_sends();
-        }
+        let planner = Planner::plan(&program, &operations, options, field);
         let Planner { steps, keys, demands, written, signs, masks, linear, layers, mut cost, turns, .. } = planner;
+        drop(operations);
         let plans = Encrypted::plan(&layers, &program, options, field)?;
         let place = |((operation, mask, weight), plan)| LinearLayer { operation, mask, weight, plan };
         let linear: Vec<LinearLayer> = linear.into_iter().zip(plans).map(place).collect();
@@ -287,201 +277,6 @@ impl Plan {
     }
 }
 
-struct Planner<'a> {
-    program: &'a Program,
-    options: Options,
-    field: Option<Field>,
-    steps: Vec<Step>,
-    keys: Vec<Vec<Batch>>,
-    demands: Vec<Demand>,
-    /// Current width of each value.
-    widths: Vec<u32>,
-    written: Vec<u32>,
-    signs: Vec<Sign>,
-    needs_ring: Vec<bool>,
-    masks: Vec<usize>,
-    opened: HashMap<usize, usize>,
-    /// Operation, mask and weights of each linear layer.
-    linear: Vec<(usize, Option<usize>, String)>,
-    layers: Vec<Layer>,
-    cost: cost::Cost,
-    turns: Turns,
-}
-
-impl<'a> Planner<'a> {
-    fn new(program: &'a Program, options: Options, field: Option<Field>) -> Self {
-        let widths = vec![program.ring_bits(); program.values().len()];
-        Self {
-            program,
-            options,
-            field,
-            steps: Vec::new(),
-            keys: Vec::new(),
-            demands: Vec::new(),
-            written: widths.clone(),
-            widths,
-            signs: signs(program),
-            needs_ring: needs_ring(program),
-            masks: Vec::new(),
-            opened: HashMap::new(),
-            linear: Vec::new(),
-            layers: Vec::new(),
-            cost: cost::Cost::default(),
-            turns: Turns::new(),
-        }
-    }
-
-    fn operation(&mut self, index: usize) {
-        let operation = &self.program.operations()[index];
-        self.align(operation);
-        let input = operation.inputs[0];
-        let width = self.widths[input];
-        let output_width = match &operation.operator {
-            Operator::Truncate { bits } => width.min(self.program.ring_bits()) - bits,
-            Operator::Add | Operator::Sub | Operator::Concat { .. } => {
-                operation.inputs.iter().map(|&id| self.widths[id]).max().unwrap_or(width)
-            }
-            Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } => {
-                self.program.ring_bits() + self.options.guard_bits()
-            }
-            Operator::Argmax { .. } => self.program.ring_bits(),
-            // The key of a ReLU brings its value to the wide ring for a few bits more.
-            Operator::Relu if self.options.suite == Suite::Fss && self.needs_ring[operation.output] => {
-                self.program.ring_bits()
-            }
-            _ => width,
-        };
-        let exact = self.options.truncation == Truncation::Exact;
-        let keys = match self.options.suite {
-            Suite::Fss => keys::of_operation(self.program, operation, [width, output_width], exact),
-            Suite::Gmw { .. } => Vec::new(),
-        };
-        let cost = match self.options.suite {
-            Suite::Fss => keys::cost(&keys),
-            Suite::Gmw { rounds, .. } => boolean_cost(self.program, operation, width, rounds, exact),
-        };
-        self.exchange(cost);
-        let mut demand = cost.demand;
-        if let Some((weight, layer)) = linear_layer(self.program, operation) {
-            let mask = self.reach(input);
-            if let (Some(field), Suite::Gmw { rounds, .. }) = (self.field, self.options.suite) {
-                let len = self.program.value(operation.output).len();
-                let leaving = cost::from_field(len, field, self.program.ring_bits(), rounds);
-                demand = demand + leaving.demand;
-                self.exchange(leaving);
-            }
-            self.linear.push((index, mask, weight.to_owned()));
-            self.layers.push(layer);
-        }
-        self.step(Step::Operation(index), keys, demand);
-        self.widths[operation.output] = output_width;
-        self.written[operation.output] = output_width;
-    }
-
-    fn step(&mut self, step: Step, keys: Vec<Batch>, demand: Demand) {
-        self.steps.push(step);
-        self.keys.push(keys);
-        self.demands.push(demand);
-    }
-
-    /// Brings the inputs of `operation` to widths that it can work on: the wide ring where it needs that, else all of one
-    /// width. A truncation takes guard bits, what moves elements leaves them as they are, and a sum takes one input with them:
-    /// two would be off by more than they can round.
-    fn align(&mut self, operation: &Operation) {
-        let guarded = |&&id: &&usize| self.widths[id] > self.program.ring_bits();
-        let keeps = match operation.operator {
-            Operator::Truncate { .. }
-            | Operator::Reshape
-            | Operator::Broadcast
-            | Operator::Transpose { .. }
-            | Operator::Slice { .. }
-            | Operator::Concat { .. } => true,
-            Operator::Add | Operator::Sub => operation.inputs.iter().filter(guarded).count() == 1,
-            _ => false,
-        };
-        if !keeps {
-            operation.inputs.iter().for_each(|&id| self.settle(id));
-        }
-        let widths: Vec<u32> = operation.inputs.iter().map(|&id| self.widths[id]).collect();
-        // The input of a linear layer in a field goes there from the ring that it is in.
-        let enters_field = self.field.is_some() && linear_layer(self.program, operation).is_some();
-        let needs_ring = computes_in_ring(&operation.operator) && !enters_field;
-        if needs_ring || widths.iter().any(|&width| width != widths[0]) {
-            for &id in &operation.inputs {
-                self.extend(id);
-            }
-        }
-    }
-
-    fn extend(&mut self, value: usize) {
-        let (from, to) = (self.widths[value], self.program.ring_bits());
-        if from < to {
-            let (len, sign) = (self.program.value(value).len(), self.signs[value]);
-            let (cost, keys) = match self.options.suite {
-                Suite::Gmw { rounds, .. } => (cost::extend(len, from, to, sign, rounds), Vec::new()),
-                Suite::Fss => {
-                    let keys = vec![keys::extend(len, from, to, sign)];
-                    (keys::cost(&keys), keys)
-                }
-            };
-            self.step(Step::Extend { value, from }, keys, cost.demand);
-            self.exchange(cost);
-            self.widths[value] = to;
-        }
-    }
-
-    fn settle(&mut self, value: usize) {
-        let (from, to) = (self.widths[value], self.program.ring_bits());
-        if let Suite::Gmw { rounds, .. } = self.options.suite
-            && from > to
-        {
-            let len = self.program.value(value).len();
-            let cost = cost::truncate_guarded(len, from - to, from, rounds);
-            self.step(Step::Settle { value }, Vec::new(), cost.demand);
-            self.exchange(cost);
-            self.widths[value] = to;
-        }
-    }
-
-    /// Books a step all of whose rounds are exchanges.
-    fn exchange(&mut self, cost: cost::Cost) {
-        self.cost = self.cost + cost;
-        self.turns.exchange(cost.rounds);
-    }
-
-    /// How a linear layer gets at its input `value`: behind a mask, or encrypted if it runs online.
-    fn reach(&mut self, value: usize) -> Option<usize> {
-        if !self.options.is_one_shot() {
-            return Some(self.open(value));
-        }
-        self.turns.client_sends();
-        self.turns.server_sends();
-        None
-    }
-
-    /// The mask behind which the server learns `value`.
-    fn open(&mut self, value: usize) -> usize {
-        if let Some(&mask) = self.opened.get(&value) {
-            return mask;
-        }
-        let (mask, len) = (self.masks.len(), self.program.value(value).len());
-        self.masks.push(len);
-        self.opened.insert(value, mask);
-        let entering = match (self.field, self.options.suite) {
-            (Some(field), Suite::Gmw { rounds, .. }) => {
-                cost::to_field(len, self.widths[value], field, self.signs[value], rounds)
-            }
-            _ => cost::Cost::default(),
-        };
-        self.step(Step::Open { value, mask }, Vec::new(), entering.demand);
-        self.exchange(entering);
-        let width = self.field.map_or(self.program.ring_bits(), |field| field.packing().bits());
-        self.cost = self.cost + cost::open_to_server(len, width);
-        self.turns.client_sends();
-        mask
-    }
-}
-
 /// Refuses a ring that leaves no room for guard bits.
 ///
 /// # Errors
@@ -500,29 +295,6 @@ fn check_ring(program: &Program, options: Options) -> Result<(), Error> {
 /// The widest ring that linear layers under BFV work in.
 const LINEAR_RING_BITS: u32 = 50;
 
-/// What an operation on a value of `width` bits takes with Boolean sharing.
-fn boolean_cost(program: &Program, operation: &Operation, width: u32, rounds: Rounds, exact: bool) -> cost::Cost {
-    let len = program.value(operation.inputs[0]).len();
-    let out = program.value(operation.output).len();
-    match &operation.operator {
-        Operator::Truncate { bits } => {
-            let guard = width.saturating_sub(program.ring_bits());
-            match (exact, guard, bits) {
-                (false, ..) | (true, 0, 0) => cost::Cost::default(),
-                (true, 0, _) => cost::truncate_exactly(len, *bits, width, rounds),
-                (true, ..) => cost::truncate_guarded(len, bits + guard, width, rounds),
-            }
-        }
-        Operator::Relu => cost::relu(len, width, rounds),
-        Operator::MaxPool2d { window } => {
-            let stages = pooling_sizes(program, operation, window);
-            stages.into_iter().map(|sizes| cost::max_pool(sizes, width, rounds)).sum()
-        }
-        Operator::Argmax { .. } => cost::argmax(out, len / out, width, program.ring_bits(), rounds),
-        _ => cost::Cost::default(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -530,11 +302,12 @@ mod tests {
     use std::thread;
 
     use privet_channel::pair;
+    use privet_gmw::{Rounds, Truncation};
     use privet_program::Weights;
 
     use super::*;
     use crate::Silent;
-    use crate::sharing::{Correlations, Model, infer_client, infer_server, prepare_client, prepare_server};
+    use crate::sharing::{Model, infer_client, infer_server, prepare_client, prepare_server};
 
     fn read(name: &str) -> Vec<u8> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/overflow");
@@ -543,9 +316,8 @@ mod tests {
 
     /// The program whose values overflow, in the exact mode.
     fn plan() -> Plan {
-        let suite = Suite::Gmw { rounds: Rounds::Linear, correlations: Correlations::Made };
         let program = Program::parse(&read("program.json")).expect("a program");
-        Plan::new(program, Options { suite, truncation: Truncation::Exact }).expect("a plan")
+        Plan::new(program, Options::gmw(Rounds::Linear, Truncation::Exact)).expect("a plan")
     }
 
     /// The outputs of several runs on one input at the public bound.

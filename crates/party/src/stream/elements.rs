@@ -11,8 +11,7 @@ use privet_ring::Modulus;
 use super::linear;
 use super::packed::Samples;
 use crate::Error;
-use crate::layers::linear_layer;
-use crate::sharing;
+use crate::ops::{InRing, Node};
 
 /// Weights of a dot product: `[rows, inner]`, signed, of at most so many bits with the sign.
 pub(super) struct Matrix {
@@ -168,9 +167,10 @@ impl Elements for Masked {
     ) -> Result<Self, Error> {
         let ring = inputs[0].ring;
         let read: Vec<&[u64]> = inputs.iter().map(|it| it.values.as_slice()).collect();
-        let mut values = match linear_layer(program, operation) {
-            Some(_) => sharing::linear(program, operation, read[0], weights),
-            None => sharing::local(program, operation, &read, Some(weights), ring),
+        let node = Node { program, operation };
+        let mut values = match node.local() {
+            Some(local) => InRing::run(ring, &*local, &read, Some(weights)),
+            None => node.linear().expect("a linear operation").affine(read[0], weights, ring),
         };
         ring.reduce_all(&mut values);
         Ok(Self { ring, values })

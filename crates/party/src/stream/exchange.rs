@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use privet_program::{Operation, Operator, Program, Window};
-use privet_ring::window::{Groups, Windows};
+use privet_program::{Operator, Program};
+use privet_ring::window::Groups;
 
 use super::function::Function;
-use crate::layers::{along, window_groups, windows};
+use crate::ops::{self, Node};
 
 /// In which order the elements of a tensor are sent.
 pub(super) enum Order {
@@ -32,7 +32,7 @@ pub(super) struct Pooling {
 impl Pooling {
     /// The windows of the operation with this index; none if two share an element.
     pub fn new(program: &Program, operation: usize) -> Option<Self> {
-        let (longest, apart) = window_of(program, operation).spread();
+        let (longest, apart) = pooling(Node::at(program, operation)).windows().spread();
         let output = program.operations()[operation].output;
         let count = program.value(output).len();
         apart.then(|| Self { operation, count, longest, groups: OnceLock::new() })
@@ -40,23 +40,12 @@ impl Pooling {
 
     /// The elements of each.
     pub fn groups(&self, program: &Program) -> &Groups {
-        self.groups.get_or_init(|| {
-            let operation = &program.operations()[self.operation];
-            window_groups(program, operation, window(operation))
-        })
+        self.groups.get_or_init(|| pooling(Node::at(program, self.operation)).groups())
     }
 }
 
-fn window_of(program: &Program, operation: usize) -> Windows {
-    let operation = &program.operations()[operation];
-    windows(program, operation, window(operation))
-}
-
-fn window(operation: &Operation) -> &Window {
-    match &operation.operator {
-        Operator::MaxPool2d { window } => window,
-        other => unreachable!("{} has no windows", other.name()),
-    }
+fn pooling(node: Node<'_>) -> ops::Pooling<'_> {
+    node.max_pool2d().expect("windows are a max pooling's").0
 }
 
 /// Operations of the client from a value of the server's to one that it returns, or to an output.
@@ -106,7 +95,8 @@ impl Exchange {
     /// What the client computes on the values as they came.
     pub fn compute(&self, program: &Program, mut values: Vec<i64>) -> Vec<i64> {
         for &index in &self.operations {
-            let operation = &program.operations()[index];
+            let node = Node::at(program, index);
+            let operation = node.operation;
             match &operation.operator {
                 Operator::Truncate { bits } => values.iter_mut().for_each(|value| *value >>= bits),
                 Operator::Relu => values.iter_mut().for_each(|value| *value = (*value).max(0)),
@@ -115,18 +105,19 @@ impl Exchange {
                     Function { steps, from, to, ring_bits: program.ring_bits() }.apply(&mut values);
                 }
                 Operator::Reshape => {}
-                Operator::MaxPool2d { window } => {
+                Operator::MaxPool2d { .. } => {
                     values = match &self.order {
                         Order::Windows(pooling) => values.chunks(pooling.longest).map(largest).collect(),
                         _ => {
-                            let groups = window_groups(program, operation, window);
+                            let groups = pooling(node).groups();
                             groups.iter().map(|group| largest(group.map(|at| &values[at]))).collect()
                         }
                     };
                 }
-                Operator::Argmax { axis, select_last, .. } => {
-                    let groups = along(&values, &program.value(operation.inputs[0]).shape, *axis);
-                    values = groups.iter().map(|group| place(group, *select_last)).collect();
+                Operator::Argmax { select_last, .. } => {
+                    let groups = node.argmax().expect("an argmax").groups();
+                    let of_group = |group: Vec<usize>| group.into_iter().map(|at| values[at]).collect::<Vec<_>>();
+                    values = groups.into_iter().map(|group| place(&of_group(group), *select_last)).collect();
                 }
                 other => unreachable!("{} is the server's", other.name()),
             }

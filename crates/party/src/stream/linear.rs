@@ -6,7 +6,7 @@ use privet_ring::layout;
 
 use super::packed::Samples;
 use crate::Error;
-use crate::layers::window_groups;
+use crate::ops::{Node, Pooling};
 
 /// The result of a linear operation on encrypted values: a function of its inputs, to be re-randomised before it
 /// leaves.
@@ -116,7 +116,7 @@ pub(super) fn patches(program: &Program, operation: &Operation, group: usize) ->
 /// Sums over the windows of an average pooling, times their public factors.
 fn pool(program: &Program, operation: &Operation, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
     let Operator::AvgPool2d { window, factors } = &operation.operator else { unreachable!("only for poolings") };
-    let groups = window_groups(program, operation, window);
+    let groups = Pooling { node: Node { program, operation }, window }.groups();
     let size = groups.sizes().max().unwrap_or(1);
     let indices = groups.iter().flat_map(|group| group.map(Some).chain(std::iter::repeat(None)).take(size)).collect();
     let windows = Windows::new(size, indices)?;

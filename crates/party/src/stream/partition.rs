@@ -9,7 +9,7 @@ use privet_ring::layout;
 use super::elements::{Elements, Matrix};
 use super::linear::{channels_last, movement, patches};
 use crate::Error;
-use crate::layers::window_groups;
+use crate::ops::{Node, Pooling};
 
 /// Some elements of a tensor.
 pub(super) struct Part<E> {
@@ -64,7 +64,7 @@ pub(super) fn needs(program: &Program, operation: &Operation, wanted: &[usize]) 
         }
         Operator::AvgPool2d { window, .. } => {
             let groups: Vec<Vec<usize>> =
-                window_groups(program, operation, window).iter().map(Iterator::collect).collect();
+                Pooling { node: Node { program, operation }, window }.groups().iter().map(Iterator::collect).collect();
             let read: BTreeSet<usize> = wanted.iter().flat_map(|&index| groups[index].iter().copied()).collect();
             vec![read.into_iter().collect()]
         }
@@ -229,8 +229,11 @@ fn dense<E: Elements>(
 /// Some sums of an average pooling, times their public factors.
 fn pool<E: Elements>(program: &Program, operation: &Operation, x: &Part<E>, wanted: &[usize]) -> Result<E, Error> {
     let Operator::AvgPool2d { window, factors } = &operation.operator else { unreachable!("only for poolings") };
-    let groups: Vec<Vec<Option<usize>>> =
-        window_groups(program, operation, window).iter().map(|group| group.map(Some).collect()).collect();
+    let groups: Vec<Vec<Option<usize>>> = Pooling { node: Node { program, operation }, window }
+        .groups()
+        .iter()
+        .map(|group| group.map(Some).collect())
+        .collect();
     let size = groups.iter().map(Vec::len).max().unwrap_or(1);
     let read: Vec<Vec<Option<usize>>> = wanted
         .iter()

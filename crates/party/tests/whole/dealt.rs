@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use privet_channel::{AbortReason, pair, record};
 use privet_party::session::{Client, Connect, Dealt, Event};
-use privet_party::sharing::{Correlations, Options, Plan, Rounds, Suite, Truncation};
+use privet_party::sharing::{Maker, Options, Plan, Rounds, Suite, Truncation};
 use privet_party::{Error, PeerMisbehaved, Silent};
 use privet_ring::Modulus;
 
 use crate::parties::{CHOICE, Fixture, MOST, PATIENCE, RESIDUAL, Shelf, dealer, dealer_with, over, server};
 
 fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
-    let suite = Suite::Gmw { rounds, correlations: Correlations::Dealt };
-    fixture.plan(Options { suite, truncation: Truncation::OneBit })
+    fixture.plan(Options { maker: Maker::Dealer, ..Options::gmw(rounds, Truncation::OneBit) })
 }
 
 /// A session in which both parties know ways to a dealer; both results.
@@ -62,9 +61,10 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
             assert_eq!(online.total.bytes_received, forecast.online_bytes_server);
             let Event::Inferred { report: served, .. } = &events[1] else { panic!("an inference") };
             assert_eq!(online.total.rounds.max(served.total.rounds), forecast.online_rounds);
-            let Suite::Gmw { rounds, .. } = plan.options().suite else { continue };
-            let suite = Suite::Gmw { rounds, correlations: Correlations::Made };
-            let made = fixture.plan(Options { suite, ..plan.options() }).forecast();
+            if plan.options().suite == Suite::Fss {
+                continue;
+            }
+            let made = fixture.plan(Options { maker: Maker::Parties, ..plan.options() }).forecast();
             // Online nothing changes, but that products of a dealer have no guard bits to round off.
             let [dealt, made] =
                 [&forecast, &made].map(|of| [of.online_bytes_client, of.online_bytes_server, of.online_rounds]);

@@ -8,13 +8,21 @@ use std::collections::BTreeSet;
 use privet_channel::{AbortReason, PeerMisbehaved as Link, pair};
 use privet_party::policy::{Guard, Mode, Policy, Weakness};
 use privet_party::session::{Client, Server};
-use privet_party::sharing::{Correlations, Options, Plan, Rounds, Suite, Truncation};
+use privet_party::sharing::{Linear, Maker, Options, Plan, Rounds, Truncation};
 use privet_party::{Error, Options as AnyOptions, Silent, stream};
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, dealer, infer, over, prepare, server, server_under, session};
 
-fn gmw(correlations: Correlations, truncation: Truncation) -> Options {
-    Options { suite: Suite::Gmw { rounds: Rounds::Log, correlations }, truncation }
+fn gmw(truncation: Truncation) -> Options {
+    Options::gmw(Rounds::Log, truncation)
+}
+
+fn one_shot(truncation: Truncation) -> Options {
+    Options { linear: Linear::Online, ..gmw(truncation) }
+}
+
+fn dealt(truncation: Truncation) -> Options {
+    Options { maker: Maker::Dealer, ..gmw(truncation) }
 }
 
 /// How a session ended at the client that was refused; nothing may have happened at the server.
@@ -55,7 +63,7 @@ fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
         seen.extend(weaknesses);
     }
     assert_eq!(seen, [Weakness::OneBit, Weakness::Dealer].into());
-    let one_shot = CHOICE.plan(gmw(Correlations::OneShot, Truncation::OneBit));
+    let one_shot = CHOICE.plan(one_shot(Truncation::OneBit));
     let ask = |client: &mut Client| client.infer_unprepared(&one_shot, &CHOICE.case.inputs, &mut Silent).map(drop);
     assert_eq!(refused(&server, &ours, ask).0, AbortReason::NotAllowed);
     assert!(ours.ready().is_empty() && theirs.ready().is_empty());
@@ -69,13 +77,13 @@ fn what_a_policy_allows_is_served_and_nothing_beyond_it() {
     policy.accepts.allow(Weakness::OneBit);
     let server = server_under(&theirs, policy);
     for truncation in [Truncation::Exact, Truncation::OneBit] {
-        let plan = CHOICE.plan(gmw(Correlations::Made, truncation));
+        let plan = CHOICE.plan(gmw(truncation));
         session(&server, &ours, |client| {
             let id = prepare(client, &plan);
             infer(client, &CHOICE, &plan, &id);
         });
     }
-    let dealt = CHOICE.plan(gmw(Correlations::Dealt, Truncation::Exact));
+    let dealt = CHOICE.plan(dealt(Truncation::Exact));
     let (reason, _) = refused(&server, &ours, |client| client.prepare(&dealt, &mut Silent).map(drop));
     assert_eq!(reason, AbortReason::NotAllowed);
 }
@@ -84,7 +92,7 @@ fn what_a_policy_allows_is_served_and_nothing_beyond_it() {
 #[test]
 fn material_of_a_mode_that_is_accepted_no_more_is_refused_and_kept() {
     let (ours, theirs) = (Shelf::new(), Shelf::new());
-    let plan = CHOICE.plan(gmw(Correlations::Made, Truncation::OneBit));
+    let plan = CHOICE.plan(gmw(Truncation::OneBit));
     let id = session(&server(&theirs), &ours, |client| prepare(client, &plan));
     let strict = server_under(&theirs, Policy::default());
     let ask = |client: &mut Client| client.infer(&plan, &id, &CHOICE.case.inputs, &mut Silent).map(drop);
@@ -101,9 +109,9 @@ fn a_client_has_its_answers_in_an_hour_over_modes_sessions_and_restarts() {
         let policy = Policy { answers_per_hour: Some(ANSWERS), ..Policy::unrestricted() };
         server_under(&theirs, policy)
     };
-    let exact = CHOICE.plan(gmw(Correlations::Made, Truncation::Exact));
-    let one_bit = CHOICE.plan(gmw(Correlations::Made, Truncation::OneBit));
-    let one_shot = CHOICE.plan(gmw(Correlations::OneShot, Truncation::Exact));
+    let exact = CHOICE.plan(gmw(Truncation::Exact));
+    let one_bit = CHOICE.plan(gmw(Truncation::OneBit));
+    let one_shot = CHOICE.plan(one_shot(Truncation::Exact));
     // Three modes, each answer from a server that was started again.
     let answer = |plan: &Plan| {
         session(&limited(), &ours, |client| {
@@ -139,7 +147,7 @@ fn a_client_has_its_answers_in_an_hour_over_modes_sessions_and_restarts() {
 fn sessions_at_once_share_a_clients_answers() {
     const SESSIONS: usize = 4;
     let (ours, theirs) = (Shelf::new(), Shelf::new());
-    let plan = CHOICE.plan(gmw(Correlations::Made, Truncation::Exact));
+    let plan = CHOICE.plan(gmw(Truncation::Exact));
     let policy = Policy { answers_per_hour: Some(2), ..Policy::default() };
     session(&server(&theirs), &ours, |client| (0..SESSIONS).for_each(|_| drop(prepare(client, &plan))));
     let answers = std::thread::scope(|scope| {
@@ -196,7 +204,7 @@ fn answers_to_one_input_are_the_same_by_default_and_differ_where_one_bit_is_allo
     const TIMES: usize = 6;
     let (ours, theirs) = (Shelf::new(), Shelf::new());
     let answers = |server: &Server, truncation| {
-        let plan = RESIDUAL.plan(gmw(Correlations::Made, truncation));
+        let plan = RESIDUAL.plan(gmw(truncation));
         session(server, &ours, |client| {
             (0..TIMES)
                 .map(|_| prepare(client, &plan))

@@ -11,7 +11,7 @@ use privet_channel::record::{self, Direction, Transcript};
 use privet_channel::{Channel, pair};
 use privet_party::session::Client;
 use privet_party::sharing::{
-    self, ClientMaterial, Encrypted, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, Suite, Truncation,
+    self, ClientMaterial, Encrypted, MaskedWeights, Model, Options, Plan, Rounds, ServerMaterial, Truncation,
     WeightMask,
 };
 use privet_party::{Error, Silent};
@@ -50,7 +50,7 @@ impl Phase {
 }
 
 /// Suite `fss`.
-const FSS: Options = Options { suite: Suite::Fss, truncation: Truncation::OneBit };
+const FSS: Options = Options::fss(Truncation::OneBit);
 
 /// A preparation and an inference in one session, without the greeting.
 struct Run {

@@ -3,7 +3,7 @@
 use privet_channel::pair;
 use privet_linear::Resharing;
 use privet_party::security::{PROMISED_BITS, Security};
-use privet_party::sharing::{Correlations, Encrypted, Options, Plan, Suite, Truncation};
+use privet_party::sharing::{Encrypted, Options, Plan, Truncation};
 use privet_party::{Silent, authenticated, stream};
 use privet_program::Operator;
 
@@ -68,11 +68,7 @@ fn results_that_are_counted_are_those_on_the_wire() {
 
 #[test]
 fn a_budget_is_the_sum_of_an_independent_count() {
-    let correlations = Correlations::Made;
-    let exact = |options: &Options| {
-        options.truncation == Truncation::Exact
-            && matches!(options.suite, Suite::Gmw { correlations: chosen, .. } if chosen == correlations)
-    };
+    let exact = |options: &Options| options.truncation == Truncation::Exact && !options.is_prime();
     let options = Options::made().find(exact).expect("the exact mode");
     let plan: Plan = CHOICE.plan(options);
     let budget = plan.security();

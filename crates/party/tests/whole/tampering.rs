@@ -12,17 +12,14 @@ use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action, Witness};
 use privet_channel::{AbortReason, Channel, PeerMisbehaved};
 use privet_party::session::{Client, Server};
-use privet_party::sharing::{Correlations, Options, Plan, Rounds, Suite, Truncation};
+use privet_party::sharing::{Options, Plan, Rounds, Truncation};
 use privet_party::{Error, MaterialId, Silent, StoreError};
 use privet_program::Program;
 
 use crate::parties::{RESIDUAL, Shelf, infer, over, prepare, server, session};
 
 /// The fewest rounds with every kind of message.
-const OPTIONS: Options = Options {
-    suite: Suite::Gmw { rounds: Rounds::Log, correlations: Correlations::Made },
-    truncation: Truncation::Exact,
-};
+const OPTIONS: Options = Options::gmw(Rounds::Log, Truncation::Exact);
 
 /// How long the parties wait for a message where one may be missing.
 const WAIT: Duration = Duration::from_millis(1500);

@@ -13,9 +13,9 @@ use super::super::shuffle::{self, Shape};
 use super::super::transport;
 use super::layout::{Layout, elements};
 use super::piece::DataPiece;
-use crate::layers::linear_layer;
+use crate::ops::{InRing, Node};
 use crate::report::Recorder;
-use crate::sharing::{local, uniform};
+use crate::sharing::uniform;
 use crate::{Error, Observer, Phase, Report, check_inputs};
 
 /// The client's side of a session: keys and transfers, and what is ready for one inference.
@@ -264,8 +264,9 @@ impl<'a> Masks<'a> {
             let operation = &self.program.operations()[*index];
             let known: Option<Vec<&[u64]>> = operation.inputs.iter().map(|&id| self.values[id].as_deref()).collect();
             let Some(inputs) = known else { continue };
-            if self.values[operation.output].is_none() && linear_layer(self.program, operation).is_none() {
-                self.values[operation.output] = Some(local(self.program, operation, &inputs, None, ring));
+            let local = Node { program: self.program, operation }.local();
+            if let Some(local) = local.filter(|_| self.values[operation.output].is_none()) {
+                self.values[operation.output] = Some(InRing::run(ring, &*local, &inputs, None));
             }
         }
     }

@@ -11,8 +11,8 @@ use super::super::plan::Step;
 use super::super::shuffle::Shape;
 use super::super::transport;
 use crate::Error;
-use crate::layers::linear_layer;
 use crate::limits;
+use crate::ops::Node;
 
 /// A linear layer with weights.
 pub(crate) struct Layer {
@@ -43,20 +43,20 @@ impl Layout {
         let found: Vec<_> = steps
             .iter()
             .filter_map(|step| match step {
-                Step::Linear(index) => Some((*index, linear_layer(program, &program.operations()[*index])?)),
+                Step::Linear(index) => Some((*index, Node::at(program, *index).linear()?)),
                 Step::Exchange(_) => None,
             })
             .collect();
-        let shapes: Vec<_> = found.iter().map(|(_, (_, layer))| layer.clone()).collect();
+        let shapes: Vec<_> = found.iter().map(|(_, map)| map.encrypted()).collect();
         let plans = match shapes.is_empty() {
             true => Vec::new(),
             false => {
                 privet_linear::Plan::for_program(&shapes, program.ring_bits(), program.weight_bits(), Resharing::Exact)?
             }
         };
-        let layers = found.into_iter().zip(plans).map(|((operation, (weight, _)), plan)| {
+        let layers = found.into_iter().zip(plans).map(|((operation, map), plan)| {
             let wave = waves[program.operations()[operation].inputs[0]];
-            Layer { operation, weight: weight.to_owned(), plan, wave }
+            Layer { operation, weight: map.weight().to_owned(), plan, wave }
         });
         let mut layout = Self {
             layers: layers.collect(),
@@ -123,7 +123,7 @@ fn waves(program: &Program, steps: &[Step]) -> Vec<usize> {
         let Step::Linear(index) = step else { continue };
         let operation = &program.operations()[*index];
         let before = operation.inputs.iter().map(|&input| waves[input]).max().unwrap_or(0);
-        waves[operation.output] = before + usize::from(linear_layer(program, operation).is_some());
+        waves[operation.output] = before + usize::from(Node { program, operation }.linear().is_some());
     }
     waves
 }

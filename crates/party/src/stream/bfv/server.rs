@@ -16,8 +16,8 @@ use super::super::shuffle::{Receiver, Secret, Shape};
 use super::super::transport;
 use super::layout::{Layout, elements};
 use super::piece::ModelPiece;
+use crate::ops::{InRing, Node};
 use crate::report::Recorder;
-use crate::sharing::{linear, local};
 use crate::{Error, Observer, Phase, Report};
 
 /// A program's weights in the form in which preparations take them, made once by whoever asks first.
@@ -219,11 +219,14 @@ impl ModelProvider {
                 Step::Linear(index) => {
                     let operation = &program.operations()[*index];
                     let inputs: Vec<&[u64]> = operation.inputs.iter().map(|&id| values[id].as_slice()).collect();
-                    let share = crate::layers::linear_layer(program, operation).and_then(|_| products.next());
+                    let node = Node { program, operation };
+                    let layer = node.linear().and_then(|map| Some((map, products.next()?)));
                     let result = recorder.layer(name, operation.operator.name(), channel, |_| {
-                        Ok::<_, Error>(match share {
-                            Some(share) => ring.add(&linear(program, operation, inputs[0], weights), &share),
-                            None => local(program, operation, &inputs, Some(weights), ring),
+                        Ok::<_, Error>(match layer {
+                            Some((map, share)) => ring.add(&map.affine(inputs[0], weights, ring), &share),
+                            None => {
+                                InRing::run(ring, &*node.local().expect("a local operation"), &inputs, Some(weights))
+                            }
                         })
                     })?;
                     values[operation.output] = result;

@@ -7,7 +7,7 @@ use super::super::cipher::Cipher;
 use super::super::partition::needs;
 use super::super::plan::Step;
 use super::Stages;
-use crate::layers::linear_layer;
+use crate::ops::Node;
 
 /// Demands kept: a worker has one part of one stage, of which it is asked for the same elements again and again.
 const KEPT: usize = 16;
@@ -38,7 +38,7 @@ impl Stages {
             for (&input, read) in operation.inputs.iter().zip(needs(program, operation, &elements)) {
                 wanted.entry(input).or_default().extend(read);
             }
-            if self.plan.cipher() == Cipher::Bfv && linear_layer(program, operation).is_some() {
+            if self.plan.cipher() == Cipher::Bfv && (Node { program, operation }).linear().is_some() {
                 shares.insert(operation.output, elements.clone());
             }
             operations.push((*index, elements));

@@ -1,0 +1,24 @@
+//! `max(x, 0)`, and what a truncation before it drops.
+
+use privet_shark::Relu as Gate;
+
+use super::super::gate::Gated;
+use super::super::planner::Planner;
+use super::{Protocol, Purpose};
+use crate::ops::Relu;
+
+impl Protocol for Relu<'_> {
+    fn plan(&self, index: usize, planner: &mut Planner<'_>) -> u32 {
+        let (value, output) = (self.0.operation.inputs[0], self.0.operation.output);
+        let (input, dropped) = planner.pending.get(&value).copied().unwrap_or((value, 0));
+        if dropped == 0 {
+            planner.mask(input);
+        }
+        let (from, left) = (planner.widths[input], planner.widths[value]);
+        let to = if planner.needs_ring(output) { planner.ring_bits() } else { left };
+        let (gate, len) = (Gate::new(from, dropped, to), planner.len(input));
+        planner.exchange(&gate.message_bytes(len));
+        planner.step(Gated { purpose: Purpose::Operation(index), input, output, len, gate, to: None });
+        to
+    }
+}

@@ -1,0 +1,290 @@
+//! Operations at their place in a program, apart from how a suite computes them: a file for each operator or family.
+//!
+//! What every suite on shares must know before it plans is in [`Rules`]. What needs no message is computed by all of them alike, on an
+//! [`Algebra`] ([`Local`]); a linear layer is a [`LinearMap`] with private weights; poolings and argmax say which elements
+//! they compare. Protocols for the rest are the suites' (`sharing/ops`, `authenticated/ops`).
+
+mod additive;
+mod algebra;
+mod argmax;
+mod avg_pool2d;
+mod conv2d;
+mod dense;
+mod max_pool2d;
+mod movement;
+mod pooling;
+mod relu;
+mod scale;
+mod truncate;
+
+use privet_gmw::Sign;
+use privet_program::{Operation, Operator, Program, Value, Weights};
+use privet_ring::Modulus;
+
+use crate::Error;
+
+pub(crate) use algebra::{Algebra, InRing, Owned};
+pub(crate) use argmax::Argmax;
+pub(crate) use max_pool2d::MaxPool2d;
+pub(crate) use movement::Movement;
+pub(crate) use pooling::Pooling;
+pub(crate) use relu::Relu;
+pub(crate) use truncate::Truncate;
+
+use additive::{Add, AddConstant, Negate, ShiftLeft, Sub};
+use avg_pool2d::AvgPool2d;
+use conv2d::Conv2d;
+use dense::Dense;
+use movement::{Broadcast, Concat, Pad, Reshape, Slice, Transpose};
+use scale::Scale;
+
+/// An operation and the program that it is part of.
+#[derive(Clone, Copy)]
+pub(crate) struct Node<'a> {
+    pub program: &'a Program,
+    pub operation: &'a Operation,
+}
+
+impl<'a> Node<'a> {
+    /// The operation with index `index`.
+    pub fn at(program: &'a Program, index: usize) -> Self {
+        Self { program, operation: &program.operations()[index] }
+    }
+
+    /// All of a program's, in order.
+    pub fn all(program: &'a Program) -> impl Iterator<Item = Self> {
+        program.operations().iter().map(move |operation| Self { program, operation })
+    }
+
+    /// The first value that it reads.
+    pub fn input(self) -> &'a Value {
+        self.program.value(self.operation.inputs[0])
+    }
+
+    /// Shapes of all values that it reads.
+    pub fn input_shapes(self) -> impl Iterator<Item = &'a [usize]> {
+        self.operation.inputs.iter().map(move |&id| self.program.value(id).shape.as_slice())
+    }
+
+    /// The value that it writes.
+    pub fn output(self) -> &'a Value {
+        self.program.value(self.operation.output)
+    }
+
+    /// The max pooling that it is, if it is one.
+    pub fn max_pool2d(self) -> Option<MaxPool2d<'a>> {
+        match &self.operation.operator {
+            Operator::MaxPool2d { window } => Some(MaxPool2d(Pooling { node: self, window })),
+            _ => None,
+        }
+    }
+
+    /// The argmax that it is, if it is one.
+    pub fn argmax(self) -> Option<Argmax<'a>> {
+        match self.operation.operator {
+            Operator::Argmax { axis, select_last, .. } => Some(Argmax { node: self, axis, select_last }),
+            _ => None,
+        }
+    }
+
+    /// The linear layer that it is, if it is one.
+    pub fn linear(self) -> Option<Box<dyn LinearMap + 'a>> {
+        Some(match &self.operation.operator {
+            Operator::Conv2d { weight, weight_shape, bias, stride, padding, dilation, groups } => Box::new(Conv2d {
+                node: self,
+                weight,
+                bias: bias.as_deref(),
+                kernel: [weight_shape[2], weight_shape[3]],
+                stride: *stride,
+                padding: *padding,
+                dilation: *dilation,
+                groups: *groups,
+            }),
+            Operator::Dense { weight, weight_shape, bias } => {
+                Box::new(Dense { node: self, weight, bias: bias.as_deref(), weight_shape: *weight_shape })
+            }
+            Operator::Scale { weight, .. } => Box::new(Scale { node: self, weight }),
+            _ => return None,
+        })
+    }
+
+    /// How each party computes it on its own shares, if that is so.
+    pub fn local<A: Algebra>(self) -> Option<Box<dyn Local<A> + 'a>> {
+        Some(match &self.operation.operator {
+            Operator::Add => Box::new(Add),
+            Operator::Sub => Box::new(Sub),
+            Operator::Negate => Box::new(Negate),
+            Operator::ShiftLeft { bits } => Box::new(ShiftLeft { bits: *bits }),
+            Operator::AddConstant { bias, bias_shape } => Box::new(AddConstant { node: self, bias, bias_shape }),
+            Operator::AvgPool2d { window, factors } => {
+                Box::new(AvgPool2d { pooling: Pooling { node: self, window }, factors })
+            }
+            Operator::Reshape => Box::new(Reshape),
+            Operator::Broadcast => Box::new(Broadcast(self)),
+            Operator::Transpose { perm } => Box::new(Transpose { node: self, perm }),
+            Operator::Slice { starts, steps, .. } => Box::new(Slice { node: self, starts, steps }),
+            Operator::Concat { axis } => Box::new(Concat { node: self, axis: *axis }),
+            Operator::Pad { before, constant, .. } => Box::new(Pad { node: self, before, constant: *constant }),
+            _ => return None,
+        })
+    }
+
+    /// Refuses what only suite `ckks` or `stream` computes.
+    pub fn unsupported(self) -> Error {
+        let (name, operator) = (&self.operation.name, self.operation.operator.name());
+        let (suite, instead) = match self.operation.operator {
+            Operator::Function { .. } => ("stream", "compile the model for another suite"),
+            _ => ("ckks", "choose that suite"),
+        };
+        Error::Misuse(format!(
+            "layer {name} ({operator}) runs only in suite {suite}: {instead}, or put a ReLU in its place"
+        ))
+    }
+}
+
+/// What holds of an operation in every suite on shares: the rings that it works in, and the sign of its result.
+pub(crate) trait Rules {
+    /// Whether its inputs must be in the program's ring.
+    fn computes_in_ring(&self) -> bool {
+        false
+    }
+
+    /// Whether its inputs had better be in the program's ring, if a later step needs its `result` there or not.
+    fn needs_ring(&self, result: bool) -> bool {
+        self.computes_in_ring() || result
+    }
+
+    /// Whether it takes inputs with guard bits below their last place as they are, if `guarded` of them have such.
+    fn takes_guard_bits(&self, _guarded: usize) -> bool {
+        false
+    }
+
+    /// What is known of its result's sign, in whatever ring it is and whatever the input; `inputs`: of what it reads.
+    fn sign(&self, _inputs: &[Sign]) -> Sign {
+        Sign::Unknown
+    }
+}
+
+/// An operation of a family at its place.
+pub(crate) struct At<'a, O: ?Sized> {
+    pub node: Node<'a>,
+    pub operation: Box<O>,
+}
+
+impl<O: Rules + ?Sized> Rules for At<'_, O> {
+    fn computes_in_ring(&self) -> bool {
+        self.operation.computes_in_ring()
+    }
+
+    fn needs_ring(&self, result: bool) -> bool {
+        self.operation.needs_ring(result)
+    }
+
+    fn takes_guard_bits(&self, guarded: usize) -> bool {
+        self.operation.takes_guard_bits(guarded)
+    }
+
+    fn sign(&self, inputs: &[Sign]) -> Sign {
+        self.operation.sign(inputs)
+    }
+}
+
+/// The sign of what is chosen from or made up of values with these signs.
+fn chosen(inputs: &[Sign]) -> Sign {
+    match inputs.iter().all(|&sign| sign == Sign::NonNegative) {
+        true => Sign::NonNegative,
+        false => Sign::Unknown,
+    }
+}
+
+/// An operation that each party does on its own shares, without a message.
+pub(crate) trait Local<A: Algebra>: Rules {
+    /// The result's shares, of shares of all inputs; `constant`: the private tensor that it adds, at a party that has it.
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], constant: Option<&A::Constant>) -> Owned<A>;
+
+    /// The private tensor that it adds, and its number of elements.
+    fn constant(&self) -> Option<(&str, usize)> {
+        None
+    }
+
+    /// How many elements it looks up by an index.
+    fn indices(&self) -> usize {
+        0
+    }
+}
+
+/// A product with private weights, and perhaps a private bias.
+pub(crate) trait LinearMap: Rules {
+    /// Name of the weights.
+    fn weight(&self) -> &str;
+
+    /// Name and length of the bias.
+    fn bias(&self) -> Option<(&str, usize)>;
+
+    /// How many results that follow one another an element of the bias is added to; elements take turns.
+    fn bias_run(&self) -> usize {
+        1
+    }
+
+    /// Its shape as products under BFV take it.
+    fn encrypted(&self) -> privet_linear::Layer;
+
+    /// Its shape as products on authenticated values take it.
+    fn authenticated(&self) -> privet_shark::Layer;
+
+    /// `W x` modulo `ring` or a larger one, without the bias.
+    fn apply(&self, x: &[u64], weights: &[i64], ring: Modulus) -> Vec<u64>;
+
+    /// Adds the bias, if there is one.
+    fn add_bias(&self, out: &mut [u64], weights: &Weights) {
+        if let Some((bias, _)) = self.bias() {
+            for (run, &bias) in out.chunks_mut(self.bias_run()).zip(weights.tensor(bias).iter().cycle()) {
+                run.iter_mut().for_each(|x| *x = x.wrapping_add(bias as u64));
+            }
+        }
+    }
+
+    /// `W x` modulo `ring` or a larger one, and the bias.
+    fn affine(&self, x: &[u64], weights: &Weights, ring: Modulus) -> Vec<u64> {
+        let mut out = self.apply(x, weights.tensor(self.weight()), ring);
+        self.add_bias(&mut out, weights);
+        out
+    }
+}
+
+/// For each value, whether a step that reads it, perhaps rearranged, needs it in the wide ring. `rules`: of each operation.
+pub(crate) fn needs_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<bool> {
+    let mut needs = vec![false; program.values().len()];
+    for (reader, rules) in program.operations().iter().zip(rules).rev() {
+        let needed = rules.needs_ring(needs[reader.output]);
+        reader.inputs.iter().for_each(|&input| needs[input] |= needed);
+    }
+    needs
+}
+
+/// What is known of each value's sign. A sum may wrap, and a linear layer, so theirs is unknown.
+pub(crate) fn signs<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<Sign> {
+    let mut signs = vec![Sign::Unknown; program.values().len()];
+    for (operation, rules) in program.operations().iter().zip(rules) {
+        let inputs: Vec<Sign> = operation.inputs.iter().map(|&input| signs[input]).collect();
+        signs[operation.output] = rules.sign(&inputs);
+    }
+    signs
+}
+
+/// The steps at which values are read or written for the last time: for each step, the values that no later step and no output
+/// touches. `touched`: by each step.
+pub(crate) fn last_uses(program: &Program, touched: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut last: Vec<Option<usize>> = vec![None; program.values().len()];
+    for (step, values) in touched.iter().enumerate() {
+        values.iter().for_each(|&value| last[value] = Some(step));
+    }
+    program.outputs().iter().for_each(|output| last[output.value] = None);
+    let mut of_step = vec![Vec::new(); touched.len()];
+    for (value, step) in last.into_iter().enumerate() {
+        if let Some(step) = step {
+            of_step[step].push(value);
+        }
+    }
+    of_step
+}

@@ -1,0 +1,82 @@
+//! Sums and what comes close to them: element by element, and linear in the shares.
+
+use super::{Algebra, Local, Node, Owned, Rules};
+
+/// The sum of two values.
+pub(super) struct Add;
+
+impl Rules for Add {
+    /// Two would be off by more than they can round.
+    fn takes_guard_bits(&self, guarded: usize) -> bool {
+        guarded == 1
+    }
+}
+
+impl<A: Algebra> Local<A> for Add {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+        algebra.add(inputs[0], inputs[1])
+    }
+}
+
+/// The difference of two values.
+pub(super) struct Sub;
+
+impl Rules for Sub {
+    /// Two would be off by more than they can round.
+    fn takes_guard_bits(&self, guarded: usize) -> bool {
+        guarded == 1
+    }
+}
+
+impl<A: Algebra> Local<A> for Sub {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+        algebra.sub(inputs[0], inputs[1])
+    }
+}
+
+/// `-x`.
+pub(super) struct Negate;
+
+impl Rules for Negate {}
+
+impl<A: Algebra> Local<A> for Negate {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+        algebra.negate(inputs[0])
+    }
+}
+
+/// `x * 2^bits`.
+pub(super) struct ShiftLeft {
+    pub bits: u32,
+}
+
+impl Rules for ShiftLeft {
+    fn computes_in_ring(&self) -> bool {
+        true
+    }
+}
+
+impl<A: Algebra> Local<A> for ShiftLeft {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+        algebra.shift_left(inputs[0], self.bits)
+    }
+}
+
+/// The sum with a private constant that broadcasts to the input's shape.
+pub(super) struct AddConstant<'a> {
+    pub node: Node<'a>,
+    pub bias: &'a str,
+    pub bias_shape: &'a [usize],
+}
+
+impl Rules for AddConstant<'_> {}
+
+impl<A: Algebra> Local<A> for AddConstant<'_> {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], constant: Option<&A::Constant>) -> Owned<A> {
+        algebra.add_constant(inputs[0], constant, [self.bias_shape, &self.node.input().shape])
+    }
+
+    fn constant(&self) -> Option<(&str, usize)> {
+        Some((self.bias, self.bias_shape.iter().product()))
+    }
+}

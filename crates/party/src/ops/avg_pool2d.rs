@@ -1,0 +1,26 @@
+//! Sums over windows of images, times public factors.
+
+use super::{Algebra, Local, Owned, Pooling, Rules};
+
+/// An average pooling.
+pub(super) struct AvgPool2d<'a> {
+    pub pooling: Pooling<'a>,
+    /// One for all positions, or one for each.
+    pub factors: &'a [i64],
+}
+
+impl Rules for AvgPool2d<'_> {
+    fn computes_in_ring(&self) -> bool {
+        true
+    }
+}
+
+impl<A: Algebra> Local<A> for AvgPool2d<'_> {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+        algebra.sum_windows(inputs[0], &self.pooling.groups(), self.factors)
+    }
+
+    fn indices(&self) -> usize {
+        self.pooling.node.input().len()
+    }
+}

@@ -1,0 +1,21 @@
+//! `floor(x / 2^bits)`.
+
+use super::{Node, Rules};
+
+/// A truncation.
+pub(crate) struct Truncate<'a> {
+    pub node: Node<'a>,
+    pub bits: u32,
+}
+
+impl Rules for Truncate<'_> {
+    /// A second drop of bits would leave too little room for comparisons.
+    fn computes_in_ring(&self) -> bool {
+        true
+    }
+
+    /// It drops them with the others.
+    fn takes_guard_bits(&self, _guarded: usize) -> bool {
+        true
+    }
+}

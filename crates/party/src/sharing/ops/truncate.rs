@@ -1,0 +1,75 @@
+//! `floor(x / 2^bits)`, in the ring that is smaller by `bits` bits.
+
+use privet_fss::Compared;
+use privet_gmw::{Rounds, Truncation, cost, drop_low_bits};
+use privet_ot::Role;
+use privet_ring::{Field, Modulus};
+
+use super::super::keys::Batch;
+use super::super::memory::PER_COMPARISON;
+use super::super::party::{Engine, Party};
+use super::super::state::State;
+use super::{Context, Protocol};
+use crate::Error;
+use crate::ops::Truncate;
+
+impl Protocol for Truncate<'_> {
+    fn width(&self, inputs: &[u32], context: &Context) -> u32 {
+        inputs[0].min(context.ring_bits) - self.bits
+    }
+
+    fn cost(&self, width: u32, rounds: Rounds, context: &Context) -> cost::Cost {
+        let (len, guard) = (self.node.input().len(), width.saturating_sub(context.ring_bits));
+        match (context.options.truncation, guard, self.bits) {
+            (Truncation::OneBit, ..) | (Truncation::Exact, 0, 0) => cost::Cost::default(),
+            (Truncation::Exact, 0, bits) => cost::truncate_exactly(len, bits, width, rounds),
+            (Truncation::Exact, guard, bits) => cost::truncate_guarded(len, bits + guard, width, rounds),
+        }
+    }
+
+    fn keys(&self, [from, _]: [u32; 2], context: &Context) -> Vec<Batch> {
+        match (context.options.truncation, self.bits) {
+            (Truncation::OneBit, _) | (Truncation::Exact, 0) => Vec::new(),
+            (Truncation::Exact, bits) => {
+                vec![Batch::new(privet_fss::Truncate::new(from, bits), self.node.input().len())]
+            }
+        }
+    }
+
+    fn working_memory(&self, _field: Option<Field>) -> u64 {
+        self.node.input().len() as u64 * PER_COMPARISON
+    }
+
+    fn run(&self, state: &mut State<'_>, party: &mut Party<'_>) -> Result<Vec<u64>, Error> {
+        let (x, ring) = state.input(self.node);
+        match (ring.bits().saturating_sub(self.node.program.ring_bits()), self.bits) {
+            (0, 0) => Ok(x.to_vec()),
+            (0, bits) if state.plan.options().truncation == Truncation::OneBit => {
+                Ok(drop_low_bits(party.role, x, bits, ring))
+            }
+            (0, bits) => Ok(match party.engine() {
+                Engine::Gmw(mut party) => privet_gmw::truncate_exactly(&mut party, x, bits, ring)?,
+                Engine::Fss(mut party, seeds, body) => {
+                    privet_fss::Truncate::new(ring.bits(), bits).evaluate(&mut party, &seeds.seed(), body, x)?
+                }
+            }),
+            (guard, bits) => settle(party, x, [bits, guard], ring),
+        }
+    }
+}
+
+/// `floor(x / 2^bits)` in the ring that is smaller by `bits` and `guard` bits, where `x` has `guard` bits below its last place and is off
+/// there by one at most; in suite `gmw`.
+pub(in super::super) fn settle(
+    party: &mut Party<'_>,
+    x: &[u64],
+    [bits, guard]: [u32; 2],
+    ring: Modulus,
+) -> Result<Vec<u64>, Error> {
+    let half = if party.role == Role::Server { 1 << (guard - 1) } else { 0 };
+    let raised: Vec<u64> = x.iter().map(|&x| ring.reduce(x.wrapping_add(half))).collect();
+    match party.engine() {
+        Engine::Gmw(mut party) => Ok(privet_gmw::truncate_guarded(&mut party, &raised, bits + guard, ring)?),
+        Engine::Fss(..) => unreachable!("a dealer's products have no guard bits"),
+    }
+}

@@ -1,0 +1,76 @@
+//! A party with what non-linear steps use up.
+
+use privet_channel::Channel;
+use privet_fss::Source;
+use privet_gmw::Rounds;
+use privet_ot::{Role, Stock};
+use privet_prg::Prg;
+
+use super::{Correlated, Options, Suite};
+use crate::Error;
+
+/// A party with what it uses up.
+pub(super) struct Party<'a> {
+    pub role: Role,
+    pub channel: &'a mut Channel,
+    pub supply: &'a mut Supply,
+}
+
+/// What non-linear steps use up.
+pub(super) enum Supply {
+    /// Suite `gmw`.
+    Stock { stock: Box<Stock>, rounds: Rounds },
+    /// Suite `fss`: a generator of seeds, and the bodies of keys.
+    Keys { seeds: Box<Prg>, body: Box<dyn Source> },
+}
+
+impl Supply {
+    /// # Errors
+    /// [`Error::Misuse`] if the material is of another suite or its keys are in the store.
+    pub(super) fn new(correlated: Correlated, options: Options) -> Result<Self, Error> {
+        match (correlated, options.suite) {
+            (Correlated::Stock(stock), Suite::Gmw { rounds }) => Ok(Self::Stock { stock, rounds }),
+            (Correlated::Keys(keys), Suite::Fss) => {
+                let (seeds, body) = keys.open()?;
+                Ok(Self::Keys { seeds: Box::new(seeds), body: Box::new(body) })
+            }
+            _ => Err(Error::Misuse("the material was made for another suite".into())),
+        }
+    }
+
+    /// Fills an empty buffer of suite `gmw`; what it may still hold is gone.
+    pub(super) fn refill(&mut self, with: Stock) {
+        if let Self::Stock { stock, .. } = self {
+            **stock = with;
+        }
+    }
+}
+
+impl Party<'_> {
+    /// The party as its suite's protocols take it.
+    pub(super) fn engine(&mut self) -> Engine<'_> {
+        let Self { role, channel, .. } = self;
+        match self.supply {
+            Supply::Stock { stock, rounds, .. } => {
+                Engine::Gmw(privet_gmw::Party { role: *role, channel, stock, rounds: *rounds })
+            }
+            Supply::Keys { seeds, body } => {
+                Engine::Fss(privet_fss::Party { role: fss_role(*role), channel }, seeds, body.as_mut())
+            }
+        }
+    }
+}
+
+/// A suite's own view of a party.
+pub(super) enum Engine<'a> {
+    Gmw(privet_gmw::Party<'a>),
+    Fss(privet_fss::Party<'a>, &'a mut Prg, &'a mut dyn Source),
+}
+
+/// The role as suite `fss` names it.
+pub(super) fn fss_role(role: Role) -> privet_fss::Role {
+    match role {
+        Role::Client => privet_fss::Role::Client,
+        Role::Server => privet_fss::Role::Server,
+    }
+}

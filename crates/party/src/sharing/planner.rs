@@ -1,0 +1,207 @@
+//! From a program to the steps of a suite.
+//!
+//! A truncation drops the low bits of each share, which also shrinks the ring that the value is shared in. Comparisons
+//! then run on the small ring, and a value is extended back to Z_2^l only where a step needs the wide ring. So the
+//! planner follows each value's width and puts an [`Step::Extend`] where one is needed: that is all there is to
+//! "truncate, then compare, then extend". What each operation needs and takes, its [`Protocol`] knows.
+
+use std::collections::HashMap;
+
+use privet_gmw::{Sign, cost};
+use privet_linear::Layer;
+use privet_ot::Demand;
+use privet_program::Program;
+use privet_ring::Field;
+
+use super::conversion::{EnterField, Extend, LeaveField, Settle};
+use super::keys::{self, Batch};
+use super::ops::{Context, Protocol};
+use super::{Options, Step, Suite};
+use crate::ops::{needs_ring, signs};
+use crate::turns::Turns;
+
+/// A plan while it is made.
+pub(super) struct Planner<'a> {
+    program: &'a Program,
+    options: Options,
+    field: Option<Field>,
+    pub steps: Vec<Step>,
+    pub keys: Vec<Vec<Batch>>,
+    pub demands: Vec<Demand>,
+    /// Current width of each value.
+    widths: Vec<u32>,
+    pub written: Vec<u32>,
+    pub signs: Vec<Sign>,
+    needs_ring: Vec<bool>,
+    pub masks: Vec<usize>,
+    opened: HashMap<usize, usize>,
+    /// Operation, mask and weights of each linear layer.
+    pub linear: Vec<(usize, Option<usize>, String)>,
+    pub layers: Vec<Layer>,
+    pub cost: cost::Cost,
+    pub turns: Turns,
+}
+
+impl<'a> Planner<'a> {
+    /// Plans these operations of a program and the opening of its outputs.
+    pub(super) fn plan(
+        program: &'a Program,
+        operations: &[Box<dyn Protocol + '_>],
+        options: Options,
+        field: Option<Field>,
+    ) -> Self {
+        let widths = vec![program.ring_bits(); program.values().len()];
+        let mut planner = Self {
+            program,
+            options,
+            field,
+            steps: Vec::new(),
+            keys: Vec::new(),
+            demands: Vec::new(),
+            written: widths.clone(),
+            widths,
+            signs: signs(program, operations),
+            needs_ring: needs_ring(program, operations),
+            masks: Vec::new(),
+            opened: HashMap::new(),
+            linear: Vec::new(),
+            layers: Vec::new(),
+            cost: cost::Cost::default(),
+            turns: Turns::new(),
+        };
+        operations.iter().enumerate().for_each(|(index, protocol)| planner.operation(index, &**protocol));
+        for output in program.outputs() {
+            planner.settle(output.value);
+            let (len, width) = (planner.len(output.value), planner.widths[output.value]);
+            planner.cost = planner.cost + cost::open_to_client(len, width);
+            planner.turns.server_sends();
+        }
+        planner
+    }
+
+    fn len(&self, value: usize) -> usize {
+        self.program.value(value).len()
+    }
+
+    fn operation(&mut self, index: usize, protocol: &dyn Protocol) {
+        let operation = &self.program.operations()[index];
+        let (inputs, output) = (&operation.inputs, operation.output);
+        self.align(inputs, protocol);
+        let context = Context {
+            ring_bits: self.program.ring_bits(),
+            options: self.options,
+            is_read_wide: self.needs_ring[output],
+        };
+        let width = self.widths[inputs[0]];
+        let written = protocol.width(&inputs.iter().map(|&id| self.widths[id]).collect::<Vec<_>>(), &context);
+        let (cost, keys) = match self.options.suite {
+            Suite::Gmw { rounds } => (protocol.cost(width, rounds, &context), Vec::new()),
+            Suite::Fss => with_keys(protocol.keys([width, written], &context)),
+        };
+        self.exchange(cost);
+        let mut demand = cost.demand;
+        if let Some(map) = protocol.linear() {
+            let mask = self.reach(inputs[0]);
+            if let (Some(field), Suite::Gmw { rounds }) = (self.field, self.options.suite) {
+                let leaving = LeaveField { field, to: self.program.ring_bits() }.cost(self.len(output), rounds);
+                demand = demand + leaving.demand;
+                self.exchange(leaving);
+            }
+            self.linear.push((index, mask, map.weight().to_owned()));
+            self.layers.push(map.encrypted());
+        }
+        self.step(Step::Operation(index), keys, demand);
+        self.widths[output] = written;
+        self.written[output] = written;
+    }
+
+    fn step(&mut self, step: Step, keys: Vec<Batch>, demand: Demand) {
+        self.steps.push(step);
+        self.keys.push(keys);
+        self.demands.push(demand);
+    }
+
+    /// Brings the inputs of an operation to widths that it can work on: without guard bits unless it takes them, and in the wide
+    /// ring where it needs that, else all of one width.
+    fn align(&mut self, inputs: &[usize], protocol: &dyn Protocol) {
+        let guarded = inputs.iter().filter(|&&id| self.widths[id] > self.program.ring_bits()).count();
+        if !protocol.takes_guard_bits(guarded) {
+            inputs.iter().for_each(|&id| self.settle(id));
+        }
+        // The input of a linear layer in a field goes there from the ring that it is in.
+        let enters_field = self.field.is_some() && protocol.linear().is_some();
+        let needs_ring = protocol.computes_in_ring() && !enters_field;
+        if needs_ring || inputs.iter().any(|&id| self.widths[id] != self.widths[inputs[0]]) {
+            inputs.iter().for_each(|&id| self.extend(id));
+        }
+    }
+
+    fn extend(&mut self, value: usize) {
+        let (from, to) = (self.widths[value], self.program.ring_bits());
+        if from < to {
+            let (extend, len) = (Extend { from, to, sign: self.signs[value] }, self.len(value));
+            let (cost, keys) = match self.options.suite {
+                Suite::Gmw { rounds } => (extend.cost(len, rounds), Vec::new()),
+                Suite::Fss => with_keys(extend.keys(len)),
+            };
+            self.step(Step::Extend { value, from }, keys, cost.demand);
+            self.exchange(cost);
+            self.widths[value] = to;
+        }
+    }
+
+    fn settle(&mut self, value: usize) {
+        let (from, to) = (self.widths[value], self.program.ring_bits());
+        if let Suite::Gmw { rounds } = self.options.suite
+            && from > to
+        {
+            let cost = Settle { from, to }.cost(self.len(value), rounds);
+            self.step(Step::Settle { value }, Vec::new(), cost.demand);
+            self.exchange(cost);
+            self.widths[value] = to;
+        }
+    }
+
+    /// Books a step all of whose rounds are exchanges.
+    fn exchange(&mut self, cost: cost::Cost) {
+        self.cost = self.cost + cost;
+        self.turns.exchange(cost.rounds);
+    }
+
+    /// How a linear layer gets at its input `value`: behind a mask, or encrypted if it runs online.
+    fn reach(&mut self, value: usize) -> Option<usize> {
+        if !self.options.is_one_shot() {
+            return Some(self.open(value));
+        }
+        self.turns.client_sends();
+        self.turns.server_sends();
+        None
+    }
+
+    /// The mask behind which the server learns `value`.
+    fn open(&mut self, value: usize) -> usize {
+        if let Some(&mask) = self.opened.get(&value) {
+            return mask;
+        }
+        let (mask, len) = (self.masks.len(), self.len(value));
+        self.masks.push(len);
+        self.opened.insert(value, mask);
+        let entering = match (self.field, self.options.suite) {
+            (Some(field), Suite::Gmw { rounds }) => {
+                EnterField { from: self.widths[value], field, sign: self.signs[value] }.cost(len, rounds)
+            }
+            _ => cost::Cost::default(),
+        };
+        self.step(Step::Open { value, mask }, Vec::new(), entering.demand);
+        self.exchange(entering);
+        let width = self.field.map_or(self.program.ring_bits(), |field| field.packing().bits());
+        self.cost = self.cost + cost::open_to_server(len, width);
+        self.turns.client_sends();
+        mask
+    }
+}
+
+/// Keys and what their evaluation takes online.
+fn with_keys(keys: Vec<Batch>) -> (cost::Cost, Vec<Batch>) {
+    (keys::cost(&keys), keys)
+}
