@@ -18,6 +18,7 @@ nitpicky = True
 # Anchors as the common code hosts make them, so that a link is right in both places.
 myst_heading_anchors = 4
 highlight_language = "none"
+smartquotes = False  # would make one dash of the two before an option
 
 
 def setup(app: Sphinx) -> None:

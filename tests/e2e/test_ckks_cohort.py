@@ -81,6 +81,30 @@ def test_who_is_absent_or_has_the_wrong_program_is_named(
     assert "member 0, member 1, the client has not come within 8s" in failed["error"]["message"]
 
 
+def test_a_coordinator_refuses_who_asks_for_light_flooding(
+    owner: Path, key_folder: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
+    shared: tuple[object, ...] = ("--parties", 2, "--keys", key_folder)
+    public = owner / "program.json"
+    member = ["member", "ADDRESS", owner, "--member", 0, *shared]
+    client = ["client", "ADDRESS", "--suite", "ckks", "--scenario", "collective", *shared]
+    client += ["--program", public, "--input", tmp_path / "x.npy"]
+    with listening("coordinator", public, *shared, "--timeout", 60) as (hub, address):
+        for words in (member, client):
+            words[1] = address
+            refused = privet(*words, "--flooding", "light", code=4)["error"]
+            assert refused["type"] == "NotAccepted"
+            assert "flooded statistically" in refused["message"]
+        # They took no seat: who asks for what the coordinator does is served.
+        with (
+            running(*member),
+            running("member", address, public, "--member", 1, *shared),
+        ):
+            assert privet(*client)["weaknesses"] == []
+            assert hub.next()["event"] == "prepared"
+
+
 def test_member_0_must_have_the_model(owner: Path, key_folder: Path) -> None:
     words = ["member", "127.0.0.1:1", owner / "program.json", "--member", 0, "--keys", key_folder]
     assert "member 0 has the model" in privet(*words, code=2)["error"]["message"]

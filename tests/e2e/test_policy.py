@@ -17,7 +17,7 @@ from tests.e2e.processes import listening
 from tests.e2e.test_commands import privet
 from tests.python.stream import models
 
-from privet import zoo
+from privet import keys, zoo
 from privet.compile import Compiled, compile
 from privet.errors import Misuse, NotAccepted, PeerBusy, PeerError, PrivetError
 from privet.parties import Client, Credentials, Server
@@ -155,18 +155,38 @@ def test_a_server_of_suite_ckks_floods_lightly_only_if_both_sides_say_so(
         assert "2 answers in an hour" in refused["message"]
 
 
+def test_a_server_of_suite_ckks_turns_a_revoked_client_away(
+    key_folder: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
+    path = tmp_path / "revoked"
+    path.write_text("")
+    words = ["server", zoo.build("nn5", tmp_path), "--suite", "ckks", "--keys", key_folder]
+    words += ["--state", tmp_path / "state", "--input-range", 0, 1, "--revoked", path]
+    asked = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
+    with listening(*words) as (_, address):
+        assert privet("client", address, *asked)["weaknesses"] == []
+        path.write_text(keys.fingerprint(key_folder / "client.pem"))
+        refused = privet("client", address, *asked, code=4)["error"]
+        assert refused["type"] == "NotAccepted"
+        assert "this certificate was revoked" in refused["message"]
+
+
 def test_a_cohort_counts_its_clients_answers(key_folder: Path, tmp_path: Path) -> None:
     """The coordinator asks before any key is made, so that members do nothing for nothing."""
     from privet.parties.guarded import _verdict
+    from privet.parties.revocation import Revoked
     from privet.suites import Guard
+
+    nobody = Revoked()
 
     mode = Mode("ckks", scenario="collective", flooding="statistical")
     asked = {"guard": 5, "client": "ab" * 32, "name": "", "answers": 2}
     guard = Guard(make_policy(answers_per_hour=2), str(tmp_path / "answers"))
-    assert _verdict(guard, mode, asked) == {"guard": 5}
+    assert _verdict(guard, mode, nobody, asked) == {"guard": 5}
     again = Guard(make_policy(answers_per_hour=2), str(tmp_path / "answers"))
-    refused = _verdict(again, mode, asked)
+    refused = _verdict(again, mode, nobody, asked)
     assert refused["busy"] is True
     assert "2 answers in an hour" in refused["refused"]
     light = Mode("ckks", scenario="collective", flooding="light")
-    assert "flooding light" in _verdict(guard, light, {**asked, "answers": 0})["refused"]
+    assert "flooding light" in _verdict(guard, light, nobody, {**asked, "answers": 0})["refused"]

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +16,14 @@ from tests.python.stream import models
 
 from privet import keys
 from privet.compile import Compiled
-from privet.errors import LinkError, PeerError, PeerMisbehaved
+from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
 from privet.parties import Credentials
 from privet.stream.blinding import MOST_PIECES
 from privet.stream.cipher import BFV
 from privet.stream.frames import Kind, Opened, Tensor
 from privet.stream.link import Patience
 from privet.stream.pair import Pair, pair
-from privet.stream.preprocessing import PreparingData, Where, name_of
+from privet.stream.preprocessing import POLL_SECONDS, PreparingData, Where, name_of
 from privet.stream.requester import DataProvider
 from privet.stream.worker_pool import LocalPool
 
@@ -153,6 +154,43 @@ def test_a_piece_is_for_whom_opened_its_session(
             for number in range(60, 60 + MOST_PIECES + 3):
                 session.accept(_prepared(session.id, session.client, number))
             assert len(pieces) == MOST_PIECES
+
+    asyncio.run(run())
+
+
+def test_a_preparing_worker_makes_nothing_for_whom_was_revoked(
+    program: tuple[Compiled, Path], tmp_path: Path
+) -> None:
+    compiled, folder = program
+    key_folder, path = tmp_path / "keys", tmp_path / "revoked"
+    keys.make(key_folder, keep_ca_key=True)
+    keys.issue(key_folder, "other")
+    path.write_text("")
+    public = compiled.program.to_public_bytes()
+
+    async def run() -> None:
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, revoked=path) as it:
+            await ask(it, compiled, 0)
+            assert it.model.receiver is not None
+            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
+            made = it.model.ledger.pieces
+            files = Credentials.from_directory(key_folder, "other").files
+            other = PreparingData(public, files, 20.0)
+            # The control: whoever is not on the list gets pieces.
+            await asyncio.to_thread(other.prepare, where, "connected")
+            async with asyncio.timeout(20):
+                while it.model.ledger.pieces < made + 1:
+                    await asyncio.sleep(0.05)
+            path.write_text(keys.fingerprint(key_folder / "other.pem"))
+            # What is made for it now goes nowhere, and ends the connection.
+            with suppress(PrivetError):
+                await asyncio.to_thread(other.prepare, where, "connected")
+            for name in ("connected", "anew"):
+                with pytest.raises(PrivetError):
+                    await asyncio.to_thread(other.prepare, where, name)
+            await ask(it, compiled, 1)
+            await asyncio.sleep(2 * POLL_SECONDS)
+            assert it.model.ledger.pieces <= made + 1 + 3
 
     asyncio.run(run())
 

@@ -19,7 +19,6 @@ from privet.compile import Compiled
 from privet.errors import LinkError, PeerError, PeerMisbehaved
 from privet.executor import execute
 from privet.parties import Credentials
-from privet.parties.revocation import Revoked
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Opened, Tensor, Welcome
 from privet.stream.link import Patience, first, greet, write
@@ -349,7 +348,7 @@ def test_a_revoked_data_provider_is_let_go(
     path.write_text("")
 
     async def main() -> None:
-        async with pair(folder, key_folder, patience=QUICK, revoked=Revoked(path)) as it:
+        async with pair(folder, key_folder, patience=QUICK, revoked=path) as it:
             await ask(it, compiled, 1)
             path.write_text(keys.fingerprint(key_folder / "client.pem"))
 

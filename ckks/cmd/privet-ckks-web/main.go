@@ -1,7 +1,7 @@
 //go:build js
 
 // Command privet-ckks-web is the client of suite ckks in a browser, compiled to WebAssembly: it makes `privetCkks`, whose
-// functions return promises. `open(address, hash)` connects a WebSocket and plans the program, `prepare()` makes a key and
+// functions return promises. `open(address, hash, light)` connects a WebSocket and plans the program, `prepare()` makes a key and
 // sends evaluation keys, `predict(sample)` takes a Float64Array and gives scores, `close()` says goodbye.
 //
 // The secret key stays in this module's memory. Its randomness is the browser's `crypto.getRandomValues`.
@@ -49,7 +49,7 @@ func open(arguments []js.Value) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, facts, err := client.Open(channel.Over(conn, patience), arguments[1].String())
+	made, facts, err := client.Open(channel.Over(conn, patience), arguments[1].String(), arguments[2].Bool())
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

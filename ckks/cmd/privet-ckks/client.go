@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 
-	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/program"
@@ -24,9 +23,7 @@ func query(j job) error {
 		return err
 	}
 	if j.Statistical && !client.Terms.Statistical {
-		session.GiveUp(link, &session.Refusal{Reason: channel.NotAllowed, Text: "the client asks for statistical flooding"})
-		return &channel.Error{Family: channel.FamilyRefused, Text: "this server floods its results lightly: ask for that " +
-			"(--flooding light), or for a server with statistical flooding"}
+		return client.RefuseLight("ask for that (--flooding light)")
 	}
 	inputs, err := readInputs(j.Inputs, client.Program, client.Network)
 	if err != nil {

@@ -23,15 +23,20 @@ type Facts struct {
 	Size      int          `json:"size"`
 	Magnitude float64      `json:"magnitude"`
 	Plan      plan.Summary `json:"plan"`
+	// Statistical says how results are flooded.
+	Statistical bool `json:"statistical"`
 }
 
 // Open greets the server on a link, gets its program, which must have the hash unless that is empty, and plans it.
 //
-// A program of several inputs or outputs is refused.
-func Open(link *channel.Channel, hash string) (*Client, Facts, error) {
+// A program of several inputs or outputs is refused, and unless it is accepted, a server that floods its results lightly.
+func Open(link *channel.Channel, hash string, acceptLight bool) (*Client, Facts, error) {
 	client, err := session.Open(link, "", hash)
 	if err != nil {
 		return nil, Facts{}, err
+	}
+	if !client.Terms.Statistical && !acceptLight {
+		return nil, Facts{}, client.RefuseLight("accept that")
 	}
 	program := client.Program
 	if len(program.Inputs) != 1 || len(program.Outputs) != 1 {
@@ -40,7 +45,7 @@ func Open(link *channel.Channel, hash string) (*Client, Facts, error) {
 	}
 	return &Client{client}, Facts{
 		Model: program.Model, Hash: program.Hash, Size: client.Network.Nodes[0].Size,
-		Magnitude: program.Inputs[0].Magnitude, Plan: client.Plan.Summary(),
+		Magnitude: program.Inputs[0].Magnitude, Plan: client.Plan.Summary(), Statistical: client.Terms.Statistical,
 	}, nil
 }
 

@@ -59,7 +59,7 @@ func sample() []float64 {
 func TestOneSampleOfABatchIsPredicted(t *testing.T) {
 	model := toy.New(2, 1)
 	path, events := serve(t, model)
-	guest, facts, err := client.Open(relayed(t, path, 0), "")
+	guest, facts, err := client.Open(relayed(t, path, 0), "", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestOneSampleOfABatchIsPredicted(t *testing.T) {
 
 func TestAnotherProgramThanExpectedIsRefused(t *testing.T) {
 	path, _ := serve(t, toy.New(2, 1))
-	if _, _, err := client.Open(relayed(t, path, 0), strings.Repeat("0", 64)); err == nil {
+	if _, _, err := client.Open(relayed(t, path, 0), strings.Repeat("0", 64), true); err == nil {
 		t.Error("another program was taken")
 	}
 }
@@ -100,7 +100,7 @@ func TestAnotherProgramThanExpectedIsRefused(t *testing.T) {
 func TestInferencesInAMinuteAreCountedOverSessions(t *testing.T) {
 	path, _ := serve(t, toy.New(1, 1))
 	for round := range 2 {
-		guest, _, err := client.Open(relayed(t, path, 1), "")
+		guest, _, err := client.Open(relayed(t, path, 1), "", true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,19 @@ func TestAConnectionWithoutAnIntroductionEndsAlone(t *testing.T) {
 	if event := <-events; event.Kind != "failed" {
 		t.Errorf("the server notified %q", event.Kind)
 	}
-	if _, _, err := client.Open(relayed(t, path, 0), ""); err != nil {
+	if _, _, err := client.Open(relayed(t, path, 0), "", true); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestLightFloodingIsAcceptedOrRefused(t *testing.T) {
+	path, _ := serve(t, toy.New(1, 1))
+	if _, facts, err := visitor.Open(relayed(t, path, 0), "", true); err != nil || facts.Statistical {
+		t.Fatalf("%v, statistical: %v", err, facts.Statistical)
+	}
+	_, _, err := visitor.Open(relayed(t, path, 0), "", false)
+	var known *channel.Error
+	if !errors.As(err, &known) || known.Family != channel.FamilyRefused || !strings.Contains(err.Error(), "floods its results lightly: accept that") {
+		t.Errorf("%v", err)
 	}
 }

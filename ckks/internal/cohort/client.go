@@ -20,7 +20,7 @@ func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][
 	if err := checkInputs(s, inputs); err != nil {
 		return nil, err
 	}
-	if err := introduce(c, hello{Role: roleClient, Members: s.Members, Program: s.Program.Hash}); err != nil {
+	if err := introduce(c, s.hello(roleClient, 0)); err != nil {
 		return nil, err
 	}
 	secret, public := rlwe.NewKeyGenerator(s.Params).GenKeyPairNew()

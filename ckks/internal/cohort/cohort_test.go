@@ -260,7 +260,7 @@ func TestAMemberThatFailsARefreshIsNamed(t *testing.T) {
 		go func() {
 			link := s.dial(t, "member-1")
 			defer link.Close()
-			if err := introduce(link, hello{roleMember, 1, 2, s.setup.Program.Hash}); err != nil {
+			if err := introduce(link, s.setup.hello(roleMember, 1)); err != nil {
 				t.Error(err)
 				return
 			}
@@ -301,9 +301,9 @@ func TestWhoIsAbsentIsNamed(t *testing.T) {
 	s := newStage(t, shallow(2), 3)
 	hash := s.setup.Program.Hash
 	for _, h := range []hello{
-		{roleMember, 0, 3, hash}, {roleMember, 2, 3, hash},
+		{roleMember, 0, 3, hash, false}, {roleMember, 2, 3, hash, false},
 		// A second member 2 and a member of another meeting take nobody's seat.
-		{roleMember, 2, 3, hash}, {roleMember, 1, 4, hash}, {roleMember, 1, 3, "other"},
+		{roleMember, 2, 3, hash, false}, {roleMember, 1, 4, hash, false}, {roleMember, 1, 3, "other", false},
 	} {
 		s.come(t, h, nil)
 	}
@@ -318,7 +318,7 @@ func TestACertificateOfAnotherMemberTakesNoSeat(t *testing.T) {
 	go func() {
 		link := s.dial(t, "member-1")
 		defer link.Close()
-		if introduce(link, hello{roleMember, 0, 2, s.setup.Program.Hash}) == nil {
+		if introduce(link, s.setup.hello(roleMember, 0)) == nil {
 			_, _ = link.Receive(1) // the refusal
 		}
 	}()
@@ -336,7 +336,7 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 		// Whatever comes of it, the coordinator ends the meeting first.
 		_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, nil, func() {})
 	}()
-	for _, h := range []hello{{roleMember, 1, 2, s.setup.Program.Hash}, {roleClient, 0, 2, s.setup.Program.Hash}} {
+	for _, h := range []hello{s.setup.hello(roleMember, 1), s.setup.hello(roleClient, 0)} {
 		var nonsense []byte
 		if h.Role == roleMember {
 			nonsense = []byte("nonsense")
@@ -362,8 +362,8 @@ func TestAMemberThatFallsSilentIsNamed(t *testing.T) {
 		// Whatever comes of it, the coordinator ends the meeting first.
 		_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, nil, func() {})
 	}()
-	s.come(t, hello{roleMember, 1, 2, s.setup.Program.Hash}, nil)
-	s.come(t, hello{roleClient, 0, 2, s.setup.Program.Hash}, nil)
+	s.come(t, s.setup.hello(roleMember, 1), nil)
+	s.come(t, s.setup.hello(roleClient, 0), nil)
 	meeting, err := Meet(s.listener, s.setup, patience, 2*time.Second)
 	if err != nil {
 		t.Fatal(err)

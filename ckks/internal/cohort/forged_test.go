@@ -31,7 +31,7 @@ func (f forging) run(t *testing.T, s stage) []string {
 			role := fmt.Sprintf("member-%d", index)
 			link := s.dial(t, role)
 			defer link.Close()
-			err := introduce(link, hello{roleMember, index, members, s.setup.Program.Hash})
+			err := introduce(link, s.setup.hello(roleMember, index))
 			var m *collective.Member
 			if err == nil {
 				m, err = join(link, s.setup)
@@ -46,7 +46,7 @@ func (f forging) run(t *testing.T, s stage) []string {
 			}
 		}()
 	}
-	s.come(t, hello{roleClient, 0, members, s.setup.Program.Hash}, nil)
+	s.come(t, s.setup.hello(roleClient, 0), nil)
 	meeting, err := Meet(s.listener, s.setup, patience, patience)
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func Meet(listener *channel.Listener, s *Setup, patience, timeout time.Duration)
 		case came := <-arrivals:
 			if err := meeting.seat(s, came); err != nil {
 				if came.link != nil {
-					came.link.Abort(channel.BadRequest, err.Error())
+					session.GiveUp(came.link, err)
 					came.link.Close()
 				}
 				continue // a stranger does not end the meeting
@@ -69,19 +69,32 @@ func Meet(listener *channel.Listener, s *Setup, patience, timeout time.Duration)
 func (m *Meeting) seat(s *Setup, came arrival) error {
 	switch {
 	case came.err != nil:
-		return came.err
+		return unseated(channel.BadRequest, "%v", came.err)
 	case came.Role == roleMember && came.link.PeerName() != memberName(came.Member):
-		return fmt.Errorf("the certificate of %q is not that of member %d", came.link.PeerName(), came.Member)
+		return unseated(channel.BadRequest, "the certificate of %q is not that of member %d", came.link.PeerName(), came.Member)
 	case came.Program != s.Program.Hash || came.Members != s.Members:
-		return fmt.Errorf("this meeting is for %d members and program %.16s", s.Members, s.Program.Hash)
+		return unseated(channel.BadRequest, "this meeting is for %d members and program %.16s", s.Members, s.Program.Hash)
+	case came.Light != s.Light:
+		return unseated(channel.NotAllowed, "the results of this cohort are flooded %s: all its parties must ask for that", flooding(s.Light))
 	case came.Role == roleClient && m.Client == nil:
 		m.Client = came.link
 	case came.Role == roleMember && came.Member >= 0 && came.Member < s.Members && m.Members[came.Member] == nil:
 		m.Members[came.Member] = came.link
 	default:
-		return fmt.Errorf("the seat of %s %d is taken or does not exist", came.Role, came.Member)
+		return unseated(channel.BadRequest, "the seat of %s %d is taken or does not exist", came.Role, came.Member)
 	}
 	return nil
+}
+
+func unseated(reason channel.Reason, format string, arguments ...any) error {
+	return &session.Refusal{Reason: reason, Text: fmt.Sprintf(format, arguments...)}
+}
+
+func flooding(light bool) string {
+	if light {
+		return "lightly (--flooding light)"
+	}
+	return "statistically (--flooding statistical)"
 }
 
 func (m *Meeting) absent(patience time.Duration) error {

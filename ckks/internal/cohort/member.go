@@ -19,7 +19,7 @@ import (
 // keys, and the model unless it goes layer by layer, are sent. `own` is the certificate that the member came with: it signs
 // what it tells the other members.
 func Member(c *channel.Channel, own *channel.Credentials, s *Setup, index int, weights *program.Weights, prepared func()) (bits float64, err error) {
-	if err := introduce(c, hello{roleMember, index, s.Members, s.Program.Hash}); err != nil {
+	if err := introduce(c, s.hello(roleMember, index)); err != nil {
 		return 0, err
 	}
 	m, err := join(c, s)

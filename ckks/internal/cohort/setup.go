@@ -26,6 +26,8 @@ type Setup struct {
 	Plan    *plan.Plan
 	Params  ckks.Parameters
 	Members int
+	// Light says that results are flooded lightly. All parties must mean the same; the coordinator decides.
+	Light bool
 	// Streamed says that the coordinator gets each layer of the model when it evaluates it. It alone chooses.
 	Streamed bool
 }
@@ -65,7 +67,9 @@ func NewSetup(public []byte, members int, statistical bool) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Setup{parsed, planned.Arrange(structure), planned, params, members, false}, nil
+	return &Setup{
+		Program: parsed, Network: planned.Arrange(structure), Plan: planned, Params: params, Members: members, Light: !statistical,
+	}, nil
 }
 
 // rotations are the plan's rotations in the order in which their keys are made.
@@ -83,6 +87,12 @@ type hello struct {
 	Member  int    `json:"member"`
 	Members int    `json:"members"`
 	Program string `json:"program"`
+	Light   bool   `json:"light,omitempty"`
+}
+
+// hello is what a party of this setup says; a client is no member, and counts as 0.
+func (s *Setup) hello(role string, member int) hello {
+	return hello{role, member, s.Members, s.Program.Hash, s.Light}
 }
 
 const (

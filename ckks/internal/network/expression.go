@@ -105,6 +105,19 @@ func (e Expression) selected(index []int32, constant float64, image []int) Expre
 	return made
 }
 
+// entriesOf is how many entries the elements named by index have.
+func (e Expression) entriesOf(index []int32) int {
+	count := 0
+	for _, term := range e.Terms {
+		for _, row := range index {
+			if row >= 0 {
+				count += int(term.Matrix.Start[row+1] - term.Matrix.Start[row])
+			}
+		}
+	}
+	return count
+}
+
 // plus is the sum of two expressions.
 func (e Expression) plus(other Expression) Expression {
 	made := Expression{Terms: slices.Clone(e.Terms), Size: e.Size, Image: e.Image, Rescaled: true}
@@ -126,6 +139,15 @@ func (e Expression) plus(other Expression) Expression {
 		}
 	}
 	return made
+}
+
+// room is how many entries take as much memory as all matrices: rows without entries count, too.
+func (e Expression) room() int {
+	count := 0
+	for _, term := range e.Terms {
+		count += max(term.Matrix.Rows, term.Matrix.Entries())
+	}
+	return count
 }
 
 // entries is the number of entries of all matrices.

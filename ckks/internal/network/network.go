@@ -53,19 +53,50 @@ type Network struct {
 	Known bool
 }
 
-// Bounds on a network, so that a program from a peer cannot exhaust memory: the entries of all matrices, which take up
-// to 12 bytes each, and the elements of one sample's value.
+// Bounds on a network, so that a program from a peer can exhaust neither memory nor time: the entries of all matrices, which
+// take up to 12 bytes each, the elements of one sample's value, and the steps in which matrices are made, seconds in all.
 const (
 	MaxEntries  = 1 << 27
 	maxElements = 1 << 22
+	maxSteps    = 1 << 30
 )
+
+const tooLarge = "the model is too large for suite ckks"
+
+// fits tells whether entries are left; it takes none.
+func (b *builder) fits(entries int) error {
+	if b.entries+entries > MaxEntries {
+		return fmt.Errorf("would take the linear layers beyond %d entries: %s", MaxEntries, tooLarge)
+	}
+	return nil
+}
 
 // spend takes entries from what is left before they are made.
 func (b *builder) spend(entries int) error {
-	if b.entries += entries; b.entries > MaxEntries {
-		return fmt.Errorf("would take the linear layers beyond %d entries: the model is too large for suite ckks", MaxEntries)
+	if err := b.fits(entries); err != nil {
+		return err
+	}
+	b.entries += entries
+	return nil
+}
+
+// work takes steps from what is left before they are done.
+func (b *builder) work(steps int) error {
+	if b.steps += steps; b.steps > maxSteps {
+		return fmt.Errorf("would take more than %d steps to join with other linear layers: %s", maxSteps, tooLarge)
 	}
 	return nil
+}
+
+// effort is how many steps an operation takes at most that is no product of matrices: each input's rows and entries are gone
+// through, for a concatenation once for each.
+func (b *builder) effort(o *program.Operation) int {
+	rows, entries, terms := b.program.Values[o.Output].Len(), 0, 0
+	for _, id := range o.Inputs {
+		entries += b.values[id].entries()
+		terms += len(b.values[id].Terms)
+	}
+	return len(o.Inputs)*(entries+rows) + terms*rows
 }
 
 type builder struct {
@@ -74,6 +105,7 @@ type builder struct {
 	network *Network
 	values  []Expression
 	entries int
+	steps   int
 	// factors has, for some values, a factor that what reads them must still apply; whether there is one is public.
 	factors map[int]float64
 	// reads counts what reads a value, multiplied tells whether a product does, and polynomials has the nodes of values that
@@ -114,11 +146,14 @@ func Build(p *program.Program, weights *program.Weights) (*Network, error) {
 	}
 	for i := range single.Operations {
 		operation := &single.Operations[i]
+		if err := b.work(b.effort(operation)); err != nil {
+			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
+		}
 		made, err := b.operation(operation)
 		if err != nil {
 			return nil, fmt.Errorf("layer %s (%s) %w", operation.Name, operation.Op, err)
 		}
-		fresh := made.entries()
+		fresh := made.room()
 		if operation.Op == "truncate" || operation.Op == "shift_left" {
 			fresh = 0 // the matrices of what it reads
 		}

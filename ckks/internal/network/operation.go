@@ -86,11 +86,15 @@ func (b *builder) linear(o *program.Operation, x Expression, from, to program.Va
 	return b.apply(matrix, x, bias, image(to.Shape))
 }
 
-// apply is matrix * x + bias, unless the product could have too many entries.
+// apply is matrix * x + bias, unless the product could have too many entries, or takes too many steps.
 func (b *builder) apply(matrix *Matrix, x Expression, bias []float64, image []int) (Expression, error) {
 	for _, term := range x.Terms {
-		if most := min(matrix.productsWith(term.Matrix), matrix.Rows*term.Matrix.Columns); most > MaxEntries {
-			return x, fmt.Errorf("and the linear layers before it make a matrix of up to %d entries: the model is too large for suite ckks", most)
+		products := matrix.productsWith(term.Matrix)
+		if most := min(products, matrix.Rows*term.Matrix.Columns); most > MaxEntries {
+			return x, fmt.Errorf("and the linear layers before it make a matrix of up to %d entries: %s", most, tooLarge)
+		}
+		if err := b.work(products); err != nil {
+			return x, err
 		}
 	}
 	return x.apply(matrix, bias, image), nil
@@ -105,6 +109,9 @@ func (b *builder) movement(o *program.Operation, x Expression, from, to program.
 		return x, nil
 	case "transpose", "slice", "broadcast", "pad":
 		index := moved(o, from.Shape, to.Shape)
+		if err := b.fits(x.entriesOf(index)); err != nil {
+			return x, err
+		}
 		return x.selected(index, real(o.Constant, to.Scale), image(to.Shape)), nil
 	case "concat":
 		shapes := make([][]int, len(o.Inputs))

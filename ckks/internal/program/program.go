@@ -100,6 +100,12 @@ type Program struct {
 	Hash string `json:"-"`
 }
 
+// HashOf names a public half: its SHA-256 in hexadecimal.
+func HashOf(public []byte) string {
+	digest := sha256.Sum256(public)
+	return hex.EncodeToString(digest[:])
+}
+
 // Parse reads and checks a public half.
 func Parse(data []byte) (*Program, error) {
 	if len(data) > MaxBytes {
@@ -121,8 +127,7 @@ func Parse(data []byte) (*Program, error) {
 	if err := program.check(); err != nil {
 		return nil, fmt.Errorf("the program is inconsistent at %w", err)
 	}
-	digest := sha256.Sum256(data)
-	program.Hash = hex.EncodeToString(digest[:])
+	program.Hash = HashOf(data)
 	return program, nil
 }
 

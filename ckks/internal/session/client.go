@@ -25,6 +25,16 @@ func Open(c *channel.Channel, model, hash string) (*Client, error) {
 	return &Client{arranged: made, channel: c}, nil
 }
 
+// RefuseLight tells the server that its light flooding is not accepted, and gives the error for a person, who may do something
+// `instead` of looking for a server with statistical flooding.
+func (c *Client) RefuseLight(instead string) error {
+	GiveUp(c.channel, &Refusal{Reason: channel.NotAllowed, Text: "the client asks for statistical flooding"})
+	return &channel.Error{
+		Family: channel.FamilyRefused,
+		Text:   fmt.Sprintf("this server floods its results lightly: %s, or look for a server with statistical flooding", instead),
+	}
+}
+
 // Fetch is the public half of a program on its server's terms, checked, for a party that will come back with data for it.
 func Fetch(c *channel.Channel, model, scenario string) ([]byte, error) {
 	_, public, err := describe(c, model, scenario)
@@ -39,14 +49,16 @@ func open(c *channel.Channel, model, hash, scenario string) (*arranged, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := arrange(public, terms)
-	if err != nil {
-		return nil, err
+	return arrangePinned(public, terms, hash)
+}
+
+// arrangePinned arranges a program that must have the hash, unless that is empty. Another is refused before anything is made of
+// it.
+func arrangePinned(public []byte, terms Terms, hash string) (*arranged, error) {
+	if offered := program.HashOf(public); hash != "" && hash != offered {
+		return nil, channel.Misbehaviour(fmt.Sprintf("the server offers program %s, not %s", offered, hash))
 	}
-	if hash != "" && hash != made.Program.Hash {
-		return nil, channel.Misbehaviour(fmt.Sprintf("the server offers program %s, not %s", made.Program.Hash, hash))
-	}
-	return made, nil
+	return arrange(public, terms)
 }
 
 func describe(c *channel.Channel, model, scenario string) (terms Terms, public []byte, err error) {

@@ -15,15 +15,23 @@ from privet.cli import show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.parties.homomorphic import Endpoint, Prediction, Visitor, serving
 from privet.parties.meeting import CohortVisitor
+from privet.parties.revocation import Revoked
 from privet.suites import Guard, Policy
 
 
 def serve(
-    program: Path, endpoint: Endpoint, policy: Policy, counts: Path, *, as_json: bool
+    program: Path,
+    endpoint: Endpoint,
+    policy: Policy,
+    counts: Path,
+    revoked: Revoked,
+    *,
+    as_json: bool,
 ) -> None:
     """Serves a compiled program by a policy until it is stopped; counts answers in `counts`."""
     console = show.make_console()
-    with serving(program, endpoint, Guard(policy, str(counts))) as (listening, events):
+    guard = Guard(policy, str(counts))
+    with serving(program, endpoint, guard, revoked) as (listening, events):
         address = f"{endpoint.host}:{listening['port']}"
         if as_json:
             _say(

@@ -14,7 +14,7 @@ from privet import suites
 from privet.cli import options, show
 from privet.cli.budget import print_budget
 from privet.cli.failures import exit_code
-from privet.cli.ranges import range_fields, show_ranges
+from privet.cli.ranges import range_fields, reach_fields, show_ranges, show_reach
 from privet.compile import Compiled, compile
 from privet.errors import ModelError, UnsupportedModel
 from privet.graph import load_model
@@ -159,12 +159,15 @@ def _homomorphic(
     """Shows how suite `ckks` runs a model."""
     if as_json:
         fields = {"suite": "ckks", "plan": plan}
+        fields["reach"] = reach_fields(compiled.ranges(narrow=False))
         typer.echo(json.dumps(_as_object(compiled, nodes) | fields))
         return
     console = show.make_console()
     console.print(f"[bold]{compiled.program.model}[/]; suites that run it: {_runners(compiled)}")
     show.homomorphic(console, plan, compiled.program.program_hash)
     show.packing(console, plan)
+    show_reach(console, compiled.ranges(narrow=False))
+    show.calibration(console, compiled.program.calibration)
 
 
 def _streamed(

@@ -9,6 +9,13 @@ from rich.table import Table
 
 from privet.executor.layer_ranges import LayerRange, Ranges
 
+NO_RINGS = (
+    "Rings do not apply: suite ckks computes on approximate reals, and no value wraps. An "
+    "activation that is a polynomial in place of a function holds on the interval measured, with "
+    "its margin; beyond it answers are wrong without a sign."
+)
+"""Why there is no ring to fit in."""
+
 
 def show_ranges(console: Console, ranges: Ranges) -> None:
     """The table, and what to do where a layer is not sound."""
@@ -37,6 +44,25 @@ def show_ranges(console: Console, ranges: Ranges) -> None:
         f"sign. For a sound program compile {ranges.advice}.",
         soft_wrap=True,
     )
+
+
+def show_reach(console: Console, ranges: Ranges) -> None:
+    """The same for suite `ckks`, where no ring wraps."""
+    table = Table("layer", "operator", box=None, pad_edge=False)
+    for title in ("can reach", "measured"):
+        table.add_column(title, justify="right")
+    for layer in ranges.layers:
+        reach = "no bound" if layer.sound is None else _real(layer, layer.sound)
+        table.add_row(layer.name, layer.operator, reach, _real(layer, layer.measured))
+    console.print(table)
+    console.print(NO_RINGS, soft_wrap=True)
+
+
+def reach_fields(ranges: Ranges) -> dict[str, Any]:
+    """The same for programs."""
+    kept = ("name", "operator", "can_reach", "measured")
+    layers = range_fields(ranges)["layers"]
+    return {"note": NO_RINGS, "layers": [{name: it[name] for name in kept} for it in layers]}
 
 
 def range_fields(ranges: Ranges) -> dict[str, Any]:

@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 
 from privet.cli import homomorphic, options, show
-from privet.errors import Misuse
 from privet.logs import log_to_stderr
 from privet.parties import Credentials, Finished, Server
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
 from privet.parties.catalog import compile_once
 from privet.parties.homomorphic import Endpoint
+from privet.parties.revocation import Revoked
 from privet.suites import check_between_two, check_suite, flooding_of, make_policy, precision
 
 
@@ -87,11 +87,9 @@ def server(
     )
     show.warn_uncalibrated("sound" if sound else "samples" if samples else "random")
     if suite == "ckks":
-        if revoked is not None:
-            raise Misuse("--revoked is for suites gmw and fss; for ckks, `privet serve` has it")
         endpoint = Endpoint(host, port, keys, scenario, None, memory, timeout, noise)
         counts = state / "server" / "answers"
-        homomorphic.serve(compiled, endpoint, policy, counts, as_json=as_json)
+        homomorphic.serve(compiled, endpoint, policy, counts, Revoked(revoked), as_json=as_json)
         return
     lock = threading.Lock()
     console = show.make_console()

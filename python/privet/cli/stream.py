@@ -20,7 +20,6 @@ from privet.logs import log_to_stderr
 from privet.parties import Credentials
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
-from privet.parties.revocation import Revoked
 from privet.suites import STREAM, STREAM_TRUST, make_policy
 
 if TYPE_CHECKING:
@@ -111,7 +110,8 @@ def provider_command(
     log_to_stderr()
     hidden = Cipher(cipher, key_bits)
     policy = make_policy(accept, revealed_values=reveal_values, answers_per_hour=answers_per_hour)
-    rules = Rules(policy.text(), str(state / "server" / "answers"))
+    revocations = None if revoked is None else str(revoked.absolute())
+    rules = Rules(policy.text(), str(state / "server" / "answers"), revocations)
     compiled = compile(
         model,
         bits=bits or 37,
@@ -151,7 +151,6 @@ def provider_command(
                 preparing=prepare_port,
                 window=window,
                 rules=rules,
-                revoked=Revoked(revoked),
                 listening=listening,
             )
         )

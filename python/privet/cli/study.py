@@ -364,7 +364,7 @@ def tables_command(
     prices: options.Prices = None,
     price_table: options.PriceTable = "cpu",
 ) -> None:
-    """Tell a study in a few tables of Markdown, as docs/how-to/plan.md has them.
+    """Tell a study in a few tables of Markdown, as docs/reference/study.md has them.
 
     With `--costed`, models in DIR/models are compiled, and a machine without unit costs finds them.
     """

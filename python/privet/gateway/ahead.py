@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from privet.errors import PrivetError
+from privet.errors import NotAccepted, PrivetError
 from privet.gateway.client import ServiceClient
 from privet.gateway.errand import Notice
 from privet.gateway.model import Terms
@@ -81,6 +81,10 @@ class Ahead:
             try:
                 while len(notices) < self._levels[model]:
                     self._add(await self._client.notify(model, terms=self._terms))
+            except NotAccepted as error:
+                # Asking again would not change that; requests are told why.
+                _log.error("no material is kept ready for %s: %s", model, error)
+                return
             except PrivetError as error:
                 _log.warning("no notice for %s: %s", model, error)
                 await asyncio.sleep(RETRY_SECONDS)

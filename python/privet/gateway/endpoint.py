@@ -19,7 +19,7 @@ from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
 from privet.parties.credentials import authorities, trust_authorities
-from privet.parties.listening import HANDSHAKE_SECONDS
+from privet.parties.listening import HANDSHAKE_SECONDS, Bounds
 from privet.serve.http import serving
 
 MOST_BYTES = 256 << 20
@@ -27,6 +27,9 @@ MOST_BYTES = 256 << 20
 
 IDLE_MILLISECONDS = 600_000
 """How long a connection of gRPC may stay open without a call."""
+
+LISTENERS = 2
+"""Those of a gateway: REST and gRPC. They share the files that the process may open."""
 
 CLOSING_SECONDS = 10.0
 """How long calls under way may take once the endpoint closes."""
@@ -98,7 +101,10 @@ async def serve_rest(
     app = application(exchange, MOST_BYTES)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            opened = serving(app, host, port, tls, shutdown=CLOSING_SECONDS, cancel=True)
+            bounds = Bounds.of_process(LISTENERS)
+            opened = serving(
+                app, host, port, tls, shutdown=CLOSING_SECONDS, bounds=bounds, cancel=True
+            )
             _, bound = await stack.enter_async_context(opened)
         except OSError as error:
             raise LinkError(f"nobody can listen at {host}:{port}: {error}") from error
@@ -107,20 +113,27 @@ async def serve_rest(
 
 @contextlib.asynccontextmanager
 async def serve_grpc(
-    exchange: Exchange, host: str, port: int, keys: EndpointKeys | None = None
+    exchange: Exchange,
+    host: str,
+    port: int,
+    keys: EndpointKeys | None = None,
+    bounds: Bounds | None = None,
 ) -> AsyncIterator[int]:
-    """Serves the protocol over gRPC meanwhile; gives the port.
+    """Serves the protocol over gRPC meanwhile; gives the port. Connections beyond all of `bounds`
+    are closed at once.
 
     # Errors
     As `serve_rest`.
     """
     check_place(host, keys)
+    most = (bounds or Bounds.of_process(LISTENERS)).sockets
     sizes = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
     server = grpc.aio.server(
         options=[
             ("grpc.so_reuseport", 0),
             ("grpc.server_handshake_timeout_ms", int(HANDSHAKE_SECONDS * 1000)),
             ("grpc.max_connection_idle_ms", IDLE_MILLISECONDS),
+            ("grpc.max_allowed_incoming_connections", most),
             *((size, MOST_BYTES) for size in sizes),
         ]
     )

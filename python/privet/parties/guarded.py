@@ -11,25 +11,29 @@ import json
 import queue
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from privet.errors import PrivetError
+from privet.parties.revocation import Revoked
 from privet.suites import Guard, Mode
 
 
-def guarded(process: subprocess.Popen[str], guard: Guard, mode: Mode) -> Iterator[dict[str, Any]]:
+def guarded(
+    process: subprocess.Popen[str], guard: Guard, mode: Mode, revoked: Revoked | None = None
+) -> Iterator[dict[str, Any]]:
     """The process's events from now on, without its questions, which are answered from a thread
-    whether or not anybody reads the events."""
+    whether or not anybody reads the events. Whoever is on the list of the `revoked` is refused."""
     events: queue.Queue[dict[str, Any] | None] = queue.Queue()
-    threading.Thread(target=_follow, args=(process, guard, mode, events), daemon=True).start()
+    verdict = partial(_verdict, guard, mode, revoked or Revoked())
+    threading.Thread(target=_follow, args=(process, verdict, events), daemon=True).start()
     return iter(events.get, None)
 
 
 def _follow(
     process: subprocess.Popen[str],
-    guard: Guard,
-    mode: Mode,
+    verdict: Callable[[dict[str, Any]], dict[str, Any]],
     events: queue.Queue[dict[str, Any] | None],
 ) -> None:
     assert process.stdout is not None
@@ -42,17 +46,17 @@ def _follow(
                 continue
             # A process that has ended needs no answer.
             with contextlib.suppress(OSError, ValueError):
-                process.stdin.write(json.dumps(_verdict(guard, mode, event)) + "\n")
+                process.stdin.write(json.dumps(verdict(event)) + "\n")
                 process.stdin.flush()
     finally:
         events.put(None)
 
 
-def _verdict(guard: Guard, mode: Mode, asked: dict[str, Any]) -> dict[str, Any]:
+def _verdict(guard: Guard, mode: Mode, revoked: Revoked, asked: dict[str, Any]) -> dict[str, Any]:
     client, name = asked["client"], asked["name"] or None
     verdict: dict[str, Any] = {"guard": asked["guard"]}
     try:
-        refusal = guard.check(client, name, mode.text)
+        refusal = revoked.refuses(client) or guard.check(client, name, mode.text)
         if refusal is None and asked["answers"]:
             spent = guard.count(client, name, asked["answers"])
             if spent is not None:

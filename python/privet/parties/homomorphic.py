@@ -26,6 +26,7 @@ from privet.parties.cohort import read_integers, write_reals
 from privet.parties.costs import LayerCost, PhaseCost
 from privet.parties.guarded import guarded
 from privet.parties.memory import parse_size
+from privet.parties.revocation import Revoked
 from privet.parties.spawned import event, party
 from privet.program import Program
 from privet.suites.ckks import program_path
@@ -104,11 +105,11 @@ class Prediction:
 
 @contextmanager
 def serving(
-    program: Path, endpoint: Endpoint, guard: suites.Guard
+    program: Path, endpoint: Endpoint, guard: suites.Guard, revoked: Revoked | None = None
 ) -> Iterator[tuple[dict[str, Any], Events]]:
-    """A server of the compiled program in the folder `program`, which holds clients to `guard`:
-    what it says when it listens (`port`, `model`, `program_hash`, `statistical_bits`), and its
-    events from then on.
+    """A server of the compiled program in the folder `program`, which holds clients to `guard` and
+    refuses those that are `revoked`: what it says when it listens (`port`, `model`, `program_hash`,
+    `statistical_bits`), and its events from then on.
 
     # Errors
     `Misuse` if the program does not run in this suite and scenario or does not fit `memory`.
@@ -117,7 +118,7 @@ def serving(
         job = endpoint.job("server", program=str(program), guarded=True)
         with party(Path(folder), job, [program_path()]) as process:
             listening = event(process, "listening")
-            yield listening, guarded(process, guard, endpoint.mode)
+            yield listening, guarded(process, guard, endpoint.mode, revoked)
 
 
 class Visitor:

@@ -53,13 +53,18 @@ class Bounds:
     of_address: int
 
     @classmethod
-    def of_process(cls) -> Bounds:
-        """What this process's limit of open files leaves room for."""
+    def of_process(cls, listeners: int = 1) -> Bounds:
+        """What this process's limit of open files leaves room for, for each of its listeners."""
         room = most_files() - len(os.listdir("/proc/self/fd")) - RESERVED_FILES
-        most = min(MOST_CONNECTIONS, max(12, room))
+        most = min(MOST_CONNECTIONS, max(12, room // listeners))
         handshakes = min(64, most // 3)
         connections = most - handshakes
         return cls(connections, max(4, connections // 4), handshakes, max(4, handshakes // 2))
+
+    @property
+    def sockets(self) -> int:
+        """All connections, those included that have not said who they are."""
+        return self.connections + self.handshakes
 
 
 def most_files() -> int:

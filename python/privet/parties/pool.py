@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from privet.errors import Misuse, PeerError, PrivetError, StoreFull
+from privet.errors import Misuse, NotAccepted, PeerError, PrivetError, StoreFull
 from privet.parties.client import Client
 from privet.parties.costs import PhaseCost
 from privet.parties.credentials import Credentials
@@ -58,9 +58,9 @@ class Pool:
     `privet.Client` and say which material is made.
 
     `start` does it in the background and goes on: the pool refills what clients use. While the
-    server or the dealer is away, refuses or is full, the pool tries again after delays that grow
-    to a minute. `fill` does it once and fails then. `on_event` hears of everything, from the
-    pool's thread; if it raises, that is logged.
+    server or the dealer is away or full, the pool tries again after delays that grow to a minute;
+    what the server's policy does not accept ends it. `fill` does it once and fails then. `on_event`
+    hears of everything, from the pool's thread; if it raises, that is logged.
     """
 
     def __init__(
@@ -130,8 +130,8 @@ class Pool:
         """Waits for the end of a started pool, `seconds` at most; whether it has ended.
 
         # Errors
-        Whatever ended it other than `close`: an option that cannot work, a disk that fails; with
-        `once`, any error.
+        Whatever ended it other than `close`: an option that cannot work, a disk that fails,
+        `NotAccepted`; with `once`, any error.
         """
         if self._thread is not None:
             self._thread.join(seconds)
@@ -186,7 +186,8 @@ class Pool:
                 if self._serve(target):
                     return True
             except (PeerError, StoreFull) as error:
-                if not patient or self._stopping.is_set():
+                refused = isinstance(error, NotAccepted)
+                if refused or not patient or self._stopping.is_set():
                     raise
                 self._put_off(target, error)
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -12,6 +12,16 @@ from privet.graph.operations import Array, Shape
 from privet.graph.shapes import infer_shape
 from privet.program.operations import decode
 from privet.program.public import CALIBRATIONS, Program, ProgramOperation
+
+# As `crates/program/src/check.rs` bounds them: far above any image model, and so low that nothing
+# below takes time or memory by what a peer wrote.
+MAX_ELEMENTS = 1 << 28
+MAX_TOTAL = 1 << 32
+MAX_OPERATIONS = 1 << 12
+MAX_LINEAR = 1 << 9
+MAX_INPUTS = 4 * MAX_OPERATIONS
+MAX_ENDS = 1 << 8
+MAX_RANK = 8
 
 _ARITY = {"add": 2, "sub": 2, "mul": 2}
 
@@ -40,7 +50,47 @@ def check_program(program: Program) -> None:
         raise InvalidProgram(f"the program is inconsistent at {place}: {problem}")
 
 
+def _bounds(program: Program) -> Iterator[tuple[str, str]]:
+    """Totals against their limits, before anything is made of the values."""
+    operations = program.operations
+    reads = sum(len(operation.inputs) for operation in operations)
+    if len(operations) > MAX_OPERATIONS or len(program.values) > 2 * MAX_OPERATIONS:
+        yield "operations", f"more than {MAX_OPERATIONS}"
+    if reads > MAX_INPUTS:
+        yield "operations", f"more than {MAX_INPUTS} inputs of operations"
+    if max(len(program.inputs), len(program.outputs)) > MAX_ENDS:
+        yield "inputs and outputs", f"more than {MAX_ENDS}"
+    for id, value in enumerate(program.values):
+        if not _bounded(value.shape):
+            yield f"value {id}", f"shape {list(value.shape)} is out of bounds"
+    total = sum(math.prod(value.shape) for value in program.values)
+    if total > MAX_TOTAL:
+        yield "values", f"{total} elements in all, more than {MAX_TOTAL}"
+    weighted = [it for it in operations if "weight_shape" in it.attributes]
+    if len(weighted) > MAX_LINEAR:
+        yield "operations", f"{len(weighted)} have weights, more than {MAX_LINEAR}"
+    total = 0
+    for operation in weighted:
+        shape = operation.attributes["weight_shape"]
+        if not isinstance(shape, list | tuple) or not _bounded(shape):
+            yield f"operation {operation.name}", f"weights of shape {shape!r} are out of bounds"
+        total += math.prod(shape)
+    if total > MAX_TOTAL:
+        yield "weights", f"{total} elements in all, more than {MAX_TOTAL}"
+
+
+def _bounded(shape: Sequence[object]) -> bool:
+    """Whether a shape's rank and number of elements are within the limits."""
+    count = 1
+    for size in shape:
+        if type(size) is not int or not 1 <= size <= MAX_ELEMENTS // count:
+            return False
+        count *= size
+    return len(shape) <= MAX_RANK
+
+
 def _problems(program: Program) -> Iterator[tuple[str, str]]:
+    yield from _bounds(program)
     if not 8 <= program.ring_bits <= 64 or not 0 <= program.scale_bits < program.ring_bits:
         yield "its header", f"ring of {program.ring_bits} bits, scale {program.scale_bits}"
     if len(program.weights_commitment) != 64:
@@ -52,8 +102,8 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
     if program.batch < 1:
         yield "its header", f"a batch of {program.batch}"
     for id, value in enumerate(program.values):
-        if any(size < 1 for size in value.shape) or not 0 <= value.scale < program.ring_bits:
-            yield f"value {id}", f"shape {list(value.shape)}, scale {value.scale}"
+        if not 0 <= value.scale < program.ring_bits:
+            yield f"value {id}", f"scale {value.scale}"
     written: set[int] = set()
     for entry in program.inputs:
         if not (math.isfinite(entry.magnitude) and entry.magnitude > 0):

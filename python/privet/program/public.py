@@ -22,7 +22,7 @@ from privet.graph.operations import Shape
 
 FORMAT = "privet-program"
 MAX_BYTES = 4 << 20
-"""Longest public half that is read; `crates/program` has the other limits."""
+"""Longest public half that is read; `privet.program.check` has the other limits."""
 VERSION = 1
 CALIBRATIONS = ("samples", "sound", "random")
 """What the ranges of a program rest on: samples that its owner gave; a proof that no input within

@@ -18,9 +18,9 @@ from privet.scheduler.queues import Lane
 from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Phase
 
-Head = tuple[float, bool, float, int, Lane]
-"""The first job of a lane: its client's share, whether it yields to the other phase, its key, its
-turn, and the lane."""
+Head = tuple[bool, float, bool, float, int, Lane]
+"""The first job of a lane: whether its client has lapsed, its client's share, whether it yields to
+the other phase, its key, its turn, and the lane."""
 
 
 class Dispatch:
@@ -87,7 +87,7 @@ class Dispatch:
             self._push(heads, lane)
         heapq.heapify(heads)
         while heads:
-            share, *_, lane = heapq.heappop(heads)
+            _, share, *_, lane = heapq.heappop(heads)
             first = lane.heap.first()
             if first is None or not self._state.listens(first[2]):
                 continue
@@ -103,7 +103,8 @@ class Dispatch:
         first = lane.heap.first()
         if first is not None:
             later = self._state.policy.online_first and lane.job.phase is Phase.PRE
-            heapq.heappush(heads, (self._share(lane), later, first[0], first[1], lane))
+            lapsed = self._state.clients.lapses(first[2].stream.client) > 0
+            heapq.heappush(heads, (lapsed, self._share(lane), later, first[0], first[1], lane))
 
     def _share(self, lane: Lane) -> float:
         """What the lane's client had so far, where clients have shares."""
@@ -175,7 +176,7 @@ class Dispatch:
         """Starts a T_pre that nobody asked for, if it fits now."""
         state = self._state
         place = self._placement.find(self._demand(stream.job(Phase.PRE)), None)
-        there = state.clients.listens(stream.client)
+        there = state.expects(stream.client)
         if place is None or not there or not state.may_run(stream.model):
             return
         pair = state.ahead(self._now, stream)

@@ -22,6 +22,8 @@ def finished(state: State, now: float, job: str, usage: Usage | None, material: 
         state.material.check_new(material or job)
     state.leave(now, job)
     shown, pair = run.shown, run.pair
+    if not pair.alone:
+        state.clients.came(shown.client)
     state.counts["jobs", f"{shown.phase} finished"] += 1
     if usage is not None:
         key = Key(shown.model, shown.suite, shown.batch, shown.phase)

@@ -144,6 +144,15 @@ class Scheduler:
         self._state.timers.drop(Alarm.ABSENT, client)
         self._state.watch(now, client)
 
+    def client_lapsed(self, now: float, client: str) -> None:
+        """`client` was told to come to a job and did not, before the job is reported as failed."""
+        self._at(now)
+        self._state.clients.lapsed(client)
+
+    def lapses(self, client: str) -> int:
+        """How often `client` has lapsed since a job of it was last done."""
+        return self._state.clients.lapses(client)
+
     # Material -----------------------------------------------------------------------------------
 
     def stock_found(self, now: float, material: str, stream: Stream, machine: str) -> None:

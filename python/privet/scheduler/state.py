@@ -216,7 +216,13 @@ class State:
     def listens(self, pair: Pair) -> bool:
         """Whether a pair's client would come now. Who asks for a job alone is there while it
         waits; its session is cancelled otherwise."""
-        return pair.alone or self.clients.listens(pair.stream.client)
+        return pair.alone or self.expects(pair.stream.client)
+
+    def expects(self, client: str) -> bool:
+        """Whether a client would come to one job more: it listens, and if it has lapsed, no job of
+        it runs."""
+        proven = not self.clients.lapses(client) or not self.running_for[client]
+        return proven and self.clients.listens(client)
 
     def watch(self, now: float, client: str) -> None:
         """Sets or drops the alarm for a client that may have left with jobs waiting. A client one

@@ -33,6 +33,9 @@ from privet.serve.jobs import Go, Job
 from privet.serve.keeper import Keeper
 from privet.serve.shelf import Lying, Shelf
 
+LEAST_GRACE = 2.0
+"""Seconds that a client always has to come."""
+
 RERUN = ("crashed", "over memory", "machine lost")
 """Failures that are not the client's: the job runs again, on fresh material."""
 
@@ -308,6 +311,8 @@ class Driver:
         else:
             await self._executor.stop(start.job)
         outcome = await running.outcome()
+        if told and outcome.failure in ("absent", "stopped") and not outcome.seconds:
+            self.scheduler.client_lapsed(self.clock(), start.client)
         if told and outcome.kept and grant.material is not None:
             # Its client was told to come and did not: perhaps it has lost its half of the piece.
             outcome = replace(outcome, kept=False)
@@ -331,8 +336,14 @@ class Driver:
             start.memory,
             start.limit_seconds,
             start.material,
-            self._door.grace,
+            self._grace(start.client),
         )
+
+    def _grace(self, client: str) -> float:
+        """Seconds that a client has to come: half as long after each time that it did not."""
+        grace = self._door.grace
+        halved = grace / (1 << min(self.scheduler.lapses(client), 10))
+        return min(grace, max(LEAST_GRACE, halved))
 
     def _let_go(self, start: Start, job: Job, grant: Grant, running: Running) -> None:
         """Tells the client that it may come."""
@@ -346,7 +357,7 @@ class Driver:
             start.suite,
             start.material,
             start.batch,
-            self._door.grace,
+            grant.grace,
             start.limit_seconds,
             self._door.dealer,
         )

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.parties.credentials import Credentials
-from privet.parties.revocation import Revoked
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.link import Patience
 from privet.stream.preprocessing import PreparingModel, PreprocessingReceiver, Rules
@@ -48,7 +47,7 @@ async def pair(
     patience: Patience | None = None,
     pools: tuple[WorkerPool, WorkerPool] | None = None,
     whole_inputs: bool = False,
-    revoked: Revoked | None = None,
+    revoked: Path | None = None,
     through: Callable[[int], Awaitable[int]] | None = None,
     policy: Policy | None = None,
 ) -> AsyncIterator[Pair]:
@@ -64,7 +63,8 @@ async def pair(
     host = Credentials.from_directory(keys, "server")
     client = Credentials.from_directory(keys, "client")
     accepted = policy or make_policy(revealed_values=True)
-    rules = Rules(accepted.text(), str(folder / "answers"))
+    revocations = None if revoked is None else str(revoked)
+    rules = Rules(accepted.text(), str(folder / "answers"), revocations)
     receiver = None
     if cipher.masked:
         recipe = Recipe(PreparingModel, (public, private, host.files, CALL_SECONDS, rules))
@@ -82,7 +82,7 @@ async def pair(
         patience=patience,
         whole_inputs=whole_inputs,
         receiver=receiver,
-        revoked=revoked,
+        revoked=rules.revoked(),
     )
     try:
         _, port = await model.listen("127.0.0.1", 0, host.tls_server())

@@ -21,6 +21,7 @@ from privet.errors import PrivetError
 from privet.parties.acceptor import Acceptor
 from privet.parties.costs import PhaseCost, read_report
 from privet.parties.credentials import Credentials
+from privet.parties.revocation import Revoked
 from privet.stream.cipher import BFV
 from privet.stream.rounds import Ledger
 from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool
@@ -66,14 +67,24 @@ def _named(name: str) -> tuple[bytes, int]:
 
 @dataclass(frozen=True)
 class Rules:
-    """A policy in JSON, and the folder in which answers are counted: workers are given these."""
+    """A policy in JSON, the folder in which answers are counted, and the file that lists revoked
+    certificates, if there is one: workers are given these."""
 
     policy: str
     folder: str
+    revocations: str | None = None
 
     def guard(self) -> Guard:
         """What holds clients to it."""
         return Guard(Policy(self.policy), self.folder)
+
+    def revoked(self) -> Revoked:
+        """Who is refused.
+
+        # Errors
+        `Misuse` if the list cannot be read.
+        """
+        return Revoked(self.revocations)
 
 
 class PreparingModel:
@@ -91,6 +102,7 @@ class PreparingModel:
         guard = rules.guard()
         self._server = _native.StreamServer(public, weights, BFV.name, BFV.key_bits, guard)
         self._files, self._timeout = files, timeout
+        self._revoked = rules.revoked()
         self._acceptor: Acceptor | None = None
         self._made: queue.Queue[Prepared] = queue.Queue(KEPT)
 
@@ -101,7 +113,13 @@ class PreparingModel:
         if self._acceptor is None:
             credentials = Credentials(*self._files)
             self._acceptor = Acceptor(
-                credentials, host, port, self._timeout, self._serve, lambda _peer, _error: None
+                credentials,
+                host,
+                port,
+                self._timeout,
+                self._serve,
+                lambda _peer, _error: None,
+                self._revoked,
             )
             self._acceptor.start()
         return self._acceptor.address[1]
@@ -119,7 +137,13 @@ class PreparingModel:
             self._acceptor.close()
 
     def _serve(self, connection: _native.Connection, client: str) -> None:
+        stopper = connection.stopper()
+
         def stock(name: str, made: Any, report: str) -> None:
+            if self._revoked.refuses(client):
+                if stopper is not None:
+                    stopper.stop()
+                return
             cost = read_report(report, by_server=True)[0]
             self._made.put(Prepared(client, *_named(name), made, cost))
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from privet.compile import Compiled
 from privet.errors import Misuse
 from privet.parties.credentials import Credentials
-from privet.parties.revocation import Revoked
 from privet.stream.allocation import (
     OBJECTIVES,
     Objective,
@@ -88,7 +87,6 @@ async def serve(
     window: int,
     rules: Rules,
     listening: Callable[[str, tuple[int, ...]], None],
-    revoked: Revoked | None = None,
 ) -> None:
     """Serves a program's linear stages until cancelled, to data providers that `rules` accept.
 
@@ -113,7 +111,7 @@ async def serve(
         rules.guard(),
         window=window,
         receiver=receiver,
-        revoked=revoked,
+        revoked=rules.revoked(),
     )
     try:
         host, port = await provider.listen(*address, credentials.tls_server(), preparing)

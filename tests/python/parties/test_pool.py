@@ -14,7 +14,15 @@ import pytest
 from tests.attacks.scene import INPUT, SOON, small_model
 
 from privet.compile import Compiled
-from privet.errors import LinkError, MaterialError, Misuse, PeerBusy, PeerMisbehaved, StoreFull
+from privet.errors import (
+    LinkError,
+    MaterialError,
+    Misuse,
+    NotAccepted,
+    PeerBusy,
+    PeerMisbehaved,
+    StoreFull,
+)
 from privet.parties import Client, Credentials, Pool, PoolEvent, Server, Stock, supply, target
 
 Serve = Callable[..., Server]
@@ -195,6 +203,15 @@ def test_a_wrong_option_ends_a_pool(serve: Serve, pool: Callable[..., Pool]) -> 
         started.wait(SOON)
     with pytest.raises(Misuse, match="already"):
         started.start()
+
+
+def test_what_the_policy_does_not_accept_ends_a_pool_at_once(
+    serve: Serve, pool: Callable[..., Pool], told: Told
+) -> None:
+    started = pool(serve(), {"first": 1, "second": 1}, truncation="one-bit").start()
+    with pytest.raises(NotAccepted, match="does not accept truncation one-bit"):
+        started.wait(SOON)
+    assert not any(event.kind == "waiting" for event in told.events.queue)
 
 
 def test_both_sides_limit_their_disk(serve: Serve, client: Callable[..., Client]) -> None:

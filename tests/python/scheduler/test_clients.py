@@ -22,6 +22,7 @@ from privet.scheduler import (
     Submission,
     named,
 )
+from privet.scheduler.clients import KEPT
 
 ONE_CORE = (Machine("here", 1, 8 * GIB),)
 WATCHED = Limits(absent_seconds=30.0)
@@ -164,6 +165,65 @@ def test_a_client_that_listens_and_never_comes_delays_others_by_one_grace() -> N
     assert beside <= 14.0 + GRACE
     # The control: in the order of arrival the other waits for all of them.
     assert seconds(Fcfs(), WATCHED, 50, listens=True) > 50 * GRACE
+
+
+def lapse(it: Bench, *jobs: str) -> None:
+    """Bob was told to come to jobs and did not."""
+    for job in jobs:
+        it.scheduler.client_lapsed(it.now, "bob")
+        it.scheduler.failed(it.now, job, "the client did not come in time")
+    it.decide()
+
+
+def crowded() -> Bench:
+    """Four cores; bob listens and has asked for many, alice listens."""
+    it = Bench(Fcfs(), limits=WATCHED)
+    for client in ("alice", "bob"):
+        it.scheduler.client_listens(0.0, client, True)
+    for number in range(12):
+        it.submit(f"b{number}", client="bob")
+    return it
+
+
+def test_a_client_that_did_not_come_has_one_job_at_a_time_after_all_others() -> None:
+    it = crowded()
+    first = it.running
+    assert len(first) == 4
+    it.submit("a")
+    lapse(it, *first)
+    assert len(it.running) == 2
+    assert "a/pre#1" in it.running
+    # Others go first, although bob asked before.
+    (bobs,) = (job for job in it.running if job != "a/pre#1")
+    for name in ("a2", "a3", "a4", "a5"):
+        it.submit(name)
+    lapse(it, bobs)
+    assert sorted(job[0] for job in it.running) == ["a"] * 4
+    # The control: jobs that end otherwise leave four to bob, before alice.
+    it = crowded()
+    it.submit("a")
+    for job in it.running:
+        it.fail(job)
+    assert [job[0] for job in it.running] == ["b"] * 4
+
+
+def test_a_client_that_comes_again_is_served_as_before() -> None:
+    it = crowded()
+    lapse(it, *it.running)
+    (job,) = it.running
+    assert it.scheduler.lapses("bob") == 4
+    it.finish(job)
+    assert it.scheduler.lapses("bob") == 0
+    assert len(it.running) == 4
+
+
+def test_lapses_are_remembered_of_a_bounded_number_of_clients() -> None:
+    it = Bench(Fcfs(), limits=WATCHED)
+    for number in range(3 * KEPT):
+        it.scheduler.client_lapsed(0.0, f"c{number}")
+    remembered = [it.scheduler.lapses(f"c{number}") for number in range(3 * KEPT)]
+    assert sum(remembered) == KEPT
+    assert remembered[-1] == 1
 
 
 @pytest.mark.parametrize("clients", [1, 5])

@@ -166,6 +166,8 @@ class World:
         if self.random.random() < (0.8 if stopped else 0.1):
             self.audit.over(job)
             rerun = self.random.random() < 0.5
+            if self.random.random() < 0.3:
+                self.scheduler.client_lapsed(self.now, start.client)
             self.scheduler.failed(self.now, job, "it broke", rerun)
         else:
             material = f"piece of {job}"

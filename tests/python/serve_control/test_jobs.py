@@ -12,6 +12,7 @@ from tests.e2e.visitor import Visitor
 from tests.python.serve_control.actors import Pretender, Scene, eventually, scene
 
 from privet.scheduler import Limits
+from privet.serve.driver import LEAST_GRACE
 from privet.serve.executor import Piece
 
 Play = Callable[[Scene, Visitor], Awaitable[None]]
@@ -50,6 +51,8 @@ def test_a_request_is_told_to_prepare_and_then_to_infer(play: Callable[..., None
         id = await visitor.request("digits")
         job = await until(visitor, id, "preparing")
         (go,) = job["go"]
+        # What ranges rest on is written down with the job.
+        assert job["calibration"] == "random"
         grant = (await it.executor.granted("prepare")).grant
         assert (go["job"], go["phase"], go["material"]) == (grant.job, "prepare", None)
         assert (go["host"], go["port"], go["server_name"]) == ("127.0.0.1", 7400, "localhost")
@@ -168,6 +171,37 @@ def test_a_job_that_fails_for_its_client_fails_its_request(
         assert words in job["reason"]
 
     play(act)
+
+
+@pytest.mark.parametrize("failure", ["absent", "stopped"])
+def test_a_client_that_does_not_come_has_less_time_the_next_time(
+    play: Callable[..., None], failure: str
+) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        graces = []
+        for _ in range(3):
+            id = await visitor.request("digits")
+            job = await until(visitor, id, "preparing")
+            granted = await it.executor.granted("prepare")
+            assert job["go"][0]["grace"] == granted.grant.grace
+            graces.append(granted.grant.grace)
+            it.executor.fail(granted.job, failure)
+            await until(visitor, id, "ended")
+        assert graces == [5.0, 2.5, LEAST_GRACE]
+        # Whoever comes has all the time again; also who came and failed loses none.
+        id = await visitor.request("digits")
+        await until(visitor, id, "preparing")
+        it.executor.finish((await it.executor.granted("prepare")).job)
+        await until(visitor, id, "inferring")
+        infer = await it.executor.granted("infer")
+        assert infer.grant.grace == 5.0
+        it.executor.fail(infer.job, failure, seconds=0.1)
+        await until(visitor, id, "ended")
+        id = await visitor.request("digits")
+        await until(visitor, id, "preparing")
+        assert (await it.executor.granted("prepare")).grant.grace == 5.0
+
+    play(act, bounds=Limits(absent_seconds=30.0))
 
 
 def test_a_crash_runs_the_job_again_on_fresh_material(play: Callable[..., None]) -> None:

@@ -91,6 +91,11 @@ impl Iteration {
 
 #[cfg(test)]
 impl Iteration {
+    /// What it starts from.
+    pub(super) fn base(&self) -> &[Block] {
+        &self.base
+    }
+
     /// What the samples would be without noise: a control for the tests.
     pub(super) fn encoded(&self) -> Vec<Block> {
         let mut samples = vec![0; self.parameters.outputs()];

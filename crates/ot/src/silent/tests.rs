@@ -152,6 +152,41 @@ fn noise_is_regular_and_new_in_every_iteration() {
 }
 
 #[test]
+fn groups_have_noise_of_their_own() {
+    use privet_prg::ggm::TREES;
+    let parameters = parameters::Parameters::SMALL;
+    let positions = regular(parameters, &noises(parameters, 4)[0]).expect("one noisy sample per tree");
+    let same = positions.iter().zip(&positions[TREES..]).filter(|(one, next)| one == next).count();
+    assert!(same < 10, "{same} positions come again in the next group");
+}
+
+#[test]
+fn every_iteration_starts_from_other_blocks() -> Result<(), Error> {
+    let (mut sender, mut receiver) = ends(Size::Small, 7);
+    let (mut to_receiver, mut to_sender) = pair();
+    receiver.begin(&mut to_sender)?;
+    to_sender.flush()?;
+    let mut starts = Vec::new();
+    for _ in 0..4 {
+        // More than an iteration of this size gives.
+        let count = parameters::Parameters::SMALL.outputs();
+        sender.extend(&mut to_receiver, count)?;
+        to_receiver.flush()?;
+        receiver.extend(&mut to_sender, count)?;
+        let iterations = [&sender.0.iteration, &receiver.0.iteration];
+        starts.extend(iterations.into_iter().flatten().flat_map(|iteration| iteration.base().to_vec()));
+    }
+    // A sender's block may equal the receiver's, where the choice is zero; no block comes in two iterations.
+    let parties: std::collections::HashMap<Block, usize> = starts.iter().fold(Default::default(), |mut seen, block| {
+        *seen.entry(*block).or_default() += 1;
+        seen
+    });
+    assert!(parties.len() > starts.len() / 2);
+    assert!(parties.values().all(|&times| times <= 2), "an iteration starts from what another did");
+    Ok(())
+}
+
+#[test]
 fn samples_without_noise_are_caught() {
     let parameters = parameters::Parameters::SMALL;
     let [_, nothing] = noises(parameters, 4);

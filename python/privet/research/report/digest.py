@@ -1,4 +1,4 @@
-"""The tables of docs/how-to/plan.md, made from records: what a study found, in few figures.
+"""The tables of docs/reference/study.md, made from records: what a study found, in few figures.
 
 Each is Markdown. `write` puts them between a page's markers, `<!-- NAME -->` and `<!-- end -->`."""
 

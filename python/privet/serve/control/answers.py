@@ -103,6 +103,7 @@ JOB = fields(
     rounds=maybe(TEXT),
     truncation=TEXT,
     correlations=TEXT,
+    calibration=words(*CALIBRATIONS),
     samples=COUNT,
     notice=maybe(TEXT),
     state=words("queued", "preparing", "prepared", "inferring", "ended"),

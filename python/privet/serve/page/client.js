@@ -25,9 +25,10 @@ export class Client {
   }
 
   // Scores of a sample. A session is opened and keys are made where there are none; `tell(step, facts)` hears of it.
-  async predict(model, sample, tell) {
+  // Unless `light`, no service is asked that floods its results lightly.
+  async predict(model, sample, light, tell) {
     const kept = this.#session === model.name;
-    if (!kept) await this.#open(model, tell);
+    if (!kept) await this.#open(model, light, tell);
     try {
       return await this.#call("predict", { sample });
     } catch (error) {
@@ -35,13 +36,13 @@ export class Client {
       if (!kept) throw error;
     }
     // A session that was silent for long has ended: another has other keys.
-    await this.#open(model, tell);
+    await this.#open(model, light, tell);
     return this.#call("predict", { sample });
   }
 
-  async #open(model, tell) {
+  async #open(model, light, tell) {
     this.#session = null;
-    tell("plan", await this.#call("open", { address: model.address, hash: model.program }));
+    tell("plan", await this.#call("open", { address: model.address, hash: model.program, light }));
     tell("keys", await this.#call("prepare"));
     this.#session = model.name;
   }

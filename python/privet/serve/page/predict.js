@@ -73,7 +73,8 @@ function look() {
 const pad = new Pad(at("pad"), () => look());
 
 const steps = {
-  plan: ({ plan }) => {
+  plan: ({ plan, statistical }) => {
+    cost("Flooding of results", statistical ? "statistical" : "light, which is weaker");
     const { log_n: logN, depth } = plan.parameters;
     cost("Plan", `ring of degree 2^${logN}, ${depth} levels, ${plan.keys} evaluation keys`);
     say("making keys");
@@ -103,7 +104,9 @@ async function predict() {
   try {
     const [low, high] = model.range;
     const sample = Float64Array.from(seen, (level) => low + (level / 255) * (high - low));
-    const { scores, cost: phase } = await client.predict(model, sample, (step, facts) => steps[step](facts));
+    const { scores, cost: phase } = await client.predict(
+      model, sample, at("light").checked, (step, facts) => steps[step](facts),
+    );
     show(scores);
     cost("Prediction", traffic(phase));
     say("ready", "good");

@@ -20,7 +20,7 @@ loading.catch(() => {});
 
 const calls = {
   load: () => loading,
-  open: ({ address, hash }) => privetCkks.open(address, hash),
+  open: ({ address, hash, light }) => privetCkks.open(address, hash, light),
   prepare: () => privetCkks.prepare(),
   predict: ({ sample }) => privetCkks.predict(sample),
 };

@@ -1,4 +1,4 @@
-"""The tables of docs/how-to/plan.md: what they hold, and how they come into a page."""
+"""The tables of docs/reference/study.md: what they hold, and how they come into a page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privet.research.report import digest as digests
 from privet.research.report.digest import digest, markdown, number, write
 
 MODEL = Path(__file__).resolve().parents[4] / "zoo" / "models" / "breast-mlp.onnx"
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "how-to" / "plan.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "study.md"
 
 
 @pytest.fixture

@@ -1,0 +1,66 @@
+"""The gateway's listener of gRPC: connections beyond its bound are closed, and take no files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import ExitStack, closing
+from typing import cast
+
+import grpc
+import grpc.aio
+import pytest
+from tests.python.gateway.test_rest import Echo
+
+from privet.gateway.endpoint import serve_grpc
+from privet.gateway.oip import predict_pb2 as messages
+from privet.gateway.oip.exchange import Exchange
+from privet.parties.listening import Bounds
+
+LIVE = "/inference.GRPCInferenceService/ServerLive"
+SILENT = 40
+FEW = Bounds(connections=8, of_client=8, handshakes=4, of_address=4)
+MANY = Bounds(connections=800, of_client=800, handshakes=4, of_address=4)
+
+
+async def live(port: int) -> bool:
+    """Whether a call on a connection of its own is answered."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
+        try:
+            answer = await channel.unary_unary(LIVE)(b"", timeout=2.0)
+        except grpc.aio.AioRpcError:
+            return False
+        return bool(messages.ServerLiveResponse.FromString(answer).live)
+
+
+def open_files() -> int:
+    """Files that this process has open."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def beside_silent(bounds: Bounds) -> tuple[int, bool, bool]:
+    """Beside many connections that say nothing: files that the server has open for them, whether
+    a call is answered, and whether one is when they are gone."""
+    async with serve_grpc(cast(Exchange, Echo()), "127.0.0.1", 0, None, bounds) as port:
+        assert await live(port)
+        before = open_files()
+        with ExitStack() as stack:
+            for _ in range(SILENT):
+                link = stack.enter_context(closing(socket.socket()))
+                link.connect(("127.0.0.1", port))
+            await asyncio.sleep(1.0)
+            taken = open_files() - before - SILENT
+            answered = await live(port)
+        await asyncio.sleep(0.5)
+        return taken, answered, await live(port)
+
+
+@pytest.mark.parametrize("bounds", [FEW, MANY], ids=["as it is", "control"])
+def test_connections_of_grpc_are_bounded(bounds: Bounds) -> None:
+    taken, answered, afterwards = asyncio.run(beside_silent(bounds))
+    assert taken <= bounds.sockets
+    assert afterwards
+    # The control: with room for all, each has a file, and others are served.
+    assert (taken >= SILENT) == answered == (bounds is MANY)
