@@ -59,17 +59,17 @@ func sample() []float64 {
 func TestOneSampleOfABatchIsPredicted(t *testing.T) {
 	model := toy.New(2, 1)
 	path, events := serve(t, model)
-	guest, facts, err := client.Open(relayed(t, path, 0), "", true)
+	browser, facts, err := client.Open(relayed(t, path, 0), "", true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if facts.Size != toy.Inputs || facts.Model != "toy" || facts.Plan.Parameters.LogN < 12 || facts.Magnitude != 4 {
 		t.Errorf("the facts are %+v", facts)
 	}
-	if _, err := guest.Prepare(); err != nil {
+	if _, err := browser.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	scores, cost, err := guest.Predict(sample())
+	scores, cost, err := browser.Predict(sample())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestOneSampleOfABatchIsPredicted(t *testing.T) {
 	if event := <-events; event.Kind != "prepared" || event.Peer != strings.Repeat("ab", 32) {
 		t.Errorf("the server notified %q of %s", event.Kind, event.Peer)
 	}
-	if err := guest.Close(); err != nil {
+	if err := browser.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -100,14 +100,14 @@ func TestAnotherProgramThanExpectedIsRefused(t *testing.T) {
 func TestInferencesInAMinuteAreCountedOverSessions(t *testing.T) {
 	path, _ := serve(t, toy.New(1, 1))
 	for round := range 2 {
-		guest, _, err := client.Open(relayed(t, path, 1), "", true)
+		browser, _, err := client.Open(relayed(t, path, 1), "", true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := guest.Prepare(); err != nil {
+		if _, err := browser.Prepare(); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = guest.Predict(sample())
+		_, _, err = browser.Predict(sample())
 		var known *channel.Error
 		if refused := errors.As(err, &known) && known.Family == channel.FamilyBusy; refused != (round == 1) {
 			t.Errorf("inference %d: %v", round+1, err)
