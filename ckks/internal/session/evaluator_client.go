@@ -29,12 +29,12 @@ func OpenEvaluator(c *channel.Channel, model, hash string, limit int64) (*Evalua
 	if err != nil {
 		return nil, err
 	}
-	g := &EvaluatorClient{arranged: made, channel: c, streamed: limit > 0 && made.Plan.CohortMemory() > limit}
+	e := &EvaluatorClient{arranged: made, channel: c, streamed: limit > 0 && made.Plan.CohortMemory() > limit}
 	if need := e.Needs(); limit > 0 && need > limit {
 		return nil, fmt.Errorf("evaluating %s encrypted takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
 			made.Program.Model, need/1e6, limit/1e6)
 	}
-	return g, nil
+	return e, nil
 }
 
 // Needs is the resident memory in bytes that evaluating the model takes.
@@ -117,7 +117,7 @@ func (e *EvaluatorClient) evaluate(inputs [][][]float64, first, last int, observ
 		model = evaluate.Stream(e.Network, e.Plan, e.params, e.taker())
 	}
 	masks := &masker{Randomiser: randomiser, params: e.params}
-	help := evaluate.Helpers{Hiding: masks, Refresher: &refresher{randomiser, g}}
+	help := evaluate.Helpers{Hiding: masks, Refresher: &refresher{randomiser, e}}
 	results, err := model.Run(e.keys.evaluator, help, values, observe)
 	if failed, ok := err.(*evaluate.MakeError); ok {
 		return nil, failed.Err

@@ -20,7 +20,7 @@ func (e *EvaluatorClient) RefreshZeros(point plan.Point) error {
 	for i := range values {
 		values[i] = ckks.NewCiphertext(e.params, 1, e.Plan.Floor)
 	}
-	_, err = (&refresher{randomiser, g}).Refresh(point.Node, values, point.Level)
+	_, err = (&refresher{randomiser, e}).Refresh(point.Node, values, point.Level)
 	return err
 }
 
