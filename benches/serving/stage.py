@@ -62,12 +62,14 @@ def build(folder: Path, models: list[str]) -> Stage:
     return Stage(folder, programs, inputs)
 
 
+PRIVET = ("-c", "from privet.cli import main; main()")
+
+
 class Process:
-    """A `privet` command that prints JSON lines, which are read all the time."""
+    """A Python program that prints JSON lines, which are read all the time."""
 
     def __init__(self, *words: object) -> None:
-        program = [sys.executable, "-c", "from privet.cli import main; main()"]
-        self._process = Popen([*program, *map(str, words), "--json"], stdout=PIPE, text=True)
+        self._process = Popen([sys.executable, *map(str, words)], stdout=PIPE, text=True)
         self._lines: Queue[dict[str, Any] | None] = Queue()
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -94,7 +96,14 @@ class Process:
 
 @contextmanager
 def command(*words: object) -> Iterator[Process]:
-    """A command that ends with the block."""
+    """A `privet` command that ends with the block."""
+    with program(*PRIVET, *words, "--json") as process:
+        yield process
+
+
+@contextmanager
+def program(*words: object) -> Iterator[Process]:
+    """A Python program that ends with the block."""
     process = Process(*words)
     try:
         yield process
@@ -121,10 +130,10 @@ def service(stage: Stage, state: Path, dealer: str, *options: object) -> Iterato
 
 @contextmanager
 def server(stage: Stage, name: str, dealer: str) -> Iterator[tuple[str, int]]:
-    """`privet server` of one model; its host and port."""
-    model = stage.repository / name / "1" / "model.onnx"
-    words = ["server", model, "--name", name, "--keys", stage.keys, "--dealer", dealer]
-    words += ["--listen", "127.0.0.1:0", "--state", stage.folder / f"baseline-{name}"]
-    with command(*words) as process:
+    """`privet.Server` of one model; its host and port."""
+    state = stage.folder / f"baseline-{name}"
+    stage.programs[name].save(state / "program")
+    words = ("-m", "benches.serving.baseline", stage.keys, state, state / "program", dealer)
+    with program(*words) as process:
         host, port = process.told("address").split(":")
         yield host, int(port)

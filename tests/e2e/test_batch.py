@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from tests.e2e.test_commands import DIGITS, MODELS, PRIVET, SEVEN, privet
 from tests.simulated_errors import simulated_bound
 
 import privet as package
-from privet import keys, zoo
+from privet import zoo
 from privet.compile import compile
 from privet.errors import InputError
 from privet.executor import error_bound, execute
@@ -104,25 +103,6 @@ def test_inspect_forecasts_a_batch() -> None:
     words = ["inspect", DIGITS, "--batch", "8"]
     text = subprocess.run([*PRIVET, *map(str, words)], capture_output=True, text=True, check=True)
     assert "A batch of 8 takes:" in text.stdout
-
-
-def test_a_server_of_batches(tmp_path: Path) -> None:
-    keys.make(tmp_path / "keys")
-    words = ["server", str(DIGITS), "--keys", str(tmp_path / "keys"), "--batch", "2", "--json"]
-    words += ["--listen", "127.0.0.1:0", "--input-range", "0", "1", "--state", str(tmp_path / "s")]
-    with subprocess.Popen([*PRIVET, *words], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            listening = json.loads(process.stdout.readline())
-            assert listening["batch"] == 2
-            ask = ["client", listening["address"], "--keys", tmp_path / "keys"]
-            ask += ["--state", tmp_path / "c", "--input", SEVEN]
-            one = privet(*ask)
-            assert (one["batch"], one["samples"], len(one["output"])) == (2, 1, 1)
-            two = privet(*ask, "--input", MODELS / "digit-3.png")
-            assert [int(np.argmax(row)) for row in two["output"]] == [7, 3]
-        finally:
-            process.terminate()
 
 
 def largest_difference(a: npt.ArrayLike, b: npt.ArrayLike) -> float:

@@ -12,7 +12,7 @@ from tests.e2e.test_ckks_commands import RANGE, plain
 from tests.e2e.test_commands import privet
 
 import privet as library
-from privet import zoo
+from privet import keys, zoo
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +45,15 @@ def test_hosts_of_a_cohort(
     public = owner / "program.json"
     shared: tuple[object, ...] = ("--parties", parties, "--keys", key_folder)
     with ExitStack() as stack:
-        hub, address = stack.enter_context(listening("coordinator", public, *shared))
+        hub, address = stack.enter_context(listening("cohort", "coordinate", public, *shared))
         members = [
             stack.enter_context(
-                running("member", address, public if k else owner, "--member", k, *shared)
+                running("cohort", "join", address, public if k else owner, "--member", k, *shared)
             )
             for k in range(parties)
         ]
-        asked: list[object] = ["client", address, "--suite", "ckks", "--scenario", "collective"]
-        found = privet(*asked, *shared, "--program", public, "--input", tmp_path / "x.npy")
+        asked = ("cohort", "infer", address, public, *shared)
+        found = privet(*asked, "--input", tmp_path / "x.npy")
         assert [hub.next()["event"] for _ in range(2)] == ["prepared", "inferred"]
         for k, member in enumerate(members):
             helped = member.next()
@@ -72,10 +72,11 @@ def test_who_is_absent_or_has_the_wrong_program_is_named(
     public = owner / "program.json"
     with ExitStack() as stack:
         hub, address = stack.enter_context(
-            listening("coordinator", public, *shared, "--timeout", "8")
+            listening("cohort", "coordinate", public, *shared, "--timeout", "8")
         )
-        stack.enter_context(running("member", address, public, "--member", 2, *shared))
-        refused = privet("member", address, other, "--member", 0, *shared, code=4)
+        join = ("cohort", "join", address)
+        stack.enter_context(running(*join, public, "--member", 2, *shared))
+        refused = privet(*join, other, "--member", 0, *shared, code=4)
         assert "this meeting is for 3 members and program" in refused["error"]["message"]
         failed = hub.next()
     assert "member 0, member 1, the client has not come within 8s" in failed["error"]["message"]
@@ -87,26 +88,46 @@ def test_a_coordinator_refuses_who_asks_for_light_flooding(
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
     shared: tuple[object, ...] = ("--parties", 2, "--keys", key_folder)
     public = owner / "program.json"
-    member = ["member", "ADDRESS", owner, "--member", 0, *shared]
-    client = ["client", "ADDRESS", "--suite", "ckks", "--scenario", "collective", *shared]
-    client += ["--program", public, "--input", tmp_path / "x.npy"]
-    with listening("coordinator", public, *shared, "--timeout", 60) as (hub, address):
+    with listening("cohort", "coordinate", public, *shared, "--timeout", 60) as (hub, address):
+        join = ("cohort", "join", address)
+        member = (*join, owner, "--member", 0, *shared)
+        client = ("cohort", "infer", address, public, *shared, "--input", tmp_path / "x.npy")
         for words in (member, client):
-            words[1] = address
             refused = privet(*words, "--flooding", "light", code=4)["error"]
             assert refused["type"] == "NotAccepted"
             assert "flooded statistically" in refused["message"]
         # They took no seat: who asks for what the coordinator does is served.
         with (
             running(*member),
-            running("member", address, public, "--member", 1, *shared),
+            running(*join, public, "--member", 1, *shared),
         ):
             assert privet(*client)["weaknesses"] == []
             assert hub.next()["event"] == "prepared"
 
 
+def test_a_coordinator_turns_a_revoked_client_away(
+    owner: Path, key_folder: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
+    shared: tuple[object, ...] = ("--parties", 2, "--keys", key_folder)
+    public, path = owner / "program.json", tmp_path / "revoked"
+    path.write_text(keys.fingerprint(key_folder / "client.pem"))
+    words = ("cohort", "coordinate", public, *shared, "--revoked", path)
+    with listening(*words) as (_, address):
+        join = ("cohort", "join", address)
+        with (
+            running(*join, owner, "--member", 0, *shared),
+            running(*join, public, "--member", 1, *shared),
+        ):
+            asked = ("cohort", "infer", address, public, *shared, "--input", tmp_path / "x.npy")
+            refused = privet(*asked, code=4)["error"]
+            assert refused["type"] == "NotAccepted"
+            assert "this certificate was revoked" in refused["message"]
+
+
 def test_member_0_must_have_the_model(owner: Path, key_folder: Path) -> None:
-    words = ["member", "127.0.0.1:1", owner / "program.json", "--member", 0, "--keys", key_folder]
+    words = ["cohort", "join", "127.0.0.1:1", owner / "program.json", "--member", 0]
+    words += ["--keys", key_folder]
     assert "member 0 has the model" in privet(*words, code=2)["error"]["message"]
 
 

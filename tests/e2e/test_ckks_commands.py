@@ -1,4 +1,4 @@
-"""Suite `ckks` between two hosts: `privet server` and `privet client` as processes over TLS."""
+"""Suite `ckks` between two hosts: `privet serve` and `privet infer` as processes over TLS."""
 
 from __future__ import annotations
 
@@ -32,29 +32,24 @@ def plain(model: Path, x: np.ndarray) -> np.ndarray:
     return np.asarray(session.run(None, {session.get_inputs()[0].name: x})[0])
 
 
+def serve(model: Path, key_folder: Path, folder: Path, *options: object) -> list[object]:
+    """The words of a service of the model."""
+    words: list[object] = ["serve", model, "--suite", "ckks", "--keys", key_folder]
+    return [*words, "--state", folder / "state", *RANGE, *options]
+
+
 @pytest.mark.parametrize("scenario", ["encrypted-data", "encrypted-model"])
 def test_two_hosts(scenario: str, nn5: Path, key_folder: Path, tmp_path: Path) -> None:
     x = np.random.default_rng(5).uniform(0, 1, (1, 1, 28, 28)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
-    words: list[object] = [
-        "server",
-        nn5,
-        "--suite",
-        "ckks",
-        "--scenario",
-        scenario,
-        "--keys",
-        key_folder,
-    ]
-    words += ["--state", tmp_path / "state", *RANGE]
-    with listening(*words) as (server, address):
-        asked: list[object] = ["client", address, "--suite", "ckks", "--scenario", scenario]
+    words = serve(nn5, key_folder, tmp_path, "--scenario", scenario)
+    with listening(*words) as (_, address):
+        asked: list[object] = ["infer", address, "--suite", "ckks", "--scenario", scenario]
         asked += ["--keys", key_folder, "--input", tmp_path / "x.npy"]
         for _ in range(2):
             found = privet(*asked)
             np.testing.assert_allclose(found["output"], plain(nn5, x), atol=4e-3)
             assert found["offline"]["seconds"] > 0
-            assert server.until(lambda event: event["event"] == "inferred")["model"] == "nn5"
         pinned = privet(*asked, "--program-hash", "0" * 64, code=4)
         assert found["program_hash"] in pinned["error"]["message"]
         asked[asked.index(scenario)] = {
@@ -68,15 +63,21 @@ def test_two_hosts(scenario: str, nn5: Path, key_folder: Path, tmp_path: Path) -
 def test_a_batch_between_two_hosts(nn5: Path, key_folder: Path, tmp_path: Path) -> None:
     x = np.random.default_rng(6).uniform(0, 1, (3, 1, 28, 28)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
-    words = ["server", nn5, "--suite", "ckks", "--batch", "4", "--keys", key_folder]
-    words += ["--state", tmp_path / "state", *RANGE]
-    with listening(*words) as (_, address):
-        asked = ["client", address, "--suite", "ckks", "--keys", key_folder]
+    with listening(*serve(nn5, key_folder, tmp_path, "--batch", "4")) as (_, address):
+        asked = ["infer", address, "--suite", "ckks", "--keys", key_folder]
         found = privet(*asked, "--input", tmp_path / "x.npy")
     assert found["samples"] == 3
     assert found["plan"]["statistical"] is True
     expected = np.concatenate([plain(nn5, sample[None]) for sample in x])
     np.testing.assert_allclose(found["output"], expected, atol=4e-3)
+
+
+def test_a_key_of_an_encrypted_model_is_never_under_light_noise(
+    nn5: Path, key_folder: Path, tmp_path: Path
+) -> None:
+    words = serve(nn5, key_folder, tmp_path, "--scenario", "encrypted-model")
+    refused = privet(*words, "--flooding", "light", code=2)["error"]
+    assert "a client could compute the key" in refused["message"]
 
 
 @pytest.mark.parametrize(
@@ -98,13 +99,13 @@ def test_plans_of_every_scenario(words: tuple[str, ...], sends: str, nn5: Path) 
 @pytest.mark.parametrize(
     "words",
     [
-        ("--prepare", "2"),
-        ("--input", "x.npy", "--scenario", "collective"),
-        ("--input", "x.npy", "--scenario", "encrypted-model", "--suite", "gmw"),
+        ("prepare", "--count", "2"),
+        ("infer", "--input", "x.npy", "--scenario", "collective"),
+        ("infer", "--input", "x.npy", "--scenario", "encrypted-model", "--suite", "gmw"),
     ],
 )
 def test_what_a_client_of_this_suite_does_not_do(words: tuple[str, ...], key_folder: Path) -> None:
     (key_folder.parent / "x.npy").write_bytes(b"")
     placed = [str(key_folder.parent / word) if word == "x.npy" else word for word in words]
-    asked = ["client", "127.0.0.1:1", "--suite", "ckks", "--keys", key_folder, *placed]
+    asked = [placed[0], "127.0.0.1:1", "--suite", "ckks", "--keys", key_folder, *placed[1:]]
     assert privet(*asked, code=2)["error"]["type"] == "Misuse"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +31,6 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("keys") / "made"
     privet("keys", folder)
     return folder
-
-
-@pytest.fixture
-def server(key_folder: Path, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """`privet server` on a free port: what it prints when it listens."""
-    command = [*PRIVET, "server", str(DIGITS), "--keys", str(key_folder), "--listen", "127.0.0.1:0"]
-    command += ["--state", str(tmp_path / "server"), "--input-range", "0", "1", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())
-        finally:
-            process.terminate()
 
 
 def test_run_prints_what_programs_need() -> None:
@@ -104,45 +90,6 @@ def test_run_prints_for_people() -> None:
         assert part in shown
 
 
-def test_two_hosts(server: dict[str, Any], key_folder: Path, tmp_path: Path) -> None:
-    address, state = server["address"], tmp_path / "client"
-    base: list[str | Path] = ["client", address, "--keys", key_folder, "--state", state]
-    stocked = privet(*base, "--prepare", "2", "--program-hash", server["program_hash"])
-    assert len(stocked["prepared"]) == stocked["ready"] == 2
-    assert "output" not in stocked
-
-    first = privet(*base, "--input", SEVEN)
-    assert int(np.argmax(first["output"])) == 7
-    assert first["offline"] is None
-    assert first["ready"] == 1
-
-    vector = tmp_path / "x.npy"
-    np.save(vector, np.load(MODELS / "digits-cnn.npz")["inputs"][0])
-    second = privet(*base, "--input", vector)
-    third = privet(*base, "--input", vector, "--rounds", "log")
-    assert second["ready"] == 0
-    assert third["offline"]["seconds"] > 0
-    np.testing.assert_allclose(second["output"], third["output"], atol=0.05)
-    materials = {result["material"] for result in (first, second, third)}
-    assert len(materials) == 3
-
-
-def test_a_client_that_pins_another_program_stops(
-    server: dict[str, Any], key_folder: Path, tmp_path: Path
-) -> None:
-    words = ["client", server["address"], "--keys", key_folder, "--state", tmp_path / "client"]
-    failed = privet(*words, "--input", SEVEN, "--program-hash", "0" * 64, code=4)
-    assert failed["error"]["type"] == "PeerMisbehaved"
-    assert server["program_hash"] in failed["error"]["message"]
-
-
-def test_nobody_listens(key_folder: Path, tmp_path: Path) -> None:
-    words = ["client", "127.0.0.1:1", "--keys", key_folder, "--state", tmp_path, "--prepare", "1"]
-    failed = privet(*words, code=4)
-    assert failed["error"]["type"] == "LinkError"
-    assert "127.0.0.1:1" in failed["error"]["message"]
-
-
 def test_wrong_inputs_are_named(tmp_path: Path) -> None:
     vector = tmp_path / "x.npy"
     for array, part in (
@@ -181,20 +128,6 @@ def test_a_link_slows_a_run_down_and_decides_on_its_rounds() -> None:
     wrong = privet("run", DIGITS, "--link", "moon", code=2)["error"]
     assert wrong["type"] == "Misuse"
     assert "20ms,100Mbit" in wrong["message"]
-
-
-def test_a_client_shapes_its_link_and_uses_what_is_ready(
-    server: dict[str, Any], key_folder: Path, tmp_path: Path
-) -> None:
-    base: list[str | Path] = ["client", server["address"], "--keys", key_folder]
-    base += ["--state", tmp_path / "client"]
-    prepared = privet(*base, "--prepare", "1", "--link", "10ms,100Mbit")
-    assert (prepared["rounds"], prepared["ready"]) == ("blocks", 1)
-    # Over loopback it would be linear, but a piece for the other depth is ready.
-    used = privet(*base, "--input", SEVEN)
-    assert (used["rounds"], used["offline"], used["ready"]) == ("blocks", None, 0)
-    plain = privet(*base, "--prepare", "1")
-    assert (plain["rounds"], plain["link"]) == ("linear", None)
 
 
 def test_inspect_tells_the_material(tmp_path: Path) -> None:

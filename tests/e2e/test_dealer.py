@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ import pytest
 from tests.e2e.test_commands import DIGITS, PRIVET, SEVEN, privet
 
 from privet import keys as key_files
+from privet.compile import compile
+from privet.errors import Misuse
+from privet.parties import Client, Credentials, Finished, Server
 
 TRUST = "needs a dealer that colludes with neither party"
 
@@ -30,9 +34,11 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Listening:
     """A command that listens; `address` is where, and `next` its next line."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], lines: int) -> None:
         self.process = process
         self.address: str = self.next()["address"]
+        for _ in range(1, lines):
+            self.next()
 
     def next(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -41,11 +47,12 @@ class Listening:
 
 
 @contextmanager
-def listening(*words: object) -> Iterator[Listening]:
+def listening(*words: object, lines: int = 1) -> Iterator[Listening]:
+    """Runs a command that prints so many lines before others may connect."""
     command = [*PRIVET, *map(str, words), "--listen", "127.0.0.1:0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield Listening(process)
+            yield Listening(process, lines)
         finally:
             process.terminate()
 
@@ -61,9 +68,10 @@ def hosts(
         )
         server = running.enter_context(
             listening(
-                *("server", DIGITS, "--keys", key_folder, "--state", folder / "server"),
+                *("serve", DIGITS, "--keys", key_folder, "--state", folder / "server"),
                 *("--input-range", 0, 1, "--dealer", dealer.address),
                 *("--truncation", "one-bit"),
+                lines=2,
             )
         )
         yield dealer, server
@@ -81,8 +89,14 @@ def ask(
     how: tuple[str, ...] = DEALT,
 ) -> list[object]:
     """A client's command line for a dealt prediction."""
-    words = ["client", server.address, "--keys", key_folder, "--state", folder / "client"]
+    words = ["infer", server.address, "--keys", key_folder, "--state", folder / "client"]
     return [*words, "--input", SEVEN, *how, "--dealer", dealer.address]
+
+
+def stock(words: list[object], count: int) -> dict[str, Any]:
+    """Makes material for what a client's command line asks."""
+    place = words.index("--input")
+    return privet("prepare", *words[1:place], *words[place + 2 :], "--count", count)
 
 
 @pytest.mark.parametrize("how", [DEALT, FSS, (*FSS, "--truncation", "one-bit")])
@@ -98,8 +112,6 @@ def test_three_hosts(how: tuple[str, ...], key_folder: Path, tmp_path: Path) -> 
         assert dealt["model"] == "digits-cnn"
         assert dealt["material"] == result["material"]
         assert result["offline"]["bytes_dealer"] == dealt["cost"]["bytes_client"]
-        prepared = server.next() if (line := server.next())["event"] != "prepared" else line
-        assert prepared["cost"]["bytes_dealer"] == dealt["cost"]["bytes_server"]
         read = sum(layer["bytes_keys"] for layer in result["layers"])
         assert (read > 0) == (result["suite"] == "fss")
         assert read < dealt["cost"]["bytes_client"]
@@ -119,11 +131,11 @@ def test_a_piece_is_used_once_on_either_side(key_folder: Path, tmp_path: Path) -
 def test_dealt_and_made_material_are_not_mixed(key_folder: Path, tmp_path: Path) -> None:
     with hosts(key_folder, tmp_path) as (dealer, server):
         words = ask(server, dealer, key_folder, tmp_path)
-        words[words.index("--input") : words.index("--input") + 2] = ["--prepare", 2]
-        assert privet(*words)["ready"] == 2
-        by_keys = privet(*ask(server, dealer, key_folder, tmp_path, FSS), "--prepare", 1)
+        assert stock(words, 2)["ready"] == 2
+        by_keys = privet(*ask(server, dealer, key_folder, tmp_path, FSS))
         assert (by_keys["suite"], by_keys["ready"]) == ("fss", 0)
-        made = ["client", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
+        assert by_keys["offline"]["bytes_dealer"] > 0
+        made = ["infer", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
         result = privet(*made, "--input", SEVEN)
         assert result["trust"] is None
         assert result["offline"]["bytes_dealer"] == 0 < result["offline"]["bytes_client"]
@@ -163,16 +175,36 @@ def test_a_dealer_that_is_not_there_is_named(key_folder: Path, tmp_path: Path) -
         taken.bind(("127.0.0.1", 0))
         nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
         with listening(
-            *("server", DIGITS, "--keys", key_folder, "--state", tmp_path / "server"),
+            *("serve", DIGITS, "--keys", key_folder, "--state", tmp_path / "server"),
             *("--input-range", 0, 1, "--dealer", nowhere),
+            lines=2,
         ) as server:
-            words = ["client", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
-            dealt = ["--correlations", "dealer"]
-            failure = privet(*words, "--input", SEVEN, *dealt, "--dealer", nowhere, code=4)
-            assert nowhere in failure["error"]["message"]
-            for how in (DEALT, FSS):
-                failure = privet(*words, "--input", SEVEN, *how, code=2)
-                assert "HOST:PORT" in failure["error"]["message"]
+            words = ["infer", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
+            for how in (DEALT, FSS, (*DEALT, "--dealer", nowhere)):
+                failure = privet(*words, "--input", SEVEN, *how, code=4)
+                assert nowhere in failure["error"]["message"]
+
+
+def test_the_server_counts_what_the_dealer_says_it_sent(key_folder: Path, tmp_path: Path) -> None:
+    finished: queue.Queue[Finished] = queue.Queue()
+    own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
+    compiled = compile(DIGITS, input_range=(0, 1))
+    with listening("dealer", "--keys", key_folder) as dealer:
+        options: dict[str, Any] = {"state": tmp_path, "dealer": dealer.address}
+        with Server(own, on_finished=finished.put, **options) as server:
+            server.add(compiled.program, compiled.weights)
+            host, port = server.start().address
+            ways: list[dict[str, Any]] = [{"correlations": "dealer"}, {"suite": "fss"}]
+            for way in ways:
+                with pytest.raises(Misuse, match="HOST:PORT"):
+                    Client(host, port, theirs, state=tmp_path, **way)
+                with Client(host, port, theirs, **options, **way) as client:
+                    client.prepare()
+                dealt = dealer.next()["cost"]
+                told = (finished.get(timeout=30) for _ in range(9))
+                cost = next(it.cost for it in told if it.kind == "prepared")
+                assert cost is not None
+                assert cost.bytes_dealer == dealt["bytes_server"]
 
 
 def test_run_with_a_dealer_shows_the_weaker_trust() -> None:

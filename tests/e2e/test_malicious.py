@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.e2e.test_commands import DIGITS, SEVEN, privet
-from tests.e2e.test_dealer import FSS, TRUST, ask, hosts
+from tests.e2e.test_dealer import FSS, TRUST, ask, hosts, stock
+
+from privet.errors import Misuse
+from privet.parties import Client, Credentials
 
 MALICIOUS = (*FSS, "--security", "malicious")
 
@@ -59,15 +63,12 @@ def test_two_parties_keep_a_setup_until_one_of_them_deviates(
 ) -> None:
     with hosts(key_folder, tmp_path) as (dealer, server):
         words = ask(server, dealer, key_folder, tmp_path, MALICIOUS)
-        stock = [*words, "--prepare", 1]
-        for option in ("--input", SEVEN):
-            stock.remove(option)
         seen: set[str] = set()
         for liar in ("client", "server"):
             for _ in range(2):
                 result = privet(*words)
                 assert (result["security"], int(np.argmax(result["output"]))) == ("malicious", 7)
-            assert privet(*stock)["ready"] == 1
+            assert stock(words, 1)["ready"] == 1
             ours, theirs = setups(tmp_path, "client"), setups(tmp_path, "server")
             assert [path.name for path in ours] == [path.name for path in theirs]
             (kept,) = theirs if liar == "server" else ours
@@ -85,12 +86,11 @@ def test_two_parties_keep_a_setup_until_one_of_them_deviates(
 
 
 def test_nothing_takes_the_place_of_the_malicious_mode(key_folder: Path, tmp_path: Path) -> None:
-    with hosts(key_folder, tmp_path) as (dealer, server):
-        words = ask(server, dealer, key_folder, tmp_path, MALICIOUS)
-        for suite in ("gmw", "fss"):
-            failure = privet(*words, "--when-dry", suite, code=2)["error"]
-            assert failure["type"] == "Misuse"
-            assert "no suite to fall back to" in failure["message"]
-        assert not (tmp_path / "client" / "client").exists()
+    credentials = Credentials.from_directory(key_folder, "client")
+    options: dict[str, Any] = {"suite": "fss", "security": "malicious", "dealer": "127.0.0.1:1"}
+    for suite in ("gmw", "fss"):
+        with pytest.raises(Misuse, match="no suite to fall back to"):
+            Client("127.0.0.1", 1, credentials, state=tmp_path, when_dry=suite, **options)
+    assert not (tmp_path / "client").exists()
     failure = privet("run", DIGITS, "--input", SEVEN, "--security", "malicious", code=2)["error"]
     assert "fss can do malicious" in failure["message"]

@@ -98,17 +98,18 @@ def test_clients_have_rules_of_their_own(ask: Callable[..., Any], tmp_path: Path
 
 
 def test_the_commands_name_what_they_accept_and_got(key_folder: Path, tmp_path: Path) -> None:
-    words = ["server", DIGITS, "--keys", key_folder, "--input-range", 0, 1]
+    words = ["serve", DIGITS, "--keys", key_folder, "--input-range", 0, 1]
     words += ["--state", tmp_path / "server"]
     asked = ["--keys", key_folder, "--state", tmp_path / "client", "--input", SEVEN]
     with listening(*words) as (_, address):
-        assert privet("client", address, *asked)["weaknesses"] == []
-        refused = privet("client", address, *asked, "--truncation", "one-bit", code=4)
+        assert privet("infer", address, *asked)["weaknesses"] == []
+        refused = privet("infer", address, *asked, "--truncation", "one-bit", code=4)
         assert refused["error"]["type"] == "NotAccepted"
     with listening(*words, "--truncation", "one-bit", "--answers-per-hour", 1) as (_, address):
-        found = privet("client", address, *asked, "--truncation", "one-bit")
+        found = privet("infer", address, *asked, "--truncation", "one-bit")
         assert found["weaknesses"] == ["one-bit"]
-        assert privet("client", address, *asked, code=4)["error"]["type"] == "PeerBusy"
+        refused = privet("infer", address, *asked, "--timeout", 3, code=4)
+        assert refused["error"]["type"] == "PeerBusy"
 
 
 def test_a_stream_is_served_only_where_values_may_be_revealed(
@@ -137,20 +138,20 @@ def test_a_server_of_suite_ckks_floods_lightly_only_if_both_sides_say_so(
     key_folder: Path, tmp_path: Path
 ) -> None:
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
-    words = ["server", zoo.build("nn5", tmp_path), "--suite", "ckks", "--keys", key_folder]
+    words = ["serve", zoo.build("nn5", tmp_path), "--suite", "ckks", "--keys", key_folder]
     words += ["--state", tmp_path / "state", "--input-range", 0, 1]
     asked = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
     with listening(*words, "--flooding", "light") as (_, address):
-        refused = privet("client", address, *asked, code=4)["error"]
+        refused = privet("infer", address, *asked, code=4)["error"]
         assert refused["type"] == "NotAccepted"
         assert "floods its results lightly" in refused["message"]
-        found = privet("client", address, *asked, "--flooding", "light")
+        found = privet("infer", address, *asked, "--flooding", "light")
         assert found["weaknesses"] == ["light-flooding"]
     for _ in range(2):
         with listening(*words, "--answers-per-hour", 2) as (_, address):
-            assert privet("client", address, *asked)["weaknesses"] == []
+            assert privet("infer", address, *asked)["weaknesses"] == []
     with listening(*words, "--answers-per-hour", 2) as (_, address):
-        refused = privet("client", address, *asked, code=4)["error"]
+        refused = privet("infer", address, *asked, code=4)["error"]
         assert refused["type"] == "PeerBusy"
         assert "2 answers in an hour" in refused["message"]
 
@@ -161,13 +162,13 @@ def test_a_server_of_suite_ckks_turns_a_revoked_client_away(
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
     path = tmp_path / "revoked"
     path.write_text("")
-    words = ["server", zoo.build("nn5", tmp_path), "--suite", "ckks", "--keys", key_folder]
+    words = ["serve", zoo.build("nn5", tmp_path), "--suite", "ckks", "--keys", key_folder]
     words += ["--state", tmp_path / "state", "--input-range", 0, 1, "--revoked", path]
     asked = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
     with listening(*words) as (_, address):
-        assert privet("client", address, *asked)["weaknesses"] == []
+        assert privet("infer", address, *asked)["weaknesses"] == []
         path.write_text(keys.fingerprint(key_folder / "client.pem"))
-        refused = privet("client", address, *asked, code=4)["error"]
+        refused = privet("infer", address, *asked, code=4)["error"]
         assert refused["type"] == "NotAccepted"
         assert "this certificate was revoked" in refused["message"]
 
@@ -188,5 +189,8 @@ def test_a_cohort_counts_its_clients_answers(key_folder: Path, tmp_path: Path) -
     refused = _verdict(again, mode, nobody, asked)
     assert refused["busy"] is True
     assert "2 answers in an hour" in refused["refused"]
+    revoked = tmp_path / "revoked"
+    revoked.write_text("ab" * 32)
+    assert "revoked" in _verdict(guard, mode, Revoked(revoked), asked)["refused"]
     light = Mode("ckks", scenario="collective", flooding="light")
     assert "flooding light" in _verdict(guard, light, nobody, {**asked, "answers": 0})["refused"]

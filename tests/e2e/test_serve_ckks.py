@@ -111,7 +111,7 @@ def test_wrong_calls_are_refused_before_anything_is_sent(service: Scene, tmp_pat
         refused = ask(service, "smooth", *asked, tmp_path / f"{name}.npy", code=2)["error"]
         assert refused["type"] == "InputError"
         assert said in refused["message"]
-    refused = ask(service, "smooth", *asked, SEVEN, "--prepare", 1, code=2)["error"]
+    refused = ask(service, "smooth", *asked, SEVEN, "--notice", "1", code=2)["error"]
     assert "prepares nothing ahead" in refused["message"]
     refused = ask(service, "smooth", "--input", SEVEN, code=2)["error"]
     assert "not offered in gmw" in refused["message"]

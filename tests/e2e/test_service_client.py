@@ -338,7 +338,7 @@ def test_the_command(service: Scene, state: Path) -> None:
     words += ["--state", state]
     image = state.parent / "seven.npy"
     np.save(image, SEVEN)
-    (notice,) = privet(*words, "--prepare", 1)["notices"]
+    (notice,) = privet("prepare", *words[1:], "--count", 1)["prepared"]
     told = privet(*words, "--input", image, "--notice", notice)
     assert_right(np.array(told["output"]), SEVEN)
     assert (told["suite"], told["samples"]) == ("gmw", 1)

@@ -15,7 +15,7 @@ import (
 )
 
 // job is what a party is told to do. Roles are "server" and "client" of scenarios 1 and 2, "coordinator", "member" and
-// "cohort-client" of scenario 3, "fetch" for the public half of what a server offers, and "plan".
+// "cohort-client" of scenario 3, and "plan".
 type job struct {
 	Role    string `json:"role"`
 	Keys    string `json:"keys"`
@@ -89,8 +89,6 @@ func run(path string) error {
 		return takePart(j)
 	case "cohort-client":
 		return queryCohort(j)
-	case "fetch":
-		return fetch(j)
 	case "plan":
 		return describe(j)
 	}

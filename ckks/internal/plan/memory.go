@@ -104,6 +104,9 @@ func (p *Plan) OwnerMemory() int64 {
 	return programBytes + (12*int64(entries)+diagonals+4*p.KeyBytes(p.Set.Depth))*(100+slackPercent)/100
 }
 
+// OwnerSession is what another client adds at the owner of an encrypted model.
+func (p *Plan) OwnerSession() int64 { return p.OwnerMemory() / 4 }
+
 // diagonals are those in double precision that are filled at a time.
 const diagonals = 8 << 22
 

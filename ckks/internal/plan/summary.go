@@ -121,6 +121,7 @@ func (p *Plan) fillSizes(s *Summary) {
 func (p *Plan) fillKnown(s *Summary, built ckks.Parameters) {
 	s.OfflineBytes, s.OfflineBytesServer = 0, s.OfflineBytes+p.modelBytes(built)
 	s.MemoryClient, s.MemoryServer = p.CohortMemory(), p.OwnerMemory()
+	s.MemoryModel, s.MemoryKeys, s.MemoryWorking = p.OwnerMemory(), p.OwnerSession(), p.KeyBytes(p.Set.Depth)
 	s.OnlineBytesClient, s.OnlineBytesServer = 0, 0
 	for _, index := range p.outputs() {
 		count := int64(p.Layouts[index].Ciphertexts * p.Groups)

@@ -35,15 +35,6 @@ func (c *Client) RefuseLight(instead string) error {
 	}
 }
 
-// Fetch is the public half of a program on its server's terms, checked, for a party that will come back with data for it.
-func Fetch(c *channel.Channel, model, scenario string) ([]byte, error) {
-	_, public, err := describe(c, model, scenario)
-	if err != nil {
-		return nil, err
-	}
-	return public, leave(c)
-}
-
 func open(c *channel.Channel, model, hash, scenario string) (*arranged, error) {
 	terms, public, err := describe(c, model, scenario)
 	if err != nil {

@@ -75,6 +75,58 @@ func TestAGateIsPassedForKeysAndForEachInference(t *testing.T) {
 	}
 }
 
+func TestAGateIsPassedForAnEncryptedModelAndForEachStepOfItsInferences(t *testing.T) {
+	for _, deepModel := range []bool{false, true} {
+		var works []session.Work
+		k := &keeper{left: make(chan error, 256), enter: func(work session.Work) (<-chan struct{}, error) {
+			works = append(works, work)
+			return nil, nil
+		}}
+		flat, layered := toy.New(2, 1), deep()
+		public, private := flat.Public, flat.Private
+		if deepModel {
+			public, private = layered.Public, layered.Private
+		}
+		listener, keys := listen(t)
+		terms := session.Terms{Scenario: session.EncryptedModel}
+		events := toyserver.RunBehind(t, k, listener, public, private, terms)
+		guest, err := session.Visit(connect(t, listener.Addr().String(), keys), "", "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := guest.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		steps := 1 + guest.Plan.Refreshes()
+		if deepModel {
+			predictDeep(t, guest, layered)
+		} else if _, _, err := guest.Infer([][][]float64{samples(1)}, ignore); err != nil {
+			t.Fatal(err)
+		}
+		if err := guest.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []string{"prepared", "inferred", "left"} {
+			if event := <-events; event.Kind != kind {
+				t.Errorf("the server notified %q (%v), not %q", event.Kind, event.Err, kind)
+			}
+		}
+		counted := map[session.Work]int{}
+		for _, work := range works {
+			counted[work]++
+			if err := <-k.left; err != nil {
+				t.Error(err)
+			}
+		}
+		if counted[session.WorkKeys] != 1 || counted[session.WorkInference] != 1 || counted[session.WorkStep] < 1 {
+			t.Errorf("the gate was asked for %v", works)
+		}
+		if deepModel && (steps == 1 || counted[session.WorkStep] < 2) {
+			t.Errorf("refreshes did not pass the gate: %v", works)
+		}
+	}
+}
+
 func TestAClientIsToldWhyAGateIsShut(t *testing.T) {
 	k := &keeper{enter: func(session.Work) (<-chan struct{}, error) {
 		return nil, &session.Refusal{Reason: channel.Busy, Text: "the keys take 5 GB, and there are 4"}

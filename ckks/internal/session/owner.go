@@ -3,6 +3,8 @@
 package session
 
 import (
+	"time"
+
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 
 	"privet/ckks/internal/channel"
@@ -15,7 +17,15 @@ import (
 
 // handOut makes a key for one client and sends what evaluating a model under it takes and, unless each run gets it layer by
 // layer, the encrypted model: the offline phase of scenario 2.
-func (s *Server) handOut(c *channel.Channel, served *Served, layers bool) (*secret.Key, error) {
+func (s *Server) handOut(c *channel.Channel, served *Served, layers bool) (key *secret.Key, err error) {
+	err = s.during(c, WorkKeys, func() error {
+		key, err = s.seal(c, served, layers)
+		return err
+	})
+	return key, err
+}
+
+func (s *Server) seal(c *channel.Channel, served *Served, layers bool) (*secret.Key, error) {
 	meter := Begin(c)
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
@@ -71,9 +81,13 @@ func (r *run) advance(points []plan.Point, nodes int) error {
 // "refresh" and, once all are, "decrypt" follow.
 func (s *Server) help(c *channel.Channel, v *visit, what string) error {
 	points, nodes := v.served.Plan.Points(), len(v.served.Network.Nodes)
+	begun := func() error { return nil }
 	if what == "run" || (v.run == nil && len(points) == 0 && !v.layers) {
 		if !v.key.Covers(len(v.served.outputs()), v.served.Plan.Refreshes()) {
 			return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
+		}
+		if err := s.allowances.take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
+			return err
 		}
 		if err := s.guard(c, v.served.Plan.Batch); err != nil {
 			return err
@@ -82,28 +96,35 @@ func (s *Server) help(c *channel.Channel, v *visit, what string) error {
 		if v.layers {
 			v.run.model = evaluate.Stream(v.served.full, v.served.Plan, v.served.params, sender(c, v.served, v.key))
 		}
+		if what == "run" {
+			begun = func() error {
+				if err := c.Send([]byte{1}); err != nil {
+					return err
+				}
+				return v.run.advance(points, nodes)
+			}
+		}
+		if err := s.during(c, WorkInference, begun); err != nil {
+			return err
+		}
 	}
 	if v.run == nil {
 		return refuse(channel.BadRequest, "a run of the model comes before its refreshes and its results")
 	}
 	switch done := v.run.refreshed; {
 	case what == "run":
-		if err := c.Send([]byte{1}); err != nil {
-			return err
-		}
-		return v.run.advance(points, nodes)
+		return nil
 	case what == "refresh" && done == len(points):
 		return refuse(channel.BadRequest, "all %d refreshes of this run are done: the plan has no other", done)
 	case what == "refresh":
-		if err := refresh(c, v.served, v.key, points[done]); err != nil {
-			return err
-		}
-		v.run.refreshed++
-		return v.run.advance(points, nodes)
+		return s.refresh(c, v, points[done], func() error {
+			v.run.refreshed++
+			return v.run.advance(points, nodes)
+		})
 	case done < len(points):
 		return refuse(channel.BadRequest, "results come after %d refreshes, and there were %d", len(points), done)
 	}
-	if err := decrypt(c, v.served, v.key); err != nil {
+	if err := s.decrypt(c, v.served, v.key); err != nil {
 		return err
 	}
 	s.notify(c, Event{Kind: "inferred", Model: v.served.Program.Model, Cost: v.run.meter.End()})
@@ -111,8 +132,9 @@ func (s *Server) help(c *channel.Channel, v *visit, what string) error {
 	return nil
 }
 
-// refresh is the owner's part in refreshing a value, all of its ciphertexts at once.
-func refresh(c *channel.Channel, served *Served, key *secret.Key, point plan.Point) error {
+// refresh is the owner's part in refreshing a value, all of its ciphertexts at once; `after` follows within the same leave.
+func (s *Server) refresh(c *channel.Channel, v *visit, point plan.Point, after func() error) error {
+	served := v.served
 	floor, period := served.Plan.Floor, served.Plan.Period(point.Node)
 	masked := make([]*rlwe.Ciphertext, served.Plan.Layouts[point.Node].Ciphertexts)
 	for i := range masked {
@@ -125,21 +147,23 @@ func refresh(c *channel.Channel, served *Served, key *secret.Key, point plan.Poi
 		}
 	}
 	noise := flood.New(served.Plan.RefreshDeviation(point.Node, point.Value), period)
-	for _, ct := range masked {
-		data, err := key.Refresh(ct, point.Level, noise)
-		if err != nil {
-			return err
+	return s.during(c, WorkStep, func() error {
+		for _, ct := range masked {
+			data, err := v.key.Refresh(ct, point.Level, noise)
+			if err != nil {
+				return err
+			}
+			if err := c.Send(data); err != nil {
+				return err
+			}
 		}
-		if err := c.Send(data); err != nil {
-			return err
-		}
-	}
-	return nil
+		return after()
+	})
 }
 
 // decrypt decrypts a group's results for the client, which has masked them: the server sees uniform values. Its noise keeps
 // the client, which knows the ciphertexts, from learning the key.
-func decrypt(c *channel.Channel, served *Served, key *secret.Key) error {
+func (s *Server) decrypt(c *channel.Channel, served *Served, key *secret.Key) error {
 	if err := c.Send([]byte{1}); err != nil {
 		return err
 	}
@@ -153,11 +177,14 @@ func decrypt(c *channel.Channel, served *Served, key *secret.Key) error {
 		if err != nil {
 			return channel.Misbehaviour("a result: " + err.Error())
 		}
-		opened, err := key.Open(ct, flood.New(served.Plan.FloodDeviation(index), served.Plan.Period(index)))
+		err = s.during(c, WorkStep, func() error {
+			opened, err := key.Open(ct, flood.New(served.Plan.FloodDeviation(index), served.Plan.Period(index)))
+			if err != nil {
+				return err
+			}
+			return c.Send(opened)
+		})
 		if err != nil {
-			return err
-		}
-		if err := c.Send(opened); err != nil {
 			return err
 		}
 	}

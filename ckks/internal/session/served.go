@@ -67,8 +67,12 @@ func (s *Served) Needs() int64 {
 }
 
 // Seconds is about what evaluating one group takes on one processor: the plan's transforms, at what one takes here and now.
+// Where clients evaluate, it is what decrypting a result takes.
 func (s *Served) Seconds() float64 {
 	set := s.Plan.Set
+	if s.Terms.Scenario == EncryptedModel {
+		return float64(set.Limbs(set.Floor())) * s.transformSeconds()
+	}
 	unit := float64(set.Slots()) * float64(set.LogN)
 	return s.Plan.Cost / float64(s.Plan.Groups) / unit * s.transformSeconds()
 }
@@ -89,7 +93,7 @@ func (s *Served) transformSeconds() float64 {
 // session is what another client adds.
 func (s *Served) session() int64 {
 	if s.Terms.Scenario == EncryptedModel {
-		return s.Plan.OwnerMemory() / 4
+		return s.Plan.OwnerSession()
 	}
 	return s.Plan.Memory().Session()
 }

@@ -33,10 +33,12 @@ type Event struct {
 // Work is what a client needs processors and memory for.
 type Work string
 
-// Kinds of work. A client's keys take memory until its session ends.
+// Kinds of work. A client's keys, or what it gets an encrypted model under, take memory until its session ends. In scenario 2
+// an inference begins with WorkInference, and each refresh and decryption in it is a WorkStep.
 const (
 	WorkKeys      Work = "keys"
 	WorkInference Work = "infer"
+	WorkStep      Work = "step"
 )
 
 // Gate gives leave to take processors and memory, from whoever shares them out among all that runs on the machine.
@@ -300,6 +302,19 @@ func (s *Server) enter(c *channel.Channel, work Work) (*Pass, error) {
 		return &Pass{Leave: func(error) { s.evaluating.Unlock() }}, nil
 	}
 	return &Pass{Leave: func(error) {}}, nil
+}
+
+// during does work once there is leave for it; without a gate there is nothing to wait for.
+func (s *Server) during(c *channel.Channel, work Work, do func() error) (err error) {
+	if s.Gate == nil {
+		return do()
+	}
+	pass, err := s.Gate.Enter(c, work)
+	if err != nil {
+		return err
+	}
+	defer func() { pass.Leave(err) }()
+	return do()
 }
 
 func (s *Server) infer(c *channel.Channel, served *Served, keys *received) error {

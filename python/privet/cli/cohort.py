@@ -1,4 +1,4 @@
-"""`privet coordinator` and `privet member`: a cohort of suite `ckks`, one inference at a time."""
+"""`privet cohort`: a cohort of suite `ckks` on hosts of its own, one inference at a time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
+from rich.console import Console
 
 from privet.cli import options, show
+from privet.cli.inputs import read_inputs, read_labels
+from privet.errors import Misuse
 from privet.parties.address import split_address
-from privet.parties.homomorphic import Endpoint
-from privet.parties.meeting import coordinate, take_part
+from privet.parties.homomorphic import Endpoint, Prediction
+from privet.parties.meeting import CohortVisitor, coordinate, take_part
+from privet.parties.revocation import Revoked
 from privet.suites import COLLECTIVE, Guard, check_scenario, flooding_of, make_policy
+
+app = typer.Typer(
+    help="Suite ckks under a key whose parts the members of a cohort keep.", no_args_is_help=True
+)
 
 PublicHalf = Annotated[
     Path,
@@ -23,7 +32,8 @@ PublicHalf = Annotated[
 ]
 
 
-def coordinator(
+@app.command(name="coordinate")
+def coordinate_cohort(
     program: PublicHalf,
     keys: options.Keys,
     parties: options.Parties = 3,
@@ -34,6 +44,7 @@ def coordinator(
     accept: options.Accept = None,
     answers_per_hour: options.AnswersPerHour = None,
     state: options.State = Path("privet-state"),
+    revoked: options.Revoked = None,
     memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
@@ -56,10 +67,11 @@ def coordinator(
     endpoint = Endpoint(host, port, keys, COLLECTIVE, None, memory, timeout, noise)
     policy = make_policy(accept, flooding=noise, answers_per_hour=answers_per_hour)
     guard = Guard(policy, str(state / "coordinator" / "answers"))
-    coordinate(program, parties, endpoint, guard, heard)
+    coordinate(program, parties, endpoint, guard, heard, Revoked(revoked))
 
 
-def member(
+@app.command()
+def join(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator.")],
     program: Annotated[
         Path,
@@ -78,7 +90,7 @@ def member(
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Take part in one inference of a cohort with a share of its key."""
+    """Take part in one inference of a cohort as a member, with a share of its key."""
     check_scenario("ckks", COLLECTIVE, parties)
     host, port = split_address(address)
     noise = flooding_of("ckks", COLLECTIVE, flooding)
@@ -89,3 +101,64 @@ def member(
         return
     sent = show.size(cost.bytes_client)
     show.make_console().print(f"Member {member} helped for {cost.seconds:.3f} s, sent {sent}.")
+
+
+@app.command()
+def infer(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator.")],
+    program: PublicHalf,
+    keys: options.Keys,
+    input: options.Input = None,
+    parties: options.Parties = 3,
+    flooding: options.Flooding = None,
+    server_name: options.ServerName = None,
+    labels: options.Labels = None,
+    memory: options.Memory = None,
+    timeout: options.Timeout = 120.0,
+    layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Get a private prediction from a cohort, of whose key this client has no part."""
+    if not input:
+        raise Misuse("give --input for a prediction")
+    check_scenario("ckks", COLLECTIVE, parties)
+    host, port = split_address(address)
+    noise = flooding_of("ckks", COLLECTIVE, flooding)
+    endpoint = Endpoint(host, port, keys, COLLECTIVE, server_name, memory, timeout, noise)
+    visitor = CohortVisitor(endpoint, program, parties)
+    console, names = show.make_console(), read_labels(labels, None)
+    shapes = [visitor.program.values[it.value].shape for it in visitor.program.inputs]
+    with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
+        found = visitor.infer(read_inputs(input, shapes, visitor.program.batch), progress=progress)
+    if as_json:
+        typer.echo(json.dumps(_as_object(found)))
+        return
+    softmax = found.program.outputs[0].client is not None
+    show.prediction(console, found.outputs, names, softmax, found.program.batch)
+    show.costs(console, found.offline, found.online, found.program.batch)
+    show.homomorphic(console, found.plan, found.program.program_hash)
+    show.calibration(console, found.program.calibration)
+    show.weaknesses(console, found.mode)
+    if layers:
+        show.layers(console, found.layers)
+
+
+def _as_object(found: Prediction) -> dict[str, Any]:
+    program = found.program
+    outputs = {name: np.asarray(array).tolist() for name, array in found.outputs.items()}
+    return {
+        "model": program.model,
+        "suite": "ckks",
+        **show.weaknesses_fields(found.mode),
+        "program_hash": program.program_hash,
+        "calibration": program.calibration,
+        "batch": program.batch,
+        "server": found.server,
+        "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
+        "samples": found.samples,
+        "offline": asdict(found.offline),
+        "online": asdict(found.online),
+        "per_sample": show.per_sample(program.batch, offline=found.offline, online=found.online),
+        "layers": [asdict(layer) for layer in found.layers],
+        "plan": found.plan,
+    }

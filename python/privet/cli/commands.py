@@ -56,29 +56,21 @@ COMMANDS = {
     ),
     "serve": Entry(
         "serve.serve",
-        "Serve a repository of models to many clients, on one machine or several.",
+        "Serve a model, or a repository of models, to many clients, on one machine or several.",
     ),
     "infer": Entry(
         "infer.infer",
         "Get a private prediction from a service; the input stays on this host.",
+    ),
+    "prepare": Entry(
+        "prepare.prepare",
+        "Make material ahead, for inferences that then take milliseconds.",
     ),
     "gateway": Entry(
         "gateway.gateway",
         "Answer the Open Inference Protocol here, by private inference at a service.",
     ),
     "top": Entry("top.top", "Watch a service: queues, jobs on each core, stock and machines."),
-    "server": Entry(
-        "server.server",
-        "Serve a model: clients learn predictions, the server learns nothing of their inputs.",
-    ),
-    "client": Entry(
-        "client.client",
-        "Get a private prediction, or make material for later ones; the input stays on this host.",
-    ),
-    "pool": Entry(
-        "pool.pool",
-        "Keep material ready for clients on this host, up to a level for each model.",
-    ),
     "dealer": Entry(
         "dealer.dealer",
         "Deal material to clients and servers; run it where neither of them has a say.",
@@ -100,13 +92,8 @@ COMMANDS = {
         "compile.compile",
         "Compile a model into a public half, for everybody, and a private one with its weights.",
     ),
-    "coordinator": Entry(
-        "cohort.coordinator",
-        "Run one inference of a cohort, under a key whose parts its members keep; it has no "
-        "secret.",
-    ),
-    "member": Entry(
-        "cohort.member", "Take part in one inference of a cohort with a share of its key."
+    "cohort": Entry(
+        "cohort.app", "Suite ckks under a key whose parts the members of a cohort keep."
     ),
     "simulate": Entry(
         "simulate.simulate",

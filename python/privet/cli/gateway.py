@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from privet.cli import options, show
-from privet.cli.infer import TOKEN
+from privet.cli.asking import TOKEN
 from privet.errors import Misuse
 from privet.logs import log_to_stderr
 from privet.parties import Credentials

@@ -1,10 +1,9 @@
-"""`privet infer`: a private prediction from a service, or material for later ones."""
+"""`privet infer`: a private prediction from a service."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,69 +12,66 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from privet.cli import options, show
+from privet.cli import asking, options, show
 from privet.cli.inputs import read_inputs, read_labels
-from privet.errors import Misuse
-from privet.parties import Credentials, Result
-from privet.suites import ENCRYPTED_DATA, flooding_of
+from privet.errors import MaterialError, Misuse
+from privet.executor.codec import Inputs
+from privet.parties import Result
+from privet.suites import ENCRYPTED_DATA, check_between_two, flooding_of
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient, Terms
-
-TOKEN = "PRIVET_TOKEN"
-"""Environment variable with the bearer token, for services that want one."""
+    from privet.program import Program
 
 
 def infer(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The service: https://HOST:PORT.")],
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Name of the model.")],
+    address: asking.Address,
     keys: options.Keys,
+    model: asking.Model = None,
     input: options.Input = None,
-    prepare: Annotated[
-        int, typer.Option(min=0, help="Announce this many inferences; wait for their material.")
-    ] = 0,
     notice: Annotated[
-        str | None, typer.Option(metavar="ID", help="The announcement to use, as it was printed.")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="The preparation to use, as `privet prepare` printed it; any by default.",
+        ),
     ] = None,
     state: options.State = Path("privet-state"),
-    version: Annotated[
-        int | None, typer.Option(min=1, help="Version of the model; the newest by default.")
-    ] = None,
-    program_hash: Annotated[
-        str | None, typer.Option(help="The program to insist on, as the operator tells it.")
-    ] = None,
+    version: asking.Version = None,
+    program_hash: asking.ProgramHash = None,
     suite: options.Suite = "gmw",
     security: options.Security = "semi-honest",
-    rounds: options.ModelRounds = None,
+    rounds: options.Rounds = "auto",
     truncation: options.Truncation = "exact",
+    scenario: options.ServedScenario = ENCRYPTED_DATA,
     flooding: options.Flooding = None,
     correlations: options.Correlations = "parties",
     dealer: options.Dealer = None,
     link: options.Link = None,
     server_name: options.ServerName = None,
     labels: options.Labels = None,
+    memory: options.Memory = None,
     deadline: Annotated[
         float | None, typer.Option(min=0, help="Seconds within which an answer is welcome.")
     ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds after which to give up, queues included.")
-    ] = 300.0,
+    timeout: asking.Patience = 300.0,
+    layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Get a private prediction from a service; the input stays on this host."""
-    from privet.gateway import ServiceClient, Terms
+    from privet.gateway import Terms
 
-    if not input and not prepare:
-        raise Misuse("give --input for a prediction, or --prepare N to announce later ones")
-    if suite == "ckks" and prepare:
-        raise Misuse("suite ckks prepares nothing ahead: ask without --prepare")
+    if not input:
+        raise Misuse("give --input for a prediction; `privet prepare` makes material for later")
+    check_between_two(suite, scenario)
     terms = Terms(
         suite,
         security,
         rounds,
         truncation,
         correlations,
-        flooding_of(suite, ENCRYPTED_DATA, flooding),
+        flooding_of(suite, scenario, flooding),
+        scenario,
         version,
         program_hash,
     )
@@ -83,80 +79,81 @@ def infer(
     console = show.make_console()
 
     async def main() -> None:
-        async with ServiceClient(
-            url,
-            Credentials.from_directory(keys, "client"),
-            state=state,
-            token=os.environ.get(TOKEN),
+        async with asking.connect(
+            address,
+            keys,
+            state,
             server_name=server_name,
             dealer=dealer,
             link=link,
+            memory=memory,
             patience=timeout,
         ) as client:
-            ids = await _prepare(client, model, terms, prepare, timeout)
-            result = None
-            if input:
-                program = (await client.offer(model, version)).program
-                shapes = [program.values[entry.value].shape for entry in program.inputs]
-                inputs = read_inputs(input, shapes, max(program.batch, len(input)))
-                result = await client.infer(
-                    model,
-                    inputs,
-                    terms=terms,
-                    notice=notice or (ids.pop(0) if ids else None),
-                    timeout=timeout,
-                    deadline=deadline,
-                )
-            await _tell(client, console, model, version, ids, result, names, as_json)
+            name = model or await client.only_model()
+            program = (await client.offer(name, version)).program
+            shapes = [program.values[entry.value].shape for entry in program.inputs]
+            inputs = read_inputs(input, shapes, max(program.batch, len(input)))
+            result = await _ask(client, name, inputs, terms, notice, timeout, deadline)
+            ready = 0 if suite == "ckks" else await client.stock(name, terms)
+        if as_json:
+            typer.echo(json.dumps(_as_object(name, program, result, ready)))
+            return
+        several = max(program.batch, result.samples)
+        softmax = program.outputs[0].client is not None
+        show.prediction(console, result.outputs, names, softmax, several)
+        show.costs(console, result.offline, result.online, program.batch)
+        if layers:
+            show.layers(console, result.layers)
+        _describe(console, program, result, client, rounds == "auto")
+        if suite != "ckks":
+            console.print(f"Material for {ready} more inferences is ready.")
 
     asyncio.run(main())
 
 
-async def _prepare(
-    client: ServiceClient, model: str, terms: Terms, count: int, timeout: float
-) -> list[str]:
-    """Ids of notices whose material is ready."""
-    notices = [await client.notify(model, terms=terms, timeout=timeout) for _ in range(count)]
-    for notice in notices:
-        await notice.ready()
-    return [notice.id for notice in notices]
-
-
-async def _tell(
+async def _ask(
     client: ServiceClient,
-    console: Console,
     model: str,
-    version: int | None,
-    ids: list[str],
-    result: Result | None,
-    labels: list[str],
-    as_json: bool,
+    inputs: Inputs,
+    terms: Terms,
+    notice: str | None,
+    timeout: float,
+    deadline: float | None,
+) -> Result:
+    """A prediction on what was prepared for it, if anything was."""
+    if notice is None and terms.suite != "ckks":
+        for prepared in await client.prepared(model, terms=terms):
+            try:
+                return await client.infer(
+                    model, inputs, notice=prepared, timeout=timeout, deadline=deadline
+                )
+            except MaterialError:
+                # Another process was quicker, or this side's half is gone.
+                continue
+    return await client.infer(
+        model, inputs, terms=terms, notice=notice, timeout=timeout, deadline=deadline
+    )
+
+
+def _describe(
+    console: Console, program: Program, result: Result, client: ServiceClient, chosen: bool
 ) -> None:
-    program = (await client.offer(model, version)).program
-    if as_json:
-        fields: dict[str, Any] = {"model": model, "program_hash": program.program_hash}
-        fields |= {"batch": program.batch, "notices": ids}
-        typer.echo(json.dumps(fields | (_as_object(result) if result else {})))
-        return
-    for id in ids:
-        console.print(f"Material is ready: --notice {id}")
-    if result is not None:
-        softmax = program.outputs[0].client is not None
-        several = max(program.batch, result.samples)
-        show.prediction(console, result.outputs, labels, softmax, several)
-        show.costs(console, result.offline, result.online, program.batch)
-        depth = f", rounds {result.rounds}" if result.rounds else ""
-        console.print(
-            f"Suite {result.suite} ({result.security}){depth}, program {program.program_hash[:16]}."
-        )
-        show.trust(console, result.trust)
-        show.weaknesses(console, result.mode)
-        show.calibration(console, result.calibration)
+    """How a result was made, and what it does not promise."""
+    if result.plan is not None:
+        show.homomorphic(console, result.plan, program.program_hash)
+    depth = f", {show.rounds(result.rounds, client.link, chosen)}" if result.rounds else ""
+    console.print(
+        f"Suite {result.suite} ({result.security}){depth}, program {program.program_hash[:16]}."
+    )
+    show.trust(console, result.trust)
+    show.weaknesses(console, result.mode)
+    show.calibration(console, result.calibration)
 
 
-def _as_object(result: Result) -> dict[str, Any]:
+def _as_object(model: str, program: Program, result: Result, ready: int) -> dict[str, Any]:
     outputs = {name: np.asarray(array).tolist() for name, array in result.outputs.items()}
     return {
+        "model": model,
         "suite": result.suite,
         "security": result.security,
         "rounds": result.rounds,
@@ -164,10 +161,15 @@ def _as_object(result: Result) -> dict[str, Any]:
         "trust": result.trust,
         **show.weaknesses_fields(result.mode),
         "calibration": result.calibration,
+        "program_hash": program.program_hash,
+        "batch": program.batch,
+        "ready": ready,
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
         "material": result.material,
         "samples": result.samples,
         "offline": asdict(result.offline) if result.offline else None,
         "online": asdict(result.online),
+        "per_sample": show.per_sample(program.batch, offline=result.offline, online=result.online),
         "layers": [asdict(layer) for layer in result.layers],
+        **({} if result.plan is None else {"plan": result.plan}),
     }

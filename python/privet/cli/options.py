@@ -130,6 +130,14 @@ Scenario = Annotated[
         "its owner's, or data and model under one that a cohort shares.",
     ),
 ]
+ServedScenario = Annotated[
+    str,
+    typer.Option(
+        metavar="encrypted-data|encrypted-model",
+        help="In suite ckks: the client's data is encrypted under its own key, or the model under "
+        "the service's, and the client evaluates it.",
+    ),
+]
 Flooding = Annotated[
     str | None,
     typer.Option(
@@ -190,14 +198,6 @@ AnswersPerHour = Annotated[
         metavar="N",
         help="Most answers that a client gets in any hour, counted in --state; any number by "
         "default. A batch is as many as it has samples.",
-    ),
-]
-WhenDry = Annotated[
-    str,
-    typer.Option(
-        metavar="make|wait|refuse|SUITE",
-        help="If no material is ready: `make` a piece, `wait` for another process to make one, "
-        "`refuse`, or fall back to another suite.",
     ),
 ]
 ServerName = Annotated[

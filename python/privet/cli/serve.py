@@ -1,5 +1,5 @@
-"""`privet serve`: offer a repository of models to many clients, preparation overlapped with
-inference."""
+"""`privet serve`: offer a model, or a repository of models, to many clients, preparation
+overlapped with inference."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from privet.cli import options, show
+from privet.cli import options, show, single
 from privet.cli.executors import make_executor
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
 from privet.parties.address import split_address
 from privet.parties.memory import parse_size
 from privet.parties.revocation import Revoked
+from privet.program import caveat
 from privet.scheduler import Budget, Limits, named
-from privet.suites import STATISTICAL, make_policy, uncounted
+from privet.suites import STATISTICAL, Policy, make_policy, uncounted
 
 if TYPE_CHECKING:
     from privet.serve.repository import Row
     from privet.serve.service import Service
 
+ANYWHERE = ("0.0.0.0", "::")
+
 
 def serve(
-    repository: Annotated[
+    models: Annotated[
         Path,
         typer.Argument(
-            metavar="REPOSITORY",
-            help="Folder of models: MODEL/config.toml and MODEL/VERSION/model.onnx.",
+            metavar="MODEL.onnx|REPOSITORY",
+            help="A model, or a folder of models: MODEL/config.toml and MODEL/VERSION/model.onnx.",
             exists=True,
-            file_okay=False,
         ),
     ],
     keys: options.Keys,
@@ -43,6 +45,15 @@ def serve(
         str, typer.Option(metavar="HOST:PORT", help="Where the control plane listens.")
     ] = "127.0.0.1:7480",
     state: options.State = Path("privet-state"),
+    name: single.Name = None,
+    suite: single.Suites = None,
+    scenario: single.Scenario = None,
+    bits: single.Bits = None,
+    scale: single.Scale = None,
+    batch: single.Batch = None,
+    calibration: single.Calibration = None,
+    input_range: single.InputRange = None,
+    sound: single.Sound = False,
     executor: Annotated[
         str, typer.Option(metavar="local|ray", help="Where jobs run: on this machine, or on Ray's.")
     ] = "local",
@@ -70,11 +81,16 @@ def serve(
         typer.Option(min=1, help="Jobs at once at most; by default as many as have a core."),
     ] = None,
     data_host: Annotated[
-        str, typer.Option(metavar="HOST", help="Where workers listen for clients.")
-    ] = "127.0.0.1",
+        str | None,
+        typer.Option(metavar="HOST", help="Where workers listen for clients; as --listen if none."),
+    ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="HOST", help="Where clients reach workers, if it is not --data-host."),
+        typer.Option(
+            metavar="HOST",
+            help="Where clients reach workers: by default --data-host or, if that is every "
+            "address, the name in the certificate.",
+        ),
     ] = None,
     first_port: Annotated[
         int,
@@ -145,10 +161,12 @@ def serve(
     timeout: options.Timeout = 30.0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Serve a repository of models to many clients, on one machine or several.
+    """Serve a model, or a repository of models, to many clients, on one machine or several.
 
-    Logs go to standard error, a JSON object a line. SIGTERM or Ctrl-C drains, a second one stops at
-    once.
+    Clients learn predictions, the server learns nothing of their inputs. Clients choose how,
+    within what this server accepts: exact truncations, no dealer and statistical noise, unless a
+    flag or a policy accepts something weaker. Logs go to standard error, a JSON object a line.
+    SIGTERM or Ctrl-C drains, a second one stops at once.
     """
     # These libraries are for this command alone.
     from privet.serve.control.identity import Gate, tls
@@ -159,11 +177,27 @@ def serve(
     from privet.serve.repository import Builder
     from privet.serve.service import Service, Settings
 
+    source = single.models(
+        models,
+        name=name,
+        suites=suite,
+        flooding=flooding,
+        scenario=scenario,
+        bits=bits,
+        scale=scale,
+        batch=batch,
+        calibration=calibration,
+        input_range=input_range,
+        sound=sound,
+    )
     host, port = split_address(listen)
     context = tls(keys)
     refused = Revoked(revoked)
     gate = Gate(operator or [OPERATOR_NAME], tokens or (), refused)
-    name = server_name or certificate_name(keys / "server.pem")
+    certified = server_name or certificate_name(keys / "server.pem")
+    data_host = data_host or host
+    if executor == "local" and data_host in ANYWHERE:
+        advertise = advertise or certified
     accepts = make_policy(
         accept,
         dealer=dealer is not None,
@@ -172,9 +206,9 @@ def serve(
         answers_per_hour=answers_per_hour,
     )
     settings = Settings(
-        repository,
+        source,
         state,
-        Door(name, grace, dealer),
+        Door(certified, grace, dealer),
         named(policy, beta, Budget(bytes=parse_size(ahead, "disk space") or 1)),
         accepts,
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
@@ -208,7 +242,7 @@ def serve(
         service = Service(settings, executing, Builder(state / "server" / "programs"), _version())
 
         def listening(at: str, on: int) -> None:
-            _tell(console, service, f"{at}:{on}", as_json)
+            _tell(console, service, f"{at}:{on}", accepts, as_json)
 
         follow = asyncio.create_task(_follow(console, service, as_json))
         try:
@@ -230,11 +264,13 @@ async def _follow(console: Console, service: Service, as_json: bool) -> None:
         _print(console, service.repository.rows(), as_json)
 
 
-def _tell(console: Console, service: Service, address: str, as_json: bool) -> None:
+def _tell(console: Console, service: Service, address: str, policy: Policy, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"event": "listening", "address": address}))
+        accepted = json.loads(policy.text())
+        typer.echo(json.dumps({"event": "listening", "address": address, "policy": accepted}))
     _print(console, service.repository.rows(), as_json)
     if not as_json:
+        show.policy(console, policy)
         console.print(f"Serving at https://{address}; operators' page at /. Stop with Ctrl-C.")
 
 
@@ -243,12 +279,14 @@ def _print(console: Console, rows: list[Row], as_json: bool) -> None:
         typer.echo(json.dumps({"event": "models", "models": [vars(row) for row in rows]}))
         return
     table = Table(box=None, pad_edge=False)
-    for title in ("Model", "Version", "Suites", "Ready"):
+    for title in ("Model", "Version", "Suites", "Ready", "Program (for clients that pin it)"):
         table.add_column(title)
     for row in rows:
         ready = "yes" if row.ready else "no"
         if row.error:
             ready = f"{'earlier files' if row.ready else 'no'}: [red]{row.error}[/]"
         number = "" if row.version is None else str(row.version)
-        table.add_row(row.model, number, ", ".join(row.suites), ready)
+        table.add_row(row.model, number, ", ".join(row.suites), ready, row.program or "")
     console.print(table)
+    bases = {row.calibration for row in rows if row.calibration is not None}
+    show.warn_uncalibrated(next(filter(caveat, bases), "samples"))

@@ -17,10 +17,8 @@ from rich.table import Table
 
 from privet.parties import (
     DealerCost,
-    Dry,
     Holding,
     LayerCost,
-    Level,
     Link,
     MemoryUse,
     PhaseCost,
@@ -279,30 +277,6 @@ def dealer(console: Console, cost: DealerCost) -> None:
         f"The dealer sent {size(cost.bytes_client)} to the client and {size(cost.bytes_server)} to "
         f"the server in {cost.seconds:.3f} s; its memory peaked at {cost.peak_rss_mb:.0f} MB."
     )
-
-
-def dry(console: Console, why: Dry | None) -> None:
-    """What was done if no material was ready."""
-    if why is None:
-        return
-    did = {
-        "made": f"a piece was made in {why.seconds:.3f} s",
-        "waited": f"one came after {why.seconds:.1f} s",
-        "fell back": f"fell back from {why.asked}",
-        "refilled": "correlations were made while the network ran",
-    }
-    console.print(f"No material was ready: {did[why.action]}.")
-    if why.reason is not None:
-        console.print(f"None could be made for {why.asked}: {why.reason}.", soft_wrap=True)
-
-
-def levels(console: Console, wanted: Sequence[Level], count: int, limit: int) -> None:
-    """How full a pool is, on one line."""
-    each = (
-        f"{level.model} {'?' if level.ready is None else level.ready}/{level.wanted}"
-        for level in wanted
-    )
-    console.print(f"{', '.join(each)}; {size(count)} of {size(limit)}")
 
 
 def holdings(console: Console, held: Sequence[Holding]) -> None:

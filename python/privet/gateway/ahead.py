@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from privet.errors import NotAccepted, PrivetError
@@ -19,14 +20,43 @@ RETRY_SECONDS = 5.0
 FIND_SECONDS = 5.0
 """How long a start may wait for the service to tell of notices that are left from before."""
 
+FULL_SECONDS = 1.0
+"""How often a client whose disk is full looks whether a piece was used."""
+
 _log = logging.getLogger(__name__)
 
 
-class Ahead:
-    """Within `async with`, keeps `levels` notices, by model; each for one inference on `terms`."""
+@dataclass(frozen=True)
+class Level:
+    """How many pieces of `wanted` are `ready` for a model.
 
-    def __init__(self, client: ServiceClient, terms: Terms, levels: Mapping[str, int]) -> None:
+    `kind` is `levels` (that has changed), `full` (a further piece would go beyond the limit on
+    disk) or `waiting` (`error` keeps material from being made for `seconds`).
+    """
+
+    kind: str
+    model: str
+    ready: int
+    wanted: int
+    error: PrivetError | None = None
+    seconds: float | None = None
+
+
+class Ahead:
+    """Within `async with`, keeps `levels` notices, by model; each for one inference on `terms`.
+
+    `on_level` hears of everything, and must be quick.
+    """
+
+    def __init__(
+        self,
+        client: ServiceClient,
+        terms: Terms,
+        levels: Mapping[str, int],
+        on_level: Callable[[Level], None] = lambda level: None,
+    ) -> None:
         self._client = client
+        self._on_level = on_level
         self._terms = terms
         self._levels = levels
         self._notices: dict[str, deque[Notice]] = {model: deque() for model in levels}
@@ -77,9 +107,18 @@ class Ahead:
 
     async def _keep(self, model: str) -> None:
         notices, wanted = self._notices[model], self._wanted[model]
+        full = False
         while True:
             try:
                 while len(notices) < self._levels[model]:
+                    unmade = sum(not notice.is_ready for notice in notices)
+                    if not await self._client.has_room(model, self._terms, unmade + 1):
+                        if not full:
+                            self._tell("full", model)
+                        full = True
+                        await asyncio.sleep(FULL_SECONDS)
+                        continue
+                    full = False
                     self._add(await self._client.notify(model, terms=self._terms))
             except NotAccepted as error:
                 # Asking again would not change that; requests are told why.
@@ -87,22 +126,36 @@ class Ahead:
                 return
             except PrivetError as error:
                 _log.warning("no notice for %s: %s", model, error)
-                await asyncio.sleep(RETRY_SECONDS)
+                await self._wait(model, error)
                 continue
             wanted.clear()
             await wanted.wait()
 
     async def _watch(self, notice: Notice) -> None:
         """Replaces a notice that ends before it is used."""
-        with contextlib.suppress(PrivetError):
+        model, notices = notice.model, self._notices[notice.model]
+        error: PrivetError | None = None
+        try:
+            await notice.ready()
+            self._tell("levels", model)
             await notice.over()
-        notices = self._notices[notice.model]
+        except PrivetError as failure:
+            error = failure
         if notice in notices:
             notices.remove(notice)
-            _log.info("notice %s for %s ended: %s", notice.id, notice.model, notice.reason)
-            if notice.outcome != "done":
-                await asyncio.sleep(RETRY_SECONDS)
-            self._wanted[notice.model].set()
+            _log.info("notice %s for %s ended: %s", notice.id, model, notice.reason)
+            if error is not None:
+                await self._wait(model, error)
+            else:
+                self._tell("levels", model)
+            self._wanted[model].set()
+
+    async def _wait(self, model: str, error: PrivetError) -> None:
+        self._tell("waiting", model, error=error, seconds=RETRY_SECONDS)
+        await asyncio.sleep(RETRY_SECONDS)
+
+    def _tell(self, kind: str, model: str, **fields: Any) -> None:
+        self._on_level(Level(kind, model, self.ready(model), self._levels[model], **fields))
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -28,6 +28,8 @@ from privet.errors import (
 )
 from privet.parties import Credentials
 
+HTTPS_PORT = 443
+
 MOST_BYTES = 64 << 20
 """The largest answer: the public half of a large program is some megabytes."""
 
@@ -63,7 +65,7 @@ class Calls:
         parts = urlsplit(url if "//" in url else f"https://{url}")
         if parts.scheme != "https" or parts.hostname is None or parts.path not in ("", "/"):
             raise Misuse(f"{url!r} is not https://HOST:PORT, such as https://localhost:7480")
-        self.host = parts.hostname
+        self.host, self.port = parts.hostname, parts.port or HTTPS_PORT
         self.server_name = server_name or parts.hostname
         self._base = f"https://{parts.netloc}"
         self._tls = credentials.tls()
@@ -228,7 +230,7 @@ def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:
         raise NotThere(message)
     if answer.status in (400, 405, 413):
         raise Misuse(message)
-    if answer.status == 403 and reason == "policy":
+    if answer.status == 403 and reason in ("policy", "revoked"):
         raise NotAccepted(message)
     if answer.status in (401, 403):
         raise PeerError(message)

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from privet import _native
 from privet.errors import Misuse, PeerMisbehaved
 from privet.gateway.calls import Calls, OtherProgram
 from privet.gateway.model import Model, Offer, Terms, read_model
+from privet.gateway.network import network_to
 
 T = TypeVar("T")
 
@@ -20,10 +22,17 @@ MOST_OFFERS = 64
 
 
 class Catalog:
-    """The models of a service. Programs are kept, and read again when the service has others."""
+    """The models of a service. Programs are kept, and read again when the service has others.
 
-    def __init__(self, calls: Calls) -> None:
+    `link` is what the network is taken for (measured if None), `memory` the bytes that this client
+    may take: a program that takes more is refused.
+    """
+
+    def __init__(self, calls: Calls, link: _native.Link | None, memory: int) -> None:
         self._calls = calls
+        self._link = link
+        self._memory = memory
+        self._measured = False
         self._offers: dict[tuple[str, int | None], Offer] = {}
         self._reading = asyncio.Lock()
 
@@ -60,19 +69,35 @@ class Catalog:
                 self._offers[key] = await asyncio.to_thread(Offer, model, public)
             return self._offers[key]
 
+    async def settle(self, offer: Offer, terms: Terms) -> Terms:
+        """The terms with what they leave open, which this client can run.
+
+        # Errors
+        As `Offer.settle`; `Misuse` if the program takes more memory than there is.
+        """
+        if self._link is None and not self._measured:
+            self._measured = True
+            self._link = await network_to(self._calls.host, self._calls.port)
+        return await asyncio.to_thread(self._settled, offer, terms)
+
+    def _settled(self, offer: Offer, terms: Terms) -> Terms:
+        settled = offer.settle(terms, self._link)
+        offer.plan(settled, self._link).check_client_memory(self._memory)
+        return settled
+
     async def with_current(
         self, name: str, terms: Terms, use: Callable[[Offer, Terms], Awaitable[T]]
     ) -> T:
         """What `use` makes of the model on settled terms; once again if it has changed meanwhile.
 
         # Errors
-        Those of `offer`, `Offer.settle` and `use`.
+        Those of `offer`, `settle` and `use`.
         """
         key = (name, terms.version)
         for last in (False, True):
             offer = await self.offer(name, terms.version)
             try:
-                return await use(offer, offer.settle(terms))
+                return await use(offer, await self.settle(offer, terms))
             except OtherProgram:
                 self._forget(key, offer)
                 if last:

@@ -12,6 +12,7 @@ import contextlib
 import os
 from collections import OrderedDict
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -27,10 +28,11 @@ from privet.gateway.errand import Errand, Notice, Portion, Request, Staff
 from privet.gateway.model import Model, Offer, Terms, same_terms
 from privet.gateway.news import News
 from privet.gateway.visit import Traveller
-from privet.parties import Credentials, Result
-from privet.parties.memory import parse_size
+from privet.parties import Credentials, Result, Stock
+from privet.parties.memory import machine_memory, parse_size
 from privet.parties.result import join_results
 from privet.program import Program
+from privet.suites import forecast
 
 THREADS = 64
 """Jobs of one client at once; the service does not give leave to more than it has cores."""
@@ -52,7 +54,7 @@ class ServiceClient:
     `server_name` is the name in the certificates of the service and its workers, by default the
     host's; `token` is a bearer token for a service that wants one. `dealer` (`HOST:PORT`) goes
     before the dealer that the service names; its certificate must carry a dealer's name either way.
-    `link` and `max_disk` are as in `privet.Client`.
+    `link`, `memory` and `max_disk` are as in `privet.Client`.
 
     At most `threads` jobs run at once. A busy or absent service is asked again for `patience`
     seconds. With `offers`, this client also makes material when the service proposes it, for
@@ -72,6 +74,7 @@ class ServiceClient:
         server_name: str | None = None,
         dealer: str | None = None,
         link: _native.Link | str | None = None,
+        memory: int | str | None = None,
         max_disk: int | str | None = None,
         threads: int = THREADS,
         patience: float = 60.0,
@@ -80,16 +83,15 @@ class ServiceClient:
         self._calls = Calls(
             url, credentials, server_name=server_name, token=token, patience=patience
         )
+        link = _native.Link(link) if isinstance(link, str) else link
+        self.link = link
+        self.state = Path(state)
+        self.max_disk = parse_size(max_disk, "disk space")
         traveller = Traveller(
-            credentials,
-            state,
-            self._calls.server_name,
-            dealer,
-            _native.Link(link) if isinstance(link, str) else link,
-            parse_size(max_disk, "disk space"),
+            credentials, state, self._calls.server_name, dealer, link, self.max_disk
         )
         self._staff = Staff(traveller, threads)
-        self._catalog = Catalog(self._calls)
+        self._catalog = Catalog(self._calls, link, parse_size(memory) or machine_memory())
         self._news = News(self._calls, self._adopt if offers else None)
         self._asked: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
         self._notices: set[Notice] = set()
@@ -180,7 +182,7 @@ class ServiceClient:
             offer.settle(terms)
             path = version_path(model, offer.model.version)
             return await infer_encrypted(
-                self._calls, path, offer, inputs, terms.flooding, timeout or SILENCE
+                self._calls, path, offer, inputs, terms, timeout or SILENCE
             )
         id = notice.id if isinstance(notice, Notice) else notice
 
@@ -224,8 +226,7 @@ class ServiceClient:
         # Errors
         As `notify`.
         """
-        offer = await self._catalog.offer(model, (terms or Terms()).version)
-        settled = offer.settle(terms or Terms())
+        offer, settled = await self.settle(model, terms or Terms())
         known = {notice.id for notice in self._notices}
         found = []
         for document in await self._news.all():
@@ -237,6 +238,49 @@ class ServiceClient:
                 self._notices.add(notice)
                 found.append(self._news.follow(notice, document["sequence"]))
         return found
+
+    async def settle(self, model: str, terms: Terms) -> tuple[Offer, Terms]:
+        """The model as it was last read, and the terms with what they leave open.
+
+        # Errors
+        As `notify`.
+        """
+        offer = await self._catalog.offer(model, terms.version)
+        return offer, await self._catalog.settle(offer, terms)
+
+    async def has_room(self, model: str, terms: Terms, pieces: int = 1) -> bool:
+        """Whether so many further pieces fit into this client's limit on disk.
+
+        # Errors
+        As `notify`.
+        """
+        if self.max_disk is None:
+            return True
+        offer, settled = await self.settle(model, terms)
+        size = pieces * forecast(offer.plan(settled, self.link)).material_bytes_client
+        return await asyncio.to_thread(Stock(self.state).bytes) + size <= self.max_disk
+
+    async def stock(self, model: str, terms: Terms) -> int:
+        """How many pieces of this client lie ready at the service for inferences on these terms.
+
+        # Errors
+        As `notify`.
+        """
+        offer, settled = await self.settle(model, terms)
+        now = await self._catalog.model(model, terms.version)
+        return now.stock.get(offer.plan(settled, self.link).suite, 0)
+
+    async def only_model(self) -> str:
+        """The name of the model, where the service offers one alone.
+
+        # Errors
+        `Misuse` with the names if there are others, or none.
+        """
+        names = await self.models()
+        if len(names) != 1:
+            offered = f"it offers {', '.join(sorted(names))}" if names else "it offers none now"
+            raise Misuse(f"say which model of the service: {offered}")
+        return names[0]
 
     async def cancel(self, notice: Notice) -> None:
         """Withdraws a notice; material that was made for it serves another request."""

@@ -19,7 +19,7 @@ from aiohttp import ClientWebSocketResponse, WSMsgType
 from privet.errors import LinkError, PrivetError
 from privet.executor.codec import Inputs
 from privet.gateway.calls import Calls
-from privet.gateway.model import Offer
+from privet.gateway.model import Offer, Terms
 from privet.parties import Result
 from privet.parties.homomorphic import Endpoint, Prediction, ask
 
@@ -36,17 +36,25 @@ CHUNK_BYTES = 2**16
 
 
 async def infer_encrypted(
-    calls: Calls, path: str, offer: Offer, inputs: Inputs, flooding: str, timeout: float
+    calls: Calls, path: str, offer: Offer, inputs: Inputs, terms: Terms, timeout: float
 ) -> Result:
     """The private predictions for real inputs, up to the program's batch, by the model at `path`,
-    whose results have no less noise than `flooding`.
+    in the scenario of `terms` and with no less noise on results than they say.
 
     # Errors
     `InputError` before anything is sent if an input does not fit; `Misuse` without the program
     `privet-ckks`; `PeerBusy`, `LinkError`, `PeerError`.
     """
     async with _relay(calls, path + "/session") as (socket, failures):
-        endpoint = Endpoint("", 0, Path(), timeout=timeout, flooding=flooding, socket=socket)
+        endpoint = Endpoint(
+            "",
+            0,
+            Path(),
+            terms.scenario,
+            timeout=timeout,
+            flooding=terms.flooding,
+            socket=socket,
+        )
         try:
             found = await asyncio.to_thread(ask, endpoint, offer.program, inputs)
         except LinkError as error:
@@ -72,6 +80,7 @@ def _result(found: Prediction, calibration: str) -> Result:
         layers=found.layers,
         mode=found.mode,
         samples=found.samples,
+        plan=found.plan,
     )
 
 

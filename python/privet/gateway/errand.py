@@ -24,6 +24,9 @@ from privet.parties.result import Made, Result, Spent, read_result
 
 MOST_COSTS = 10_000
 
+FATAL = (MaterialError, PeerMisbehaved)
+"""Errors of a peer after which this side does not go on, whatever the service would try next."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -172,7 +175,7 @@ class Errand:
             self.error = error
             _log.info("visit %s failed: %s", visit.go.job, error)
             # Other failures of a link or a peer are for the service to judge: it may run it again.
-            if not isinstance(error, PeerError) or isinstance(error, MaterialError):
+            if not isinstance(error, PeerError) or isinstance(error, FATAL):
                 self._fatal = error
         except Exception as error:
             _log.exception("visit %s failed", visit.go.job)

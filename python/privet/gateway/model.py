@@ -12,7 +12,7 @@ from privet import _native, suites
 from privet.errors import Misuse, PeerMisbehaved
 from privet.parties.route import Way
 from privet.program import Program
-from privet.suites import STATISTICAL
+from privet.suites import ENCRYPTED_DATA, STATISTICAL
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,9 @@ class Terms:
 
     `version` and `program_hash` insist on one version and on one program; by default it is the
     newest, whatever its program. `rounds` (suite `gmw`) is by default the first depth that the
-    model offers; `flooding` is the least noise on results of suite `ckks`. The rest are the choices
+    model offers; with `auto`, one that material is ready for or else the quickest on the network;
+    `flooding` is the least noise on results of suite `ckks`, `scenario` what is encrypted in it.
+    The rest are the choices
     of `privet.Client`.
     """
 
@@ -31,6 +33,7 @@ class Terms:
     truncation: str = "exact"
     correlations: str = "parties"
     flooding: str = STATISTICAL
+    scenario: str = ENCRYPTED_DATA
     version: int | None = None
     program_hash: str | None = None
 
@@ -140,8 +143,9 @@ class Offer:
         self._plans: dict[Terms, _native.Plan] = {}
         self._lock = threading.Lock()
 
-    def settle(self, terms: Terms) -> Terms:
-        """The terms with this program, and with the depth that they leave open.
+    def settle(self, terms: Terms, network: _native.Link | None = None) -> Terms:
+        """The terms with this program, and with the depth that they leave open; `network` is what
+        `auto` chooses it for.
 
         # Errors
         `PeerMisbehaved` if they insist on another program; `Misuse` if the model is not offered on
@@ -164,13 +168,22 @@ class Offer:
                 f"model {self.model.name} is not offered in {terms.suite} {terms.security}; it is "
                 f"in {offered}"
             )
-        first = found[0].rounds[0] if found[0].rounds else None
-        return replace(
+        depths = found[0].rounds
+        settled = replace(
             terms,
-            rounds=terms.rounds or first,
+            rounds=terms.rounds or (depths[0] if depths else None),
             correlations=terms.way.correlations,
             program_hash=hash,
         )
+        if settled.rounds != suites.AUTO:
+            return settled
+        if not depths:
+            return replace(settled, rounds=None)
+        plans: dict[str | None, _native.Plan] = {
+            depth: self.plan(replace(settled, rounds=depth), network) for depth in depths
+        }
+        stocked = {depth: it for depth, it in plans.items() if self.model.stock.get(it.suite)}
+        return replace(settled, rounds=suites.quickest(stocked or plans, network))
 
     def plan(self, terms: Terms, network: _native.Link | None) -> _native.Plan:
         """The plan for settled terms; `network` is what the first call took it for.

@@ -1,14 +1,9 @@
-"""The parties of suite `ckks` on hosts of their own, each a process of the program `privet-ckks`.
-
-A server offers one model, in scenario `encrypted-data` or `encrypted-model`; a client makes one
-inference. Neither reads the other's half: the program is the public half that the server sends.
-"""
+"""The client of suite `ckks`, a process of the program `privet-ckks`: one inference of a model."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from privet import suites
-from privet.errors import PeerMisbehaved
 from privet.executor import decode_output
 from privet.executor.codec import Inputs, encode_input
 from privet.executor.samples import fill, trim
 from privet.parties.client import Progress
 from privet.parties.cohort import read_integers, write_reals
 from privet.parties.costs import LayerCost, PhaseCost
-from privet.parties.guarded import guarded
 from privet.parties.memory import parse_size
-from privet.parties.revocation import Revoked
 from privet.parties.spawned import event, party
 from privet.program import Program
 from privet.suites.ckks import program_path
@@ -103,59 +95,6 @@ class Prediction:
         return suites.Mode("ckks", scenario=self.scenario, flooding=flooding)
 
 
-@contextmanager
-def serving(
-    program: Path, endpoint: Endpoint, guard: suites.Guard, revoked: Revoked | None = None
-) -> Iterator[tuple[dict[str, Any], Events]]:
-    """A server of the compiled program in the folder `program`, which holds clients to `guard` and
-    refuses those that are `revoked`: what it says when it listens (`port`, `model`, `program_hash`,
-    `statistical_bits`), and its events from then on.
-
-    # Errors
-    `Misuse` if the program does not run in this suite and scenario or does not fit `memory`.
-    """
-    with tempfile.TemporaryDirectory(prefix="privet-") as folder:
-        job = endpoint.job("server", program=str(program), guarded=True)
-        with party(Path(folder), job, [program_path()]) as process:
-            listening = event(process, "listening")
-            yield listening, guarded(process, guard, endpoint.mode, revoked)
-
-
-class Visitor:
-    """A client of one server, which fetches the program first."""
-
-    def __init__(
-        self, endpoint: Endpoint, *, model: str | None = None, program_hash: str | None = None
-    ) -> None:
-        """Fetches the public half of `model`; with `program_hash`, that very program.
-
-        # Errors
-        `LinkError`; `PeerMisbehaved`, also if the server offers another program or scenario.
-        """
-        self._endpoint = endpoint
-        self._model = model or ""
-        with tempfile.TemporaryDirectory(prefix="privet-") as folder:
-            path = Path(folder) / "program.json"
-            job = endpoint.job("fetch", model=self._model, result=str(path))
-            with party(Path(folder), job, [program_path()]) as process:
-                event(process, "fetched")
-            self.program = Program.from_public_bytes(path.read_bytes())
-        if program_hash not in (None, self.program.program_hash):
-            raise PeerMisbehaved(
-                f"the server offers program {self.program.program_hash}, not {program_hash}: ask "
-                "its operator which one is current"
-            )
-
-    def infer(self, inputs: Inputs, *, progress: Progress | None = None) -> Prediction:
-        """One private inference on real inputs, by name or in order; with a batch, up to that many
-        samples along the first axis.
-
-        # Errors
-        `InputError` before anything is sent if an input does not fit; `LinkError`; `PeerError`.
-        """
-        return ask(self._endpoint, self.program, inputs, model=self._model, progress=progress)
-
-
 def ask(
     endpoint: Endpoint,
     program: Program,
@@ -164,7 +103,12 @@ def ask(
     model: str = "",
     progress: Progress | None = None,
 ) -> Prediction:
-    """One private inference of a program that is known already, as `Visitor.infer`."""
+    """One private inference of a program on real inputs, by name or in order; with a batch, up to
+    that many samples along the first axis.
+
+    # Errors
+    `InputError` before anything is sent if an input does not fit; `LinkError`; `PeerError`.
+    """
     named, samples = fill(program, inputs)
     encode_input(program, named)
     with tempfile.TemporaryDirectory(prefix="privet-") as name:

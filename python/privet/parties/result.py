@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,8 @@ class Result:
     nobody). `dry` tells what was done if no material was ready; None if some was.
 
     `calibration` is what the program's ranges rest on: `samples` that its owner gave, a proof
-    (`sound`), or `random` inputs, which leave an answer that may be wrong without a sign.
+    (`sound`), or `random` inputs, which leave an answer that may be wrong without a sign. `plan` is
+    that of suite `ckks`, as `privet.suites.plan_ckks` tells it.
     """
 
     outputs: dict[str, Array]
@@ -57,6 +59,7 @@ class Result:
     layers: tuple[LayerCost, ...]
     mode: Mode
     samples: int = 1
+    plan: Mapping[str, Any] | None = None
 
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:

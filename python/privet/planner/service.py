@@ -18,7 +18,7 @@ def config(choice: Choice | None) -> str:
         raise Misuse("nothing fits, so that there is nothing to configure")
     setting = choice.setting
     if setting.members:
-        raise Misuse("`privet serve` runs no cohort: see `privet coordinator` and `privet member`")
+        raise Misuse("`privet serve` runs no cohort: see `privet cohort`")
     if setting.suite == "stream":
         raise Misuse("`privet serve` does not offer suite stream, which runs by `privet run`")
     fields: dict[str, object] = {
@@ -31,7 +31,7 @@ def config(choice: Choice | None) -> str:
         fields["rounds"] = [setting.rounds]
     head = f"# By `privet plan`: {setting.name}."
     if choice.pool:
-        head += f" Keep {choice.pool} pieces ready (`privet pool`, `privet gateway --ahead`)."
+        head += f" Keep {choice.pool} pieces ready (`privet prepare --keep {choice.pool}`)."
     return (
         "\n".join([head, *(f"{key} = {json.dumps(value)}" for key, value in fields.items())]) + "\n"
     )

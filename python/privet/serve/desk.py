@@ -161,6 +161,7 @@ class Desk:
             "program": str(self.version.folder),
             "memory": limit or available_memory() // 2,
             "timeout": SILENCE_SECONDS,
+            "scenario": self.version.config.scenario,
             "statistical": self.version.config.flooding == STATISTICAL,
             "scheduled": True,
         }

@@ -96,6 +96,21 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Flag:
+    """True or false."""
+
+    def read(self, value: Any) -> bool:
+        """As `Kind`."""
+        if not isinstance(value, bool):
+            raise ValueError("true or false")
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """As `Kind`."""
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True)
 class Several:
     """A list of different values of one kind, `least` to `most` of them."""
 
@@ -208,6 +223,8 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 def _toml(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"'
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, Sequence):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     return f"{value:g}" if isinstance(value, float) else str(value)

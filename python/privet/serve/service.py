@@ -48,7 +48,7 @@ from privet.serve.monitor import Monitor
 from privet.serve.offers import Offers
 from privet.serve.presence import Presence
 from privet.serve.records import Records
-from privet.serve.repository import Build, Repository, Version
+from privet.serve.repository import Build, Models, Repository, Version
 from privet.serve.sessions import Sessions
 from privet.serve.shelf import Lying
 from privet.serve.timeline import WINDOW_SECONDS, Timeline
@@ -74,11 +74,11 @@ def free_bytes(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a service runs. `poll`: how often, in seconds, the repository is looked at; `most_bytes`
+    """How a service runs. `poll`: how often, in seconds, the `models` are looked at; `most_bytes`
     what material may take on a machine's disk before the oldest goes; `accepts`: in which modes
     clients may ask, and for how many answers; `revoked`: whose jobs and sessions are ended."""
 
-    repository: Path
+    models: Models
     state: Path
     door: Door
     policy: Policy = field(default_factory=Policy)
@@ -135,7 +135,7 @@ class Service:
         self._offers = Offers(executor, self.jobs, self.metrics, self.desks)
         dealer = settings.door.dealer is not None
         self.repository = Repository(
-            settings.repository, build, self._offers.offer, self._retire, dealer=dealer
+            settings.models, build, self._offers.offer, self._retire, dealer=dealer
         )
         self.presence = Presence(self.driver.present)
         self.listening = Presence(self.driver.listens)
@@ -173,13 +173,15 @@ class Service:
         """Starts the executor, loads the repository, and takes stock of what lies on disk.
 
         # Errors
-        `Misuse` if the repository cannot be read or the executor cannot run here.
+        `Misuse` if the repository cannot be read or the executor cannot run here; what loading
+        a model raises that must be there.
         """
         ended = self.records.interrupt(time.time())
         if ended:
             _log.warning("jobs of an earlier process failed", extra={"jobs": ended})
         await self._executor.start()
         await self.repository.refresh()
+        self.repository.require()
         for node in self._executor.machines():
             await self.driver.join(node)
         self.loading = False

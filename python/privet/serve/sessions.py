@@ -40,7 +40,9 @@ QUEUE_SECONDS = SILENCE_SECONDS - 20.0
 
 OVER = "the session is over"
 
-Work = Literal["keys", "infer"]
+Work = Literal["keys", "infer", "step"]
+"""A client's keys (of an encrypted model, the service's own); an inference; and of an encrypted
+model, each refresh and decryption in an inference that has begun."""
 
 _log = logging.getLogger(__name__)
 
@@ -166,7 +168,8 @@ class Sessions:
         if work == "keys" and session.keys is not None:
             self._drop_keys(session)
         try:
-            crowd = self._crowd(session.client, session.version)
+            # What has begun goes on, however many others have come meanwhile.
+            crowd = None if work == "step" else self._crowd(session.client, session.version)
             if crowd is not None:
                 self._books.refused(crowd.reason)
                 self._refuse(session, str(crowd), busy=True)
@@ -289,7 +292,7 @@ class Sessions:
             if turn.start is None or turn.start.job != job:
                 continue
             session.ending = True
-            if turn.work == "infer":
+            if turn.work != "keys":
                 session.desk.order(session=session.number, gone=True)
             elif not session.busy or session.asked is turn:
                 session.closing.set()
@@ -315,7 +318,8 @@ class Sessions:
         assert turn.start is not None
         plan, groups = session.version.plan or {}, int((session.version.plan or {})["groups"])
         if turn.work == "keys":
-            cost = PhaseCost(seconds, int(plan["offline_bytes_client"]), 0, 1, 0.0)
+            sent, answered = plan["offline_bytes_client"], plan["offline_bytes_server"]
+            cost = PhaseCost(seconds, int(sent), int(answered), 1, 0.0)
         else:
             sent, answered = plan["online_bytes_client"], plan["online_bytes_server"]
             cost = PhaseCost(seconds, sent // groups, answered // groups, 1, 0.0)
@@ -329,7 +333,8 @@ def demands(version: Version, seconds: float) -> dict[Phase, Demand]:
     """What keys and an inference take by the version's plan; `seconds` is what its process says
     that evaluating takes on one core."""
     plan, cores = version.plan or {}, version.config.cores
-    arriving = FIXED_SECONDS + plan["offline_bytes_client"] / OFFLINE_BYTES_PER_SECOND
+    sent = plan["offline_bytes_client"] + plan["offline_bytes_server"]
+    arriving = FIXED_SECONDS + sent / OFFLINE_BYTES_PER_SECOND
     return {
         Phase.PRE: Demand(1, int(plan["memory_bytes_keys"]), arriving),
         Phase.ON: Demand(cores, int(plan["memory_bytes_working"]), seconds / cores),

@@ -157,7 +157,7 @@ def plan(
     if suite == "ckks":
         raise Misuse(
             "suite ckks makes no material ahead of time: it runs by `privet run`, and by "
-            "`privet server` and `privet client` with --suite ckks"
+            "`privet serve` and `privet infer` with --suite ckks"
         )
     if suite == "stream":
         raise Misuse("suite stream makes no material ahead of time: it runs by `privet run`")

@@ -104,7 +104,7 @@ def test_a_cohort_is_advised_with_its_trust(record: MakeRecord) -> None:
         per_month(predict(record(f"ckks-collective-{n}"), NETWORK), PRICES, 0.01) for n in (5, 3)
     )
     assert five.instance > three.instance
-    with pytest.raises(Misuse, match="privet coordinator"):
+    with pytest.raises(Misuse, match="privet cohort"):
         found.config()
     with pytest.raises(Misuse, match="2 to 20 parties"):
         advise("a", Question(NETWORK, parties=21), known, PRICES)

@@ -18,7 +18,7 @@ from privet.serve.control.identity import Gate, tls
 from privet.serve.driver import Door
 from privet.serve.executor import Grant, MachineEvent, Node, Outcome, Piece
 from privet.serve.http import serving
-from privet.serve.repository import Build, ModelConfig
+from privet.serve.repository import Build, ModelConfig, ModelFolders
 from privet.serve.repository.files import Source
 from privet.serve.service import Service, Settings
 
@@ -182,9 +182,8 @@ async def scene(
         return program
 
     executor = executor or Pretender()
-    given = Settings(
-        folder / "repository", folder / "state", Door("localhost", 5.0, None), poll=0.05
-    )
+    models = ModelFolders(folder / "repository")
+    given = Settings(models, folder / "state", Door("localhost", 5.0, None), poll=0.05)
     service = Service(replace(given, **settings), executor, compiler or build, "0.0")
     await service.start()
     app = make_app(service, gate or Gate())

@@ -19,6 +19,7 @@ from privet.errors import Misuse, PeerBusy
 from privet.gateway import ServiceClient, Terms
 from privet.parties import Credentials
 from privet.serve.desk import SESSIONS_PER_CLIENT
+from privet.serve.repository import ModelFolders
 
 pytestmark = pytest.mark.go
 
@@ -193,7 +194,9 @@ def test_a_model_that_goes_takes_its_process_along(play: Callable[..., None]) ->
         desk = it.service.desks.find(version)
         assert desk is not None
         assert desk.process is not None
-        shutil.rmtree(it.service.settings.repository / "smooth")
+        models = it.service.settings.models
+        assert isinstance(models, ModelFolders)
+        shutil.rmtree(models.folder / "smooth")
         await eventually(lambda: it.service.desks.find(version) is None)
         await eventually(lambda: desk.process is None)
 

@@ -17,7 +17,7 @@ from tests.python.serve_control.actors import Pretender
 from privet.serve.control.identity import Gate, tls
 from privet.serve.control.listener import serve
 from privet.serve.driver import Door
-from privet.serve.repository import ModelConfig
+from privet.serve.repository import ModelConfig, ModelFolders
 from privet.serve.repository.files import Source
 from privet.serve.service import Service, Settings
 
@@ -41,7 +41,7 @@ def start(folder: Path, key_folder: Path, program: Path) -> Callable[[Act], int]
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
             door = Door("localhost", 5.0, None)
-            settings = Settings(folder / "repository", folder / "state", door)
+            settings = Settings(ModelFolders(folder / "repository"), folder / "state", door)
             service = Service(settings, Pretender(), build, "0.0")
             serving = asyncio.create_task(
                 serve(

@@ -13,7 +13,15 @@ from tests.e2e.services import put_digits
 from tests.e2e.test_commands import DIGITS
 
 from privet.errors import Misuse, ModelError
-from privet.serve.repository import Builder, ModelConfig, Repository, Row, Version, repository
+from privet.serve.repository import (
+    Builder,
+    ModelConfig,
+    ModelFolders,
+    Repository,
+    Row,
+    Version,
+    repository,
+)
 from privet.serve.repository.files import Source
 
 
@@ -28,7 +36,7 @@ class Stage:
         self.builds = 0
         self._builder = Builder(folder / "programs")
         self.repository = Repository(
-            self.folder, self._build, self._offer, self._retire, dealer=False
+            ModelFolders(self.folder), self._build, self._offer, self._retire, dealer=False
         )
 
     async def _build(self, source: Source, config: ModelConfig) -> Path:
@@ -76,8 +84,10 @@ def test_a_version_is_compiled_once_and_offered(play: Callable[[Act], None]) -> 
         assert await stage.repository.refresh()
         assert not await stage.repository.refresh()
         assert stage.builds == len(stage.offered) == 1
-        assert stage.row() == Row("digits", 1, ("gmw",), True, None)
         version = stage.repository.version("digits")
+        assert version is not None
+        program = version.program.program_hash
+        assert stage.row() == Row("digits", 1, ("gmw",), True, None, program, "random")
         assert version is stage.repository.version("digits", 1)
         assert version is not None
         assert version.program.model == "digits"
@@ -158,7 +168,7 @@ def test_a_version_that_executors_refuse_is_tried_again(
         assert stage.repository.models() == []
         stage.refuse = None
         assert await stage.repository.refresh()
-        assert stage.row() == Row("digits", 1, ("gmw",), True, None)
+        assert (stage.row().suites, stage.row().ready, stage.row().error) == (("gmw",), True, None)
 
     play(act)
 

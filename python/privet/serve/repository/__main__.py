@@ -31,6 +31,7 @@ def build(job: dict[str, Any]) -> Path:
         input_range=(given[0], given[1]) if given else None,
         name=job["name"],
         batch=job["batch"],
+        sound=job["sound"],
     )
 
 

@@ -61,4 +61,5 @@ class Builder:
             **asdict(widths),
             "batch": config.batch,
             "input_range": config.input_range,
+            "sound": config.sound,
         }

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import Misuse
-from privet.serve.schema import Integer, Number, Part, Several, Text, described, option, read
-from privet.suites import LIGHT, PREPARED, STATISTICAL
+from privet.serve.schema import Flag, Integer, Number, Part, Several, Text, described, option, read
+from privet.suites import ENCRYPTED_DATA, ENCRYPTED_MODEL, LIGHT, PREPARED, STATISTICAL, flooding_of
 
 CONFIG_FILE = "config.toml"
 MODEL_FILE = "model.onnx"
@@ -108,16 +108,28 @@ class ModelConfig:
     input_range: tuple[float, float] | None = option(
         _Range(), "lowest and highest number of an input, for random samples"
     )
+    sound: bool = option(
+        Flag(),
+        "whether the model is refused unless no input within its bound can leave the ring; results "
+        "then need no samples",
+        False,
+    )
     suites: tuple[str, ...] = option(
         Several(Text((*PREPARED, HOMOMORPHIC))),
         "suites to offer; those that the service can run if left out (`fss` needs a dealer). "
-        "`ckks` stands alone: such a model is asked [in a browser](browser.md)",
+        "`ckks` stands alone: such a model is asked [in a browser](../how-to/browser.md)",
     )
     flooding: str = option(
         Text((STATISTICAL, LIGHT)),
         "in suite `ckks`: noise on results. `light` is weaker, and clients are served only if the "
         "service accepts it (`--flooding light`)",
         STATISTICAL,
+    )
+    scenario: str = option(
+        Text((ENCRYPTED_DATA, ENCRYPTED_MODEL)),
+        "in suite `ckks`: whether the service evaluates the model on encrypted data, or clients "
+        "evaluate the model, which is encrypted under the service's key",
+        ENCRYPTED_DATA,
     )
     security: tuple[str, ...] = option(
         Several(Text(("semi-honest", "malicious"))),
@@ -153,12 +165,23 @@ def read_config(folder: Path) -> ModelConfig:
         return ModelConfig()
     except (OSError, ValueError) as error:
         raise Misuse(f"{path} cannot be read as TOML: {error}") from error
-    config = read(ModelConfig, document, str(path))
+    return parse_config(document, str(path))
+
+
+def parse_config(document: Any, where: str) -> ModelConfig:
+    """The configuration in a table; `where` is its name in errors.
+
+    # Errors
+    `Misuse` that names the option, and what is possible.
+    """
+    config = read(ModelConfig, document, where)
     if config.suites == ("gmw",) and config.security == ("malicious",):
-        raise Misuse(f"{path}: security malicious is for suite fss; offer it, or semi-honest")
+        raise Misuse(f"{where}: security malicious is for suite fss; offer it, or semi-honest")
     if config.suites and HOMOMORPHIC in config.suites and not config.homomorphic:
         raise Misuse(
-            f"{path}: suite ckks computes with polynomials in place of activations, which no other "
-            "suite does: offer it alone, and the model once more for others"
+            f"{where}: suite ckks computes with polynomials in place of activations, which no "
+            "other suite does: offer it alone, and the model once more for others"
         )
+    if config.homomorphic:
+        flooding_of(HOMOMORPHIC, config.scenario, config.flooding)
     return config

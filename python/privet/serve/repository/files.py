@@ -1,4 +1,4 @@
-"""The folders of a repository: which models and versions are there, and whether they changed.
+"""Where models come from: the folders of a repository, or one file that is served by itself.
 
 ```
 repository/
@@ -12,11 +12,12 @@ repository/
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from privet.errors import Misuse
-from privet.serve.repository.config import ALL, MODEL_FILE, NEWEST, ModelConfig
+from privet.serve.repository.config import ALL, MODEL_FILE, NEWEST, ModelConfig, read_config
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a model may be called: it is part of addresses."""
@@ -42,17 +43,85 @@ class Source:
         return tuple(mark for path in paths if (mark := _mark(path)) is not None)
 
 
-def model_folders(repository: Path) -> list[Path]:
-    """The folders of the models, by name; hidden ones are none.
+class Models(Protocol):
+    """The models to serve."""
+
+    @property
+    def required(self) -> bool:
+        """Whether a service does not start without all of them."""
+
+    def names(self) -> list[str]:
+        """The names of the models.
+
+        # Errors
+        `Misuse` if nothing can be read.
+        """
+
+    def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
+        """A model's configuration, and the versions that are to be served.
+
+        # Errors
+        `Misuse` or `OSError` if the model cannot be served.
+        """
+
+
+@dataclass(frozen=True)
+class ModelFolders:
+    """The repository in `folder`: a folder for each model; hidden ones are none."""
+
+    folder: Path
+    required: bool = False
+
+    def names(self) -> list[str]:
+        """As `Models`."""
+        try:
+            folders = [it for it in self.folder.iterdir() if it.is_dir() and it.name[0] != "."]
+        except OSError as error:
+            raise Misuse(
+                f"the repository {self.folder} cannot be read: {error.strerror}"
+            ) from error
+        return sorted(folder.name for folder in folders)
+
+    def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
+        """As `Models`."""
+        folder = self.folder / name
+        config = read_config(folder)
+        return config, chosen(folder, config)
+
+
+@dataclass(frozen=True)
+class SingleModel:
+    """The one model in the file `onnx`, called `name`, with samples for its calibration if any."""
+
+    name: str
+    onnx: Path
+    calibration: Path | None = None
+    config: ModelConfig = field(default_factory=ModelConfig)
+    required: bool = True
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    def names(self) -> list[str]:
+        """As `Models`."""
+        return [self.name]
+
+    def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
+        """As `Models`."""
+        return self.config, [Source(name, 1, self.onnx, self.calibration)]
+
+
+def check_name(name: str) -> None:
+    """Checks what a model is to be called.
 
     # Errors
-    `Misuse` if the repository cannot be read.
+    `Misuse` if it cannot be part of an address.
     """
-    try:
-        folders = [it for it in repository.iterdir() if it.is_dir() and it.name[0] != "."]
-    except OSError as error:
-        raise Misuse(f"the repository {repository} cannot be read: {error.strerror}") from error
-    return sorted(folders)
+    if not NAME.fullmatch(name):
+        raise Misuse(
+            f"{name!r} cannot be a model's name: letters, digits and ._- (at most 64), "
+            "beginning with a letter or a digit"
+        )
 
 
 def versions(folder: Path) -> list[int]:
@@ -67,11 +136,7 @@ def chosen(folder: Path, config: ModelConfig) -> list[Source]:
     # Errors
     `Misuse` if one is missing, there is none, or the folder's name cannot be a model's.
     """
-    if not NAME.fullmatch(folder.name):
-        raise Misuse(
-            f"{folder.name!r} cannot be a model's name: letters, digits and ._- (at most 64), "
-            "beginning with a letter or a digit"
-        )
+    check_name(folder.name)
     there = versions(folder)
     if not there:
         raise Misuse(f"{folder} has no version: put the model into {folder / '1' / MODEL_FILE}")

@@ -1,4 +1,4 @@
-"""The repository as it is served: what is loaded, and how it follows its folder.
+"""The repository as it is served: what is loaded, and how it follows its files.
 
 A version is compiled, offered to the executors, and only then takes the place of the one before.
 If anything fails on the way, the one before stays, and the table shows why.
@@ -11,14 +11,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from privet.errors import Misuse, PrivetError
 from privet.program import caveat
 from privet.serve.repository.build import Build
-from privet.serve.repository.config import ModelConfig, read_config
-from privet.serve.repository.files import Source, chosen, model_folders
+from privet.serve.repository.config import ModelConfig
+from privet.serve.repository.files import Models, Source
 from privet.serve.repository.version import Version, load_version
 
 RETRY_SECONDS = 15.0
@@ -39,7 +38,8 @@ class Row:
     """A line of the table: `ready` tells whether it is served, `error` what is wrong, if anything.
 
     Both may hold: then an earlier state of the files is served. `version` is None if the model's
-    configuration is at fault.
+    configuration is at fault. `program` is the hash of what is served, `calibration` on what its
+    ranges were measured.
     """
 
     model: str
@@ -47,6 +47,8 @@ class Row:
     suites: tuple[str, ...]
     ready: bool
     error: str | None
+    program: str | None = None
+    calibration: str | None = None
 
 
 @dataclass
@@ -55,23 +57,23 @@ class _Held:
 
     key: Any = None
     version: Version | None = None
-    error: str | None = None
+    error: Exception | None = None
     again_at: float | None = None
 
 
 @dataclass
 class _Model:
-    error: str | None = None
+    error: Exception | None = None
     held: dict[int, _Held] = field(default_factory=dict)
 
 
 class Repository:
-    """Follows `folder`. `dealer` tells whether suites that need one can be served."""
+    """Follows `source`. `dealer` tells whether suites that need one can be served."""
 
     def __init__(
-        self, folder: Path, build: Build, offer: Offer, retire: Retire, *, dealer: bool
+        self, source: Models, build: Build, offer: Offer, retire: Retire, *, dealer: bool
     ) -> None:
-        self._folder = folder
+        self._source = source
         self._build = build
         self._offer = offer
         self._retire = retire
@@ -96,29 +98,41 @@ class Repository:
         return [row for name, model in self._models.items() for row in self._rows(name, model)]
 
     async def refresh(self) -> bool:
-        """Looks at the folder once; whether anything that is served or shown changed.
+        """Looks at the files once; whether anything that is served or shown changed.
 
         # Errors
         `Misuse` if the repository itself cannot be read.
         """
         before = self.rows(), [it for name in self.models() for it in self.versions(name)]
-        folders = model_folders(self._folder)
-        for gone in set(self._models) - {folder.name for folder in folders}:
+        names = self._source.names()
+        for gone in set(self._models) - set(names):
             await self._drop(self._models.pop(gone), [])
-        for folder in folders:
-            model = self._models.setdefault(folder.name, _Model())
+        for name in names:
+            model = self._models.setdefault(name, _Model())
             try:
-                config = read_config(folder)
-                sources = chosen(folder, config)
+                config, sources = self._source.read(name)
                 model.error = None
             except (Misuse, OSError) as error:
-                model.error = str(error)
+                model.error = error
                 continue
             for source in sources:
                 await self._update(model.held.setdefault(source.number, _Held()), source, config)
             await self._drop(model, [source.number for source in sources])
         self._models = dict(sorted(self._models.items()))
         return before != (self.rows(), [it for name in self.models() for it in self.versions(name)])
+
+    def require(self) -> None:
+        """Raises why a model is not served that must be.
+
+        # Errors
+        What loading the model raised.
+        """
+        if not self._source.required:
+            return
+        for model in self._models.values():
+            for error in (model.error, *(held.error for held in model.held.values())):
+                if error is not None:
+                    raise error
 
     async def _update(self, held: _Held, source: Source, config: ModelConfig) -> None:
         key = (
@@ -159,7 +173,7 @@ class Repository:
         self, held: _Held, source: Source, error: Exception, *, again: bool = False
     ) -> None:
         """Remembers why a version was not loaded; one that was not at fault is tried `again`."""
-        held.error = str(error)
+        held.error = error
         held.again_at = time.monotonic() + RETRY_SECONDS if again else None
         extra = {"model": source.model, "version": source.number, "error": str(error)}
         _log.warning("version not loaded", extra=extra)
@@ -178,13 +192,15 @@ class Repository:
     @staticmethod
     def _rows(name: str, model: _Model) -> list[Row]:
         rows = [
-            Row(
-                name,
-                number,
-                held.version.suites if held.version else (),
-                held.version is not None,
-                held.error or model.error,
-            )
+            _row(name, number, held.version, held.error or model.error)
             for number, held in sorted(model.held.items())
         ]
-        return rows or [Row(name, None, (), False, model.error)]
+        return rows or [_row(name, None, None, model.error)]
+
+
+def _row(model: str, number: int | None, version: Version | None, error: Exception | None) -> Row:
+    why = None if error is None else str(error)
+    if version is None:
+        return Row(model, number, (), False, why)
+    program = version.program
+    return Row(model, number, version.suites, True, why, program.program_hash, program.calibration)

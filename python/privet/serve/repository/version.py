@@ -12,7 +12,7 @@ from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.parties.dealer import TRUST
 from privet.program import Program
 from privet.serve.repository.config import HOMOMORPHIC, ModelConfig
-from privet.suites import ENCRYPTED_DATA, Mode
+from privet.suites import Mode
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Version:
     @property
     def session_mode(self) -> Mode:
         """How sessions of suite `ckks` are served, as far as the service may forbid that."""
-        flooding = self.config.flooding
-        return Mode(HOMOMORPHIC, scenario=ENCRYPTED_DATA, flooding=flooding)
+        scenario, flooding = self.config.scenario, self.config.flooding
+        return Mode(HOMOMORPHIC, scenario=scenario, flooding=flooding)
 
     @property
     def session_batch(self) -> int:
@@ -194,7 +194,7 @@ def load_version(
     homomorphic: dict[str, Any] = {}
     for suite, security in _wanted(config):
         if suite == HOMOMORPHIC:
-            why = _unplanned(public, config.flooding, homomorphic)
+            why = _unplanned(public, config, homomorphic)
         else:
             why = _obstacle(public, suite, security, config, dealer)
         if why is None:
@@ -247,11 +247,11 @@ def _obstacle(
     return None
 
 
-def _unplanned(public: bytes, flooding: str, plan: dict[str, Any]) -> str | None:
+def _unplanned(public: bytes, config: ModelConfig, plan: dict[str, Any]) -> str | None:
     """Why suite `ckks` cannot be served; None if it can, and then `plan` is filled."""
     try:
         suites.check_supported(Program.from_public_bytes(public), HOMOMORPHIC)
-        plan.update(suites.plan_ckks(public, flooding=flooding))
+        plan.update(suites.plan_ckks(public, config.scenario, config.flooding))
     except PrivetError as error:
         return str(error)
     return None

@@ -1,0 +1,69 @@
+"""What `privet infer` and `privet prepare` share: options, and the service's client."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privet.parties import Credentials
+
+if TYPE_CHECKING:
+    from privet.gateway import ServiceClient
+
+TOKEN = "PRIVET_TOKEN"
+"""Environment variable with the bearer token, for services that want one."""
+
+Address = Annotated[str, typer.Argument(metavar="ADDRESS", help="The service: HOST:PORT.")]
+Model = Annotated[
+    str | None,
+    typer.Argument(metavar="MODEL", help="Name of the model; needed if the service has several."),
+]
+Version = Annotated[
+    int | None, typer.Option(min=1, help="Version of the model; the newest by default.")
+]
+ProgramHash = Annotated[
+    str | None, typer.Option(help="The program to insist on, as its server prints it.")
+]
+Patience = Annotated[
+    float, typer.Option(min=0.1, help="Seconds after which to give up, queues included.")
+]
+MaxDisk = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Most material on disk in --state, such as 10GB."),
+]
+
+
+def connect(
+    address: str,
+    keys: Path,
+    state: Path,
+    *,
+    server_name: str | None,
+    dealer: str | None,
+    link: str | None,
+    memory: str | None,
+    patience: float,
+    max_disk: str | None = None,
+) -> ServiceClient:
+    """A client of the service at an address.
+
+    # Errors
+    `Misuse` if the address or the certificates are none.
+    """
+    from privet.gateway import ServiceClient
+
+    return ServiceClient(
+        address,
+        Credentials.from_directory(keys, "client"),
+        state=state,
+        token=os.environ.get(TOKEN),
+        server_name=server_name,
+        dealer=dealer,
+        link=link,
+        memory=memory,
+        max_disk=max_disk,
+        patience=patience,
+    )

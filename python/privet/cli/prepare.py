@@ -1,0 +1,184 @@
+"""`privet prepare`: material for later inferences, made now or kept ready in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from privet.cli import asking, options, show
+from privet.errors import Misuse
+from privet.parties import Stock
+
+if TYPE_CHECKING:
+    from privet.gateway import ServiceClient, Terms
+    from privet.gateway.ahead import Level
+
+
+def prepare(
+    address: Annotated[
+        str | None, typer.Argument(metavar="ADDRESS", help="The service: HOST:PORT.")
+    ] = None,
+    model: asking.Model = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(help="Directory that `privet keys` wrote.", file_okay=False, exists=True),
+    ] = None,
+    state: options.State = Path("privet-state"),
+    count: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Make material for N inferences, and end."),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Keep material for N inferences ready until this is stopped: what is used is made "
+            "again.",
+        ),
+    ] = None,
+    max_disk: asking.MaxDisk = None,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show what is ready, without a connection, and end.")
+    ] = False,
+    version: asking.Version = None,
+    program_hash: asking.ProgramHash = None,
+    suite: options.Suite = "gmw",
+    security: options.Security = "semi-honest",
+    rounds: options.Rounds = "auto",
+    truncation: options.Truncation = "exact",
+    correlations: options.Correlations = "parties",
+    dealer: options.Dealer = None,
+    link: options.Link = None,
+    server_name: options.ServerName = None,
+    memory: options.Memory = None,
+    timeout: asking.Patience = 300.0,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make material ahead, for inferences that then take milliseconds.
+
+    It serves all clients on this host that have the same certificate and --state.
+    """
+    from privet.gateway import Terms
+
+    console = show.make_console()
+    if status:
+        _show_status(console, state, as_json)
+        return
+    if address is None or keys is None or (count is None) == (keep is None):
+        raise Misuse("give ADDRESS, --keys, and --count N or --keep N; or --status")
+    if suite == "ckks":
+        raise Misuse("suite ckks makes no material ahead of time")
+    terms = Terms(
+        suite,
+        security,
+        rounds,
+        truncation,
+        correlations,
+        version=version,
+        program_hash=program_hash,
+    )
+    client = asking.connect(
+        address,
+        keys,
+        state,
+        server_name=server_name,
+        dealer=dealer,
+        link=link,
+        memory=memory,
+        patience=timeout,
+        max_disk=max_disk,
+    )
+    if keep is not None:
+        asyncio.run(_keep(console, client, model, terms, keep, as_json))
+    else:
+        asyncio.run(_make(console, client, model, terms, count or 1, timeout, as_json))
+
+
+async def _make(
+    console: Console,
+    client: ServiceClient,
+    model: str | None,
+    terms: Terms,
+    count: int,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    async with client:
+        name = model or await client.only_model()
+        notices = [await client.notify(name, terms=terms, timeout=timeout) for _ in range(count)]
+        for notice in notices:
+            await notice.ready()
+        ready = await client.stock(name, terms)
+        offer, settled = await client.settle(name, terms)
+    ids = [notice.id for notice in notices]
+    if as_json:
+        fields: dict[str, Any] = {"model": name, "suite": settled.suite, "rounds": settled.rounds}
+        fields |= {"program_hash": offer.program.program_hash, "prepared": ids, "ready": ready}
+        typer.echo(json.dumps(fields))
+        return
+    depth = f", {show.rounds(settled.rounds, client.link, terms.rounds == 'auto')}"
+    console.print(f"Made material for {count} inferences of {name}; {ready} are ready.")
+    console.print(f"Suite {settled.suite} ({settled.security}){depth}.")
+    show.trust(console, settled.way.trust)
+
+
+async def _keep(
+    console: Console,
+    client: ServiceClient,
+    model: str | None,
+    terms: Terms,
+    level: int,
+    as_json: bool,
+) -> None:
+    from privet.gateway.ahead import Ahead
+
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+
+    def tell(found: Level) -> None:
+        _tell(console, found, Stock(client.state).bytes(), client.max_disk, as_json)
+
+    async with client:
+        name = model or await client.only_model()
+        async with Ahead(client, terms, {name: level}, tell):
+            await stopped.wait()
+    typer.echo(json.dumps({"event": "stopped"}) if as_json else "Stopped.")
+
+
+def _tell(console: Console, found: Level, count: int, limit: int | None, as_json: bool) -> None:
+    if as_json:
+        fields: dict[str, Any] = {"event": found.kind, "model": found.model, "ready": found.ready}
+        fields |= {"wanted": found.wanted, "bytes": count, "max_disk": limit}
+        if found.error is not None:
+            fields["error"] = {"type": type(found.error).__name__, "message": str(found.error)}
+            fields["seconds"] = found.seconds
+        typer.echo(json.dumps(fields))
+    elif found.error is not None:
+        again = f"trying again in {found.seconds:.1f} s"
+        console.print(f"{found.model}: [red]{found.error}[/]; {again}", soft_wrap=True)
+    elif found.kind == "full":
+        console.print(f"{found.model}: no room on disk for another piece", soft_wrap=True)
+    else:
+        room = f" of {show.size(limit)}" if limit is not None else ""
+        ready = f"{found.ready}/{found.wanted}"
+        console.print(f"{found.model} {ready}; {show.size(count)}{room}")
+
+
+def _show_status(console: Console, state: Path, as_json: bool) -> None:
+    stock = Stock.at(state)
+    held, count = stock.holdings(), stock.bytes()
+    if as_json:
+        typer.echo(json.dumps({"ready": [asdict(it) for it in held], "bytes": count}))
+        return
+    if held:
+        show.holdings(console, held)
+    console.print(f"{show.size(count)} of material in {state}.")

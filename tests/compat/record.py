@@ -1,0 +1,95 @@
+"""Writes what a version of Privet leaves on a disk, for later versions to read.
+
+    python -m tests.compat.record 0.2.0
+
+Run once for each version that promises it, at its release, and never again: the files are the
+promise.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from privet import keys
+from privet.compile import compile
+from privet.parties import Client, Credentials, Server
+from privet.suites import make_policy
+
+FOLDER = Path(__file__).parent
+SIDES = ("client", "server")
+POLICY = """\
+answers_per_hour = 60
+named_only = false
+
+[accepts]
+suite = ["gmw"]
+linear = ["offline"]
+
+[clients."partner"]
+answers_per_hour = 600
+accepts = { truncation = ["exact", "one-bit"] }
+"""
+
+
+def model() -> onnx.ModelProto:
+    """Four inputs, four ReLUs, two outputs."""
+    rng = np.random.default_rng(2)
+    weights = {"a": rng.uniform(-1, 1, (4, 4)), "b": rng.uniform(-1, 1, (4, 2))}
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["h"], "first"),
+        helper.make_node("Relu", ["h"], ["r"], "relu"),
+        helper.make_node("MatMul", ["r", "b"], ["y"], "second"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2])],
+        [numpy_helper.from_array(array.astype("<f4"), name) for name, array in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def record(folder: Path) -> None:
+    """A compiled program, both halves of a material entry for it, a policy, and an answer."""
+    compiled = compile(model(), input_range=(0, 1), name="small")
+    compiled.save(folder / "program")
+    (folder / "policy.toml").write_text(POLICY)
+    sample = np.array([[0.25, 0.5, 0.75, 1.0]])
+    with tempfile.TemporaryDirectory(prefix="privet-") as place:
+        work = Path(place)
+        keys.make(work / "keys", ())
+        server, client = (Credentials.from_directory(work / "keys", side) for side in SIDES[::-1])
+        with Server(server, state=work / "server") as serving:
+            serving.add_saved(folder / "program")
+            serving.start()
+            host, port = serving.address
+            with Client(host, port, client, state=work / "client", rounds="log") as asking:
+                material, other = asking.prepare(2)
+                answer = asking.infer([sample], material=other)
+                told = {
+                    "label": asking.label,
+                    "program": asking.program_hash,
+                    "material": material,
+                    "input": sample.tolist(),
+                    "output": answer.outputs["y"].tolist(),
+                    "policy": json.loads(make_policy(folder / "policy.toml").text()),
+                }
+        for side in SIDES:
+            ready = folder / side / "ready"
+            ready.mkdir(parents=True)
+            for path in (work / side / side / "ready").glob(f"{material}.*"):
+                shutil.copy(path, ready)
+    (folder / "answer.json").write_text(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    record(FOLDER / sys.argv[1])
