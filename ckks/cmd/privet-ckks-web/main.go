@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"privet/ckks/internal/channel"
-	"privet/ckks/internal/client"
+	"privet/ckks/internal/visitor"
 )
 
 // Memory may grow by so much between two collections, as in the program of the other parties; a message is waited for so
@@ -30,7 +30,7 @@ const (
 var errClosed = errors.New("there is no session: open one first")
 
 // visit is the session that is open; nil without one.
-var visit *client.Client
+var visit *visitor.Visitor
 
 func main() {
 	debug.SetGCPercent(collectPercent)
@@ -49,7 +49,7 @@ func open(arguments []js.Value) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, facts, err := client.Open(channel.Over(conn, patience), arguments[1].String(), arguments[2].Bool())
+	made, facts, err := visitor.Open(channel.Over(conn, patience), arguments[1].String(), arguments[2].Bool())
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

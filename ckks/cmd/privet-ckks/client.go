@@ -57,37 +57,37 @@ func evaluateHere(j job) error {
 	if err != nil {
 		return err
 	}
-	evaluator, err := session.OpenEvaluator(link, j.Model, j.Hash, room(j))
+	guest, err := session.Visit(link, j.Model, j.Hash, room(j))
 	if err != nil {
 		return err
 	}
-	inputs, err := readInputs(j.Inputs, evaluator.Program, evaluator.Network)
+	inputs, err := readInputs(j.Inputs, guest.Program, guest.Network)
 	if err != nil {
 		return err
 	}
-	offline, err := evaluator.Prepare()
+	offline, err := guest.Prepare()
 	if err != nil {
 		return err
 	}
 	say("prepared", map[string]any{"cost": offline})
 	var layers []session.Layer
-	outputs, online, err := evaluator.Infer(inputs, func(step evaluate.Step) {
+	outputs, online, err := guest.Infer(inputs, func(step evaluate.Step) {
 		layers = append(layers, session.Layer{Name: step.Name, Operator: step.Kind, Seconds: step.Seconds})
 	})
 	if err != nil {
 		return err
 	}
-	if err := evaluator.Close(); err != nil {
+	if err := guest.Close(); err != nil {
 		return err
 	}
 	if err := writeOutputs(j.Result, outputs); err != nil {
 		return err
 	}
-	summary := evaluator.Plan.Summary()
-	summary.MemoryClient = evaluator.Needs()
+	summary := guest.Plan.Summary()
+	summary.MemoryClient = guest.Needs()
 	say("result", map[string]any{
-		"offline": offline, "online": online, "program_hash": evaluator.Program.Hash, "plan": summary,
-		"server": link.Peer(), "layers": layers, "needs": evaluator.Needs(),
+		"offline": offline, "online": online, "program_hash": guest.Program.Hash, "plan": summary,
+		"server": link.Peer(), "layers": layers, "needs": guest.Needs(),
 	})
 	return nil
 }

@@ -1,4 +1,4 @@
-package client_test
+package visitor_test
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"privet/ckks/internal/channel"
-	"privet/ckks/internal/client"
 	"privet/ckks/internal/session"
 	"privet/ckks/internal/toy"
 	"privet/ckks/internal/toyserver"
+	"privet/ckks/internal/visitor"
 )
 
 const patience = toyserver.Patience
@@ -59,17 +59,17 @@ func sample() []float64 {
 func TestOneSampleOfABatchIsPredicted(t *testing.T) {
 	model := toy.New(2, 1)
 	path, events := serve(t, model)
-	browser, facts, err := client.Open(relayed(t, path, 0), "", true)
+	guest, facts, err := visitor.Open(relayed(t, path, 0), "", true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if facts.Size != toy.Inputs || facts.Model != "toy" || facts.Plan.Parameters.LogN < 12 || facts.Magnitude != 4 {
 		t.Errorf("the facts are %+v", facts)
 	}
-	if _, err := browser.Prepare(); err != nil {
+	if _, err := guest.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	scores, cost, err := browser.Predict(sample())
+	scores, cost, err := guest.Predict(sample())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +84,14 @@ func TestOneSampleOfABatchIsPredicted(t *testing.T) {
 	if event := <-events; event.Kind != "prepared" || event.Peer != strings.Repeat("ab", 32) {
 		t.Errorf("the server notified %q of %s", event.Kind, event.Peer)
 	}
-	if err := browser.Close(); err != nil {
+	if err := guest.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAnotherProgramThanExpectedIsRefused(t *testing.T) {
 	path, _ := serve(t, toy.New(2, 1))
-	if _, _, err := client.Open(relayed(t, path, 0), strings.Repeat("0", 64), true); err == nil {
+	if _, _, err := visitor.Open(relayed(t, path, 0), strings.Repeat("0", 64), true); err == nil {
 		t.Error("another program was taken")
 	}
 }
@@ -100,14 +100,14 @@ func TestAnotherProgramThanExpectedIsRefused(t *testing.T) {
 func TestInferencesInAMinuteAreCountedOverSessions(t *testing.T) {
 	path, _ := serve(t, toy.New(1, 1))
 	for round := range 2 {
-		browser, _, err := client.Open(relayed(t, path, 1), "", true)
+		guest, _, err := visitor.Open(relayed(t, path, 1), "", true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := browser.Prepare(); err != nil {
+		if _, err := guest.Prepare(); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = browser.Predict(sample())
+		_, _, err = guest.Predict(sample())
 		var known *channel.Error
 		if refused := errors.As(err, &known) && known.Family == channel.FamilyBusy; refused != (round == 1) {
 			t.Errorf("inference %d: %v", round+1, err)
@@ -128,7 +128,7 @@ func TestAConnectionWithoutAnIntroductionEndsAlone(t *testing.T) {
 	if event := <-events; event.Kind != "failed" {
 		t.Errorf("the server notified %q", event.Kind)
 	}
-	if _, _, err := client.Open(relayed(t, path, 0), "", true); err != nil {
+	if _, _, err := visitor.Open(relayed(t, path, 0), "", true); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,31 +13,31 @@ import (
 
 func ignore(evaluate.Step) {}
 
-func visit(t *testing.T, public, private []byte) (*session.EvaluatorClient, chan session.Event) {
+func visit(t *testing.T, public, private []byte) (*session.Guest, chan session.Event) {
 	t.Helper()
 	return visitWithin(t, public, private, 0)
 }
 
-func visitWithin(t *testing.T, public, private []byte, limit int64) (*session.EvaluatorClient, chan session.Event) {
+func visitWithin(t *testing.T, public, private []byte, limit int64) (*session.Guest, chan session.Event) {
 	t.Helper()
 	address, keys, events := serveOn(t, public, private, session.Terms{Scenario: session.EncryptedModel})
-	evaluator, err := session.OpenEvaluator(connect(t, address, keys), "", "", limit)
+	guest, err := session.Visit(connect(t, address, keys), "", "", limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := evaluator.Prepare(); err != nil {
+	if _, err := guest.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	return evaluator, events
+	return guest, events
 }
 
 func TestPredictionsOfAnEncryptedModelAreThoseOfTheModel(t *testing.T) {
 	for _, degree := range []int{1, 2, 7} {
 		sample := toy.New(degree, uint64(degree))
-		evaluator, events := visit(t, sample.Public, sample.Private)
+		guest, events := visit(t, sample.Public, sample.Private)
 		for round := range 2 {
 			inputs := samples(uint64(10*degree + round))
-			outputs, cost, err := evaluator.Infer([][][]float64{inputs}, ignore)
+			outputs, cost, err := guest.Infer([][][]float64{inputs}, ignore)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,11 +48,11 @@ func TestPredictionsOfAnEncryptedModelAreThoseOfTheModel(t *testing.T) {
 					}
 				}
 			}
-			if most := evaluator.Plan.Summary().OnlineBytesServer; cost.BytesReceived > most+1000 {
+			if most := guest.Plan.Summary().OnlineBytesServer; cost.BytesReceived > most+1000 {
 				t.Errorf("%d bytes came back, %d planned", cost.BytesReceived, most)
 			}
 		}
-		if err := evaluator.Close(); err != nil {
+		if err := guest.Close(); err != nil {
 			t.Fatal(err)
 		}
 		for _, kind := range []string{"prepared", "inferred", "inferred"} {
@@ -65,13 +65,13 @@ func TestPredictionsOfAnEncryptedModelAreThoseOfTheModel(t *testing.T) {
 
 func TestTheBudgetOfDecryptionsEndsASession(t *testing.T) {
 	sample := toy.New(2, 1)
-	evaluator, _ := visit(t, sample.Public, sample.Private)
+	guest, _ := visit(t, sample.Public, sample.Private)
 	for range params.Decryptions {
-		if _, _, err := evaluator.Infer([][][]float64{samples(1)}, ignore); err != nil {
+		if _, _, err := guest.Infer([][][]float64{samples(1)}, ignore); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, _, err := evaluator.Infer([][][]float64{samples(1)}, ignore)
+	_, _, err := guest.Infer([][][]float64{samples(1)}, ignore)
 	if err == nil || !strings.Contains(err.Error(), "budget of decryptions") {
 		t.Errorf("one inference more than the budget: %v", err)
 	}
@@ -80,7 +80,7 @@ func TestTheBudgetOfDecryptionsEndsASession(t *testing.T) {
 func TestAnotherScenarioIsRefusedByName(t *testing.T) {
 	sample := toy.New(2, 1)
 	address, keys, _ := serve(t, sample)
-	if _, err := session.OpenEvaluator(connect(t, address, keys), "", "", 0); err == nil || !strings.Contains(err.Error(), "encrypted-data") {
+	if _, err := session.Visit(connect(t, address, keys), "", "", 0); err == nil || !strings.Contains(err.Error(), "encrypted-data") {
 		t.Errorf("%v", err)
 	}
 	address, keys, _ = serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedModel})
@@ -92,7 +92,7 @@ func TestAnotherScenarioIsRefusedByName(t *testing.T) {
 func TestAnEncryptedModelThatDoesNotFitIsRefusedWithTheFigure(t *testing.T) {
 	sample := toy.New(2, 1)
 	address, keys, _ := serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedModel})
-	_, err := session.OpenEvaluator(connect(t, address, keys), "", "", 1<<20)
+	_, err := session.Visit(connect(t, address, keys), "", "", 1<<20)
 	if err == nil || !strings.Contains(err.Error(), "MB, more than the limit of 1 MB") {
 		t.Errorf("%v", err)
 	}
