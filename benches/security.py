@@ -52,7 +52,6 @@ def party(folder: Path, role: str, **job: Any) -> Iterator[str]:
 
 
 def measure(name: str, turns: int, folder: Path) -> dict[str, list[Result]]:
-    """Results of each mode, by turns."""
     compiled = privet.compile(zoo.build(name, folder))
     inputs = random_inputs(compiled.program, None)
     compiled.save(folder / "program")

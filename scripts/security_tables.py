@@ -40,7 +40,6 @@ BFV_DEVIATION = 10.5**0.5
 
 
 def plans(models: Iterable[str] = MODELS) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """The plan of each model in each of its scenarios."""
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         for name in models:
             kind, _, activation = name.partition(":")

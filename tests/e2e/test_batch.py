@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.e2e.test_commands import DIGITS, MODELS, PRIVET, SEVEN, privet
+from tests.simulated_errors import simulated_bound
 
 import privet as package
 from privet import zoo
 from privet.compile import compile
 from privet.errors import InputError
 from privet.executor import error_bound, execute
-from privet.executor.simulate import simulated_bound
 from privet.parties import Client
 from privet.suites import Fss, Gmw, Suite
 

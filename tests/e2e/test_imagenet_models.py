@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.simulated_errors import simulated_bound
 
 import privet
 from privet import suites, zoo
@@ -16,7 +17,6 @@ from privet.compile import Compiled, compile
 from privet.executor import execute
 from privet.executor.fixed import Arithmetic
 from privet.executor.reference import random_inputs
-from privet.executor.simulate import simulated_bound
 from privet.graph.operations import Array
 
 GB = 1000.0

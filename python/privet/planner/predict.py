@@ -69,7 +69,6 @@ class Parts:
 
     @property
     def seconds(self) -> float:
-        """All of it."""
         return self.computing + self.transfer + self.waiting - self.hidden
 
 

@@ -56,7 +56,6 @@ class Money:
 
     @property
     def dollars(self) -> float:
-        """All of it."""
         transfer = self.offline_transfer + self.online_transfer
         return self.instance + transfer + self.storage + self.port
 

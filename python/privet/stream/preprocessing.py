@@ -107,11 +107,9 @@ class PreparingModel:
         self._made: queue.Queue[Prepared] = queue.Queue(KEPT)
 
     def process(self) -> int:
-        """The id of the process."""
         return os.getpid()
 
     def listen(self, host: str, port: int) -> int:
-        """Listens from now on; the port."""
         if self._acceptor is None:
             credentials = Credentials(*self._files)
             self._acceptor = Acceptor(
@@ -161,7 +159,6 @@ class PreparingData:
         self._client: _native.StreamClient | None = None
 
     def process(self) -> int:
-        """The id of the process."""
         return os.getpid()
 
     def prepare(self, where: Where, name: str) -> tuple[Any, PhaseCost]:

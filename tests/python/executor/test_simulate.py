@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.simulated_errors import RESHARING_ERRORS, PrivateArithmetic, simulated_bound
 
 import privet
 from privet.compile import Compiled, compile
 from privet.executor import execute
 from privet.executor.reference import random_inputs
-from privet.executor.simulate import RESHARING_ERRORS, PrivateArithmetic, simulated_bound
 
 ONE_BIT = privet.Gmw(truncation="one-bit")
 
