@@ -12,7 +12,7 @@ from tests.e2e.test_ckks_commands import RANGE, plain
 from tests.e2e.test_commands import privet
 
 import privet as library
-from privet import zoo
+from privet import keys, zoo
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +105,26 @@ def test_a_coordinator_refuses_who_asks_for_light_flooding(
             assert hub.next()["event"] == "prepared"
 
 
+def test_a_coordinator_turns_a_revoked_client_away(
+    owner: Path, key_folder: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
+    shared: tuple[object, ...] = ("--parties", 2, "--keys", key_folder)
+    public, path = owner / "program.json", tmp_path / "revoked"
+    path.write_text(keys.fingerprint(key_folder / "client.pem"))
+    words = ("cohort", "coordinate", public, *shared, "--revoked", path)
+    with listening(*words) as (_, address):
+        join = ("cohort", "join", address)
+        with (
+            running(*join, owner, "--member", 0, *shared),
+            running(*join, public, "--member", 1, *shared),
+        ):
+            asked = ("cohort", "infer", address, public, *shared, "--input", tmp_path / "x.npy")
+            refused = privet(*asked, code=4)["error"]
+            assert refused["type"] == "NotAccepted"
+            assert "this certificate was revoked" in refused["message"]
+
+
 def test_member_0_must_have_the_model(owner: Path, key_folder: Path) -> None:
     words = ["cohort", "join", "127.0.0.1:1", owner / "program.json", "--member", 0]
     words += ["--keys", key_folder]
@@ -114,8 +134,11 @@ def test_member_0_must_have_the_model(owner: Path, key_folder: Path) -> None:
 @pytest.mark.slow
 def test_twenty_members(nn5: Path) -> None:
     run = library.run(
-        nn5, suite="ckks", scenario="collective", parties=20, input_range=(0, 1), timeout=1200
+        nn5,
+        suite=library.Ckks(scenario="collective", parties=20),
+        input_range=(0, 1),
+        timeout=1200,
     )
-    assert run.parties == 20
+    assert run.config.facts()["parties"] == 20
     assert run.argmax_agrees
     assert run.max_abs_error < 8e-3

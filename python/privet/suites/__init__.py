@@ -1,49 +1,55 @@
 """The ways to run a program privately, all planned through one interface."""
 
-from privet.suites.ckks import module_paths, plan_ckks
-from privet.suites.planning import (
-    AUTO,
-    PREPARED,
-    SUITES,
-    ExtensionForecast,
-    Forecast,
-    LinearForecast,
-    RefillForecast,
-    check_linear,
-    check_suite,
-    forecast,
-    in_field,
-    is_dealt,
-    online_delay,
-    plan,
-    plans,
-    quickest,
-    truncation_of,
+from privet.suites.base import (
+    Job,
+    LocalJob,
+    LocalResult,
+    Planned,
+    Progress,
+    Suite,
+    Trust,
 )
-from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
-from privet.suites.precision import Precision, precision
-from privet.suites.security import Security, ckks_security, security, stream_security
-from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, plan_stream
-from privet.suites.support import (
+from privet.suites.ckks import Ckks, module_paths, plan_ckks
+from privet.suites.ckks.config import (
     COLLECTIVE,
     ENCRYPTED_DATA,
     ENCRYPTED_MODEL,
     LIGHT,
     STATISTICAL,
-    check_between_two,
-    check_scenario,
-    check_semi_honest,
-    check_supported,
-    check_without_dealer,
-    collective_trust,
-    flooding_of,
-    supported,
 )
+from privet.suites.fss import Fss
+from privet.suites.gmw import Gmw
+from privet.suites.material.planning import (
+    ExtensionForecast,
+    Forecast,
+    LinearForecast,
+    RefillForecast,
+    forecast,
+    online_delay,
+)
+from privet.suites.material.suite import MaterialSuite, material_suite
+from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
+from privet.suites.precision import Precision
+from privet.suites.registry import (
+    DEFAULT,
+    PREPARED,
+    all_suites,
+    as_suite,
+    from_json,
+    from_label,
+    from_options,
+    names,
+    owners,
+    register,
+    suite_type,
+)
+from privet.suites.security import Security, ckks_security, security, stream_security
+from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream, plan_stream
 
 __all__ = [
-    "AUTO",
     "CIPHERS",
     "COLLECTIVE",
+    "DEFAULT",
     "ENCRYPTED_DATA",
     "ENCRYPTED_MODEL",
     "KEY_BITS",
@@ -52,42 +58,46 @@ __all__ = [
     "STATISTICAL",
     "STREAM",
     "STREAM_TRUST",
-    "SUITES",
+    "Ckks",
     "ExtensionForecast",
     "Forecast",
+    "Fss",
+    "Gmw",
     "Guard",
+    "Job",
     "LinearForecast",
+    "LocalJob",
+    "LocalResult",
+    "MaterialSuite",
     "Mode",
+    "Planned",
     "Policy",
     "Precision",
+    "Progress",
     "RefillForecast",
     "Security",
+    "Stream",
+    "Suite",
+    "Trust",
     "Weakness",
-    "check_between_two",
-    "check_linear",
-    "check_scenario",
-    "check_semi_honest",
-    "check_suite",
-    "check_supported",
-    "check_without_dealer",
+    "all_suites",
+    "as_suite",
     "ckks_security",
-    "collective_trust",
-    "flooding_of",
     "forecast",
-    "in_field",
-    "is_dealt",
+    "from_json",
+    "from_label",
+    "from_options",
     "make_policy",
+    "material_suite",
     "module_paths",
+    "names",
     "online_delay",
-    "plan",
+    "owners",
     "plan_ckks",
     "plan_stream",
-    "plans",
-    "precision",
-    "quickest",
+    "register",
     "security",
     "stream_security",
-    "supported",
-    "truncation_of",
+    "suite_type",
     "uncounted",
 ]
