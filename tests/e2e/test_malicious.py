@@ -97,4 +97,4 @@ def test_nothing_takes_the_place_of_the_malicious_mode(key_folder: Path, tmp_pat
             Client("127.0.0.1", 1, credentials, state=tmp_path, when_dry=suite, **options)
     assert not (tmp_path / "client").exists()
     failure = privet("run", DIGITS, "--input", SEVEN, "--security", "malicious", code=2)["error"]
-    assert "fss can do malicious" in failure["message"]
+    assert "--security is an option of suite fss" in failure["message"]
