@@ -64,17 +64,7 @@ class Dealer:
     def serve(self, connection: Connection) -> tuple[str, str, int, int, float, float] | None: ...
 
 class Plan:
-    def __new__(
-        cls,
-        public: bytes,
-        suite: str,
-        security: str,
-        rounds: str,
-        truncation: str,
-        correlations: str = "parties",
-        link: Link | None = None,
-        linear: str = "offline",
-    ) -> Plan: ...
+    def __new__(cls, public: bytes, config: str, link: Link | None = None) -> Plan: ...
     @property
     def program_hash(self) -> str: ...
     @property

@@ -190,7 +190,7 @@ def memory(effort: Effort) -> Iterator[Check]:
 def kills(effort: Effort) -> Iterator[Check]:
     """Parties and workers killed at any moment, and the store after a loss of power."""
     if not effort.short:
-        power = [CARGO, "test", "--release", "--locked", "-p", "privet-party", "power"]
+        power = [CARGO, "test", "--release", "--locked", "-p", "privet-runtime", "power"]
         yield call("losses of power", power, PRIVET_POWER_LOSSES="1000")
         yield call("kills", [*PYTHON, "pytest", "-q", "-m", "slow or not slow", "tests/kills"])
 

@@ -1,6 +1,6 @@
 """Every way of serving refuses what its policy does not accept, and serves it where it does.
 
-What a session does with a policy is tested in `crates/party/tests/whole/policy.rs`; this is about
+What a session does with a policy is tested in `crates/suites/tests/whole/policy.rs`; this is about
 the ways of serving, each as its users start it, and about what clients are told.
 """
 

@@ -7,7 +7,7 @@ import (
 
 // FuzzParse reads a public half of anybody's making, and the private half that could go with it.
 func FuzzParse(f *testing.F) {
-	fixtures := "../../../crates/party/tests/fixtures/"
+	fixtures := "../../../crates/suites/tests/fixtures/"
 	for _, name := range []string{"choice", "residual"} {
 		public, err := os.ReadFile(fixtures + name + "/program.json")
 		if err != nil {

@@ -13,16 +13,17 @@ use privet_bfv::{Parameters, Resharing, slots};
 use privet_channel::record::{self, Direction, Transcript};
 use privet_ot::{Demand, Stock};
 use privet_paillier::{KeySize, PrivateKey};
-use privet_party::session::{Catalog, Client, Dealer, Served, Server};
-use privet_party::sharing::{Options, Plan, Rounds};
-use privet_party::{Silent, Store, stream};
 use privet_prg::Prg;
 use privet_program::Program;
 use privet_ring::{Field, Modulus};
+use privet_suites::policy::Policy;
+use privet_suites::session::{Catalog, Client};
+use privet_suites::sharing::{self, Options, Plan, Rounds};
+use privet_suites::{Silent, Store, registry, stream};
 
-const PUBLIC: &[u8] = include_bytes!("../../party/tests/fixtures/choice/program.json");
-const PRIVATE: &[u8] = include_bytes!("../../party/tests/fixtures/choice/weights.safetensors");
-const RESIDUAL: &[u8] = include_bytes!("../../party/tests/fixtures/residual/program.json");
+const PUBLIC: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/program.json");
+const PRIVATE: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/weights.safetensors");
+const RESIDUAL: &[u8] = include_bytes!("../../suites/tests/fixtures/residual/program.json");
 
 type Failure = Box<dyn Error>;
 
@@ -78,18 +79,19 @@ fn sessions() -> Result<(), Failure> {
     let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
     let [ours, theirs] = &folders;
     let mut catalog = Catalog::default();
-    catalog.add(Served::new(PUBLIC.to_vec(), PRIVATE)?);
-    let dealer = Arc::new(Dealer::new(1 << 30, Duration::from_secs(60))?);
+    catalog.add(sharing::load(PUBLIC.to_vec(), PRIVATE)?);
+    let dealer = Arc::new(registry::dealer(1 << 30, Duration::from_secs(60))?);
     let links: Arc<Mutex<Vec<Arc<Mutex<Transcript>>>>> = Arc::default();
     let (heard, kept) = (Arc::clone(&links), Arc::clone(&dealer));
-    let connect: privet_party::session::Connect = Arc::new(move || {
+    let connect: privet_suites::session::Connect = Arc::new(move || {
         let (near, far, transcript) = record::pair();
         heard.lock().expect("no panic").push(transcript);
         let dealer = Arc::clone(&kept);
         thread::spawn(move || dealer.serve(far).map(|_| ()));
         Ok(near)
     });
-    let server = Server::new(catalog, Store::open(theirs.path())?).with_dealer(connect.clone());
+    let server =
+        registry::server(catalog, Store::open(theirs.path())?, Policy::default())?.with_dealer(connect.clone());
     for options in [Options::from(Rounds::Linear), Options::dealt().last().ok_or("an option")?] {
         let plan = Plan::new(Program::parse(PUBLIC)?, options)?;
         let (near, far, transcript) = record::pair();

@@ -9,11 +9,12 @@ use privet_bfv::{Parameters, Resharing, slots};
 use privet_channel::{Channel, pair};
 use privet_ot::Stock;
 use privet_paillier::{Ciphertexts, KeySize, PublicKey};
-use privet_party::session::{Catalog, Client, Dealer, Served, Server};
-use privet_party::sharing::{Options, Plan, Rounds, Truncation};
-use privet_party::{Silent, Store};
 use privet_program::{Program, Weights};
 use privet_ring::{Bits, Field, Modulus};
+use privet_suites::policy::Policy;
+use privet_suites::session::{Catalog, Client};
+use privet_suites::sharing::{self, Options, Plan, Rounds, Truncation};
+use privet_suites::{Silent, Store, registry};
 use tempfile::TempDir;
 
 /// A decoder and its name, which is also its folder of the corpus.
@@ -45,16 +46,16 @@ pub fn named(name: &str) -> Option<&'static Decoder> {
     DECODERS.iter().find(|decoder| decoder.name == name)
 }
 
-const PUBLIC: &[u8] = include_bytes!("../../party/tests/fixtures/choice/program.json");
-const PRIVATE: &[u8] = include_bytes!("../../party/tests/fixtures/choice/weights.safetensors");
+const PUBLIC: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/program.json");
+const PRIVATE: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/weights.safetensors");
 
 /// The public half of a program, and all plans of it.
 fn program(bytes: &[u8]) {
     if let Ok(program) = Program::parse(bytes) {
         let _ = Plan::new(program.clone(), Options::from(Rounds::Linear)).map(|plan| plan.forecast());
-        let _ = privet_party::authenticated::Plan::new(
+        let _ = privet_suites::malicious::Plan::new(
             program,
-            privet_party::authenticated::Options { truncation: Truncation::Exact },
+            privet_suites::malicious::Options { truncation: Truncation::Exact },
         );
     }
 }
@@ -136,10 +137,11 @@ fn store() -> Store {
 fn server(bytes: &[u8]) {
     static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
         let mut catalog = Catalog::default();
-        catalog.add(Served::new(PUBLIC.to_vec(), PRIVATE).expect("a served program"));
+        catalog.add(sharing::load(PUBLIC.to_vec(), PRIVATE).expect("a served program"));
         catalog
     });
-    let _ = Server::new(CATALOG.clone(), store()).serve(peer(bytes), &mut Silent, &mut |_| ());
+    let server = registry::server(CATALOG.clone(), store(), Policy::default()).expect("nothing is counted");
+    let _ = server.serve(peer(bytes), &mut Silent, &mut |_| ());
 }
 
 /// A client whose server sends anything.
@@ -156,12 +158,12 @@ fn client(bytes: &[u8]) {
 
 /// A dealer whose server or client sends anything.
 fn dealer(bytes: &[u8]) {
-    let Ok(dealer) = Dealer::new(1 << 24, Duration::from_millis(20)) else { return };
+    let Ok(dealer) = registry::dealer(1 << 24, Duration::from_millis(20)) else { return };
     let _ = dealer.serve(peer(bytes));
 }
 
 /// A provider of suite `stream`, whose client sends anything.
 fn stream(bytes: &[u8]) {
-    let Ok(server) = privet_party::stream::Server::new(PUBLIC.to_vec(), PRIVATE) else { return };
+    let Ok(server) = privet_suites::stream::Server::new(PUBLIC.to_vec(), PRIVATE) else { return };
     let _ = server.serve(peer(bytes), &mut Silent, &mut |_| ());
 }

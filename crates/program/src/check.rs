@@ -2,7 +2,7 @@
 //!
 //! A file may come from a server that means ill, and a client reads it, plans it and tells what it would take before anybody
 //! decides to run it. So the limits are far above any image model, and at all of them together reading and planning still
-//! take fractions of a second (`crates/party/tests/limits.rs`): no time or memory is spent by the number of elements.
+//! take fractions of a second (`crates/suites/tests/limits.rs`): no time or memory is spent by the number of elements.
 
 use crate::operation::Operator;
 use crate::program::File;

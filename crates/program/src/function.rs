@@ -1,7 +1,7 @@
 //! Functions of one number as short straight-line programs, for suites in which a party computes them in the clear.
 //!
 //! A program says exactly what they are, so that all who compute them agree bit by bit; docs/reference/operators.md has the rule,
-//! `privet_party::stream` the values.
+//! `privet_suites::stream` the values.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use privet_party::{MaterialId, Store, session};
+use privet_suites::{MaterialId, Store, session};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -24,7 +24,7 @@ impl Client {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut session::Client) -> Result<T, privet_party::Error> + Send,
+        work: impl FnOnce(&mut session::Client) -> Result<T, privet_suites::Error> + Send,
     ) -> Result<T, Failure> {
         py.detach(|| {
             let mut session = self.0.lock().map_err(|_| misuse("the session broke earlier"))?;
@@ -34,8 +34,8 @@ impl Client {
     }
 }
 
-pub(crate) fn misuse(problem: &str) -> privet_party::Error {
-    privet_party::Error::Misuse(problem.into())
+pub(crate) fn misuse(problem: &str) -> privet_suites::Error {
+    privet_suites::Error::Misuse(problem.into())
 }
 
 #[pymethods]
@@ -79,7 +79,7 @@ impl Client {
 
     /// Ids of the material that is ready for `plan` with this server.
     fn ready(&self, py: Python<'_>, plan: &Plan) -> Result<Vec<String>, Failure> {
-        let ids = self.with(py, |session| session.ready(&plan.0))?;
+        let ids = self.with(py, |session| session.ready(&*plan.0))?;
         Ok(ids.into_iter().map(String::from).collect())
     }
 
@@ -87,7 +87,7 @@ impl Client {
     #[pyo3(signature = (plan, progress=None))]
     fn prepare(&self, py: Python<'_>, plan: &Plan, progress: Option<Py<PyAny>>) -> PyResult<(String, String)> {
         let mut observer = Progress::new(progress);
-        let (id, report) = self.with(py, |session| session.prepare(&plan.0, &mut observer))?;
+        let (id, report) = self.with(py, |session| session.prepare(&*plan.0, &mut observer))?;
         observer.finish()?;
         Ok((id.into(), json(&report)))
     }
@@ -105,7 +105,7 @@ impl Client {
         let id = MaterialId::try_from(material).map_err(|problem| Failure::from(misuse(&problem)))?;
         let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
         let mut observer = Progress::new(progress);
-        let (outputs, report) = self.with(py, |session| session.infer(&plan.0, &id, &inputs, &mut observer))?;
+        let (outputs, report) = self.with(py, |session| session.infer(&*plan.0, &id, &inputs, &mut observer))?;
         observer.finish()?;
         Ok((to_python(py, &outputs), json(&report)))
     }
@@ -122,7 +122,7 @@ impl Client {
     ) -> PyResult<Option<Spent<'py>>> {
         let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
         let mut observer = Progress::new(progress);
-        let found = self.with(py, |session| session.infer_next(&plan.0, &inputs, &mut observer))?;
+        let found = self.with(py, |session| session.infer_next(&*plan.0, &inputs, &mut observer))?;
         observer.finish()?;
         Ok(found.map(|(id, (outputs, report))| (id.into(), to_python(py, &outputs), json(&report))))
     }
@@ -136,12 +136,9 @@ impl Client {
         inputs: Vec<Vec<u8>>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
-        let privet_party::Plan::Sharing(plan) = &plan.0 else {
-            return Err(Failure::from(misuse("only suite gmw runs without material")).into());
-        };
         let inputs: Vec<Vec<i64>> = inputs.iter().map(|bytes| integers(bytes)).collect();
         let mut observer = Progress::new(progress);
-        let (outputs, report) = self.with(py, |session| session.infer_unprepared(plan, &inputs, &mut observer))?;
+        let (outputs, report) = self.with(py, |session| session.infer_unprepared(&*plan.0, &inputs, &mut observer))?;
         observer.finish()?;
         Ok((to_python(py, &outputs), json(&report)))
     }
@@ -166,6 +163,6 @@ pub(crate) fn integers(bytes: &[u8]) -> Vec<i64> {
     bytes.as_chunks::<8>().0.iter().map(|word| i64::from_le_bytes(*word)).collect()
 }
 
-pub(crate) fn json(report: &privet_party::Report) -> String {
+pub(crate) fn json(report: &privet_suites::Report) -> String {
     serde_json::to_string(report).expect("a report is plain data")
 }

@@ -58,7 +58,7 @@ impl Connection {
     pub(crate) fn take(&self) -> Result<Channel, Failure> {
         let channel = self.channel.lock().ok().and_then(|mut channel| channel.take());
         channel
-            .ok_or_else(|| Failure::from(privet_party::Error::Misuse("this connection is in use by a session".into())))
+            .ok_or_else(|| Failure::from(privet_suites::Error::Misuse("this connection is in use by a session".into())))
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use privet_channel::{Channel, Stopper, tls};
-use privet_party::session::{self, Connect};
+use privet_suites::registry;
+use privet_suites::session::{self, Connect};
 use pyo3::prelude::*;
 
 use crate::connection::{Connection, Credentials};
@@ -81,7 +82,7 @@ impl Dealer {
     /// Refuses pieces of more than `most_bytes`; a party waits `patience` seconds for the other.
     #[new]
     fn new(most_bytes: u64, patience: f64) -> Result<Self, Failure> {
-        Ok(Self(session::Dealer::new(most_bytes, Duration::from_secs_f64(patience))?))
+        Ok(Self(registry::dealer(most_bytes, Duration::from_secs_f64(patience))?))
     }
 
     /// Serves one party's deal: model, piece, bytes to client and to server, seconds and peak memory in MB if this call

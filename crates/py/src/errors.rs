@@ -1,6 +1,6 @@
 //! The one place where Rust's error enums become Python's exception tree, `privet.errors`.
 
-use privet_party::{Error, StoreError};
+use privet_suites::{Error, StoreError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 

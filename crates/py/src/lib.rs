@@ -24,7 +24,7 @@ use pyo3::prelude::*;
 /// Resident memory of this process in bytes; 0 where the system does not tell.
 #[pyfunction]
 fn resident_memory() -> u64 {
-    privet_party::resident_memory()
+    privet_suites::resident_memory()
 }
 
 #[pymodule]
@@ -53,6 +53,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(resident_memory, module)?)?;
     module.add_function(wrap_pyfunction!(policy::mode_of, module)?)?;
     module.add_function(wrap_pyfunction!(policy::weaknesses, module)?)?;
-    module.add("PROTOCOL_VERSION", privet_party::session::VERSION)?;
+    module.add("PROTOCOL_VERSION", privet_suites::session::VERSION)?;
     Ok(())
 }

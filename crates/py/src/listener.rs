@@ -54,7 +54,7 @@ impl Pending {
     /// Does the handshake within `timeout` seconds.
     fn handshake(&self, py: Python<'_>, timeout: f64) -> Result<Connection, Failure> {
         let pending = self.inner.lock().ok().and_then(|mut pending| pending.take());
-        let pending = pending.ok_or_else(|| privet_party::Error::Misuse("this handshake is done already".into()))?;
+        let pending = pending.ok_or_else(|| privet_suites::Error::Misuse("this handshake is done already".into()))?;
         Ok(Connection::new(py.detach(|| pending.handshake(Duration::from_secs_f64(timeout)))?))
     }
 }

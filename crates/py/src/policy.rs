@@ -1,7 +1,7 @@
-//! `Policy` and `Guard`: what a server accepts; `Mode`s in JSON, as `privet_party::policy` reads and writes them.
+//! `Policy` and `Guard`: what a server accepts; `Mode`s in JSON, as `privet_suites::policy` reads and writes them.
 
-use privet_party::Options;
-use privet_party::policy::{self, Caller, Mode, Refused, Weakness};
+use privet_suites::policy::{self, Caller, Mode, Refused, Weakness};
+use privet_suites::registry;
 use pyo3::prelude::*;
 
 use crate::client::misuse;
@@ -84,8 +84,8 @@ fn told(result: Result<(), Refused>) -> Result<Option<(String, Option<u64>)>, Fa
 /// The mode in JSON of a suite with its options, as material is labelled.
 #[pyfunction]
 pub(crate) fn mode_of(label: &str) -> Result<String, Failure> {
-    let options = Options::from_name(label).ok_or_else(|| misuse(&format!("there is no suite {label:?}")))?;
-    Ok(serde_json::to_string(&Mode::from(options)).expect("a mode is plain data"))
+    let config = registry::parse(label).ok_or_else(|| misuse(&format!("there is no suite {label:?}")))?;
+    Ok(serde_json::to_string(&config.mode()).expect("a mode is plain data"))
 }
 
 /// In which ways a mode (in JSON) promises less than the default: names and what they mean.

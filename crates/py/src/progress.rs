@@ -1,6 +1,6 @@
 //! Progress reports to a Python callable.
 
-use privet_party::{Observer, Phase};
+use privet_suites::{Observer, Phase};
 use pyo3::prelude::*;
 
 /// Calls `callback(phase, done, total, next)`; what it raises is kept for the caller of the job.

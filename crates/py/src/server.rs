@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, RwLock};
 
-use privet_party::session::{self, Budget, Catalog, Connect, Event, Gate, Intent, Served};
-use privet_party::{MaterialId, Silent, Store, policy};
+use privet_suites::session::{Budget, Catalog, Connect, Event, Gate, Intent};
+use privet_suites::{MaterialId, Silent, Store, policy, registry, sharing};
 use pyo3::prelude::*;
 
 use crate::client::{json, misuse};
@@ -64,15 +64,15 @@ impl Server {
                 (Some(_), Some(_)) => {
                     Err(misuse("a memory limit chooses the form of the weights: give one of the two"))
                 }
-                (Some(budget), None) => Served::within(public, weights, budget),
-                (None, Some(keep)) => Served::keeping(public, weights, keep),
-                (None, None) => Served::new(public, weights),
+                (Some(budget), None) => sharing::load_within(public, weights, budget),
+                (None, Some(keep)) => sharing::load_keeping(public, weights, keep),
+                (None, None) => sharing::load(public, weights),
             }?;
             // With a dealer it may be that nobody ever asks for them.
             if warm.unwrap_or(self.dealer.is_none()) {
-                served.warm()?;
+                sharing::warm(&served)?;
             }
-            Ok::<_, privet_party::Error>(served)
+            Ok::<_, privet_suites::Error>(served)
         })?;
         if let Ok(mut catalog) = self.catalog.write() {
             catalog.add(served);
@@ -101,7 +101,7 @@ impl Server {
     ) -> PyResult<()> {
         let channel = connection.take()?;
         let catalog = self.catalog.read().map(|catalog| catalog.clone()).unwrap_or_default();
-        let server = session::Server::new(catalog, self.store.clone()).under(self.policy.clone());
+        let server = registry::server(catalog, self.store.clone(), self.policy.clone());
         let mut server = server.map_err(Failure::from)?;
         if let Some(connect) = &self.dealer {
             server = server.with_dealer(connect.clone());
@@ -153,10 +153,10 @@ fn ask(gate: Py<PyAny>) -> Gate {
 /// Runs `work` on a pool of so many threads, or on the process's own.
 fn on_threads(
     threads: Option<usize>,
-    work: impl FnOnce() -> Result<(), privet_party::Error> + Send,
+    work: impl FnOnce() -> Result<(), privet_suites::Error> + Send,
 ) -> Result<(), Failure> {
     let Some(threads) = threads else { return Ok(work()?) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| privet_party::Error::Misuse(format!("no pool of {threads} threads: {error}")))?;
+    let pool = pool.map_err(|error| privet_suites::Error::Misuse(format!("no pool of {threads} threads: {error}")))?;
     Ok(pool.install(work)?)
 }

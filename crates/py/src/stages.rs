@@ -1,7 +1,7 @@
 //! `StreamStages`, `StreamNoise` and `StreamKey`: suite `stream` as stages of a pipeline.
 
-use privet_party::stream::{Hiding, KeySize, PrivateKey, Randomizer, Slice, Stages};
 use privet_program::{Program, Weights};
+use privet_suites::stream::{Hiding, KeySize, PrivateKey, Randomizer, Slice, Stages};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -28,14 +28,14 @@ impl StreamKey {
     #[staticmethod]
     fn generate(py: Python<'_>, key_bits: usize) -> Result<Self, Failure> {
         let size = key_size(key_bits)?;
-        Ok(Self(Box::new(py.detach(|| PrivateKey::generate(size).map_err(privet_party::Error::from))?)))
+        Ok(Self(Box::new(py.detach(|| PrivateKey::generate(size).map_err(privet_suites::Error::from))?)))
     }
 
     /// Reads one that `secret` gave.
     #[staticmethod]
     fn read(py: Python<'_>, key_bits: usize, secret: &[u8]) -> Result<Self, Failure> {
         let size = key_size(key_bits)?;
-        Ok(Self(Box::new(py.detach(|| PrivateKey::from_bytes(size, secret).map_err(privet_party::Error::from))?)))
+        Ok(Self(Box::new(py.detach(|| PrivateKey::from_bytes(size, secret).map_err(privet_suites::Error::from))?)))
     }
 
     /// The key, for workers of the data provider and nobody else.
@@ -189,7 +189,7 @@ fn by<'a>(key: Option<&'a StreamKey>, masks: &'a [u8]) -> Hiding<'a> {
 }
 
 /// The size of that many bits.
-fn key_size(bits: usize) -> Result<KeySize, privet_party::Error> {
+fn key_size(bits: usize) -> Result<KeySize, privet_suites::Error> {
     let sizes = [KeySize::Bits2048, KeySize::Bits3072];
     let size = sizes.into_iter().find(|size| size.bits() == bits);
     size.ok_or_else(|| misuse(&format!("keys have 2048 or 3072 bits, not {bits}")))

@@ -2,21 +2,21 @@
 
 use std::time::SystemTime;
 
-use privet_party::{Error, MaterialId, Piece, StoreError};
+use privet_suites::{Error, MaterialId, Piece, StoreError};
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
 
 /// A directory of material.
 #[pyclass(frozen)]
-pub(crate) struct Store(privet_party::Store);
+pub(crate) struct Store(privet_suites::Store);
 
 #[pymethods]
 impl Store {
     /// Opens the store in `path`; what crashes left there is removed.
     #[new]
     fn new(py: Python<'_>, path: &str) -> Result<Self, Failure> {
-        Ok(Self(py.detach(|| privet_party::Store::open(path))?))
+        Ok(Self(py.detach(|| privet_suites::Store::open(path))?))
     }
 
     /// The pieces that are ready, each as JSON: `id`, `program`, `model`, `suite`, `peer`, `bytes` and `age_seconds`.

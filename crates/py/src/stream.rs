@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use privet_party::Silent;
-use privet_party::stream::{Cipher, Client, Event, ModelPiece, Ordered, Plan, Server};
 use privet_program::Program;
+use privet_suites::Silent;
+use privet_suites::stream::{Cipher, Client, Event, ModelPiece, Ordered, Plan, Server};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -34,11 +34,11 @@ impl StreamPlan {
     #[new]
     #[pyo3(signature = (public, cipher, key_bits, samples=1))]
     fn new(public: &[u8], cipher: &str, key_bits: usize, samples: usize) -> Result<Self, Failure> {
-        let program = Program::parse(public).map_err(privet_party::Error::from)?;
+        let program = Program::parse(public).map_err(privet_suites::Error::from)?;
         Ok(Self(Plan::new(program, named(cipher, key_bits)?)?.packed(samples)?))
     }
 
-    /// What it assumes and loses, as JSON: `privet_party::security::Security`.
+    /// What it assumes and loses, as JSON: `privet_runtime::security::Security`.
     fn security(&self) -> String {
         serde_json::to_string(&self.0.security()).expect("a budget is plain data")
     }
@@ -128,7 +128,7 @@ impl StreamClient {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Client) -> Result<T, privet_party::Error> + Send,
+        work: impl FnOnce(&mut Client) -> Result<T, privet_suites::Error> + Send,
     ) -> Result<T, Failure> {
         py.detach(|| {
             let mut session = self.0.lock().map_err(|_| misuse("the session broke earlier"))?;

@@ -1,7 +1,7 @@
 """Answers a process of suite `ckks` that asks, before it works for a client, whether it may.
 
 The process asks on its standard output and reads the answer on its standard input, so that the
-policy and the counts of answers are those of every other server (`crates/party/src/policy.rs`).
+policy and the counts of answers are those of every other server (`crates/suites/src/policy.rs`).
 """
 
 from __future__ import annotations

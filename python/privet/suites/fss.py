@@ -3,6 +3,7 @@ deviate from the protocol, on authenticated values (SHARK)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -59,4 +60,5 @@ class Fss(MaterialSuite):
 
     def native(self, public: bytes, link: Link | None = None) -> Plan:
         """As `MaterialSuite`."""
-        return Plan(public, self.name, self.security, "", self.truncation, "parties", link)
+        choices = {"suite": self.name, "security": self.security, "truncation": self.truncation}
+        return Plan(public, json.dumps(choices), link)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -154,13 +155,12 @@ class Gmw(MaterialSuite):
         """As `MaterialSuite`."""
         if self.rounds == AUTO:
             raise Misuse("rounds are left open: take one of `alternatives`")
-        return Plan(
-            public,
-            self.name,
-            "semi-honest",
-            self.rounds,
-            self.truncation,
-            self._source,
-            link,
-            self.linear,
-        )
+        choices = {
+            "suite": self.name,
+            "rounds": self.rounds,
+            "truncation": self.truncation,
+            "correlations": self.correlations,
+            "linear": self.linear,
+            "field": self.field,
+        }
+        return Plan(public, json.dumps(choices), link)

@@ -1,6 +1,6 @@
 """What a server accepts, and in which ways a result promises less than the default.
 
-The rules are in `crates/party/src/policy.rs`, whose types these are: a `Mode` is every choice of a
+The rules are in `crates/suites/src/policy.rs`, whose types these are: a `Mode` is every choice of a
 client that a server may forbid, a policy lists what is accepted of each, and a weakness is a way in
 which a mode promises less than the default mode.
 """

@@ -1,0 +1,31 @@
+//! What client and server say to each other around the jobs.
+//!
+//! Over one channel: both greet with a magic word and a version; the client then asks, one request after the other, for
+//! a program's public half, for a preparation, or for an inference on material that both hold. A refused or failed
+//! request ends the session: the side that finds the fault says why in an abort frame, and material that the failed job
+//! touched is already spent.
+
+mod admission;
+mod budget;
+mod catalog;
+mod client;
+mod dealer;
+mod gate;
+mod hidden;
+pub mod messages;
+mod refusal;
+mod requests;
+mod server;
+
+pub use admission::{Admission, Caller, Refused};
+pub use budget::Budget;
+pub use catalog::{Catalog, Served};
+pub use client::Client;
+pub use dealer::{Connect, Dealer, Dealt};
+pub use gate::{Gate, Intent};
+pub use hidden::HiddenWeights;
+pub use messages::grant;
+pub use server::{Event, Server};
+
+/// Version of everything that crosses the wire; peers of different versions refuse each other.
+pub const VERSION: u16 = 1;

@@ -1,0 +1,298 @@
+//! The client's side of a session.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+
+use privet_channel::Channel;
+use privet_prg::Prg;
+
+use super::dealer::{self, Connect};
+use super::hidden::HiddenWeights;
+use super::messages::{self, Accepted, Granted, Hidden, Request};
+use crate::store::{Held, Setups};
+use crate::suite::{Filling, Inference, Material, Prediction, Preparation, SessionState, SuitePlan};
+use crate::{Error, MaterialId, Metadata, Observer, Report, Store, StoreError, check_inputs};
+
+/// A session with a server.
+pub struct Client {
+    channel: Channel,
+    store: Store,
+    dealer: Option<Connect>,
+    state: SessionState,
+}
+
+impl Client {
+    /// Greets the server at the other end of `channel`; material is kept in `store`.
+    ///
+    /// # Errors
+    /// [`Error::PeerMisbehaved`] if the peer is no Privet or of another version; [`Error::Channel`].
+    pub fn new(channel: Channel, store: Store) -> Result<Self, Error> {
+        let mut client = Self { channel, store, dealer: None, state: SessionState::default() };
+        client.guarded(|client| messages::greet(&mut client.channel))?;
+        Ok(client)
+    }
+
+    /// The same session with a way to the dealer, who makes material for plans that want it dealt.
+    #[must_use]
+    pub fn with_dealer(self, connect: Connect) -> Self {
+        Self { dealer: Some(connect), ..self }
+    }
+
+    /// The public half of `model` (a name or a hash), or of the only program served. If the caller expects the program with
+    /// a hash, nothing else is even read.
+    ///
+    /// # Errors
+    /// [`Error::Channel`] if the server has no such model (its reason says so); [`Error::PeerMisbehaved`] if what it
+    /// sends is another program than the expected one, or not consistent.
+    pub fn describe(&mut self, model: Option<&str>, expected: Option<&str>) -> Result<Vec<u8>, Error> {
+        self.guarded(|client| {
+            messages::send(&mut client.channel, &Request::Describe { model: model.map(str::to_owned) })?;
+            let bytes = client.channel.recv_at_most(messages::MAX_PROGRAM)?;
+            messages::check_program(&bytes, expected)?;
+            Ok(bytes)
+        })
+    }
+
+    /// Makes one piece of material for `plan` and stores it durably; both sides hold their half when this returns.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if the plan wants a dealer and the session has none; if the server or the dealer refuses, a link
+    /// fails or the store does, or the store is full. Nothing is kept then.
+    pub fn prepare(
+        &mut self,
+        plan: &dyn SuitePlan,
+        observer: &mut dyn Observer,
+    ) -> Result<(MaterialId, Report), Error> {
+        let dealer = match (plan.is_dealt(), &self.dealer) {
+            (false, _) => None,
+            (true, Some(connect)) => Some(connect.clone()),
+            (true, None) => {
+                return Err(Error::Misuse("this plan's material is dealt: say where the dealer is".into()));
+            }
+        };
+        // Room for it before anybody works, and no second first setup.
+        let mut draft = self.store.draft(plan.piece_bytes().0)?;
+        let first_setup = if plan.needs_setup() { self.setups(plan).first()? } else { None };
+        self.guarded(|client| {
+            let hidden = client.hidden_weights(plan)?;
+            let mut nonce = [0; 16];
+            Prg::from_os()?.fill(&mut nonce);
+            let (program, suite) = (plan.program().hash().to_string(), plan.label());
+            let extension = plan.extension().name().to_owned();
+            let request = Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce };
+            messages::send(&mut client.channel, &request)?;
+            let accepted: Accepted = messages::receive(&mut client.channel)?;
+
+            let id = messages::material_id(&nonce, &accepted.nonce);
+            let (setups, peer) = (client.setups(plan), client.server());
+            let kept = setups.kept()?;
+            let mut dealer = dealer.map(|connect| connect()).transpose()?;
+            if let Some(dealer) = &mut dealer {
+                dealer::ask_as_client(dealer, plan, &id, peer.clone(), &kept)?;
+            }
+            let (channel, draft_of_job) = (&mut client.channel, &mut draft);
+            let job = Preparation { channel, dealer, draft: draft_of_job, setups, kept, first_setup, observer };
+            let prepared = plan.prepare_client(job, hidden)?;
+            let (model, setup) = (plan.program().model().to_owned(), prepared.setup);
+            let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
+            // The server stores first: a piece that only it holds is lost; one that only the client holds would fail later.
+            client.channel.recv(1)?;
+            draft.finish(&metadata, &prepared.head)?;
+            Ok((id, prepared.report))
+        })
+    }
+
+    fn setups(&self, plan: &dyn SuitePlan) -> Setups {
+        self.store.setups(&plan.program().hash().to_string(), &self.server())
+    }
+
+    /// Material that is ready for `plan` with this server.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub fn ready(&self, plan: &dyn SuitePlan) -> Result<Vec<MaterialId>, Error> {
+        let is_ready = |piece: &Metadata| self.fits(piece, plan) && self.store.has_setup(piece);
+        Ok(self.store.list()?.into_iter().filter(is_ready).map(|piece| piece.id).collect())
+    }
+
+    fn fits(&self, piece: &Metadata, plan: &dyn SuitePlan) -> bool {
+        piece.role == "client"
+            && piece.program == plan.program().hash().to_string()
+            && piece.suite == plan.label()
+            && piece.peer == self.server()
+    }
+
+    /// Fingerprint of the server's certificate; empty over a link without certificates.
+    fn server(&self) -> String {
+        self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
+    }
+
+    /// The server's hidden weights, if the plan needs them; fetched unless they are here.
+    fn hidden_weights(&mut self, plan: &dyn SuitePlan) -> Result<Option<HiddenWeights>, Error> {
+        let Some((ring, layers)) = plan.hidden_layers() else { return Ok(None) };
+        let program = plan.program().hash().to_string();
+        let path = self.store.hidden_weights(&program, &self.server());
+        let known = HiddenWeights::name(&path);
+        messages::send(&mut self.channel, &Request::HiddenWeights { program, known: known.clone() })?;
+        let Hidden { mask } = messages::receive(&mut self.channel)?;
+        if known.as_deref() != Some(mask.as_str()) {
+            HiddenWeights::receive(&mut self.channel, ring, &layers, mask.as_str(), &self.store, &path)?;
+        }
+        HiddenWeights::open(&path, ring, layers).map(Some)
+    }
+
+    /// Runs one inference on the piece `id`, which is spent once the server was asked, whatever happens after, unless it
+    /// refuses; returns the program's outputs as signed fixed-point integers.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if the inputs do not fit and [`Error::Store`] if the piece does not fit, is spent or missing
+    /// here: the session goes on then. [`Error::Channel`] with the server's reason if the piece is spent or missing
+    /// there; otherwise if the link fails.
+    pub fn infer(
+        &mut self,
+        plan: &dyn SuitePlan,
+        id: &MaterialId,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Prediction, Error> {
+        check_inputs(plan.program(), inputs)?;
+        let held = self.hold(plan, id)?;
+        self.spend(plan, id, held, inputs, observer)
+    }
+
+    /// As [`Client::infer`] on the first piece that is ready and that nobody else claims first, so that any number of
+    /// processes can share a store; also tells which piece it was. `None`, and nothing was said, if no piece is left.
+    ///
+    /// # Errors
+    /// As [`Client::infer`].
+    pub fn infer_next(
+        &mut self,
+        plan: &dyn SuitePlan,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Option<(MaterialId, Prediction)>, Error> {
+        check_inputs(plan.program(), inputs)?;
+        let Some((id, held)) = self.hold_next(plan)? else { return Ok(None) };
+        let prediction = self.spend(plan, &id, held, inputs, observer)?;
+        Ok(Some((id, prediction)))
+    }
+
+    /// Runs one inference that nothing was prepared for: the parties make correlations in chunks while the network runs, and
+    /// none outlives it.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] unless the plan has linear layers online and the inputs fit: the session goes on then. If the
+    /// server refuses or the link fails.
+    pub fn infer_unprepared(
+        &mut self,
+        plan: &dyn SuitePlan,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Prediction, Error> {
+        let filling = plan.filling();
+        let filling = filling
+            .ok_or_else(|| Error::Misuse("only a plan with linear layers online runs without material".into()))?;
+        check_inputs(plan.program(), inputs)?;
+        self.guarded(|client| {
+            let (program, suite) = (plan.program().hash().to_string(), plan.label());
+            let Filling { extension, buffer } = filling;
+            let extension = extension.name().to_owned();
+            messages::send(&mut client.channel, &Request::InferUnprepared { program, suite, extension, buffer })?;
+            let Granted {} = messages::receive(&mut client.channel)?;
+            client.run(plan, Material::Unprepared(filling), inputs, observer)
+        })
+    }
+
+    fn hold(&self, plan: &dyn SuitePlan, id: &MaterialId) -> Result<HeldEntry, Error> {
+        let metadata = self.store.metadata(id)?;
+        if !self.fits(&metadata, plan) {
+            return Err(StoreError::Unfit { id: id.clone() }.into());
+        }
+        Ok(HeldEntry { held: self.store.hold(id)?, setup: metadata.setup })
+    }
+
+    /// Holds the first piece that is still there; pieces that were made meanwhile get their turn, too.
+    fn hold_next(&self, plan: &dyn SuitePlan) -> Result<Option<(MaterialId, HeldEntry)>, Error> {
+        let mut lost = BTreeSet::new();
+        loop {
+            let ready = self.ready(plan)?;
+            let mut left = ready.into_iter().filter(|id| !lost.contains(id)).peekable();
+            if left.peek().is_none() {
+                return Ok(None);
+            }
+            for id in left.collect::<Vec<_>>() {
+                match self.hold(plan, &id) {
+                    Err(Error::Store(StoreError::Spent { .. } | StoreError::Missing { .. })) => lost.insert(id),
+                    held => return held.map(|held| Some((id, held))),
+                };
+            }
+        }
+    }
+
+    /// Asks for one inference on material that is held here, claims it once the server grants that, and runs it. A refusal
+    /// leaves the piece as it was; whatever else the server says, the piece is spent.
+    fn spend(
+        &mut self,
+        plan: &dyn SuitePlan,
+        id: &MaterialId,
+        HeldEntry { held, setup }: HeldEntry,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Prediction, Error> {
+        let asked = self.guarded(|client| client.ask_to_infer(plan.program().hash().to_string(), id));
+        if let Err(error) = asked {
+            if !error.is_refusal() {
+                held.claim()?;
+            }
+            return Err(error);
+        }
+        let file: File = self.guarded(|_| Ok(held.claim()?))?;
+        let material = Material::Claimed { id: id.clone(), file };
+        let result = self.guarded(|client| client.run(plan, material, inputs, observer));
+        // The server is told first: it may hold what other runs wait for.
+        if let (true, Some(setup)) = (result.as_ref().is_err_and(Error::spoils_setup), setup) {
+            self.setups(plan).entry(&setup).spoil()?;
+        }
+        result
+    }
+
+    fn run(
+        &mut self,
+        plan: &dyn SuitePlan,
+        material: Material,
+        inputs: &[Vec<i64>],
+        observer: &mut dyn Observer,
+    ) -> Result<Prediction, Error> {
+        let (setups, channel, session) = (self.setups(plan), &mut self.channel, &mut self.state);
+        plan.infer_client(Inference { channel, material, setups, session, observer }, inputs)
+    }
+
+    fn ask_to_infer(&mut self, program: String, id: &MaterialId) -> Result<(), Error> {
+        messages::send(&mut self.channel, &Request::Infer { program, material: id.clone() })?;
+        let Granted {} = messages::receive(&mut self.channel)?;
+        Ok(())
+    }
+
+    /// Ends the session in good order.
+    ///
+    /// # Errors
+    /// [`Error::Channel`].
+    pub fn close(mut self) -> Result<(), Error> {
+        messages::send(&mut self.channel, &Request::Bye)
+    }
+
+    /// Runs `work` and, if it fails on this side, tells the server why before passing the error on.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        work(self).inspect_err(|error| {
+            if !error.is_abort() {
+                self.channel.abort(error.abort_reason());
+            }
+        })
+    }
+}
+
+/// Material that this client may claim and nobody else, with the setup that it belongs to.
+struct HeldEntry {
+    held: Held,
+    setup: Option<MaterialId>,
+}

@@ -1,0 +1,131 @@
+//! Control messages: a greeting of fixed length, then small JSON.
+
+use privet_channel::Channel;
+use privet_program::{Program, ProgramHash};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::VERSION;
+use crate::{Error, MaterialId, PeerMisbehaved};
+
+const MAGIC: [u8; 6] = *b"PRIVET";
+
+/// Bytes that a channel adds to a message.
+const HEADER: usize = 5;
+
+/// Longest control message; a public half may take [`MAX_PROGRAM`].
+const MAX_CONTROL: usize = 4096;
+
+/// Longest public half that a client accepts, in bytes.
+pub const MAX_PROGRAM: usize = privet_program::MAX_BYTES;
+
+/// What a client may ask for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub(super) enum Request {
+    /// The public half of a model, by name or hash, or of the only one served.
+    Describe { model: Option<String> },
+    /// To make material for one inference of a program; `extension` is the OT extension that suits the client's link.
+    Prepare { program: String, suite: String, extension: String, nonce: [u8; 16] },
+    /// The name of the mask that hides the weights of a program, and the hidden weights unless the client has them.
+    HiddenWeights { program: String, known: Option<String> },
+    /// To use up material.
+    Infer { program: String, material: MaterialId },
+    /// An inference without material: correlations are made by `extension` as it goes, in chunks of `buffer` OTs.
+    InferUnprepared { program: String, suite: String, extension: String, buffer: usize },
+    /// To end the session.
+    Bye,
+}
+
+/// The server's yes to an inference.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Granted {}
+
+/// Says yes to an inference: the server has its material and begins.
+///
+/// # Errors
+/// [`Error::Channel`].
+pub fn grant(channel: &mut Channel) -> Result<(), Error> {
+    send(channel, &Granted {})
+}
+
+/// The server's answer about hidden weights; they follow if the client does not know this mask.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hidden {
+    /// The mask's name: 32 hexadecimal digits.
+    pub mask: MaterialId,
+}
+
+/// The server's yes to a preparation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Accepted {
+    /// The server's part of a new piece's name.
+    pub nonce: [u8; 16],
+}
+
+/// Both sides send magic and version and check the other's.
+///
+/// # Errors
+/// [`PeerMisbehaved::NotPrivet`] or [`PeerMisbehaved::Version`]; [`Error::Channel`].
+pub fn greet(channel: &mut Channel) -> Result<(), Error> {
+    let mut greeting = MAGIC.to_vec();
+    greeting.extend_from_slice(&VERSION.to_le_bytes());
+    let theirs = channel.exchange(&greeting)?;
+    let (magic, version) = theirs.split_at(MAGIC.len());
+    if magic != MAGIC {
+        return Err(PeerMisbehaved::NotPrivet.into());
+    }
+    match u16::from_le_bytes([version[0], version[1]]) {
+        VERSION => Ok(()),
+        theirs => Err(PeerMisbehaved::Version { ours: VERSION, theirs }.into()),
+    }
+}
+
+/// Bytes of a message on the wire, its frame header included.
+pub fn bytes(message: &impl Serialize) -> usize {
+    HEADER + serde_json::to_vec(message).expect("control messages are plain data").len()
+}
+
+/// Sends a control message.
+///
+/// # Errors
+/// [`Error::Channel`].
+pub fn send(channel: &mut Channel, message: &impl Serialize) -> Result<(), Error> {
+    let bytes = serde_json::to_vec(message).expect("control messages are plain data");
+    channel.send(&bytes)?;
+    Ok(channel.flush()?)
+}
+
+/// Receives a control message.
+///
+/// # Errors
+/// [`PeerMisbehaved::ControlMessage`] if it is none that was due; [`Error::Channel`].
+pub fn receive<T: DeserializeOwned>(channel: &mut Channel) -> Result<T, Error> {
+    let bytes = channel.recv_at_most(MAX_CONTROL)?;
+    serde_json::from_slice(&bytes).map_err(|error| PeerMisbehaved::ControlMessage(error.to_string()).into())
+}
+
+/// Checks a public half that a server sent: first that it is the one with the hash that the client expects, if it expects any.
+///
+/// # Errors
+/// [`PeerMisbehaved::OtherProgram`] before anything else is looked at, [`PeerMisbehaved::Program`].
+pub fn check_program(public: &[u8], expected: Option<&str>) -> Result<(), Error> {
+    let actual = ProgramHash::of(public).to_string();
+    match expected {
+        Some(expected) if expected != actual => {
+            Err(PeerMisbehaved::OtherProgram { expected: expected.to_owned(), actual }.into())
+        }
+        _ => Ok(Program::parse(public).map(drop).map_err(|error| PeerMisbehaved::Program(error.to_string()))?),
+    }
+}
+
+/// The name of the piece that these nonces make, the same on both sides.
+pub(super) fn material_id(client: &[u8; 16], server: &[u8; 16]) -> MaterialId {
+    let digest = Sha256::new_with_prefix(b"privet material").chain_update(client).chain_update(server).finalize();
+    let mut id = [0; 16];
+    id.copy_from_slice(&digest[..16]);
+    MaterialId::new(&id)
+}

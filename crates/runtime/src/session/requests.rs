@@ -1,0 +1,263 @@
+//! A client's requests, one after the other: what is looked up, admitted and reserved before a suite does its job.
+
+use std::sync::Arc;
+
+use privet_channel::{AbortReason, Channel};
+use privet_ot::Extension;
+use privet_prg::Prg;
+
+use super::admission::Caller;
+use super::budget::Promise;
+use super::catalog::Served;
+use super::dealer::{self, Connect};
+use super::gate::Intent;
+use super::messages::{self, Accepted, Hidden, Request};
+use super::refusal::Refusal;
+use super::server::{Event, Server};
+use crate::store::Setups;
+use crate::suite::{Filling, Inference, Material, Preparation, Prepared, ServerSide, SessionState, SuitePlan};
+use crate::{Draft, Error, MaterialId, Metadata, Observer, Report, StoreError};
+
+/// One client's session.
+pub(super) struct Session<'a> {
+    pub(super) server: &'a Server,
+    pub(super) channel: &'a mut Channel,
+    pub(super) state: SessionState,
+}
+
+impl Session<'_> {
+    /// Serves requests until the client says goodbye.
+    pub(super) fn run(&mut self, observer: &mut dyn Observer, on_event: &mut dyn FnMut(Event)) -> Result<(), Refusal> {
+        messages::greet(self.channel)?;
+        loop {
+            match messages::receive(self.channel)? {
+                Request::Describe { model } => on_event(self.describe(model.as_deref())?),
+                Request::Prepare { program, suite, extension, nonce } => {
+                    on_event(self.prepare(&program, &suite, &extension, &nonce, observer)?);
+                }
+                Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
+                Request::Infer { program, material } => on_event(self.infer(&program, material, observer)?),
+                Request::InferUnprepared { program, suite, extension, buffer } => {
+                    let filling = Filling { extension: self.extension(&extension)?, buffer };
+                    on_event(self.infer_unprepared(&program, &suite, filling, observer)?);
+                }
+                Request::Bye => return Ok(()),
+            }
+        }
+    }
+
+    fn caller(&self) -> Caller {
+        Caller::of(self.channel)
+    }
+
+    /// Refuses a suite that the policy does not accept. Nothing is planned for a name that there is not.
+    fn accept(&self, suite: &str) -> Result<(), Refusal> {
+        let refusal = || Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"));
+        let config = self.server.suites.config(suite).ok_or_else(refusal)?;
+        Ok(self.server.admission.check_suite(&self.caller(), &config.label())?)
+    }
+
+    /// Counts the answers of an inference, the last thing before it begins.
+    fn count(&self, served: &Served) -> Result<(), Refusal> {
+        Ok(self.server.admission.count(&self.caller(), served.program().batch())?)
+    }
+
+    fn admit(&self, intent: Intent<'_>) -> Result<(), Refusal> {
+        self.server.admission.admit(&self.caller())?;
+        let Some(gate) = &self.server.gate else { return Ok(()) };
+        gate(&self.peer(), intent).map_err(|why| Refusal::new(AbortReason::NotAllowed, why))
+    }
+
+    fn describe(&mut self, model: Option<&str>) -> Result<Event, Refusal> {
+        self.admit(Intent::Describe { model })?;
+        let served = self.server.catalog.by_name(model).ok_or_else(|| {
+            let asked = model.map_or("no model was named".to_owned(), |name| format!("there is no model {name:?}"));
+            let text = format!("{asked}; served here: {}", self.server.catalog.names());
+            Refusal::new(AbortReason::UnknownProgram, text)
+        })?;
+        self.channel.send(served.public())?;
+        self.channel.flush()?;
+        Ok(Event::Described { model: served.program().model().to_owned() })
+    }
+
+    fn prepare(
+        &mut self,
+        program: &str,
+        suite: &str,
+        extension: &str,
+        client_nonce: &[u8; 16],
+        observer: &mut dyn Observer,
+    ) -> Result<Event, Refusal> {
+        self.admit(Intent::Prepare { program, suite })?;
+        let served = self.served(program)?;
+        self.accept(suite)?;
+        let plan = self.plan(&served, suite)?;
+        let extension = self.extension(extension)?;
+        let dealer = if plan.is_dealt() { Some(self.dealer()?) } else { None };
+        let mut draft = self.draft(&*plan)?;
+        let _memory = self.memory(plan.server_memory(&served, extension)?.offline)?;
+        let mut nonce = [0; 16];
+        Prg::from_os()?.fill(&mut nonce);
+        messages::send(self.channel, &Accepted { nonce })?;
+
+        let id = messages::material_id(client_nonce, &nonce);
+        let (setups, peer) = (self.setups(program), self.peer());
+        let kept = setups.kept().map_err(Error::from)?;
+        let mut dealer = dealer.map(|connect| connect()).transpose()?;
+        if let Some(dealer) = &mut dealer {
+            dealer::ask_as_server(dealer, &*plan, &id, peer.clone(), &kept, served.public())?;
+        }
+        let (channel, draft_of_job) = (&mut *self.channel, &mut draft);
+        let job = Preparation { channel, dealer, draft: draft_of_job, setups, kept, first_setup: None, observer };
+        let side = ServerSide { served: &served, store: &self.server.store, extension };
+        let Prepared { head, setup, report } = plan.prepare_server(job, side)?;
+        let metadata = Metadata {
+            id: id.clone(),
+            program: program.to_owned(),
+            suite: suite.to_owned(),
+            role: "server".into(),
+            peer,
+            model: served.program().model().to_owned(),
+            setup,
+        };
+        draft.finish(&metadata, &head).map_err(Error::from)?;
+        self.channel.send(&[1])?;
+        self.channel.flush()?;
+        Ok(Event::Prepared { model: served.program().model().to_owned(), material: id, report })
+    }
+
+    fn setups(&self, program: &str) -> Setups {
+        self.server.store.setups(program, &self.peer())
+    }
+
+    /// Tells the client which mask hides the weights and, if it does not know that one, sends them hidden.
+    fn hidden_weights(&mut self, program: &str, known: Option<String>) -> Result<(), Refusal> {
+        self.admit(Intent::HiddenWeights { program })?;
+        self.server.admission.check_dealer(&self.caller())?;
+        self.dealer()?;
+        let served = self.served(program)?;
+        let (suites, secret) = (self.server.suites, self.server.store.weight_mask(program)?);
+        let name = suites.mask_name(program, &secret);
+        messages::send(self.channel, &Hidden { mask: name.clone() })?;
+        if known.as_deref() != Some(name.as_str()) {
+            suites.send_hidden_weights(&served, &secret, self.channel)?;
+        }
+        Ok(())
+    }
+
+    /// Room in the store for a piece of `plan`.
+    fn draft(&self, plan: &dyn SuitePlan) -> Result<Draft, Refusal> {
+        self.server.store.draft(plan.piece_bytes().1).map_err(|error| match error {
+            StoreError::Full { needed, limit, .. } if needed > limit => {
+                let text =
+                    format!("a piece takes {needed} bytes, and this server's material store holds {limit} at most");
+                Refusal::new(AbortReason::BadRequest, text)
+            }
+            StoreError::Full { needed, .. } => {
+                let text =
+                    format!("this server's material store is full: a piece takes {needed} bytes; try again later");
+                Refusal::new(AbortReason::Busy, text)
+            }
+            other => Error::from(other).into(),
+        })
+    }
+
+    /// Memory for a job that takes `bytes`, once it is there.
+    fn memory(&self, bytes: u64) -> Result<Option<Promise>, Refusal> {
+        let Some(budget) = &self.server.budget else { return Ok(None) };
+        let busy = || Refusal::new(AbortReason::Busy, "this server has no memory left for the job: try again later");
+        budget.promise(bytes).map(Some).ok_or_else(busy)
+    }
+
+    fn dealer(&self) -> Result<Connect, Refusal> {
+        let refusal = || Refusal::new(AbortReason::BadRequest, "this server has no dealer: ask for another suite");
+        self.server.dealer.clone().ok_or_else(refusal)
+    }
+
+    fn infer(&mut self, program: &str, id: MaterialId, observer: &mut dyn Observer) -> Result<Event, Refusal> {
+        let metadata = self.server.store.metadata(&id);
+        let suite = metadata.as_ref().ok().map(|metadata| metadata.suite.as_str());
+        self.admit(Intent::Infer { program, suite, material: Some(&id) })?;
+        let (served, metadata) = (self.served(program)?, metadata?);
+        if metadata.program != program || metadata.peer != self.peer() || metadata.role != "server" {
+            let text = format!("material {id} was made for another program or client");
+            return Err(Refusal::new(AbortReason::StaleSession, text));
+        }
+        self.accept(&metadata.suite)?;
+        if !self.server.store.has_setup(&metadata) {
+            drop(self.server.store.claim(&id)?);
+            let text = format!("the setup that material {id} was made with was given up: prepare again");
+            return Err(Refusal::new(AbortReason::MaterialUnavailable, text));
+        }
+        let plan = served
+            .plan(self.server.suites, &metadata.suite)?
+            .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
+        let _memory = self.memory(plan.server_memory(&served, plan.extension())?.online)?;
+        self.count(&served)?;
+        let file = self.server.store.claim(&id)?;
+        let result = self.run_inference(&*plan, &served, Material::Claimed { id: id.clone(), file }, observer);
+        if let (true, Some(setup)) = (result.as_ref().is_err_and(Error::spoils_setup), &metadata.setup) {
+            self.setups(program).entry(setup).spoil()?;
+        }
+        Ok(Event::Inferred { model: served.program().model().to_owned(), material: Some(id), report: result? })
+    }
+
+    fn run_inference(
+        &mut self,
+        plan: &dyn SuitePlan,
+        served: &Served,
+        material: Material,
+        observer: &mut dyn Observer,
+    ) -> Result<Report, Error> {
+        let setups = self.setups(&plan.program().hash().to_string());
+        let (channel, session) = (&mut *self.channel, &mut self.state);
+        plan.infer_server(Inference { channel, material, setups, session, observer }, served)
+    }
+
+    /// An inference without material, which only plans with linear layers online have.
+    fn infer_unprepared(
+        &mut self,
+        program: &str,
+        suite: &str,
+        filling: Filling,
+        observer: &mut dyn Observer,
+    ) -> Result<Event, Refusal> {
+        self.admit(Intent::Infer { program, suite: Some(suite), material: None })?;
+        let served = self.served(program)?;
+        self.accept(suite)?;
+        let plan = self.plan(&served, suite)?;
+        let Some(Filling { buffer, .. }) = plan.filling() else {
+            let text = format!("suite {suite:?} does not run without material: prepare first");
+            return Err(Refusal::new(AbortReason::BadRequest, text));
+        };
+        if filling.buffer > buffer {
+            let text = format!("buffers of this server take {buffer} OTs at most, not {}", filling.buffer);
+            return Err(Refusal::new(AbortReason::BadRequest, text));
+        }
+        let _memory = self.memory(plan.server_memory(&served, filling.extension)?.online)?;
+        self.count(&served)?;
+        let report = self.run_inference(&*plan, &served, Material::Unprepared(filling), observer)?;
+        Ok(Event::Inferred { model: served.program().model().to_owned(), material: None, report })
+    }
+
+    fn plan(&self, served: &Served, suite: &str) -> Result<Arc<dyn SuitePlan>, Refusal> {
+        let refusal = || Refusal::new(AbortReason::BadRequest, format!("this server does not run suite {suite:?}"));
+        served.plan(self.server.suites, suite)?.ok_or_else(refusal)
+    }
+
+    fn extension(&self, name: &str) -> Result<Extension, Refusal> {
+        let refusal = || Refusal::new(AbortReason::BadRequest, format!("this server has no OT extension {name:?}"));
+        Extension::from_name(name).ok_or_else(refusal)
+    }
+
+    fn served(&self, hash: &str) -> Result<Arc<Served>, Refusal> {
+        self.server.catalog.by_hash(hash).ok_or_else(|| {
+            let text = "this server does not serve the program with that hash; ask it to describe the model again";
+            Refusal::new(AbortReason::UnknownProgram, text)
+        })
+    }
+
+    fn peer(&self) -> String {
+        self.channel.peer().map(|peer| peer.to_string()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,449 @@
+//! The material store: a directory that hands each piece of material out once, ever.
+//!
+//! A claim creates a spent marker: a file with `O_EXCL`, whose folder is synced before the first byte of the material is
+//! read. Whatever happens after (crash, error, retry, power loss) the marker stays, so the material is spent. Both parties
+//! keep a store and claim the same id, so a store that was copied or rolled back on one side is caught by the other.
+//!
+//! Folders: `ready` (temporary files `*.partial`, and of each entry `ID.material` and `ID.json`), `spent` (a marker for each
+//! entry that was claimed), `setups` ([`setups`]), `secrets`, `hidden`. Opening a store makes them all and syncs what lists
+//! them: markers in a folder that a power loss takes away would mark nothing.
+
+mod draft;
+mod entry;
+mod error;
+mod files;
+#[cfg(test)]
+mod power_loss;
+mod room;
+mod seeds;
+mod setups;
+mod sweep;
+
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use privet_prg::{Prg, Seed};
+
+use crate::Error;
+pub use draft::Draft;
+pub use entry::{MaterialId, Metadata, Piece};
+pub use error::StoreError;
+use files::{Disk, Files};
+pub use seeds::{SetupSeeds, setup_proof};
+pub use setups::{KeptSetup, SetupEntry, Setups};
+
+/// A directory of unused material and of markers of used material.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+    files: Arc<dyn Files>,
+    /// Most bytes of material.
+    limit: Option<u64>,
+}
+
+impl Store {
+    /// Opens the store in `root`, which is created if need be, readable by its owner only; what a crash left half done
+    /// is removed.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn open(root: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::open_on(Arc::new(Disk), root.into())
+    }
+
+    fn open_on(files: Arc<dyn Files>, root: PathBuf) -> Result<Self, StoreError> {
+        let store = Self { root, files, limit: None };
+        store.make_root(&store.root)?;
+        for name in ["ready", "spent", "setups", "secrets", "hidden"] {
+            store.make_folder(&store.root.join(name))?;
+        }
+        // Whoever made them may not have come to this yet.
+        store.sync(&store.root)?;
+        store.sweep();
+        store.sweep_setups();
+        Ok(store)
+    }
+
+    /// The store's own folder and those above it, as far as there are none; each is safe in the one above.
+    fn make_root(&self, path: &Path) -> Result<(), StoreError> {
+        let above = match path.parent() {
+            Some(above) if above.as_os_str().is_empty() => Path::new("."),
+            Some(above) => above,
+            None => return Ok(()),
+        };
+        if !above.is_dir() {
+            self.make_root(above)?;
+        }
+        self.make_folder(path)?;
+        // A folder that this user may not read cannot be opened, so not synced either; without the store nothing is used twice.
+        match self.files.sync_folder(above) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+            synced => synced.map_err(|error| io(above, error)),
+        }
+    }
+
+    /// Begins a piece of at most `bytes` bytes, metadata included, which is nothing until it is published.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] if it would take the store beyond its limit; [`StoreError::Io`].
+    pub fn draft(&self, bytes: u64) -> Result<Draft, StoreError> {
+        let (path, file) = self.reserve(bytes)?;
+        Ok(Draft::new(self.clone(), path, file))
+    }
+
+    /// Adds a piece, durably: when this returns, it survives a crash.
+    ///
+    /// # Errors
+    /// As [`Store::draft`] and [`Draft::finish`].
+    pub fn put(&self, metadata: &Metadata, material: &[u8]) -> Result<(), StoreError> {
+        self.draft(material.len() as u64)?.finish(metadata, material)
+    }
+
+    /// The pieces that are ready, in order of their ids.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] or [`StoreError::Damaged`].
+    pub fn list(&self) -> Result<Vec<Metadata>, StoreError> {
+        Ok(self.pieces()?.into_iter().map(|piece| piece.metadata).collect())
+    }
+
+    /// The pieces that are ready, with their sizes and ages, in order of their ids.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] or [`StoreError::Damaged`].
+    pub fn pieces(&self) -> Result<Vec<Piece>, StoreError> {
+        let ready = self.ready();
+        let entries = fs::read_dir(&ready).map_err(|error| io(&ready, error))?;
+        let mut pieces = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|error| io(&ready, error))?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                pieces.extend(Self::read_piece(&path)?);
+            }
+        }
+        pieces.retain(|piece| !self.spent().join(piece.metadata.id.as_str()).exists());
+        pieces.sort_by(|a, b| a.metadata.id.cmp(&b.metadata.id));
+        Ok(pieces)
+    }
+
+    /// What the piece `id` is for, without spending it.
+    ///
+    /// # Errors
+    /// [`StoreError::Spent`], [`StoreError::Missing`], [`StoreError::Damaged`] or [`StoreError::Io`].
+    pub fn metadata(&self, id: &MaterialId) -> Result<Metadata, StoreError> {
+        if self.spent().join(id.as_str()).exists() {
+            return Err(StoreError::Spent { id: id.clone() });
+        }
+        Self::read_metadata(&self.path(id, "json"))?.ok_or_else(|| self.missing(id))
+    }
+
+    /// Spends the piece `id` and opens it for this one reading. After this returns, or fails later than its first step, no
+    /// call will ever return the piece again; its files are gone when the reader is.
+    ///
+    /// # Errors
+    /// [`StoreError::Spent`] if it was claimed before; [`StoreError::Missing`] if it was never here.
+    pub fn claim(&self, id: &MaterialId) -> Result<File, StoreError> {
+        let material = self.open_piece(id)?;
+        // Tells whoever sweeps that this claim is alive.
+        material.lock_shared().map_err(|error| io(&self.path(id, "material"), error))?;
+        self.spend(id, material)
+    }
+
+    /// Keeps the piece `id` for this caller, who may claim it or leave it: meanwhile no other process that shares the store
+    /// gets hold of it.
+    ///
+    /// # Errors
+    /// As [`Store::claim`]; [`StoreError::Spent`] also if somebody else holds it.
+    pub(crate) fn hold(&self, id: &MaterialId) -> Result<Held, StoreError> {
+        let material = self.open_piece(id)?;
+        match material.try_lock() {
+            Ok(()) if !self.spent().join(id.as_str()).exists() => {
+                Ok(Held { store: self.clone(), id: id.clone(), material })
+            }
+            Ok(()) | Err(TryLockError::WouldBlock) => Err(StoreError::Spent { id: id.clone() }),
+            Err(TryLockError::Error(error)) => Err(io(&self.path(id, "material"), error)),
+        }
+    }
+
+    /// Where files of this name lie beside the material.
+    pub fn below(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn open_piece(&self, id: &MaterialId) -> Result<File, StoreError> {
+        let (path, tombstone) = (self.path(id, "material"), self.spent().join(id.as_str()));
+        File::open(&path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound if tombstone.exists() => StoreError::Spent { id: id.clone() },
+            ErrorKind::NotFound => self.missing(id),
+            _ => io(&path, error),
+        })
+    }
+
+    fn spend(&self, id: &MaterialId, material: File) -> Result<File, StoreError> {
+        let (path, marker) = (self.path(id, "material"), self.spent().join(id.as_str()));
+        match self.files.create(&marker) {
+            Ok(file) => self.files.sync_file(&file, &marker).map_err(|error| io(&marker, error))?,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(StoreError::Spent { id: id.clone() }),
+            Err(error) => return Err(io(&marker, error)),
+        }
+        self.sync(&self.spent())?;
+        // What a crash leaves of these two is swept away: the marker says so.
+        self.remove(&path)?;
+        self.remove(&self.path(id, "json"))?;
+        Ok(material)
+    }
+
+    /// A secret of the store's owner that outlives the process; drawn when it is first asked for.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], or [`StoreError::Damaged`] for a file that is no secret.
+    fn secret(&self, name: &str) -> Result<Seed, Error> {
+        let path = self.root.join("secrets").join(name);
+        if !path.exists() {
+            let seed = Prg::from_os()?.seed();
+            // The first one to link wins, whoever else draws at the same time.
+            match self.write_once(&path, |out| out.write_all(seed.as_bytes()).map_err(|error| io(&path, error))) {
+                Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::AlreadyExists => {}
+                written => written?,
+            }
+        }
+        let bytes = fs::read(&path).map_err(|error| io(&path, error))?;
+        let seed = <[u8; 16]>::try_from(bytes).map_err(|bytes| StoreError::Damaged {
+            path: path.display().to_string(),
+            problem: format!("it has {} bytes", bytes.len()),
+        })?;
+        Ok(Seed::from_bytes(seed))
+    }
+
+    /// The secret that hides the weights of a program.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] or [`StoreError::Damaged`].
+    pub fn weight_mask(&self, program: &str) -> Result<Seed, Error> {
+        self.secret(&format!("weight-mask-{program}"))
+    }
+
+    /// Where the hidden weights of a program of a peer lie, if they were received.
+    pub(crate) fn hidden_weights(&self, program: &str, peer: &str) -> PathBuf {
+        self.root.join("hidden").join(format!("{program}-{peer}"))
+    }
+
+    /// Writes a file by `fill`, in place of one that was there. It is either absent or whole, and safe when this returns.
+    pub(crate) fn write_whole<E: From<StoreError>>(
+        &self,
+        path: &Path,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (partial, _locked) = self.fill(fill)?;
+        self.files.rename(&partial, path).map_err(|error| io(path, error))?;
+        Ok(self.sync(folder_of(path))?)
+    }
+
+    /// As [`Store::write_whole`], but the first to write a file wins: an error of kind `AlreadyExists` if there is one.
+    fn write_once<E: From<StoreError>>(
+        &self,
+        path: &Path,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (partial, _locked) = self.fill(fill)?;
+        let linked = self.files.link(&partial, path).map_err(|error| io(path, error));
+        self.remove(&partial)?;
+        linked?;
+        Ok(self.sync(folder_of(path))?)
+    }
+
+    /// A temporary file with what `fill` writes, all of it on the disk; locked as [`Store::partial`] until it is dropped.
+    fn fill<E: From<StoreError>>(
+        &self,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(PathBuf, File), E> {
+        let (partial, file) = self.partial(0)?;
+        let mut writer = std::io::BufWriter::with_capacity(1 << 20, file);
+        if let Err(error) = fill(&mut writer) {
+            // Nothing refers to the file.
+            let _ = self.files.remove(&partial);
+            return Err(error);
+        }
+        let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error);
+        let synced = file.and_then(|file| self.files.sync_file(&file, &partial).map(|()| file));
+        let file = synced.map_err(|error| io(&partial, error))?;
+        Ok((partial, file))
+    }
+
+    /// Makes a folder unless there is one.
+    fn make_folder(&self, path: &Path) -> Result<(), StoreError> {
+        match self.files.make_folder(path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(io(path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until the names in a folder are on the disk.
+    fn sync(&self, folder: &Path) -> Result<(), StoreError> {
+        self.files.sync_folder(folder).map_err(|error| io(folder, error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), StoreError> {
+        self.files.remove(path).map_err(|error| io(path, error))
+    }
+
+    /// The piece with the metadata at `path`, unless it has gone.
+    fn read_piece(path: &Path) -> Result<Option<Piece>, StoreError> {
+        let Some(metadata) = Self::read_metadata(path)? else { return Ok(None) };
+        let made = match fs::metadata(path).and_then(|file| file.modified()) {
+            Ok(made) => made,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io(path, error)),
+        };
+        let bytes = room::length(path)? + room::length(&path.with_extension("material"))?;
+        Ok(Some(Piece { metadata, bytes, made }))
+    }
+
+    fn read_metadata(path: &Path) -> Result<Option<Metadata>, StoreError> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io(path, error)),
+        };
+        let damaged = |error: serde_json::Error| StoreError::Damaged {
+            path: path.display().to_string(),
+            problem: error.to_string(),
+        };
+        serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+    }
+
+    fn ready(&self) -> PathBuf {
+        self.root.join("ready")
+    }
+
+    fn spent(&self) -> PathBuf {
+        self.root.join("spent")
+    }
+
+    fn path(&self, id: &MaterialId, extension: &str) -> PathBuf {
+        self.ready().join(format!("{id}.{extension}"))
+    }
+
+    fn missing(&self, id: &MaterialId) -> StoreError {
+        StoreError::Missing { id: id.clone(), store: self.root.display().to_string() }
+    }
+}
+
+/// A piece that its holder may claim, and nobody else until this is dropped.
+pub(crate) struct Held {
+    store: Store,
+    id: MaterialId,
+    material: File,
+}
+
+impl Held {
+    /// As [`Store::claim`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn claim(self) -> Result<File, StoreError> {
+        self.store.spend(&self.id, self.material)
+    }
+}
+
+/// The folder that lists a path of the store.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().expect("everything lies in a folder of the store")
+}
+
+fn io(path: &Path, error: std::io::Error) -> StoreError {
+    StoreError::Io { path: path.display().to_string(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn piece(byte: u8) -> Metadata {
+        Metadata {
+            id: MaterialId::new(&[byte; 16]),
+            program: "p".into(),
+            suite: "gmw".into(),
+            role: "client".into(),
+            peer: String::new(),
+            model: "m".into(),
+            setup: None,
+        }
+    }
+
+    #[test]
+    fn a_piece_is_handed_out_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let first = piece(1);
+        store.put(&first, b"secret").unwrap();
+        assert_eq!(store.list().unwrap(), std::slice::from_ref(&first));
+        assert_eq!(std::io::read_to_string(store.claim(&first.id).unwrap()).unwrap(), "secret");
+        assert!(matches!(store.claim(&first.id), Err(StoreError::Spent { .. })));
+        assert!(matches!(store.metadata(&first.id), Err(StoreError::Spent { .. })));
+        assert!(matches!(store.put(&first, b"secret"), Err(StoreError::Spent { .. })));
+        assert_eq!(store.list().unwrap(), []);
+        assert!(matches!(store.claim(&piece(2).id), Err(StoreError::Missing { .. })));
+    }
+
+    #[test]
+    fn a_draft_is_nothing_until_it_is_published() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let first = piece(1);
+        let files = || fs::read_dir(store.ready()).unwrap().count();
+        let mut draft = store.draft(4).unwrap();
+        draft.write_all(b"half").unwrap();
+        assert_eq!(store.list().unwrap(), []);
+        assert!(matches!(store.claim(&first.id), Err(StoreError::Missing { .. })));
+        assert_eq!(files(), 1);
+        drop(draft);
+        assert_eq!(files(), 0);
+
+        let mut draft = store.draft(4).unwrap();
+        draft.write_all(b"se").unwrap();
+        draft.write_all(b"cret").unwrap();
+        draft.publish(&first).unwrap();
+        assert_eq!(std::io::read_to_string(store.claim(&first.id).unwrap()).unwrap(), "secret");
+        assert_eq!(files(), 0);
+        assert!(matches!(store.draft(0).unwrap().publish(&first), Err(StoreError::Spent { .. })));
+        assert_eq!(files(), 0);
+    }
+
+    #[test]
+    fn restoring_the_file_of_a_spent_piece_does_not_revive_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let first = piece(1);
+        store.put(&first, b"secret").unwrap();
+        let path = store.path(&first.id, "material");
+        let backup = fs::read(&path).unwrap();
+        store.claim(&first.id).unwrap();
+        fs::write(&path, backup).unwrap();
+        assert!(matches!(store.claim(&first.id), Err(StoreError::Spent { .. })));
+    }
+
+    #[test]
+    fn of_many_claims_at_once_one_wins() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        for round in 0..20 {
+            let metadata = piece(round);
+            store.put(&metadata, b"secret").unwrap();
+            let wins = std::thread::scope(|scope| {
+                let claims: Vec<_> = (0..8).map(|_| scope.spawn(|| store.claim(&metadata.id).is_ok())).collect();
+                claims.into_iter().map(|claim| claim.join().unwrap()).filter(|won| *won).count()
+            });
+            assert_eq!(wins, 1);
+        }
+    }
+
+    #[test]
+    fn an_id_from_a_peer_cannot_leave_the_directory() {
+        assert!(MaterialId::try_from("../../../../etc/passwd".to_owned()).is_err());
+        assert!(MaterialId::try_from("A".repeat(32)).is_err());
+        assert!(MaterialId::try_from("0".repeat(32)).is_ok());
+    }
+}

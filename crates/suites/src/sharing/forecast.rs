@@ -1,0 +1,125 @@
+//! What one inference of a plan will take, by the protocols' formulas.
+
+use std::collections::BTreeMap;
+
+use privet_ot::{Demand, Extension, Role, cost as ot_cost};
+
+use super::party::fss_role;
+use super::{Encrypted, Plan, Suite, dealt, keys};
+use crate::forecast::{ExtensionForecast, Forecast, LinearForecast};
+
+impl Plan {
+    /// Whether a dealer makes the material.
+    pub fn is_dealt(&self) -> bool {
+        self.options().is_dealt()
+    }
+
+    /// What one preparation and one inference will take.
+    pub fn forecast(&self) -> Forecast {
+        let linear: Vec<LinearForecast> = self
+            .linear()
+            .iter()
+            .map(|layer| {
+                let (operation, dealt) = (self.operation(layer.operation), self.is_dealt());
+                let cost = if dealt { privet_channel::Cost::default() } else { layer.plan.cost() };
+                let layout = match dealt {
+                    true => format!("{} elements dealt", layer.plan.output_len()),
+                    false => layer.plan.to_string(),
+                };
+                let encrypted = |count: usize| if dealt { 0 } else { count as u64 };
+                LinearForecast {
+                    name: operation.name.clone(),
+                    operator: operation.operator.name().to_owned(),
+                    layout,
+                    ciphertexts: layer.plan.ciphertexts().map(encrypted),
+                    products: encrypted(layer.plan.products()),
+                    bytes_client: cost.bytes_sent,
+                    bytes_server: cost.bytes_received,
+                }
+            })
+            .collect();
+        let online = self.online_cost();
+        let demand = online.demand;
+        let prepared = &linear[..self.prepared_linear().len()];
+        let linear_client: u64 = prepared.iter().map(|layer| layer.bytes_client).sum();
+        let linear_server: u64 = prepared.iter().map(|layer| layer.bytes_server).sum();
+        let (offline_rounds, [offline_client, offline_server]) = if self.is_dealt() {
+            (1, [0, dealt::SERVER_BYTES])
+        } else {
+            let ot = ot_cost::setup() + ot_cost::generate(&demand, self.extension(), Role::Client);
+            let key = if prepared.is_empty() { 0 } else { Encrypted::keys_bytes(&self.encrypted()) };
+            let bytes = [key + ot.bytes_sent + linear_client, ot.bytes_received + linear_server];
+            (ot.rounds + u64::from(!prepared.is_empty()), bytes)
+        };
+        let [dealer_client, dealer_server] = if self.is_dealt() { dealt::dealt_bytes(self) } else { [0, 0] };
+
+        let threads = rayon::current_num_threads();
+        let ring = self.mask_ring();
+        let packed = |lengths: &mut dyn Iterator<Item = usize>| -> u64 {
+            lengths.map(|len| ring.packed_bytes(len) as u64).sum()
+        };
+        let masks = packed(&mut self.masks().iter().copied());
+        let outputs = self.prepared_linear().iter().map(|layer| layer.plan.output_len());
+        let shares: u64 = outputs.map(|len| self.product_ring().packed_bytes(len) as u64).sum();
+        Forecast {
+            memory_bytes_client: self.client_memory(threads).peak(),
+            memory_bytes_server: self.server_memory(&self.standard_workspaces(), threads).peak(),
+            extension: (!self.is_dealt()).then(|| self.extension().name()),
+            extensions: if self.is_dealt() { Vec::new() } else { extensions(&demand) },
+            offline_bytes_client: offline_client,
+            offline_bytes_server: offline_server,
+            dealer_bytes_client: dealer_client,
+            dealer_bytes_server: dealer_server,
+            offline_rounds,
+            refill: self.options().is_one_shot().then(|| self.refill_forecast()),
+            online_bytes_client: online.client_bytes,
+            online_bytes_server: online.server_bytes,
+            online_rounds: online.rounds,
+            material_bytes_client: masks + shares + self.correlated_bytes(Role::Client),
+            material_bytes_server: shares + self.correlated_bytes(Role::Server),
+            correlations: BTreeMap::from([
+                ("private_ands", demand.private_ands),
+                ("triples", demand.triples),
+                ("paired_triples", demand.paired_triples),
+                ("products_sent_by_server", demand.products_sent_by_server),
+                ("products_sent_by_client", demand.products_sent_by_client),
+            ]),
+            linear,
+        }
+    }
+}
+
+fn extensions(demand: &Demand) -> Vec<ExtensionForecast> {
+    let forecast = |extension: Extension| {
+        let cost = ot_cost::generate(demand, extension, Role::Client);
+        ExtensionForecast {
+            name: extension.name(),
+            bytes_client: cost.bytes_sent,
+            bytes_server: cost.bytes_received,
+            rounds: cost.rounds,
+            core_seconds: extension.core_seconds(demand),
+        }
+    };
+    Extension::ALL.into_iter().map(forecast).collect()
+}
+
+impl Plan {
+    /// Size of what non-linear steps use up, as it is stored.
+    pub(super) fn correlated_bytes(&self, role: Role) -> u64 {
+        match self.options().suite {
+            Suite::Gmw { .. } => stored_bytes(&self.online_cost().demand, role),
+            Suite::Fss => 16 + self.keys().iter().map(|batches| keys::body_bytes(batches, fss_role(role))).sum::<u64>(),
+        }
+    }
+}
+
+/// Size of a stored stock without its fixed header: packed bits, and ring elements of 8 bytes.
+pub(super) fn stored_bytes(demand: &Demand, role: Role) -> u64 {
+    let (sent, received) = match role {
+        Role::Client => (demand.products_sent_by_client, demand.products_sent_by_server),
+        Role::Server => (demand.products_sent_by_server, demand.products_sent_by_client),
+    };
+    let bits = |count: usize| count.div_ceil(8);
+    let triples = 3 * bits(demand.triples) + 5 * bits(demand.paired_triples);
+    (2 * bits(demand.private_ands) + triples + 16 * sent + bits(received) + 8 * received) as u64
+}

@@ -1,0 +1,203 @@
+//! How much memory the two jobs of a plan take, and how a server stays within a limit.
+//!
+//! Figures are bytes beyond what the process had before, from the sizes of what is held at once; allocators and buffers
+//! of the link are covered by [`SLACK`]. They depend on public shapes and widths, the number of threads, and for the
+//! server on what it chooses per layer ([`Workspace`]).
+
+use std::collections::HashSet;
+
+use super::forecast::stored_bytes;
+use super::{Encrypted, Plan, Step, ops};
+use crate::forecast::{Memory, too_little};
+use crate::ops::{Node, last_uses};
+use crate::{Error, bodies};
+use privet_linear::{Keep, Workspace};
+use privet_ot::{Extension, Role};
+
+/// What allocators, stacks of threads and buffers of the link add, as a share of everything else and at least.
+const SLACK: (u64, u64) = (8, 6 << 20);
+
+/// Bytes for each element of a comparison while it runs: bit planes, correlations and messages in both directions.
+pub(super) const PER_COMPARISON: u64 = 96;
+
+/// Bytes for each index of a window: the index, the value, and its part of the vectors around them.
+pub(super) const PER_INDEX: u64 = 24;
+
+impl Plan {
+    /// What the client takes.
+    pub fn client_memory(&self, threads: usize) -> Memory {
+        let linear = self.linear().iter().map(|layer| layer.plan.client_memory(threads));
+        let most = match self.is_dealt() {
+            true => self.hidden_layer(),
+            false => linear.map(|memory| memory.encrypting.max(memory.decrypting)).max().unwrap_or(0),
+        };
+        // What is encrypted, with guard bits.
+        let inputs = self.linear().iter().map(|layer| layer.plan.input_len());
+        let raised = 8 * inputs.max().unwrap_or(0) as u64;
+        let masks: u64 = self.masks().iter().map(|&len| 8 * len as u64).sum();
+        let (offline, online) = self.jobs(Role::Client, self.extension(), masks, most + raised);
+        Memory { resting: 0, loading: 0, offline, online }
+    }
+
+    /// What the largest layer of hidden weights takes: as they come from the file, and as integers.
+    fn hidden_layer(&self) -> u64 {
+        let bits = 64 + u64::from(self.program().ring_bits());
+        self.linear().iter().map(|layer| layer.plan.weights_len() as u64 * bits / 8).max().unwrap_or(0)
+    }
+
+    /// What the server takes if it works on its layers like this, and the client chooses the OT extension of the plan's link.
+    pub fn server_memory(&self, workspaces: &[Workspace], threads: usize) -> Memory {
+        self.server_memory_by(self.extension(), workspaces, threads)
+    }
+
+    /// As [`Plan::server_memory`], with this OT extension.
+    pub fn server_memory_by(&self, extension: Extension, workspaces: &[Workspace], threads: usize) -> Memory {
+        // Weights are transformed for preparations without a dealer alone.
+        let workspaces = if self.is_dealt() { &[] } else { workspaces };
+        let layers = || self.linear().iter().zip(workspaces);
+        let figures = || layers().map(|(layer, &workspace)| layer.plan.server_memory(workspace, threads));
+        let weights: u64 = self.linear().iter().map(|layer| 8 * layer.plan.weights_len() as u64).sum();
+        let resting = slack(weights + figures().map(|memory| memory.weights).sum::<u64>());
+        let making = figures().map(|memory| memory.making - memory.weights).max().unwrap_or(0);
+        // The file and the integers that are read from it, then the integers and their transforms.
+        let loading = slack(2 * weights).max(resting + making);
+        let most = match self.is_dealt() {
+            // A client that does not have the hidden weights yet gets them layer by layer.
+            true => self.hidden_layer(),
+            false => {
+                let evaluating = figures().map(|memory| memory.evaluating).max().unwrap_or(0);
+                evaluating + Encrypted::shared_memory(&self.encrypted())
+            }
+        };
+        let (offline, online) = self.jobs(Role::Server, extension, 0, most);
+        Memory { resting, loading, offline, online }
+    }
+
+    /// What the server chooses without a limit.
+    pub fn standard_workspaces(&self) -> Vec<Workspace> {
+        self.linear().iter().map(|layer| layer.plan.standard_workspace()).collect()
+    }
+
+    /// The same with the weights of all layers in this form.
+    pub fn workspaces_keeping(&self, keep: Keep) -> Vec<Workspace> {
+        self.standard_workspaces().into_iter().map(|workspace| Workspace { keep, ..workspace }).collect()
+    }
+
+    /// How the server stays within `limit` bytes, of which the largest layers give way first: what is transformed becomes
+    /// plain, then as few sections are worked on as it takes.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] with the least that would do.
+    pub fn workspaces_within(&self, limit: u64, threads: usize) -> Result<Vec<Workspace>, Error> {
+        let mut workspaces = self.standard_workspaces();
+        let mut largest: Vec<usize> = (0..workspaces.len()).collect();
+        largest.sort_by_key(|&index| std::cmp::Reverse(self.linear()[index].plan.transformed_bytes()));
+        let fits = |workspaces: &[Workspace]| self.server_memory(workspaces, threads).peak() <= limit;
+        for index in largest {
+            if fits(&workspaces) {
+                return Ok(workspaces);
+            }
+            workspaces[index].keep = Keep::Plain;
+        }
+        for sections in [8, 4, 2, 1] {
+            if fits(&workspaces) {
+                return Ok(workspaces);
+            }
+            workspaces.iter_mut().for_each(|workspace| workspace.sections = workspace.sections.min(sections));
+        }
+        match fits(&workspaces) {
+            true => Ok(workspaces),
+            false => Err(too_little(self.program(), limit, self.server_memory(&workspaces, threads).peak())),
+        }
+    }
+
+    /// The most of a preparation and of an inference. `most`: what the hungriest linear layer takes for itself.
+    fn jobs(&self, role: Role, extension: Extension, masks: u64, most: u64) -> (u64, u64) {
+        let demand = self.online_cost().demand;
+        let stock = stored_bytes(&demand, role);
+        let shares: u64 = self.prepared_linear().iter().map(|layer| 8 * layer.plan.output_len() as u64).sum();
+        let packed = stock + (masks + shares) * u64::from(self.product_ring().bits()) / 64;
+        let material = stock + masks + shares;
+        // Correlations are gathered and then assembled; the material is written from one piece of memory.
+        let extending = if self.is_dealt() { stock } else { stock + 2 * extension.memory() };
+        let (prepared, computed) = if self.options().is_one_shot() { (0, most) } else { (most, 0) };
+        let offline = match self.field() {
+            None => (stock + extending).max(material + prepared.max(packed)),
+            // What threads give back that work in slots is not used again for the rest, nor the other way round.
+            Some(_) => stock + extending + masks + shares + prepared + packed,
+        } + bodies::BUFFERS;
+        let online = (material + packed).max(material.max(self.filled(role, extension)) + self.computing() + computed);
+        (slack(offline), slack(online))
+    }
+
+    /// The fullest buffer of an inference without material, and what fills it.
+    fn filled(&self, role: Role, extension: Extension) -> u64 {
+        if !self.options().is_one_shot() {
+            return 0;
+        }
+        let fullest =
+            self.chunks(self.buffer()).iter().map(|chunk| stored_bytes(&chunk.demand, role)).max().unwrap_or(0);
+        2 * fullest + 2 * extension.memory()
+    }
+
+    /// The most that values, what was opened, and the step at hand take during an inference.
+    fn computing(&self) -> u64 {
+        let program = self.program();
+        let size = |value: usize| 8 * program.value(value).len() as u64;
+        let last_use = self.last_uses();
+        let opened: HashSet<usize> = self.steps().iter().filter_map(opens).collect();
+        let mut live: u64 = program.inputs().iter().map(|input| size(input.value)).sum();
+        let mut most = live;
+        for (index, step) in self.steps().iter().enumerate() {
+            let (made, working) = match *step {
+                Step::Extend { value, .. } | Step::Settle { value } => (0, size(value) / 8 * PER_COMPARISON),
+                Step::Open { value, .. } => {
+                    let entering = if self.field().is_some() { size(value) / 8 * PER_COMPARISON } else { 0 };
+                    (size(value), entering.max(2 * size(value)))
+                }
+                Step::Operation(operation) => {
+                    let node = Node::at(program, operation);
+                    let protocol = ops::of(node).expect("a plan has operations with protocols alone");
+                    (size(node.operation.output), protocol.working_memory(self.field()))
+                }
+            };
+            most = most.max(live + made + working);
+            live += made;
+            let freed = |&value: &usize| size(value) * (1 + u64::from(opened.contains(&value)));
+            live -= last_use[index].iter().map(freed).sum::<u64>();
+        }
+        most
+    }
+
+    /// The mask behind which a value is opened.
+    pub(super) fn mask_of(&self, id: usize) -> Option<usize> {
+        self.steps().iter().find_map(|step| match *step {
+            Step::Open { value, mask } if value == id => Some(mask),
+            _ => None,
+        })
+    }
+
+    /// For each step, the values that no later step and no output reads.
+    pub(super) fn last_uses(&self) -> Vec<Vec<usize>> {
+        let touched = |step: &Step| match *step {
+            Step::Extend { value, .. } | Step::Settle { value } | Step::Open { value, .. } => vec![value],
+            Step::Operation(operation) => {
+                let operation = self.operation(operation);
+                operation.inputs.iter().copied().chain([operation.output]).collect()
+            }
+        };
+        last_uses(self.program(), &self.steps().iter().map(touched).collect::<Vec<_>>())
+    }
+}
+
+/// The value that a step opens.
+fn opens(step: &Step) -> Option<usize> {
+    match *step {
+        Step::Open { value, .. } => Some(value),
+        _ => None,
+    }
+}
+
+fn slack(bytes: u64) -> u64 {
+    bytes + (bytes / SLACK.0).max(SLACK.1)
+}

@@ -1,0 +1,145 @@
+//! A plan on plain shares as sessions know it, for suites `gmw` and `fss`.
+
+use privet_channel::Channel;
+use privet_linear::Keep;
+use privet_ot::Extension;
+use privet_program::Program;
+use privet_ring::Modulus;
+
+use super::weights::{self, Loaded};
+use super::{ClientMaterial, MaskedWeights, Plan, ServerMaterial, SessionKeys, SessionPublicKey, Stocked};
+use crate::forecast::{Forecast, Memory};
+use crate::security::Security;
+use crate::session::{HiddenWeights, Served, grant};
+use crate::suite::{
+    DealtSetup, Filling, Inference, Material, Prediction, Preparation, Prepared, ServerSide, SuitePlan,
+};
+use crate::{Error, Report};
+
+impl SuitePlan for Plan {
+    fn program(&self) -> &Program {
+        Self::program(self)
+    }
+
+    fn label(&self) -> String {
+        self.options().name()
+    }
+
+    fn is_dealt(&self) -> bool {
+        Self::is_dealt(self)
+    }
+
+    fn widths(&self) -> Vec<u32> {
+        (0..self.program().values().len()).map(|value| self.width(value)).collect()
+    }
+
+    fn forecast(&self) -> Forecast {
+        Self::forecast(self)
+    }
+
+    fn security(&self) -> Security {
+        Self::security(self)
+    }
+
+    fn client_memory(&self, threads: usize) -> Memory {
+        Self::client_memory(self, threads)
+    }
+
+    fn server_memory(&self, served: &Served, extension: Extension) -> Result<Memory, Error> {
+        Ok(Loaded::of(served)?.memory(self, extension))
+    }
+
+    fn server_memory_keeping(&self, keep: Keep, threads: usize) -> Memory {
+        self.server_memory(&self.workspaces_keeping(keep), threads)
+    }
+
+    fn material_bytes(&self) -> [u64; 2] {
+        let forecast = self.forecast();
+        [forecast.material_bytes_client, forecast.material_bytes_server]
+    }
+
+    fn dealt_bytes(&self) -> [u64; 2] {
+        super::dealt_bytes(self)
+    }
+
+    fn extension(&self) -> Extension {
+        Self::extension(self)
+    }
+
+    fn hidden_layers(&self) -> Option<(Modulus, Vec<usize>)> {
+        let lengths = || self.linear().iter().map(|layer| layer.plan.weights_len()).collect();
+        self.is_dealt().then(|| (Modulus::new(self.program().ring_bits()), lengths()))
+    }
+
+    fn filling(&self) -> Option<Filling> {
+        self.options().is_one_shot().then(|| Self::filling(self))
+    }
+
+    fn deal(&self, [client, server]: [&mut Channel; 2], _setup: Option<DealtSetup>) -> Result<(), Error> {
+        super::deal(client, server, self)
+    }
+
+    fn prepare_client(&self, mut job: Preparation<'_>, hidden: Option<HiddenWeights>) -> Result<Prepared, Error> {
+        let (material, report) = match hidden {
+            Some(mut hidden) => {
+                let mut dealer = job.take_dealer()?;
+                super::prepare_client_dealt(&mut dealer, self, &mut hidden, job.draft, job.observer)?
+            }
+            None => super::prepare_client(job.channel, self, job.observer)?,
+        };
+        Ok(Prepared { head: material.head(self), setup: None, report })
+    }
+
+    fn prepare_server(&self, mut job: Preparation<'_>, server: ServerSide<'_>) -> Result<Prepared, Error> {
+        let (material, report) = match self.is_dealt() {
+            true => {
+                let mask = weights::mask(&server.store.weight_mask(&self.program().hash().to_string())?);
+                super::prepare_server_dealt(&mut job.take_dealer()?, self, &mask, job.draft, job.observer)?
+            }
+            false => {
+                let loaded = Loaded::of(server.served)?;
+                super::prepare_server(job.channel, self, server.extension, &loaded.model, job.observer)?
+            }
+        };
+        Ok(Prepared { head: material.head(self), setup: None, report })
+    }
+
+    fn infer_client(&self, job: Inference<'_>, inputs: &[Vec<i64>]) -> Result<Prediction, Error> {
+        let Inference { channel, material, session, observer, .. } = job;
+        let stocked = match material {
+            Material::Claimed { file, .. } => {
+                let material = ClientMaterial::read(file, self)?;
+                if !self.options().is_one_shot() {
+                    return super::infer_client(channel, self, material, inputs, observer);
+                }
+                Stocked::Prepared(material.correlated)
+            }
+            Material::Unprepared(filling) => Stocked::Unprepared(filling),
+        };
+        super::infer_client_online(channel, self, session.of::<SessionKeys>(), stocked, inputs, observer)
+    }
+
+    fn infer_server(&self, job: Inference<'_>, served: &Served) -> Result<Report, Error> {
+        let Inference { channel, material, session, observer, .. } = job;
+        let loaded = Loaded::of(served)?;
+        let stocked = match material {
+            Material::Claimed { file, .. } => {
+                let material = ServerMaterial::read(file, self)?;
+                if !self.options().is_one_shot() {
+                    grant(channel)?;
+                    return super::infer_server(channel, self, &loaded.model, material, observer);
+                }
+                Stocked::Prepared(material.correlated)
+            }
+            Material::Unprepared(filling) => Stocked::Unprepared(filling),
+        };
+        grant(channel)?;
+        super::infer_server_online(channel, self, &loaded.model, session.of::<SessionPublicKey>(), stocked, observer)
+    }
+}
+
+impl MaskedWeights for HiddenWeights {
+    fn layer(&mut self, index: usize) -> Result<Vec<u64>, Error> {
+        Self::layer(self, index)
+    }
+}

@@ -1,0 +1,107 @@
+//! Bytes, rounds and sizes of material are exactly those that the plan forecasts.
+
+use std::time::Duration;
+
+use privet_channel::{Link, pair};
+use privet_ot::{Demand, Role, Stock, cost as ot_cost};
+use privet_prg::Prg;
+use privet_suites::session::Event;
+use privet_suites::sharing::{self, Correlated, Options, Plan, Rounds};
+use privet_suites::{Report, Silent};
+
+use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, both, server, session_over};
+
+fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
+    let all = |fixture: &'static Fixture| Options::made().map(move |options| (fixture, fixture.plan(options)));
+    [&*RESIDUAL, &*CHOICE].into_iter().flat_map(all)
+}
+
+/// Client's and server's reports of a preparation and an inference.
+fn reports(fixture: &Fixture, plan: &Plan) -> [[Report; 2]; 2] {
+    let (ours, theirs) = (Shelf::new(), Shelf::new());
+    let ((offline, online), events) = session_over(pair(), &server(&theirs), &ours, |client| {
+        let (id, offline) = client.prepare(plan, &mut Silent).expect("material");
+        let (_, online) = client.infer(plan, &id, &fixture.case.inputs, &mut Silent).expect("an inference");
+        (offline, online)
+    });
+    match <[Event; 2]>::try_from(events) {
+        Ok([Event::Prepared { report: prepared, .. }, Event::Inferred { report: inferred, .. }]) => {
+            [[offline, prepared], [online, inferred]]
+        }
+        _ => panic!("the server does not tell of a preparation and an inference"),
+    }
+}
+
+/// Bytes that the client and the server sent, on which both must agree.
+fn traffic([client, server]: &[Report; 2]) -> (u64, u64) {
+    assert_eq!(client.total.bytes_sent, server.total.bytes_received);
+    assert_eq!(client.total.bytes_received, server.total.bytes_sent);
+    (client.total.bytes_sent, client.total.bytes_received)
+}
+
+fn rounds([client, server]: &[Report; 2]) -> u64 {
+    client.total.rounds.max(server.total.rounds)
+}
+
+#[test]
+fn bytes_and_rounds_are_those_of_the_forecast() {
+    for (fixture, plan) in plans() {
+        let (forecast, [offline, online]) = (plan.forecast(), reports(fixture, &plan));
+        assert_eq!(traffic(&offline), (forecast.offline_bytes_client, forecast.offline_bytes_server));
+        assert_eq!(traffic(&online), (forecast.online_bytes_client, forecast.online_bytes_server));
+        assert_eq!(rounds(&online), forecast.online_rounds);
+        let ot = ot_cost::generate(&plan.online_cost().demand, plan.extension(), Role::Client);
+        let transfers = ot_cost::setup().rounds + ot.rounds;
+        // The client sends for all linear layers before it waits. The server answers each layer before it reads the
+        // next, which is there already: it turns, but does not wait.
+        let turns = offline.each_ref().map(|report| report.total.rounds - transfers);
+        assert_eq!(turns, [1, plan.linear().len() as u64 - 1]);
+    }
+}
+
+#[test]
+fn the_link_chooses_the_extension_and_the_server_takes_it() {
+    let slow = Link::new(Duration::from_millis(1), 1e6).expect("a link");
+    let here = RESIDUAL.plan(Rounds::Log);
+    let there = RESIDUAL.plan(Rounds::Log).over(slow);
+    assert_ne!(here.extension(), there.extension());
+    let [offline, _] = reports(&RESIDUAL, &there);
+    let forecast = there.forecast();
+    assert_eq!(traffic(&offline), (forecast.offline_bytes_client, forecast.offline_bytes_server));
+    assert!(forecast.offline_bytes_client < here.forecast().offline_bytes_client);
+}
+
+#[test]
+fn the_parts_of_a_report_add_up_to_the_whole() {
+    for (fixture, plan) in plans() {
+        for report in reports(fixture, &plan).iter().flatten() {
+            let sum = |part: fn(&privet_suites::LayerCost) -> u64| report.layers.iter().map(part).sum::<u64>();
+            assert_eq!(sum(|layer| layer.bytes_sent), report.total.bytes_sent);
+            assert_eq!(sum(|layer| layer.bytes_received), report.total.bytes_received);
+            assert_eq!(sum(|layer| layer.rounds), report.total.rounds);
+            assert!(report.layers.iter().map(|layer| layer.seconds).sum::<f64>() <= report.total.seconds);
+        }
+    }
+}
+
+#[test]
+fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
+    let mut nothing = Prg::from_os().expect("entropy");
+    let header = Stock::deal(&Demand::default(), &mut nothing).0.to_bytes().len() as u64;
+    for (fixture, plan) in plans() {
+        let model = fixture.model(&plan);
+        let (mut near, mut far) = pair();
+        near.set_timeout(PATIENCE);
+        let (ours, theirs) = both(
+            || sharing::prepare_client(&mut near, &plan, &mut Silent).expect("material").0,
+            || sharing::prepare_server(&mut far, &plan, plan.extension(), &model, &mut Silent).expect("material").0,
+        );
+        for correlated in [&ours.correlated, &theirs.correlated] {
+            let Correlated::Stock(stock) = correlated else { panic!("a stock") };
+            assert_eq!(stock.left(), plan.online_cost().demand);
+        }
+        let forecast = plan.forecast();
+        assert_eq!(ours.head(&plan).len() as u64, forecast.material_bytes_client + header);
+        assert_eq!(theirs.head(&plan).len() as u64, forecast.material_bytes_server + header);
+    }
+}

@@ -1,0 +1,124 @@
+//! Limits on disk: a full store refuses before anybody works, and a refused or failed preparation takes no room.
+
+use std::sync::Barrier;
+use std::thread;
+
+use privet_channel::{AbortReason, PeerMisbehaved, pair};
+use privet_suites::session::{Client, Server};
+use privet_suites::sharing::{Options, Plan, Rounds};
+use privet_suites::suite::SuitePlan;
+use privet_suites::{Error, Silent, StoreError};
+
+use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Shelf, dealer, infer, over, prepare, server, server_within, session};
+
+/// The reason and the text with which the server refuses to prepare.
+fn refused(server: &Server, ours: &Shelf, plan: &Plan) -> (AbortReason, String) {
+    let (error, side) = over(pair(), server, |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+        client.prepare(plan, &mut Silent).map(drop).expect_err("a refusal")
+    });
+    assert!(side.result.is_err() && side.events.is_empty());
+    let Error::Channel(privet_channel::Error::PeerMisbehaved(PeerMisbehaved::Aborted { reason, text })) = error else {
+        panic!("not an abort: {error:?}")
+    };
+    (reason, text)
+}
+
+#[test]
+fn a_piece_of_any_suite_takes_no_more_than_its_forecast_says() {
+    let (connect, _dealt) = dealer();
+    for fixture in [&*RESIDUAL, &*CHOICE] {
+        for plan in Options::made().chain(Options::dealt()).map(|options| fixture.plan(options)) {
+            let (ours, theirs) = (Shelf::new(), Shelf::new());
+            let (mut near, far) = pair();
+            near.set_timeout(PATIENCE);
+            over((near, far), &server(&theirs).with_dealer(connect.clone()), |channel| {
+                let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(connect.clone());
+                prepare(&mut client, &plan);
+            });
+            let (client, server) = (&plan as &dyn SuitePlan).piece_bytes();
+            for (shelf, most) in [(&ours, client), (&theirs, server)] {
+                let [piece] = shelf.store().pieces().expect("a list").try_into().expect("one piece");
+                assert_eq!(piece.metadata.model, plan.program().model());
+                assert_eq!(piece.bytes, shelf.store().bytes().expect("a size"));
+                assert!(piece.bytes <= most && most < piece.bytes + 2048, "{} of {most}", piece.bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_server_refuses_until_a_piece_is_used() {
+    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+    let bytes = (&plan as &dyn SuitePlan).piece_bytes().1;
+    let server = server_within(&theirs, 2 * bytes);
+    let [first, _second] = session(&server, &ours, |client| [(); 2].map(|()| prepare(client, &plan)));
+    let (reason, text) = refused(&server, &ours, &plan);
+    assert_eq!(reason, AbortReason::Busy);
+    assert!(text.starts_with("this server's material store is full"), "{text}");
+    session(&server, &ours, |client| {
+        infer(client, &CHOICE, &plan, &first);
+        prepare(client, &plan);
+    });
+    assert_eq!(refused(&server_within(&Shelf::new(), bytes - 1), &ours, &plan).0, AbortReason::BadRequest);
+}
+
+#[test]
+fn sessions_at_the_same_time_do_not_overshoot_together() {
+    let (theirs, plan) = (Shelf::new(), CHOICE.plan(Rounds::Log));
+    let limit = 3 * (&plan as &dyn SuitePlan).piece_bytes().1;
+    let (server, start) = (server_within(&theirs, limit), Barrier::new(8));
+    let made: usize = thread::scope(|scope| {
+        let sessions: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let ours = Shelf::new();
+                    let (made, _) = over(pair(), &server, |channel| {
+                        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+                        start.wait();
+                        client.prepare(&plan, &mut Silent).is_ok()
+                    });
+                    usize::from(made)
+                })
+            })
+            .collect();
+        sessions.into_iter().map(|session| session.join().expect("no panic")).sum()
+    });
+    assert_eq!(made, theirs.ready().len());
+    assert!((1..=3).contains(&made), "{made}");
+    assert!(theirs.store().bytes().expect("a size") <= limit);
+}
+
+#[test]
+fn a_preparation_that_fails_gives_its_room_back() {
+    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+    let server = server_within(&theirs, (&plan as &dyn SuitePlan).piece_bytes().1);
+    let nowhere: privet_suites::session::Connect = std::sync::Arc::new(|| Err(Error::Misuse("no dealer".into())));
+    let dealt = CHOICE.plan(Options::dealt().next().expect("an option"));
+    let (failed, _) = over(pair(), &server.clone().with_dealer(nowhere.clone()), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(nowhere);
+        client.prepare(&dealt, &mut Silent).is_err()
+    });
+    assert!(failed);
+    assert_eq!([&ours, &theirs].map(|shelf| shelf.store().bytes().expect("a size")), [0, 0]);
+    session(&server, &ours, |client| prepare(client, &plan));
+}
+
+#[test]
+fn a_full_client_does_not_ask() {
+    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+    let (result, side) = over(pair(), &server(&theirs), |channel| {
+        let store = ours.store().within((&plan as &dyn SuitePlan).piece_bytes().0);
+        let mut client = Client::new(channel, store).expect("a greeting");
+        let id = prepare(&mut client, &plan);
+        let full = client.prepare(&plan, &mut Silent).map(drop);
+        assert!(matches!(full, Err(Error::Store(StoreError::Full { .. }))), "{full:?}");
+        // The session goes on.
+        infer(&mut client, &CHOICE, &plan, &id);
+        prepare(&mut client, &plan);
+        client.close()
+    });
+    result.expect("a goodbye");
+    side.result.expect("the server ends well");
+    assert_eq!(side.events.len(), 3);
+}

@@ -1,0 +1,72 @@
+//! Many sessions on one client's store: every piece serves one of them, and nobody fails while pieces are left.
+
+use std::collections::BTreeSet;
+use std::sync::Barrier;
+use std::thread;
+
+use privet_channel::pair;
+use privet_suites::Silent;
+use privet_suites::session::Client;
+use privet_suites::sharing::Rounds;
+
+use crate::parties::{CHOICE, PATIENCE, Shelf, over, prepare, server, session};
+
+#[test]
+fn sessions_that_pick_the_same_piece_go_on_to_the_next() {
+    const SESSIONS: usize = 6;
+    const EACH: usize = 3;
+    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+    let server = server(&theirs);
+    let made: BTreeSet<_> =
+        session(&server, &ours, |client| (0..SESSIONS * EACH).map(|_| prepare(client, &plan)).collect());
+
+    let start = Barrier::new(SESSIONS);
+    let work = |client: &mut Client| {
+        (0..EACH)
+            .map(|_| {
+                start.wait();
+                let found = client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("an inference");
+                let (id, (outputs, _)) = found.expect("pieces are left");
+                CHOICE.case.check(&outputs, plan.options());
+                id
+            })
+            .collect::<Vec<_>>()
+    };
+    let used: Vec<_> = thread::scope(|scope| {
+        let sessions: Vec<_> = (0..SESSIONS).map(|_| scope.spawn(|| session(&server, &ours, work))).collect();
+        sessions.into_iter().flat_map(|session| session.join().expect("no panic")).collect()
+    });
+    assert_eq!(used.len(), made.len());
+    assert_eq!(used.into_iter().collect::<BTreeSet<_>>(), made);
+}
+
+#[test]
+fn without_a_piece_nothing_is_said() {
+    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let (found, side) = over((near, far), &server(&theirs), |channel| {
+        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+        let found = client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("no failure").is_some();
+        client.close().expect("a goodbye");
+        found
+    });
+    assert!(!found);
+    side.result.expect("the server ends well");
+    assert!(side.events.is_empty());
+}
+
+#[test]
+fn metadata_without_its_material_is_passed_over() {
+    let (ours, theirs, plan) = (Shelf::new(), Shelf::new(), CHOICE.plan(Rounds::Log));
+    let server = server(&theirs);
+    session(&server, &ours, |client| {
+        let mut ids = [(); 2].map(|()| prepare(client, &plan));
+        ids.sort();
+        std::fs::remove_file(ours.path().join("ready").join(format!("{}.material", ids[0]))).expect("a file");
+        let mut next =
+            || client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("no failure").map(|(id, _)| id);
+        assert_eq!(next(), Some(ids[1].clone()));
+        assert_eq!(next(), None);
+    });
+}
