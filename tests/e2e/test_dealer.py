@@ -20,6 +20,7 @@ from privet import keys as key_files
 from privet.compile import compile
 from privet.errors import Misuse
 from privet.parties import Client, Credentials, Finished, Server
+from privet.suites import Fss, Gmw
 
 TRUST = "needs a dealer that colludes with neither party"
 
@@ -194,7 +195,7 @@ def test_the_server_counts_what_the_dealer_says_it_sent(key_folder: Path, tmp_pa
         with Server(own, on_finished=finished.put, **options) as server:
             server.add(compiled.program, compiled.weights)
             host, port = server.start().address
-            ways: list[dict[str, Any]] = [{"correlations": "dealer"}, {"suite": "fss"}]
+            ways: list[dict[str, Any]] = [{"suite": Gmw(correlations="dealer")}, {"suite": Fss()}]
             for way in ways:
                 with pytest.raises(Misuse, match="HOST:PORT"):
                     Client(host, port, theirs, state=tmp_path, **way)

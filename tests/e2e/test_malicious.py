@@ -12,6 +12,7 @@ from tests.e2e.test_dealer import FSS, TRUST, ask, hosts, stock
 
 from privet.errors import Misuse
 from privet.parties import Client, Credentials
+from privet.suites import Fss
 
 MALICIOUS = (*FSS, "--security", "malicious")
 
@@ -87,10 +88,13 @@ def test_two_parties_keep_a_setup_until_one_of_them_deviates(
 
 def test_nothing_takes_the_place_of_the_malicious_mode(key_folder: Path, tmp_path: Path) -> None:
     credentials = Credentials.from_directory(key_folder, "client")
-    options: dict[str, Any] = {"suite": "fss", "security": "malicious", "dealer": "127.0.0.1:1"}
+    options: dict[str, Any] = {
+        "suite": Fss(security="malicious"),
+        "dealer": "127.0.0.1:1",
+    }
     for suite in ("gmw", "fss"):
         with pytest.raises(Misuse, match="no suite to fall back to"):
             Client("127.0.0.1", 1, credentials, state=tmp_path, when_dry=suite, **options)
     assert not (tmp_path / "client").exists()
     failure = privet("run", DIGITS, "--input", SEVEN, "--security", "malicious", code=2)["error"]
-    assert "fss can do malicious" in failure["message"]
+    assert "--security is an option of suite fss" in failure["message"]

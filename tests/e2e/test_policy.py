@@ -23,7 +23,7 @@ from privet.errors import Misuse, NotAccepted, PeerBusy, PeerError, PrivetError
 from privet.parties import Client, Credentials, Server
 from privet.stream.cipher import BFV
 from privet.stream.pair import pair
-from privet.suites import Mode, Policy, make_policy
+from privet.suites import Fss, Gmw, Mode, Policy, make_policy
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 DIGITS, SEVEN = MODELS / "digits-cnn.onnx", MODELS / "digit-7.png"
@@ -57,11 +57,11 @@ def ask(
 def test_a_server_accepts_exact_truncations_alone_unless_it_is_told(
     ask: Callable[..., Any], tmp_path: Path
 ) -> None:
-    one_bit = {"truncation": "one-bit"}
+    one_bit = {"suite": Gmw(truncation="one-bit")}
     assert ask(None, {}).weaknesses == ()
     with pytest.raises(NotAccepted, match=r"does not accept truncation one-bit.*for you: exact"):
         ask(None, one_bit)
-    dealt = {"suite": "fss", "dealer": "127.0.0.1:1"}
+    dealt = {"suite": Fss(), "dealer": "127.0.0.1:1"}
     with pytest.raises(NotAccepted, match=r"does not accept correlations dealer.*parties"):
         ask(None, dealt)
     assert list((tmp_path / "server" / "ready").iterdir()) == []
@@ -73,8 +73,8 @@ def test_a_server_accepts_exact_truncations_alone_unless_it_is_told(
 def test_answers_are_counted_over_modes_and_restarts(ask: Callable[..., Any]) -> None:
     policy = make_policy(truncation="one-bit", answers_per_hour=2)
     ask(policy, {})
-    ask(policy, {"truncation": "one-bit"})
-    for options in ({}, {"truncation": "one-bit"}, {"linear": "online"}):
+    ask(policy, {"suite": Gmw(truncation="one-bit")})
+    for options in ({}, {"suite": Gmw(truncation="one-bit")}, {"suite": Gmw(linear="online")}):
         with pytest.raises(PeerBusy, match=r"2 answers in an hour.*try again in \d+ seconds"):
             ask(policy, options)
     # The material of two refused inferences was kept at both sides, and serves once it may.
@@ -89,7 +89,7 @@ def test_clients_have_rules_of_their_own(ask: Callable[..., Any], tmp_path: Path
     rules.write_text(
         'named_only = true\n[clients."privet client".accepts]\ntruncation = ["one-bit"]\n'
     )
-    assert ask(make_policy(rules), {"truncation": "one-bit"}).weaknesses
+    assert ask(make_policy(rules), {"suite": Gmw(truncation="one-bit")}).weaknesses
     with pytest.raises(NotAccepted, match="truncation exact: accepted for you: one-bit"):
         ask(make_policy(rules), {})
     rules.write_text("accept = 1\n")

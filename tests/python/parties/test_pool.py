@@ -77,7 +77,7 @@ def pool(key_folder: Path, tmp_path: Path, told: Told) -> Iterator[Callable[...,
     with ExitStack() as stack:
 
         def make(server: Server, levels: dict[str, int], **options: Any) -> Pool:
-            options = {"max_disk": "10MB", "rounds": "log", "timeout": SOON, **options}
+            options = {"max_disk": "10MB", "suite": Gmw(rounds="log"), "timeout": SOON, **options}
             credentials = Credentials.from_directory(key_folder, "client")
             host, port = server.address
             state = tmp_path / "client"
