@@ -311,7 +311,14 @@ class Service:
         """
         notice = body.notice if isinstance(body, RequestBody) else None
         told = self._notice(client, notice) if notice is not None else None
-        choice = (body.suite, body.security, body.rounds, body.truncation, body.correlations)
+        choice = (
+            body.suite,
+            body.security,
+            body.rounds,
+            body.truncation,
+            body.correlations,
+            body.linear,
+        )
         asked = told.asked if told and not any(choice) else version.ask(*choice)
         batch = version.program.batch
         cores = version.config.cores

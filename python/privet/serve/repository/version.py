@@ -24,6 +24,7 @@ class Choice:
     rounds: str | None
     truncation: str
     correlations: str
+    linear: str = "offline"
 
     @property
     def trust(self) -> str | None:
@@ -108,6 +109,7 @@ class Version:
         rounds: str | None = None,
         truncation: str | None = None,
         correlations: str | None = None,
+        linear: str | None = None,
     ) -> Asked:
         """Fills up a client's wish, and plans it.
 
@@ -134,6 +136,7 @@ class Version:
             rounds=self._depth(offers[0][0], rounds),
             truncation=truncation or "exact",
             correlations=self._source(offers[0][0], correlations),
+            linear=linear or "offline",
         )
         if choice not in self._asked:
             self._asked[choice] = plan(self.program.to_public_bytes(), choice)
@@ -165,6 +168,8 @@ def plan(public: bytes, choice: Choice) -> Asked:
     # Errors
     Those of `suites.plan`.
     """
+    if choice.correlations == "prime":
+        suites.truncation_of(choice.suite, "prime", choice.truncation)
     planned = suites.plan(
         public,
         choice.suite,
@@ -172,6 +177,7 @@ def plan(public: bytes, choice: Choice) -> Asked:
         choice.truncation,
         choice.correlations if choice.suite == "gmw" else "parties",
         security=choice.security,
+        linear=choice.linear,
     )
     return Asked(choice, planned.suite, suites.forecast(planned))
 
