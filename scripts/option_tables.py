@@ -1,4 +1,4 @@
-"""The tables of `config.toml`'s options in docs/how-to/serve.md, from the code that reads the file.
+"""The tables of `config.toml`'s options in docs/reference/config.md, from the code that reads it.
 
 `python -m scripts.option_tables` writes them between the page's markers; a test compares.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from privet.serve.repository import Limits, ModelConfig
 from privet.serve.schema import table
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "serve.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "config.md"
 
 TABLES = {"config": ModelConfig, "limits": Limits}
 

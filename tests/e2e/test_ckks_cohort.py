@@ -12,7 +12,7 @@ from tests.e2e.test_ckks_commands import RANGE, plain
 from tests.e2e.test_commands import privet
 
 import privet as library
-from privet import zoo
+from privet import keys, zoo
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +103,26 @@ def test_a_coordinator_refuses_who_asks_for_light_flooding(
         ):
             assert privet(*client)["weaknesses"] == []
             assert hub.next()["event"] == "prepared"
+
+
+def test_a_coordinator_turns_a_revoked_client_away(
+    owner: Path, key_folder: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 1, 28, 28), np.float32))
+    shared: tuple[object, ...] = ("--parties", 2, "--keys", key_folder)
+    public, path = owner / "program.json", tmp_path / "revoked"
+    path.write_text(keys.fingerprint(key_folder / "client.pem"))
+    words = ("cohort", "coordinate", public, *shared, "--revoked", path)
+    with listening(*words) as (_, address):
+        join = ("cohort", "join", address)
+        with (
+            running(*join, owner, "--member", 0, *shared),
+            running(*join, public, "--member", 1, *shared),
+        ):
+            asked = ("cohort", "infer", address, public, *shared, "--input", tmp_path / "x.npy")
+            refused = privet(*asked, code=4)["error"]
+            assert refused["type"] == "NotAccepted"
+            assert "this certificate was revoked" in refused["message"]
 
 
 def test_member_0_must_have_the_model(owner: Path, key_folder: Path) -> None:

@@ -189,5 +189,8 @@ def test_a_cohort_counts_its_clients_answers(key_folder: Path, tmp_path: Path) -
     refused = _verdict(again, mode, nobody, asked)
     assert refused["busy"] is True
     assert "2 answers in an hour" in refused["refused"]
+    revoked = tmp_path / "revoked"
+    revoked.write_text("ab" * 32)
+    assert "revoked" in _verdict(guard, mode, Revoked(revoked), asked)["refused"]
     light = Mode("ckks", scenario="collective", flooding="light")
     assert "flooding light" in _verdict(guard, light, nobody, {**asked, "answers": 0})["refused"]

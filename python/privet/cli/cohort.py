@@ -17,6 +17,7 @@ from privet.errors import Misuse
 from privet.parties.address import split_address
 from privet.parties.homomorphic import Endpoint, Prediction
 from privet.parties.meeting import CohortVisitor, coordinate, take_part
+from privet.parties.revocation import Revoked
 from privet.suites import COLLECTIVE, Guard, check_scenario, flooding_of, make_policy
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ def coordinate_cohort(
     accept: options.Accept = None,
     answers_per_hour: options.AnswersPerHour = None,
     state: options.State = Path("privet-state"),
+    revoked: options.Revoked = None,
     memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
@@ -65,7 +67,7 @@ def coordinate_cohort(
     endpoint = Endpoint(host, port, keys, COLLECTIVE, None, memory, timeout, noise)
     policy = make_policy(accept, flooding=noise, answers_per_hour=answers_per_hour)
     guard = Guard(policy, str(state / "coordinator" / "answers"))
-    coordinate(program, parties, endpoint, guard, heard)
+    coordinate(program, parties, endpoint, guard, heard, Revoked(revoked))
 
 
 @app.command()

@@ -21,6 +21,7 @@ from privet.parties.cohort import read_integers, write_reals
 from privet.parties.costs import PhaseCost
 from privet.parties.guarded import guarded
 from privet.parties.homomorphic import Endpoint, Prediction, read_cost, read_prediction
+from privet.parties.revocation import Revoked
 from privet.parties.spawned import event, party
 from privet.program import Program
 from privet.suites import COLLECTIVE, STATISTICAL, Guard
@@ -29,9 +30,17 @@ from privet.suites.ckks import program_path, raise_failure
 Heard = Callable[[dict[str, Any]], None]
 
 
-def coordinate(program: Path, members: int, endpoint: Endpoint, guard: Guard, heard: Heard) -> None:
-    """Waits for all members and a client, and runs one inference, if `guard` accepts the client.
-    `heard` gets the events `listening`, `prepared` and `inferred`.
+def coordinate(
+    program: Path,
+    members: int,
+    endpoint: Endpoint,
+    guard: Guard,
+    heard: Heard,
+    revoked: Revoked | None = None,
+) -> None:
+    """Waits for all members and a client, and runs one inference, if `guard` accepts the client,
+    whose certificate must not be `revoked`. `heard` gets the events `listening`, `prepared` and
+    `inferred`.
 
     # Errors
     `NotAccepted` and `PeerBusy` if the policy does not accept the client, or not now;
@@ -49,7 +58,7 @@ def coordinate(program: Path, members: int, endpoint: Endpoint, guard: Guard, he
         with party(folder, job, [program_path()]) as process:
             heard(event(process, "listening"))
             kind = ""
-            for found in guarded(process, guard, endpoint.mode):
+            for found in guarded(process, guard, endpoint.mode, revoked):
                 raise_failure(found)
                 kind = found["event"]
                 heard(found)

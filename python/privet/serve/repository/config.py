@@ -117,7 +117,7 @@ class ModelConfig:
     suites: tuple[str, ...] = option(
         Several(Text((*PREPARED, HOMOMORPHIC))),
         "suites to offer; those that the service can run if left out (`fss` needs a dealer). "
-        "`ckks` stands alone: such a model is asked [in a browser](browser.md)",
+        "`ckks` stands alone: such a model is asked [in a browser](../how-to/browser.md)",
     )
     flooding: str = option(
         Text((STATISTICAL, LIGHT)),
