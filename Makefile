@@ -88,6 +88,7 @@ check-python: setup ## Only Python's formatter, linter and types, and the checks
 	$(BIN)/mypy $(PYTHON_CODE)
 	$(BIN)/python scripts/check_direction.py
 	$(BIN)/python scripts/check_files.py
+	$(BIN)/python scripts/check_suites.py
 
 docs: setup ## Build the documentation in target/docs; a broken link, reference or index fails
 	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet --doctree-dir target/doctrees docs target/docs

@@ -41,7 +41,7 @@ def row(link: str | None, runs: Sequence[Run]) -> str:
         first.model,
         link or "loopback",
         batch,
-        first.rounds or first.suite,
+        first.config.facts()["rounds"] or first.config.name,
         first.online.rounds,
         f"{online:.3f} s",
         f"{1000 * online / batch:.1f} ms",
@@ -63,10 +63,10 @@ def main() -> None:
     parser.add_argument("models", nargs="+", help="names of zoo models")
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES)
     parser.add_argument("--link", default="wan", help="the slower link")
-    parser.add_argument("--suite", default="gmw")
-    parser.add_argument("--correlations", default="dealer")
+    parser.add_argument("--suite", default="gmw", help="with a dealer in any case")
     parser.add_argument("--repeat", type=int, default=1)
     given = parser.parse_args()
+    suite = privet.Fss() if given.suite == "fss" else privet.Gmw(correlations="dealer")
     say("| " + " | ".join(title for title, _ in COLUMNS) + " |")
     say("|" + "|".join(mark for _, mark in COLUMNS) + "|")
     with tempfile.TemporaryDirectory() as folder:
@@ -76,10 +76,7 @@ def main() -> None:
                 compiled = privet.compile(path, batch=batch)
                 for link in (None, given.link):
                     runs = [
-                        privet.run(
-                            compiled, suite=given.suite, correlations=given.correlations, link=link
-                        )
-                        for _ in range(given.repeat)
+                        privet.run(compiled, suite=suite, link=link) for _ in range(given.repeat)
                     ]
                     say(row(link, runs))
 

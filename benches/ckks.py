@@ -22,7 +22,7 @@ from typing import Any
 import privet
 from benches.machine import ROOT
 from privet import zoo
-from privet.parties.costs import MemoryUse
+from privet.suites.costs import MemoryUse
 
 DIGITS = ROOT / "zoo" / "models" / "digits-smooth"
 DATA, MODEL, BOTH = "encrypted-data", "encrypted-model", "collective"
@@ -101,11 +101,10 @@ def run(task: Task, folder: Path) -> dict[str, Any]:
     path = DIGITS / f"{activation}.onnx" if activation else zoo.build(kind, folder)
     found = privet.run(
         path,
-        suite="ckks",
-        scenario=task.scenario,
+        suite=privet.Ckks(
+            scenario=task.scenario, parties=task.parties, flooding=task.flooding or "statistical"
+        ),
         batch=task.batch,
-        parties=task.parties,
-        flooding=task.flooding,
         memory=task.limit,
         input_range=(0, 1),
         timeout=3600.0,

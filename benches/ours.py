@@ -13,18 +13,19 @@ from benches.samples import Sample
 from benches.tasks import Floats, Task
 from privet import keys
 from privet.compile import Compiled, compile
+from privet.suites import MaterialSuite
 
 NAME = "privet"
 ONE_BIT = "privet-one-bit"
 DEALT = "privet-gmw-dealt"
 FSS = "privet-fss"
-SUITES = {
-    NAME: ("gmw", "parties", "exact"),
-    ONE_BIT: ("gmw", "parties", "one-bit"),
-    DEALT: ("gmw", "dealer", "exact"),
-    FSS: ("fss", "dealer", "exact"),
+SUITES: dict[str, MaterialSuite] = {
+    NAME: privet.Gmw(),
+    ONE_BIT: privet.Gmw(truncation="one-bit"),
+    DEALT: privet.Gmw(correlations="dealer"),
+    FSS: privet.Fss(),
 }
-"""Ways to run a task: suite, who makes its material, and truncation. One-bit truncation is weaker
+"""Suites to run a task in. One-bit truncation is weaker
 than the default, and what peers do."""
 
 
@@ -39,11 +40,9 @@ def measure(name: str, task: Task, compiled: Compiled, sample: Floats, repetitio
     The offline phase includes all that a first contact takes: keys and base OTs; with a dealer, not
     the hidden weights, which travel once for each client.
     """
-    suite, correlations, truncation = SUITES[name]
-    load_seconds = _load(compiled) if correlations == "parties" else None
-    run = privet.run(
-        compiled, [sample], suite=suite, correlations=correlations, truncation=truncation
-    )
+    suite = SUITES[name]
+    load_seconds = None if suite.dealt else _load(compiled)
+    run = privet.run(compiled, [sample], suite=suite)
     phases = (run.offline, run.online)
     return Sample(
         task.name,

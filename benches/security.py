@@ -52,7 +52,6 @@ def party(folder: Path, role: str, **job: Any) -> Iterator[str]:
 
 
 def measure(name: str, turns: int, folder: Path) -> dict[str, list[Result]]:
-    """Results of each mode, by turns."""
     compiled = privet.compile(zoo.build(name, folder))
     inputs = random_inputs(compiled.program, None)
     compiled.save(folder / "program")
@@ -67,10 +66,12 @@ def measure(name: str, turns: int, folder: Path) -> dict[str, list[Result]]:
         server = running.enter_context(party(folder, "server", dealer=dealer, **job))
         host, port = server.split(":")
         credentials = privet.Credentials.from_directory(folder / "keys", "client")
-        options: dict[str, Any] = {"state": folder / "client", "suite": "fss", "dealer": dealer}
+        options: dict[str, Any] = {"state": folder / "client", "dealer": dealer}
         clients = {
             mode: running.enter_context(
-                privet.Client(host, int(port), credentials, security=mode, **options)
+                privet.Client(
+                    host, int(port), credentials, suite=privet.Fss(security=mode), **options
+                )
             )
             for mode in MODES
         }

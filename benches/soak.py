@@ -100,7 +100,6 @@ class Caller:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command."""
     options = _options(arguments)
     with tempfile.TemporaryDirectory(prefix="privet-soak-") as name:
         record = soak(Path(name), options.minutes * 60, options.clients, options.ahead)

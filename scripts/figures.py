@@ -55,7 +55,10 @@ def _path(name: str, folder: Path) -> Path:
 
 
 def _rows(name: str, compiled: Compiled, truncation: str, rounds: str) -> list[list[str]]:
-    runs = [privet.run(compiled, rounds=rounds, truncation=truncation) for _ in range(REPEATS)]
+    runs = [
+        privet.run(compiled, suite=privet.Gmw(rounds=rounds, truncation=truncation))
+        for _ in range(REPEATS)
+    ]
     phases = {"offline": [run.offline for run in runs], "online": [run.online for run in runs]}
     return [
         [name, truncation, rounds, phase, *_figures(costs, runs)] for phase, costs in phases.items()

@@ -41,7 +41,6 @@ class Lwe:
 
     @property
     def secret_deviation(self) -> float:
-        """That of a coordinate of the secret."""
         share = 2 / 3 if self.weight is None else self.weight / self.dimension
         return math.sqrt(share)
 

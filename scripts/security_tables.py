@@ -40,12 +40,11 @@ BFV_DEVIATION = 10.5**0.5
 
 
 def plans(models: Iterable[str] = MODELS) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """The plan of each model in each of its scenarios."""
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         for name in models:
             kind, _, activation = name.partition(":")
             path = DIGITS / f"{activation}.onnx" if activation else zoo.build(kind, Path(folder))
-            widths = suites.precision("ckks", None, None)
+            widths = suites.Ckks.precision
             public = compile(path, **vars(widths), input_range=(0, 1)).program.to_public_bytes()
             for scenario in MODELS[name]:
                 flooding = "light" if scenario == DATA else "statistical"

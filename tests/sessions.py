@@ -12,7 +12,8 @@ import pytest
 from privet import keys
 from privet.compile import Compiled
 from privet.parties import Client, Credentials, Finished, Server
-from privet.suites import make_policy
+from privet.suites import Gmw, make_policy
+from privet.suites.options import fields_of
 
 Session = Callable[..., Client]
 
@@ -27,7 +28,8 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def session(key_folder: Path, tmp_path: Path) -> Iterator[Session]:
-    """Opens a client's session with a new server of the given program; all are closed at the end.
+    """Opens a client's session with a new server of the given program, in suite `gmw` with the
+    options that are its fields; all are closed at the end.
 
     A session that failed at the server fails the test.
     """
@@ -39,11 +41,15 @@ def session(key_folder: Path, tmp_path: Path) -> Iterator[Session]:
 
     with ExitStack() as stack:
 
-        def start(compiled: Compiled, rounds: str = "linear", **options: Any) -> Client:
+        def start(compiled: Compiled, rounds: str = "linear", **given: Any) -> Client:
+            known = {field.name for field in fields_of(Gmw)}
+            chosen = {name: value for name, value in given.items() if name in known}
+            options = {name: value for name, value in given.items() if name not in known}
+            suite = Gmw(rounds=rounds, **chosen)
             server = Server(
                 Credentials.from_directory(key_folder, "server"),
                 state=tmp_path,
-                policy=make_policy(truncation=options.get("truncation", "exact")),
+                policy=make_policy(weaker=suite.weaknesses),
                 on_finished=hear,
             )
             stack.enter_context(server)
@@ -51,7 +57,7 @@ def session(key_folder: Path, tmp_path: Path) -> Iterator[Session]:
             server.start()
             host, port = server.address
             credentials = Credentials.from_directory(key_folder, "client")
-            client = Client(host, port, credentials, state=tmp_path, rounds=rounds, **options)
+            client = Client(host, port, credentials, state=tmp_path, suite=suite, **options)
             return stack.enter_context(client)
 
         yield start

@@ -17,7 +17,7 @@ from privet.research.simulation.workload import Arrival
 from privet.scheduler import Outcome, Phase
 from privet.serve.records import Records
 from privet.serve.service import RECORDS_FILE
-from privet.suites import AUTO
+from privet.suites import Fss, Gmw
 
 ROUNDS = "linear"
 """Depth of comparisons in suite `gmw`: what suits a loopback link."""
@@ -44,8 +44,7 @@ def sequential(
                 port,
                 stage.credentials(),
                 state=state,
-                suite=suite,
-                rounds=AUTO if suite == "fss" else ROUNDS,
+                suite=terms(suite).suite,
                 dealer=dealer if suite == "fss" else None,
                 link=link,
             ) as client:
@@ -117,7 +116,7 @@ async def serve(
 
 def terms(suite: str) -> Terms:
     """How an inference in `suite` is asked for."""
-    return Terms(suite=suite) if suite == "fss" else Terms(suite=suite, rounds=ROUNDS)
+    return Terms(Fss() if suite == "fss" else Gmw(rounds=ROUNDS))
 
 
 def read_jobs(record: Record, state: Path, start: float) -> None:

@@ -113,7 +113,6 @@ def program(*words: object) -> Iterator[Process]:
 
 @contextmanager
 def dealer(stage: Stage) -> Iterator[str]:
-    """A dealer; its address."""
     with command("dealer", "--keys", stage.keys, "--listen", "127.0.0.1:0") as process:
         yield process.told("address")
 

@@ -63,7 +63,7 @@ def measure(model: str, cipher: str, folder: Path, repeats: int = 1) -> dict[str
     """The figures of the run of least time."""
     path = zoo.build(model, folder)
     runs = [
-        privet.run(path, suite="stream", cipher=cipher, input_range=(0, 1), timeout=3600.0)
+        privet.run(path, suite=privet.Stream(cipher=cipher), input_range=(0, 1), timeout=3600.0)
         for _ in range(repeats)
     ]
     best = min(runs, key=lambda run: run.offline.seconds + run.online.seconds)

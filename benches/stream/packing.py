@@ -17,9 +17,8 @@ HEAD = (
 
 def measure(path: Path, samples: int, packed: bool) -> dict[str, Any]:
     """What a batch costs."""
-    run = privet.run(
-        path, suite="stream", batch=samples, packed=packed, input_range=(0, 1), timeout=3600.0
-    )
+    suite = privet.Stream(cipher="paillier", packed=packed)
+    run = privet.run(path, suite=suite, batch=samples, input_range=(0, 1), timeout=3600.0)
     return {
         "samples": samples,
         "packed": packed,

@@ -1,7 +1,8 @@
 """Privet: private predictions from ONNX models.
 
 `compile` turns a model into a program; `Server` offers it and `Client` queries it over TLS; `Pool`
-keeps material ready; `ServiceClient` queries a service of many models (`privet serve`); `run` does
+keeps material ready; `Gmw`, `Fss`, `Ckks` and `Stream` are the suites with their options;
+`ServiceClient` queries a service of many models (`privet serve`); `run` does
 both on this machine and compares with the plaintext model; `plan` advises which
 suite to take. Errors are in `privet.errors`.
 """
@@ -18,20 +19,26 @@ if TYPE_CHECKING:
     from privet.gateway import ServiceClient
     from privet.parties import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
     from privet.planner import plan
+    from privet.suites import Ckks, Fss, Gmw, Stream, Suite
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
+    "Ckks",
     "Client",
     "Compiled",
     "Credentials",
     "Dealer",
+    "Fss",
+    "Gmw",
     "Link",
     "Pool",
     "Result",
     "Run",
     "Server",
     "ServiceClient",
+    "Stream",
+    "Suite",
     "__version__",
     "compile",
     "load",
@@ -56,5 +63,6 @@ __getattr__ = attach(
             "run",
         ),
         "privet.planner": ("plan",),
+        "privet.suites": ("Ckks", "Fss", "Gmw", "Stream", "Suite"),
     },
 )

@@ -26,7 +26,6 @@ class Attack:
 
 
 def load() -> list[Attack]:
-    """The list."""
     rows = tomllib.loads(LIST.read_text())["attack"]
     return [
         Attack(**{**row, "tests": tuple(row["tests"]), "controls": tuple(row["controls"])})

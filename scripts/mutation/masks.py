@@ -59,7 +59,6 @@ class Mask:
 
     @classmethod
     def read(cls, part: str, entry: dict[str, Any]) -> Mask:
-        """One entry of the list."""
         also = entry.pop("also", [])
         first = {key: entry.pop(key) for key in ("file", "find", "replace")}
         still_right = entry.pop("still_right", None)
@@ -80,7 +79,6 @@ class Mask:
 
 
 def load(folder: Path = FOLDER) -> list[Mask]:
-    """Every mask, file by file."""
     files = sorted(folder.glob("*.toml"))
     return [
         Mask.read(file.stem, entry)

@@ -8,7 +8,6 @@ from .masks import Mask
 
 
 def table(masks: Sequence[Mask]) -> str:
-    """One row for each mask."""
     rows = ["| Name | Mask | Mutant | Caught by |", "|---|---|---|---|"]
     rows += [
         f"| `{mask.id}` | {_cell(mask.mask)} | {_cell(mask.mutant)} | `{mask.caught_by}` |"

@@ -62,7 +62,6 @@ class Test:
 
     @property
     def function(self) -> str:
-        """The name of the function that it is."""
         return self.name.rpartition("::")[2]
 
     def exists(self, root: Path) -> bool:

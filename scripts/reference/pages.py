@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts.reference import commands, modules
+from scripts.reference import commands, modules, suites
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -21,6 +21,7 @@ DOCS = ROOT / "docs"
 GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": commands.reference,
     "modules": modules.reference,
+    "suites": suites.reference,
 }
 
 ROOT_PAGES = {

@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from privet import keys
 from privet.compile import compile
 from privet.parties import Client, Credentials, Server
-from privet.suites import make_policy
+from privet.suites import Gmw, make_policy
 
 FOLDER = Path(__file__).parent
 SIDES = ("client", "server")
@@ -72,7 +72,9 @@ def record(folder: Path) -> None:
             serving.add_saved(folder / "program")
             serving.start()
             host, port = serving.address
-            with Client(host, port, client, state=work / "client", rounds="log") as asking:
+            with Client(
+                host, port, client, state=work / "client", suite=Gmw(rounds="log")
+            ) as asking:
                 material, other = asking.prepare(2)
                 answer = asking.infer([sample], material=other)
                 told = {

@@ -17,6 +17,7 @@ import pytest
 from privet import keys, load, suites
 from privet.executor import execute
 from privet.parties import Client, Credentials, Server
+from privet.suites import Gmw
 
 VERSIONS = sorted(path.parent for path in Path(__file__).parent.glob("*/answer.json"))
 OTHER = {"client": "server", "server": "client"}
@@ -78,7 +79,7 @@ def test_material_is_used_with_the_program(version: Path) -> None:
         serving.start()
         host, port = serving.address
         state = version / "state" / "client"
-        with Client(host, port, client, state=state, rounds="log") as asking:
+        with Client(host, port, client, state=state, suite=Gmw(rounds="log")) as asking:
             assert asking.label == expected["label"]
             assert asking.program_hash == expected["program"]
             assert asking.ready() == [expected["material"]]

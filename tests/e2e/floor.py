@@ -19,6 +19,7 @@ from privet.executor import execute
 from privet.parties import Client, Credentials
 from privet.serve.executor import Executor, Grant, Outcome, Running
 from privet.serve.executor.local import LocalExecutor
+from privet.suites import Gmw
 
 SUITE = "gmw linear exact"
 """The label of what clients here make."""
@@ -64,7 +65,7 @@ class Floor:
             Credentials.from_directory(self.keys, "client"),
             state=self.folder / state,
             model=self.program,
-            rounds="linear",
+            suite=Gmw(rounds="linear"),
             server_name="localhost",
             timeout=SOON,
         )

@@ -10,28 +10,28 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.e2e.test_commands import DIGITS, MODELS, PRIVET, SEVEN, privet
+from tests.simulated_errors import simulated_bound
 
 import privet as package
 from privet import zoo
 from privet.compile import compile
 from privet.errors import InputError
 from privet.executor import error_bound, execute
-from privet.executor.simulate import simulated_bound
 from privet.parties import Client
+from privet.suites import Fss, Gmw, Suite
 
 DEALT = ["--correlations", "dealer", "--rounds", "log"]
 
 
 @pytest.mark.parametrize(
-    ("suite", "correlations", "samples"),
-    [("gmw", "parties", 3), ("gmw", "dealer", 16), ("fss", "dealer", 16)],
+    ("suite", "samples"), [(Gmw(), 3), (Gmw(correlations="dealer"), 16), (Fss(), 16)]
 )
-def test_a_batch_equals_its_samples(suite: str, correlations: str, samples: int) -> None:
+def test_a_batch_equals_its_samples(suite: Suite, samples: int) -> None:
     with np.load(MODELS / "digits-cnn.npz") as data:
         inputs, labels = data["inputs"][:samples], data["labels"][:samples]
     one, many = (compile(DIGITS, input_range=(0, 1), batch=batch) for batch in (1, samples))
-    result = package.run(many, [inputs], suite=suite, correlations=correlations)
-    single = package.run(one, [inputs[:1]], suite=suite, correlations=correlations)
+    result = package.run(many, [inputs], suite=suite)
+    single = package.run(one, [inputs[:1]], suite=suite)
     assert (result.batch, result.samples) == (samples, samples)
     assert result.argmax_agrees
     assert np.mean(result.outputs["logits"].argmax(axis=1) == labels) > 0.8
@@ -46,18 +46,23 @@ def test_a_batch_equals_its_samples(suite: str, correlations: str, samples: int)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("suite", "name", "samples"), [("gmw", "m1", 128), ("gmw", "m2", 16), ("fss", "m1", 128)]
+    ("suite", "name", "samples"),
+    [
+        (Gmw(correlations="dealer"), "m1", 128),
+        (Gmw(correlations="dealer"), "m2", 16),
+        (Fss(), "m1", 128),
+    ],
 )
-def test_large_batches(suite: str, name: str, samples: int, tmp_path: Path) -> None:
+def test_large_batches(suite: Suite, name: str, samples: int, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)
     compiled = compile(path, batch=samples)
-    result = package.run(compiled, suite=suite, correlations="dealer")
+    result = package.run(compiled, suite=suite)
     assert result.argmax_agrees
     single = compile(path)
     inputs = np.clip(np.random.default_rng(0).standard_normal(_shape(single)), -3, 3)
     bound = simulated_bound(single.program, single.weights, [inputs])
     assert result.max_fixed_point_error <= 2 * bound
-    alone = package.run(single, suite=suite, correlations="dealer")
+    alone = package.run(single, suite=suite)
     assert result.online.rounds == alone.online.rounds
 
 

@@ -29,7 +29,7 @@ def within(run: privet.Run, slack: float = UNIT) -> bool:
 @pytest.mark.parametrize(("name", "flooding"), [("nn5", "statistical"), ("mlp-square", "light")])
 def test_models_whose_activations_are_polynomials(name: str, flooding: str, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)
-    run = privet.run(path, suite="ckks", flooding=flooding, input_range=(0, 1))
+    run = privet.run(path, suite=privet.Ckks(flooding=flooding), input_range=(0, 1))
     assert run.argmax_agrees
     assert within(run)
     assert run.plan is not None
@@ -97,9 +97,7 @@ def test_a_relu_is_a_product_with_a_sign(scenario: str) -> None:
     weights = {"a": constant(9, 8, spread=0.3), "b": constant(8, 4, seed=1, spread=0.3)}
     run = privet.run(
         model(nodes, {"x": (1, 9)}, ["y"], weights),
-        suite="ckks",
-        scenario=scenario,
-        parties=2,
+        suite=privet.Ckks(scenario=scenario, parties=2),
     )
     # Eight ReLUs, each off by up to 2^-10 of an input's bound.
     assert within(run, 16 * UNIT)
@@ -112,16 +110,18 @@ def test_comparisons_are_refused_by_name() -> None:
     assert len(refusal.value.problems) == 1
 
 
-@pytest.mark.parametrize(("suite", "security"), [("gmw", "semi-honest"), ("fss", "malicious")])
-def test_other_suites_refuse_polynomials_by_name(suite: str, security: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("suite", [privet.Gmw(rounds="log"), privet.Fss(security="malicious")])
+def test_other_suites_refuse_polynomials_by_name(
+    suite: suites.MaterialSuite, tmp_path: Path
+) -> None:
     path = zoo.build("nn5", tmp_path)
     with pytest.raises(UnsupportedModel, match="run only in suites ckks and stream") as refusal:
-        privet.run(path, suite=suite, security=security, input_range=(0, 1))
+        privet.run(path, suite=suite, input_range=(0, 1))
     assert len(refusal.value.problems) == 2
     compiled = privet.compile(path, input_range=(0, 1))
     with pytest.raises(Misuse, match="runs only in suite ckks"):
-        suites.plans(compiled.program.to_public_bytes(), suite, "auto", security=security)
-    names = [name for name in suites.SUITES if suites.supported(compiled.program, name)]
+        suite.native(compiled.program.to_public_bytes())
+    names = [it.name for it in suites.all_suites() if it().runs(compiled.program)]
     assert names == ["ckks"]
 
 
@@ -139,13 +139,13 @@ def test_what_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -> None:
 def test_more_levels_than_a_ring_has_take_central_bootstrapping(tmp_path: Path) -> None:
     path = zoo.build("nn50", tmp_path)
     with pytest.raises(Misuse, match=r"takes about \d{4,} MB, more than the limit of 1000 MB"):
-        privet.run(path, suite="ckks", flooding="light", memory="1GB", input_range=(0, 1))
+        privet.run(path, suite=privet.Ckks(flooding="light"), memory="1GB", input_range=(0, 1))
 
 
 @pytest.mark.slow
 def test_deep_models_by_central_bootstrapping(tmp_path: Path) -> None:
     run = privet.run(
-        zoo.build("nn20", tmp_path), suite="ckks", flooding="light", input_range=(0, 1)
+        zoo.build("nn20", tmp_path), suite=privet.Ckks(flooding="light"), input_range=(0, 1)
     )
     assert run.argmax_agrees
     assert within(run, 16 * UNIT)
@@ -160,12 +160,17 @@ def test_deep_models_by_central_bootstrapping(tmp_path: Path) -> None:
         {"security": "malicious"},
         {"correlations": "dealer"},
         {"rounds": "log"},
-        {"link": "wan", "scenario": "collective"},
     ],
 )
-def test_options_of_other_suites_are_refused(options: dict[str, str], tmp_path: Path) -> None:
+def test_options_of_other_suites_are_refused(options: dict[str, str]) -> None:
     with pytest.raises(Misuse):
-        privet.run(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1), **options)  # type: ignore[arg-type]
+        suites.from_options("ckks", options)
+
+
+def test_the_links_of_a_cohort_are_not_shaped(tmp_path: Path) -> None:
+    suite = privet.Ckks(scenario="collective")
+    with pytest.raises(Misuse, match="links of a cohort are not shaped"):
+        privet.run(zoo.build("nn5", tmp_path), suite=suite, input_range=(0, 1), link="wan")
 
 
 @pytest.mark.parametrize(("name", "batch"), [("nn5", 1), ("mlp-square", 1), ("nn5", 24)])
@@ -174,11 +179,11 @@ def test_an_encrypted_model_is_evaluated_by_the_client(
 ) -> None:
     path = zoo.build(name, tmp_path)
     run = privet.run(
-        path, suite="ckks", scenario="encrypted-model", input_range=(0, 1), batch=batch
+        path, suite=privet.Ckks(scenario="encrypted-model"), input_range=(0, 1), batch=batch
     )
     assert run.argmax_agrees
     assert within(run, 4 * UNIT)
-    assert run.scenario == "encrypted-model"
+    assert run.mode.scenario == "encrypted-model"
     assert run.plan is not None
     assert run.plan["statistical_bits"] >= 16
     assert run.offline.bytes_server == pytest.approx(run.plan["offline_bytes_server"], rel=0.01)
@@ -202,13 +207,15 @@ def test_an_encrypted_model_that_does_not_fit_its_client_is_refused(tmp_path: Pa
     path = zoo.build("nn5", tmp_path)
     with pytest.raises(Misuse, match=r"takes about \d+ MB, more than the limit of 250 MB"):
         privet.run(
-            path, suite="ckks", scenario="encrypted-model", memory="250MB", input_range=(0, 1)
+            path, suite=privet.Ckks(scenario="encrypted-model"), memory="250MB", input_range=(0, 1)
         )
 
 
 def test_the_owner_of_an_encrypted_model_refreshes_deep_ones(tmp_path: Path) -> None:
     run = privet.run(
-        zoo.build("nn20", tmp_path), suite="ckks", scenario="encrypted-model", input_range=(0, 1)
+        zoo.build("nn20", tmp_path),
+        suite=privet.Ckks(scenario="encrypted-model"),
+        input_range=(0, 1),
     )
     assert run.argmax_agrees
     assert within(run, 16 * UNIT)
@@ -222,7 +229,7 @@ def test_the_owner_of_an_encrypted_model_refreshes_deep_ones(tmp_path: Path) -> 
 
 def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
-    run = privet.run(path, suite="ckks", flooding="statistical", input_range=(0, 1))
+    run = privet.run(path, suite=privet.Ckks(flooding="statistical"), input_range=(0, 1))
     assert within(run, 4 * UNIT)
     assert run.plan is not None
     assert run.plan["statistical_bits"] >= 16
@@ -231,10 +238,12 @@ def test_results_can_be_flooded_statistically(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "parties"), [("nn5", 2), ("nn5", 4), ("mlp-square", 3)])
 def test_a_cohort_keeps_model_and_data_encrypted(name: str, parties: int, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)
-    run = privet.run(path, suite="ckks", scenario="collective", parties=parties, input_range=(0, 1))
+    run = privet.run(
+        path, suite=privet.Ckks(scenario="collective", parties=parties), input_range=(0, 1)
+    )
     assert run.argmax_agrees
     assert within(run, 4 * UNIT)
-    assert (run.scenario, run.parties) == ("collective", parties)
+    assert run.config == privet.Ckks(scenario="collective", parties=parties)
     assert run.trust is not None
     assert run.plan is not None
     assert run.plan["statistical_bits"] >= 16
@@ -255,9 +264,9 @@ def test_a_cohort_keeps_model_and_data_encrypted(name: str, parties: int, tmp_pa
         {"suite": "ckks", "scenario": "encrypted-model", "flooding": "light"},
     ],
 )
-def test_scenarios_that_are_none_are_refused(options: dict[str, object], tmp_path: Path) -> None:
+def test_scenarios_that_are_none_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(Misuse):
-        privet.run(zoo.build("nn5", tmp_path), input_range=(0, 1), **options)  # type: ignore[arg-type]
+        suites.from_options(str(options.pop("suite")), options)
 
 
 def deep(layers: int) -> onnx.ModelProto:
@@ -276,9 +285,7 @@ def deep(layers: int) -> onnx.ModelProto:
 def test_a_cohort_refreshes_deep_models() -> None:
     run = privet.run(
         deep(5),
-        suite="ckks",
-        scenario="collective",
-        parties=3,
+        suite=privet.Ckks(scenario="collective", parties=3),
         input_range=(-1, 1),
     )
     assert run.plan is not None
@@ -286,8 +293,10 @@ def test_a_cohort_refreshes_deep_models() -> None:
     assert any(layer["refresh"] for layer in run.plan["layers"])
     assert within(run, 8 * UNIT)
     # Shares of keys and the model go offline, those of refreshes and results online.
-    late = run.parties * run.plan["member_bytes_online"]
-    early = run.parties * run.plan["member_bytes"] - late + run.plan["model_bytes"]
+    late = run.config.facts()["parties"] * run.plan["member_bytes_online"]
+    early = (
+        run.config.facts()["parties"] * run.plan["member_bytes"] - late + run.plan["model_bytes"]
+    )
     assert run.offline.bytes_client == pytest.approx(early, rel=0.01)
     assert run.online.bytes_client == pytest.approx(
         late + run.plan["online_bytes_client"], rel=0.01
@@ -315,9 +324,7 @@ def test_plans_differ_by_who_refreshes() -> None:
 def test_deep_models_of_a_cohort(name: str, parties: int, batch: int, tmp_path: Path) -> None:
     run = privet.run(
         zoo.build(name, tmp_path),
-        suite="ckks",
-        scenario="collective",
-        parties=parties,
+        suite=privet.Ckks(scenario="collective", parties=parties),
         batch=batch,
         input_range=(0, 1),
     )
@@ -331,8 +338,7 @@ def test_a_cohort_that_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -
     with pytest.raises(Misuse, match=r"takes about \d+ MB, more than the limit of 50 MB"):
         privet.run(
             path,
-            suite="ckks",
-            scenario="collective",
+            suite=privet.Ckks(scenario="collective"),
             memory="50MB",
             input_range=(0, 1),
         )
@@ -344,9 +350,7 @@ def test_a_residual_network_of_a_cohort(tmp_path: Path) -> None:
     """ResNet-20: 19 ReLUs, products of residuals with signs, about 40 refreshes."""
     run = privet.run(
         zoo.build("resnet20", tmp_path),
-        suite="ckks",
-        scenario="collective",
-        parties=3,
+        suite=privet.Ckks(scenario="collective", parties=3),
         input_range=(0, 1),
         timeout=1200.0,
     )

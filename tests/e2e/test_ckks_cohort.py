@@ -134,8 +134,11 @@ def test_member_0_must_have_the_model(owner: Path, key_folder: Path) -> None:
 @pytest.mark.slow
 def test_twenty_members(nn5: Path) -> None:
     run = library.run(
-        nn5, suite="ckks", scenario="collective", parties=20, input_range=(0, 1), timeout=1200
+        nn5,
+        suite=library.Ckks(scenario="collective", parties=20),
+        input_range=(0, 1),
+        timeout=1200,
     )
-    assert run.parties == 20
+    assert run.config.facts()["parties"] == 20
     assert run.argmax_agrees
     assert run.max_abs_error < 8e-3

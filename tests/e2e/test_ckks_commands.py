@@ -90,7 +90,7 @@ def test_a_key_of_an_encrypted_model_is_never_under_light_noise(
     ],
 )
 def test_plans_of_every_scenario(words: tuple[str, ...], sends: str, nn5: Path) -> None:
-    plan = privet("inspect", nn5, "--ckks", *RANGE, *words)["plan"]
+    plan = privet("inspect", nn5, "--suite", "ckks", *RANGE, *words)["plan"]
     assert plan["statistical"] is ("light" not in words)
     assert plan[sends] > 10e6
     assert plan["log_qp"] <= plan["log_qp_limit"]

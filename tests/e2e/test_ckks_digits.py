@@ -27,8 +27,7 @@ def accuracies(activation: str, count: int, scenario: str) -> tuple[float, float
     run = privet.run(
         FOLDER / f"{activation}.onnx",
         [inputs[:count]],
-        suite="ckks",
-        scenario=scenario,
+        suite=privet.Ckks(scenario=scenario),
         batch=count,
         input_range=(0, 1),
     )

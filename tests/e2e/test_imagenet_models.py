@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.simulated_errors import simulated_bound
 
 import privet
-from privet import zoo
+from privet import suites, zoo
 from privet.compile import Compiled, compile
 from privet.executor import execute
 from privet.executor.fixed import Arithmetic
 from privet.executor.reference import random_inputs
-from privet.executor.simulate import simulated_bound
 from privet.graph.operations import Array
 
 GB = 1000.0
@@ -39,7 +39,12 @@ def test_a_private_run_is_as_near_as_its_errors_allow(
     compiled = compile(zoo.build(name, tmp_path), bits=37, scale=12)
     inputs = random_inputs(compiled.program)
     bound = simulated_bound(compiled.program, compiled.weights, inputs, runs=runs)
-    result = privet.run(compiled, inputs, suite=suite, truncation="one-bit", timeout=1200.0)
+    result = privet.run(
+        compiled,
+        inputs,
+        suite=suites.from_options(suite, {"truncation": "one-bit"}),
+        timeout=1200.0,
+    )
     peaks = {party: use.peak_mb for party, use in result.memory.items()}
     figures.append(
         f"{name}, {suite}: {result.max_fixed_point_error} units from the reference, bound {bound}; "
@@ -68,7 +73,7 @@ def test_results_in_a_prime_field_are_the_reference(
     name: str, tmp_path: Path, figures: list[str]
 ) -> None:
     compiled = compile(zoo.build(name, tmp_path))
-    result = privet.run(compiled, field="prime", timeout=1200.0)
+    result = privet.run(compiled, suite=privet.Gmw(field="prime"), timeout=1200.0)
     figures.append(
         f"{name}, prime field: offline {result.offline.seconds:.1f} s, "
         f"online {result.online.seconds:.2f} s"

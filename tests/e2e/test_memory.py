@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.e2e.test_commands import privet as command
@@ -24,17 +23,17 @@ def resnet20(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 @pytest.mark.parametrize(
     "way",
     [
-        {"suite": "gmw", "correlations": "parties"},
-        {"suite": "gmw", "correlations": "dealer"},
-        {"suite": "fss"},
-        {"suite": "fss", "security": "malicious"},
+        privet.Gmw(),
+        privet.Gmw(correlations="dealer"),
+        privet.Fss(),
+        privet.Fss(security="malicious"),
     ],
-    ids=lambda way: "-".join(way.values()),
+    ids=("gmw", "gmw-dealer", "fss", "fss-malicious"),
 )
 def test_neither_party_takes_more_than_forecast(
-    name: str, way: dict[str, Any], tmp_path: Path
+    name: str, way: privet.Suite, tmp_path: Path
 ) -> None:
-    result = privet.run(zoo.build(name, tmp_path), **way)
+    result = privet.run(zoo.build(name, tmp_path), suite=way)
     for use in result.memory.values():
         assert use.forecast_mb is not None
         assert use.forecast_mb / 3 < use.peak_mb <= use.forecast_mb

@@ -20,7 +20,7 @@ from privet.errors import MaterialError, Misuse
 from privet.executor import execute
 from privet.executor.reference import random_inputs
 from privet.parties import Client
-from privet.parties.costs import NOTHING
+from privet.suites.costs import NOTHING
 
 Sample = npt.NDArray[np.float32]
 
@@ -61,26 +61,21 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
 
 def test_options_that_contradict_each_other_are_refused(digits: Compiled) -> None:
     inputs = random_inputs(digits.program, (0, 1))
-    with pytest.raises(Misuse, match="no choice of truncations"):
-        privet.run(digits, inputs, suite="ckks", truncation="one-bit")
+    with pytest.raises(Misuse, match="truncation is an option of suite gmw and fss, not of ckks"):
+        suites.from_options("ckks", {"truncation": "one-bit"})
     with pytest.raises(Misuse, match="in a prime field truncations are exact"):
-        privet.run(digits, inputs, field="prime", truncation="one-bit")
+        privet.Gmw(field="prime", truncation="one-bit")
     wide = compile(MODELS / "digits-cnn.onnx", input_range=(0, 1), bits=49)
     with pytest.raises(Misuse, match="48 bits, not 49"):
-        suites.plan(wide.program.to_public_bytes(), "gmw", "log", "exact")
+        privet.Gmw(rounds="log").native(wide.program.to_public_bytes())
     with pytest.raises(Misuse, match="24 to 42 bits, not 49"):
-        privet.run(wide, inputs, field="prime")
+        privet.run(wide, inputs, suite=privet.Gmw(field="prime"))
     with pytest.raises(Misuse, match="possible are ring, prime"):
-        privet.run(digits, inputs, field="binary")
-    contradictions: list[dict[str, Any]] = [
-        {"suite": "fss"},
-        {"correlations": "dealer"},
-    ]
-    for options in contradictions:
-        with pytest.raises(Misuse, match="choice of suite gmw without a dealer"):
-            privet.run(digits, inputs, field="prime", **options)
-    with pytest.raises(Misuse, match="ask for a prime field by field"):
-        privet.run(digits, inputs, correlations="prime")
+        privet.Gmw(field="binary")
+    with pytest.raises(Misuse, match="choice of suite gmw without a dealer"):
+        privet.Gmw(field="prime", correlations="dealer")
+    with pytest.raises(Misuse, match="possible are parties, dealer"):
+        privet.Gmw(correlations="prime")
 
 
 def test_exact_predictions_are_the_reference_for_all_held_out_samples(
@@ -182,10 +177,12 @@ def test_exact_predictions_online_are_the_reference(
 def test_a_run_without_preparation_in_every_form_of_the_weights(
     digits: Compiled, held_out: list[Sample], weights: str
 ) -> None:
-    result = privet.run(digits, [held_out[0]], linear="online", prepared=False, weights=weights)
+    result = privet.run(
+        digits, [held_out[0]], suite=privet.Gmw(linear="online", unprepared=True, weights=weights)
+    )
     assert result.max_fixed_point_error == 0
     assert (result.offline.bytes_client, result.offline.rounds) == (0, 0)
-    assert result.linear == "online"
+    assert result.config.facts()["linear"] == "online"
 
 
 def test_inspect_tells_what_an_unprepared_inference_takes_more(tmp_path: Path) -> None:
@@ -200,15 +197,15 @@ def test_linear_layers_online_are_refused_where_they_cannot_be(
     digits: Compiled, session: Callable[..., Client]
 ) -> None:
     inputs = random_inputs(digits.program, (0, 1))
+    with pytest.raises(Misuse, match="linear is an option of suite gmw, not of fss"):
+        suites.from_options("fss", {"linear": "online"})
     with pytest.raises(Misuse, match="without a dealer"):
-        privet.run(digits, inputs, linear="online", suite="fss")
-    with pytest.raises(Misuse, match="without a dealer"):
-        privet.run(digits, inputs, linear="online", correlations="dealer")
+        privet.Gmw(linear="online", correlations="dealer")
     with pytest.raises(Misuse, match="in the ring"):
-        privet.run(digits, inputs, linear="online", field="prime")
+        privet.Gmw(linear="online", field="prime")
     with pytest.raises(Misuse, match="possible are offline, online"):
-        privet.run(digits, inputs, linear="later")
+        privet.Gmw(linear="later")
     with pytest.raises(Misuse, match="must run online"):
-        privet.run(digits, inputs, prepared=False)
+        privet.Gmw(unprepared=True)
     with pytest.raises(MaterialError, match="one-shot"):
         session(digits, "log", linear="online", when_dry="refuse").infer(inputs)

@@ -29,6 +29,7 @@ from tests.e2e.visitor import Visitor, tls
 from privet.gateway import ServiceClient, Terms
 from privet.parties import Credentials
 from privet.serve.model_server import SESSIONS_PER_CLIENT
+from privet.suites import Ckks, as_suite
 
 __all__ = ["key_folder"]
 
@@ -215,12 +216,12 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
 
     async def shares(client: ServiceClient, suite: str) -> None:
         for _ in range(ROUNDS):
-            found = await client.infer("digits", [IMAGES[:1]], terms=Terms(suite))
+            found = await client.infer("digits", [IMAGES[:1]], terms=Terms(as_suite(suite)))
             assert_right(next(iter(found.outputs.values())), IMAGES[:1])
 
     async def ciphertexts(client: ServiceClient, model: str) -> None:
         for sample in x:
-            found = await client.infer(model, [sample], terms=Terms("ckks"))
+            found = await client.infer(model, [sample], terms=Terms(Ckks()))
             assert np.abs(next(iter(found.outputs.values())) - scores(sample)).max() < 0.05
 
     async def act() -> None:

@@ -30,6 +30,7 @@ from privet.errors import (
 )
 from privet.gateway import ServiceClient, Terms
 from privet.parties import Credentials, Result, Stock
+from privet.suites import Fss, Gmw
 
 __all__ = ["key_folder"]
 
@@ -101,7 +102,7 @@ def test_a_request_alone_and_one_after_its_notice(talk: Callable[..., None], sta
         alone = await client.infer("digits", {"input": SEVEN})
         check(alone)
         assert alone.offline is not None
-        assert (alone.suite, alone.rounds, alone.trust) == ("gmw", "linear", None)
+        assert (alone.config, alone.trust) == (Gmw(rounds="linear"), None)
         notice = await client.notify("digits")
         await notice.ready()
         (piece,) = Stock(state).pieces()
@@ -177,7 +178,7 @@ def test_what_the_service_does_not_offer(talk: Callable[..., None]) -> None:
         with pytest.raises(Misuse, match="no model nothing"):
             await client.infer("nothing", [SEVEN])
         with pytest.raises(Misuse, match="not offered in fss"):
-            await client.infer("digits", [SEVEN], terms=Terms(suite="fss"))
+            await client.infer("digits", [SEVEN], terms=Terms(Fss()))
         with pytest.raises(PeerMisbehaved, match="ask the service's operator"):
             await client.notify("digits", terms=Terms(program_hash="0" * 64))
         with pytest.raises(MaterialError, match=r"no such notice|there is no notice"):
@@ -317,15 +318,14 @@ def test_suites_with_a_dealer(key_folder: Path, tmp_path: Path) -> None:
     async def run(scene: Scene) -> None:
         async with connect(scene, tmp_path / "client") as client:
             for terms in (
-                Terms("fss"),
-                Terms("fss", "malicious"),
-                Terms("gmw", correlations="dealer", rounds="blocks", truncation="exact"),
+                Terms(Fss()),
+                Terms(Fss(security="malicious")),
+                Terms(Gmw(correlations="dealer", rounds="blocks")),
             ):
                 notice = await client.notify("digits", terms=terms)
                 result = await client.infer("digits", [SEVEN], notice=notice)
                 check(result)
-                assert (result.suite, result.security) == (terms.suite, terms.security)
-                assert (result.correlations, result.rounds) == ("dealer", terms.rounds)
+                assert result.config == terms.suite
                 assert result.trust is not None
 
     with listening("dealer", "--keys", key_folder) as (_, dealer):  # noqa: SIM117

@@ -196,8 +196,8 @@ def test_a_preparing_worker_makes_nothing_for_whom_was_revoked(
 
 
 def _prepared(session: bytes, client: str, number: int):  # type: ignore[no-untyped-def]
-    from privet.parties.costs import NOTHING
     from privet.stream.preprocessing import Prepared
+    from privet.suites.costs import NOTHING
 
     return Prepared(client, session, number, ((), ()), NOTHING)
 

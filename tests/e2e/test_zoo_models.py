@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import privet
 from privet import suites, zoo
 from privet.compile import compile
+from privet.suites import MaterialSuite
 
 
 @pytest.mark.parametrize(
@@ -20,12 +22,13 @@ from privet.compile import compile
 )
 def test_private_outputs_match(name: str, rounds: str | None, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)
-    result = privet.run(path, rounds=rounds) if rounds else privet.run(path, suite="fss")
+    suite = privet.Gmw(rounds=rounds) if rounds else privet.Fss()
+    result = privet.run(path, suite=suite)
     assert result.model == name
     assert result.argmax_agrees
     scale = float(np.abs(next(iter(result.reference.values()))).max())
     assert result.max_abs_error < 0.02 * scale
-    assert (result.offline.bytes_server > 0) == (result.suite == "gmw")
+    assert (result.offline.bytes_server > 0) == (result.config.name == "gmw")
     assert result.online.rounds > 0
     assert {layer.phase for layer in result.layers} == {"offline", "online"}
     for phase in (result.offline, result.online):
@@ -42,9 +45,17 @@ def test_exact_results_are_the_reference_to_the_last_bit(
     name: str, rounds: str, tmp_path: Path
 ) -> None:
     compiled = compile(zoo.build(name, tmp_path))
-    assert privet.run(compiled, rounds=rounds).max_fixed_point_error == 0
-    assert privet.run(compiled, rounds=rounds, field="prime").max_fixed_point_error == 0
-    assert privet.run(compiled, rounds=rounds, truncation="one-bit").max_fixed_point_error > 0
+    assert privet.run(compiled, suite=privet.Gmw(rounds=rounds)).max_fixed_point_error == 0
+    assert (
+        privet.run(compiled, suite=privet.Gmw(rounds=rounds, field="prime")).max_fixed_point_error
+        == 0
+    )
+    assert (
+        privet.run(
+            compiled, suite=privet.Gmw(rounds=rounds, truncation="one-bit")
+        ).max_fixed_point_error
+        > 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,9 +66,9 @@ def test_traffic_is_what_the_formulas_say(
     rounds: str, mode: dict[str, Any], tmp_path: Path
 ) -> None:
     compiled = compile(zoo.build("m1", tmp_path))
-    plan = suites.plan(compiled.program.to_public_bytes(), "gmw", rounds, **mode)
-    forecast = suites.forecast(plan)
-    result = privet.run(compiled, rounds=rounds, **mode)
+    suite = privet.Gmw(rounds=rounds, **mode)
+    forecast = suites.forecast(suite.native(compiled.program.to_public_bytes()))
+    result = privet.run(compiled, suite=suite)
     assert result.offline.bytes_client == forecast.offline_bytes_client
     assert result.offline.bytes_server == forecast.offline_bytes_server
     assert result.online.bytes_client == forecast.online_bytes_client
@@ -71,22 +82,18 @@ def test_keys_leave_only_the_errors_of_truncations(name: str, tmp_path: Path) ->
     """A dealer's linear layers are exact, so with exact truncations nothing is left."""
     compiled = compile(zoo.build(name, tmp_path))
     assert privet.run(compiled, suite="fss").max_fixed_point_error == 0
-    assert privet.run(compiled, suite="fss", truncation="one-bit").max_fixed_point_error > 0
+    assert privet.run(compiled, suite=privet.Fss(truncation="one-bit")).max_fixed_point_error > 0
 
 
 @pytest.mark.parametrize("truncation", ["one-bit", "exact"])
-@pytest.mark.parametrize("suite", ["gmw", "fss"])
+@pytest.mark.parametrize("suite", [privet.Gmw(rounds="log", correlations="dealer"), privet.Fss()])
 def test_a_dealers_traffic_is_what_the_formulas_say(
-    suite: str, truncation: str, tmp_path: Path
+    suite: MaterialSuite, truncation: str, tmp_path: Path
 ) -> None:
     compiled = compile(zoo.build("m1", tmp_path))
-    rounds = "log" if suite == "gmw" else "auto"
-    public = compiled.program.to_public_bytes()
-    (plan,) = suites.plans(public, suite, rounds, truncation, "dealer").values()
-    forecast = suites.forecast(plan)
-    result = privet.run(
-        compiled, suite=suite, rounds=rounds, truncation=truncation, correlations="dealer"
-    )
+    suite = replace(suite, truncation=truncation)
+    forecast = suites.forecast(suite.native(compiled.program.to_public_bytes()))
+    result = privet.run(compiled, suite=suite)
     assert result.dealer is not None
     assert result.dealer.bytes_client == forecast.dealer_bytes_client
     assert result.dealer.bytes_server == forecast.dealer_bytes_server
@@ -94,7 +101,7 @@ def test_a_dealers_traffic_is_what_the_formulas_say(
     assert result.online.bytes_server == forecast.online_bytes_server
     assert result.online.rounds == forecast.online_rounds
     keys = sum(layer.bytes_keys for layer in result.layers)
-    assert (keys > 0) == (suite == "fss")
+    assert (keys > 0) == (suite.name == "fss")
     assert keys <= forecast.material_bytes_client
 
 
@@ -104,15 +111,12 @@ def test_a_dealers_traffic_is_what_the_formulas_say(
 @pytest.mark.parametrize("truncation", ["one-bit", "exact"])
 def test_the_malicious_mode_computes_the_same(name: str, truncation: str, tmp_path: Path) -> None:
     compiled = compile(zoo.build(name, tmp_path))
-    public = compiled.program.to_public_bytes()
-    (plan,) = suites.plans(
-        public, "fss", "auto", truncation, "dealer", security="malicious"
-    ).values()
-    forecast = suites.forecast(plan)
-    result = privet.run(compiled, suite="fss", truncation=truncation, security="malicious")
-    assert result.security == "malicious"
+    suite = privet.Fss(truncation=truncation, security="malicious")
+    forecast = suites.forecast(suite.native(compiled.program.to_public_bytes()))
+    result = privet.run(compiled, suite=suite)
+    assert result.config.mode.security == "malicious"
     assert (result.max_fixed_point_error == 0) == (truncation == "exact")
-    semi_honest = privet.run(compiled, suite="fss", truncation=truncation)
+    semi_honest = privet.run(compiled, suite=privet.Fss(truncation=truncation))
     assert result.max_fixed_point_error <= 3 * semi_honest.max_fixed_point_error
     for found, expected in (
         (result.online.bytes_client, forecast.online_bytes_client),

@@ -14,6 +14,7 @@ import aiohttp
 
 from privet.errors import PeerError
 from privet.parties import Client, Credentials, Result
+from privet.suites import from_label
 
 SOON = 60.0
 
@@ -125,11 +126,7 @@ class Visitor:
             state=self._state,
             model=go["program"],
             program_hash=go["program"],
-            suite=job["suite"],
-            security=job["security"],
-            rounds=job["rounds"] or "auto",
-            truncation=job["truncation"],
-            correlations=job["correlations"] if job["suite"] == "gmw" else "parties",
+            suite=from_label(go["suite"]),
             dealer=go["dealer"],
             server_name=go["server_name"],
             timeout=30,

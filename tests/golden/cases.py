@@ -47,6 +47,12 @@ class Case:
         return str(self.options.get("suite", "gmw"))
 
     @property
+    def config(self) -> suites.Suite:
+        """The suite with its options."""
+        options = {name: value for name, value in self.options.items() if name != "suite"}
+        return suites.from_options(self.suite, options)
+
+    @property
     def key(self) -> str:
         """What it is called in its file."""
         return f"{self.model}: {self.name}"
@@ -59,30 +65,23 @@ def start(case: Case) -> privet.Run:
     shape = program.program.values[entry.value].shape
     samples = np.random.default_rng(7).uniform(0, 1, shape).astype(np.float32)
     if "packed" not in case.options:
-        return privet.run(program, [samples], **case.options)
+        return privet.run(program, [samples], suite=case.config)
     path = MODELS / f"{case.model}.onnx"
-    return privet.run(path, [samples], input_range=(0, 1), batch=case.batch, **case.options)
+    return privet.run(path, [samples], suite=case.config, input_range=(0, 1), batch=case.batch)
 
 
 def plan_of(case: Case) -> Plan | None:
     """The plan of a suite that makes material ahead of time; None in another."""
-    if case.suite not in suites.PREPARED:
+    if not isinstance(case.config, suites.MaterialSuite):
         return None
-    options = dict(case.options)
-    source = suites.in_field(options.pop("field", "ring"), case.suite, "parties")
-    options.pop("prepared", None)
     program = compiled(case.model, case.suite, case.batch).program
-    choices: dict[str, Any] = {"suite": "gmw", "correlations": source, "rounds": "auto", **options}
-    if suites.is_dealt(case.suite, choices["correlations"]):
-        choices["correlations"] = "dealer"
-    (plan,) = suites.plans(program.to_public_bytes(), **choices).values()
-    return plan
+    return case.config.native(program.to_public_bytes())
 
 
 @cache
 def compiled(model: str, suite: str, batch: int) -> Compiled:
     """A model of the zoo as a suite takes it, with ranges measured between 0 and 1."""
-    widths = vars(suites.precision(suite))
+    widths = vars(suites.suite_type(suite).precision)
     committed = MODELS / f"{model}.onnx"
     if committed.exists():
         return compile(committed, input_range=(0, 1), batch=batch, **widths)
@@ -103,7 +102,7 @@ GMW: dict[str, dict[str, Any]] = {
     "blocks": {"rounds": "blocks"},
     "prime": {"rounds": "log", "field": "prime"},
     "one-shot": {"rounds": "log", "linear": "online"},
-    "one-shot, unprepared": {"rounds": "log", "linear": "online", "prepared": False},
+    "one-shot, unprepared": {"rounds": "log", "linear": "online", "unprepared": True},
     "dealt": DEALT,
 }
 LARGER = ("m1", "m2", "hinet", "breast", "heart", "cardio", "mnist-1", "mnist-2", "mnist-3")

@@ -33,9 +33,9 @@ def observe(case: Case) -> Record:
     return {
         "mode": {name: value for name, value in asdict(run.mode).items() if value is not None},
         "weaknesses": [weakness.name for weakness in run.weaknesses],
-        "rounds": run.rounds,
+        "rounds": run.config.facts()["rounds"],
         "extension": run.extension,
-        "parties": run.parties,
+        "parties": run.config.facts()["parties"],
         "outputs": {name: np.ravel(array).tolist() for name, array in run.outputs.items()},
         "offline": _phase(run.offline),
         "online": _phase(run.online),

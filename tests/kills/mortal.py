@@ -14,6 +14,7 @@ import numpy as np
 
 from privet.errors import MaterialError, PrivetError
 from privet.parties import Client, Credentials, Server
+from privet.suites import from_json
 
 
 def say(event: str, **fields: Any) -> None:
@@ -50,7 +51,8 @@ def query(job: dict[str, Any]) -> None:
     """A session with the server until the first failure but for a refusal of its own store."""
     credentials = Credentials.from_directory(job["keys"], "client")
     options = {"state": job["state"], "dealer": job["dealer"], "timeout": job["timeout"]}
-    with Client("localhost", job["port"], credentials, **options, **job["way"]) as client:
+    suite = from_json(job["way"])
+    with Client("localhost", job["port"], credentials, suite=suite, **options) as client:
         for line in sys.stdin:
             try:
                 obey(client, json.loads(line))

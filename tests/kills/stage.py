@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,33 +19,24 @@ from tests.kills.wiretap import Party, Wiretap
 
 from privet.compile import Compiled
 from privet.parties import Credentials, Dealer
+from privet.suites import Fss, Gmw, MaterialSuite
 
 MORTAL = Path(__file__).with_name("mortal.py")
 
 
-@dataclass(frozen=True)
-class Way:
-    """How data is protected, against whom, and who makes material: options of a client."""
-
-    suite: str = "gmw"
-    correlations: str = "parties"
-    security: str = "semi-honest"
-    linear: str = "offline"
-
-    def __str__(self) -> str:
-        against = "-malicious" if self.security == "malicious" else ""
-        online = "-online" if self.linear == "online" else ""
-        return f"{self.suite}-{self.correlations}{online}{against}"
-
-
-WAYS = (
-    Way(),
-    Way(correlations="dealer"),
-    Way(linear="online"),
-    Way("fss", "dealer"),
-    Way("fss", "dealer", "malicious"),
+WAYS: tuple[MaterialSuite, ...] = (
+    Gmw(),
+    Gmw(correlations="dealer"),
+    Gmw(linear="online"),
+    Fss(),
+    Fss(security="malicious"),
 )
 """All ways in which material is made and used."""
+
+
+def named(way: MaterialSuite) -> str:
+    """What a test with a suite is called."""
+    return way.alternatives()[0].label.replace(" ", "-")
 
 
 class Mortal:
@@ -96,7 +87,7 @@ class Stage:
 
     folder: Path
     keys: Path
-    way: Way
+    way: MaterialSuite
     tap: Wiretap
     dealer: str | None
     ahead: int = 0
@@ -168,7 +159,7 @@ class Stage:
                 "program": str(self.folder / "program"),
                 "port": self.tap.port,
                 "dealer": self.dealer,
-                "way": asdict(self.way),
+                "way": self.way.to_json(),
                 "timeout": SOON,
             }
         )
@@ -182,14 +173,14 @@ def infer(material: str | None) -> dict[str, Any]:
 
 @contextmanager
 def staged(
-    folder: Path, keys: Path, compiled: Compiled, way: Way, ahead: int = 0
+    folder: Path, keys: Path, compiled: Compiled, way: MaterialSuite, ahead: int = 0
 ) -> Iterator[Stage]:
     """A stage with nobody on it yet but the dealer, whom nobody kills."""
     compiled.save(folder / "program")
     credentials = Credentials.from_directory(keys, "dealer")
     with Wiretap(keys).listening() as tap, Dealer(credentials, patience=0.5) as dealer:
         dealer.start()
-        address = f"127.0.0.1:{dealer.address[1]}" if way.correlations == "dealer" else None
+        address = f"127.0.0.1:{dealer.address[1]}" if way.dealt else None
         stage = Stage(folder, keys, way, tap, address, ahead)
         try:
             yield stage

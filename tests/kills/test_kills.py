@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from tests.attacks.scene import INPUT
 from tests.kills.ordeal import AIMS, Ordeal
-from tests.kills.stage import WAYS, Way, staged
+from tests.kills.stage import WAYS, named, staged
 
 from privet.compile import Compiled
 from privet.executor import execute
+from privet.suites import MaterialSuite
 
 
-def survive(way: Way, kills: int, folder: Path, keys: Path, compiled: Compiled) -> Ordeal:
+def survive(way: MaterialSuite, kills: int, folder: Path, keys: Path, compiled: Compiled) -> Ordeal:
     """What is left after so many kills; every check of every round has passed."""
     expected = execute(compiled.program, compiled.weights, {"x": INPUT}).outputs["y"]
     with staged(folder, keys, compiled, way, ahead=2) as stage:
@@ -24,8 +25,10 @@ def survive(way: Way, kills: int, folder: Path, keys: Path, compiled: Compiled) 
     return ordeal
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-def test_a_few_kills(way: Way, tmp_path: Path, key_folder: Path, compiled: Compiled) -> None:
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_a_few_kills(
+    way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled
+) -> None:
     landed = survive(way, 24, tmp_path, key_folder, compiled).landed
     assert landed.total() - landed["nothing"] >= 8, landed
     assert landed["preparing"] + landed["storing"], landed
@@ -34,11 +37,13 @@ def test_a_few_kills(way: Way, tmp_path: Path, key_folder: Path, compiled: Compi
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("way", WAYS, ids=str)
-def test_hundreds_of_kills(way: Way, tmp_path: Path, key_folder: Path, compiled: Compiled) -> None:
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_hundreds_of_kills(
+    way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled
+) -> None:
     ordeal = survive(way, 240, tmp_path, key_folder, compiled)
     landed = ordeal.landed
     assert landed["nothing"] < landed.total() / 2, landed
     assert all(landed[work] >= 5 for work in AIMS), landed
     # Some kills fell into a check, which a party must take for an attack.
-    assert (ordeal.gone > 0) == (way.security == "malicious")
+    assert (ordeal.gone > 0) == (way.mode.security == "malicious")

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.kills.stage import WAYS, Stage, Way, infer, staged
+from tests.kills.stage import WAYS, Stage, infer, named, staged
 
 from privet.compile import Compiled
+from privet.suites import MaterialSuite
 
 
-@pytest.fixture(params=WAYS, ids=str)
+@pytest.fixture(params=WAYS, ids=named)
 def stage(
     request: pytest.FixtureRequest, tmp_path: Path, key_folder: Path, compiled: Compiled
 ) -> Iterator[Stage]:
     """A stage with nobody on it yet."""
-    way: Way = request.param
+    way: MaterialSuite = request.param
     with staged(tmp_path, key_folder, compiled, way) as stage:
         yield stage
 
@@ -48,7 +49,7 @@ def test_the_ledger_sees_that_both_sides_were_set_back(stage: Stage) -> None:
     assert use_and_set_back(stage, "client", "server") == "inferred"
     wrong = stage.audit().reused()
     # With linear layers online a phase opens with a ciphertext, and all shares after it are fresh.
-    alike = 0 if stage.way.linear == "online" else 1
+    alike = 0 if stage.way.refills else 1
     for party in ("client", "server"):
         assert sum(line.startswith(f"the {party} used") for line in wrong) == 1, wrong
         same = sum(line.startswith(f"the {party} said the same") for line in wrong)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 from tests.attacks.scene import INPUT, SOON
-from tests.kills.stage import Mortal, Stage, Way, infer, staged
+from tests.kills.stage import Mortal, Stage, infer, staged
 from tests.kills.wiretap import Party
 
 from privet.compile import Compiled
 from privet.executor import execute
+from privet.suites import Gmw
 
 KILLS = 8
 
@@ -36,7 +37,7 @@ def test_an_inference_without_material_leaves_nothing_to_be_used_again(
 ) -> None:
     expected = execute(compiled.program, compiled.weights, {"x": INPUT}).outputs["y"]
     chance = random.Random(KILLS)
-    with staged(tmp_path, key_folder, compiled, Way(linear="online"), ahead=2) as stage:
+    with staged(tmp_path, key_folder, compiled, Gmw(linear="online"), ahead=2) as stage:
         party: dict[Party, Mortal] = {
             "server": stage.start_server(),
             "client": stage.start_client(),

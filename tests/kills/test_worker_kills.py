@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 from tests.attacks.scene import INPUT
 from tests.kills.siege import Siege
-from tests.kills.stage import Way, staged
+from tests.kills.stage import named, staged
 
 from privet.compile import Compiled
 from privet.executor import execute
+from privet.suites import Fss, Gmw, MaterialSuite
 
-SUITES = {Way(): "gmw linear exact", Way("fss", "dealer"): "fss exact"}
+SUITES = {Gmw(): "gmw linear exact", Fss(): "fss exact"}
 """Ways of making material, and the labels of it."""
 
 
-def survive(way: Way, kills: int, folder: Path, keys: Path, compiled: Compiled) -> Siege:
+def survive(way: MaterialSuite, kills: int, folder: Path, keys: Path, compiled: Compiled) -> Siege:
     """What is left after so many kills; every check of every round has passed."""
     expected = execute(compiled.program, compiled.weights, {"x": INPUT}).outputs["y"]
     with staged(folder, keys, compiled, way, ahead=2) as stage:
@@ -30,17 +31,19 @@ def survive(way: Way, kills: int, folder: Path, keys: Path, compiled: Compiled) 
     return siege
 
 
-@pytest.mark.parametrize("way", SUITES, ids=str)
-def test_a_few_kills(way: Way, tmp_path: Path, key_folder: Path, compiled: Compiled) -> None:
+@pytest.mark.parametrize("way", SUITES, ids=named)
+def test_a_few_kills(
+    way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled
+) -> None:
     landed = survive(way, 7, tmp_path, key_folder, compiled).landed
     assert landed.total() - landed["nothing"] >= 3, landed
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("way", SUITES, ids=str)
+@pytest.mark.parametrize("way", SUITES, ids=named)
 def test_hundreds_of_kills(
-    way: Way, tmp_path: Path, key_folder: Path, compiled: Compiled, figures: list[str]
+    way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled, figures: list[str]
 ) -> None:
     landed = survive(way, 200, tmp_path, key_folder, compiled).landed
     figures.append(f"kills of workers, executors and clients, {way}: {dict(landed)}")

@@ -26,6 +26,7 @@ def script(name: str) -> ModuleType:
 
 direction = script("check_direction")
 files = script("check_files")
+suites = script("check_suites")
 LAYERS = tomllib.loads((ROOT / "scripts" / "layers.toml").read_text())
 
 
@@ -183,3 +184,29 @@ def test_vague_names_are_named(tmp_path: Path, name: str) -> None:
 
 def test_this_repository_has_readable_files() -> None:
     assert list(files.offences(ROOT, files.repository_files(ROOT))) == []
+
+
+def test_this_repository_names_suites_in_one_place() -> None:
+    assert suites.main() == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ['if suite == "gmw": pass', 'ways = ("fss-malicious",)', "isinstance(suite, suites.Ckks)"],
+)
+def test_whoever_names_a_suite_is_named(tmp_path: Path, statement: str) -> None:
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "all.py").write_text(
+        "".join(
+            f'class {of}:\n    """A suite."""\n    name: ClassVar[str] = "{name}"\n'
+            for name, of in (("gmw", "Gmw"), ("fss", "Fss"), ("ckks", "Ckks"))
+        )
+    )
+    (tmp_path / "cli.py").write_text(f'"""Suite gmw."""\n\n{statement}\n')
+    assert [fault.partition(": ")[0] for fault in suites.faults(tmp_path, [])] == ["cli.py:3"]
+    assert suites.faults(tmp_path, ["cli.py"]) == []
+    (tmp_path / "cli.py").write_text('"""Suite gmw."""\n\n"gmw"\n')
+    (fault,) = suites.faults(tmp_path, ["cli.py"])
+    assert "names no suite any more" in fault
+    (fault,) = suites.faults(tmp_path, ["gone.py"])
+    assert "does not exist" in fault

@@ -100,7 +100,7 @@ class Told:
 
 def test_a_gateway_keeps_few_programs_and_few_plans_of_each(compiled: Compiled) -> None:
     service = Told(compiled)
-    catalog = Catalog(cast(Calls, service))
+    catalog = Catalog(cast(Calls, service), None, 1 << 40)
 
     async def main() -> None:
         for number in range(TIMES):

@@ -7,12 +7,14 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from privet.cli import app
+from privet.suites import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,6 +106,10 @@ def faults(words: list[str]) -> list[str]:
     if text is None:
         return [f"privet {' '.join(path)}"]
     known = set(OPTION.findall(text))
+    if "--suite" in known:
+        pairs = pairwise(rest)
+        suite = next((name for word, name in pairs if word == "--suite"), DEFAULT.name)
+        known |= set(OPTION.findall(usage(*path, "--suite", suite) or ""))
     given = (word.partition("=")[0] for word in rest if OPTION.match(word))
     return [f"privet {' '.join([*path, option])}" for option in given if option not in known]
 

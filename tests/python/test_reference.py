@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts.reference import assembled, commands, modules
+from scripts.reference import assembled, commands, modules, suites
 from scripts.reference.pages import DOCS, GENERATED, ROOT, relinked
 
 import privet
+from privet.suites import registry
 
 
 def test_every_command_has_a_section_with_its_options() -> None:
@@ -58,3 +59,14 @@ def test_links_follow_a_file_to_its_page() -> None:
     )
     code = "```\n[a](docs/reference/modes.md)\n```\n"
     assert relinked(code, ROOT / "CONTRIBUTING.md", page) == code
+
+
+def test_every_suite_has_its_promise_in_the_threat_model() -> None:
+    assert suites.promises() in (ROOT / "SECURITY.md").read_text()
+
+
+def test_an_option_that_changes_a_promise_has_a_row() -> None:
+    text = suites.reference()
+    assert "| `security='malicious'` | malicious client and server |" in text
+    for of in registry.all_suites():
+        assert f"## Suite `{of.name}`" in text

@@ -10,6 +10,8 @@ from privet import Link, suites
 from privet.compile import compile
 from privet.errors import Misuse
 from privet.parties.client import network_of
+from privet.suites import Fss, Gmw
+from privet.suites.material.suite import quickest
 
 DIGITS = Path(__file__).parents[2] / "zoo" / "models" / "digits-cnn.onnx"
 
@@ -32,32 +34,29 @@ def public() -> bytes:
 def test_the_link_decides_between_bytes_and_rounds(
     public: bytes, link: str | None, rounds: str
 ) -> None:
-    plans = suites.plans(public, "gmw", "auto")
-    assert list(plans) == ["linear", "log", "blocks"]
-    assert suites.quickest(plans, Link(link) if link else None) == rounds
-    given = suites.plans(public, "gmw", "linear")
-    assert suites.quickest(given, Link("wan")) == "linear"
+    plans = Gmw().plans(public)
+    assert [it.rounds for it in plans] == ["linear", "log", "blocks"]
+    assert quickest(plans, Link(link) if link else None).rounds == rounds
+    given = Gmw(rounds="linear").plans(public)
+    assert quickest(given, Link("wan")).rounds == "linear"
 
 
 def test_the_delay_is_that_of_the_formula(public: bytes) -> None:
-    forecast = suites.forecast(suites.plan(public, "gmw", "log"))
+    forecast = suites.forecast(Gmw(rounds="log").native(public))
     bits = 8 * max(forecast.online_bytes_client, forecast.online_bytes_server)
     assert suites.online_delay(forecast, Link("0ms,1Mbit")) == pytest.approx(bits / 1e6)
     fast = suites.online_delay(forecast, Link("2ms,100Gbit"))
     assert fast == pytest.approx(forecast.online_rounds * 1e-3, rel=1e-3)
 
 
-def test_an_unknown_depth_is_refused(public: bytes) -> None:
+def test_an_unknown_depth_is_refused() -> None:
     with pytest.raises(Misuse, match="auto, linear, log, blocks"):
-        suites.plans(public, "gmw", "few")
+        Gmw(rounds="few")
 
 
 def test_keys_leave_no_depth_to_choose(public: bytes) -> None:
-    ((depth, plan),) = suites.plans(public, "fss", "auto", link=Link("wan")).items()
-    assert depth is None
+    (plan,) = Fss().plans(public, Link("wan")).values()
     assert suites.forecast(plan).extension is None
-    with pytest.raises(Misuse, match="choice of suite gmw"):
-        suites.plans(public, "fss", "log")
 
 
 def test_a_measured_round_trip_stands_for_a_network() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,12 +18,18 @@ from privet.parties.address import split_address
 from privet.parties.homomorphic import Endpoint, Prediction
 from privet.parties.meeting import CohortVisitor, coordinate, take_part
 from privet.parties.revocation import Revoked
-from privet.suites import COLLECTIVE, Guard, check_scenario, flooding_of, make_policy
+from privet.suites import Guard, make_policy
+from privet.suites.ckks import COHORT
+from privet.suites.ckks.account import parameters
 
 app = typer.Typer(
     help="Suite ckks under a key whose parts the members of a cohort keep.", no_args_is_help=True
 )
 
+Parties = Annotated[int, typer.Option(help="Members of the cohort, 2 to 20.")]
+Flooding = Annotated[
+    str, typer.Option(metavar="statistical|light", help="Noise on results; `light` is weaker.")
+]
 PublicHalf = Annotated[
     Path,
     typer.Argument(
@@ -36,8 +42,8 @@ PublicHalf = Annotated[
 def coordinate_cohort(
     program: PublicHalf,
     keys: options.Keys,
-    parties: options.Parties = 3,
-    flooding: options.Flooding = None,
+    parties: Parties = COHORT.parties,
+    flooding: Flooding = COHORT.flooding,
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where to listen.")
     ] = "127.0.0.1:7400",
@@ -50,7 +56,7 @@ def coordinate_cohort(
     as_json: options.AsJson = False,
 ) -> None:
     """Run one inference of a cohort, under a key whose parts its members keep; it has no secret."""
-    check_scenario("ckks", COLLECTIVE, parties)
+    suite = replace(COHORT, parties=parties, flooding=flooding)
     host, port = split_address(listen)
     console = show.make_console()
 
@@ -63,11 +69,10 @@ def coordinate_cohort(
         else:
             console.print(f"{found['event'].capitalize()} in {found['cost']['seconds']:.3f} s.")
 
-    noise = flooding_of("ckks", COLLECTIVE, flooding)
-    endpoint = Endpoint(host, port, keys, COLLECTIVE, None, memory, timeout, noise)
-    policy = make_policy(accept, flooding=noise, answers_per_hour=answers_per_hour)
+    endpoint = Endpoint(host, port, keys, suite, None, memory, timeout)
+    policy = make_policy(accept, weaker=suite.weaknesses, answers_per_hour=answers_per_hour)
     guard = Guard(policy, str(state / "coordinator" / "answers"))
-    coordinate(program, parties, endpoint, guard, heard, Revoked(revoked))
+    coordinate(program, endpoint, guard, heard, Revoked(revoked))
 
 
 @app.command()
@@ -83,19 +88,18 @@ def join(
     ],
     keys: options.Keys,
     member: Annotated[int, typer.Option(min=0, help="Which member this is; 0 has the model.")],
-    parties: options.Parties = 3,
-    flooding: options.Flooding = None,
+    parties: Parties = COHORT.parties,
+    flooding: Flooding = COHORT.flooding,
     server_name: options.ServerName = None,
     memory: options.Memory = None,
     timeout: options.Timeout = 120.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Take part in one inference of a cohort as a member, with a share of its key."""
-    check_scenario("ckks", COLLECTIVE, parties)
+    suite = replace(COHORT, parties=parties, flooding=flooding)
     host, port = split_address(address)
-    noise = flooding_of("ckks", COLLECTIVE, flooding)
-    endpoint = Endpoint(host, port, keys, COLLECTIVE, server_name, memory, timeout, noise)
-    cost = take_part(program, member, parties, endpoint)
+    endpoint = Endpoint(host, port, keys, suite, server_name, memory, timeout)
+    cost = take_part(program, member, endpoint)
     if as_json:
         typer.echo(json.dumps({"event": "helped", "member": member, "cost": asdict(cost)}))
         return
@@ -109,8 +113,8 @@ def infer(
     program: PublicHalf,
     keys: options.Keys,
     input: options.Input = None,
-    parties: options.Parties = 3,
-    flooding: options.Flooding = None,
+    parties: Parties = COHORT.parties,
+    flooding: Flooding = COHORT.flooding,
     server_name: options.ServerName = None,
     labels: options.Labels = None,
     memory: options.Memory = None,
@@ -121,11 +125,10 @@ def infer(
     """Get a private prediction from a cohort, of whose key this client has no part."""
     if not input:
         raise Misuse("give --input for a prediction")
-    check_scenario("ckks", COLLECTIVE, parties)
+    suite = replace(COHORT, parties=parties, flooding=flooding)
     host, port = split_address(address)
-    noise = flooding_of("ckks", COLLECTIVE, flooding)
-    endpoint = Endpoint(host, port, keys, COLLECTIVE, server_name, memory, timeout, noise)
-    visitor = CohortVisitor(endpoint, program, parties)
+    endpoint = Endpoint(host, port, keys, suite, server_name, memory, timeout)
+    visitor = CohortVisitor(endpoint, program)
     console, names = show.make_console(), read_labels(labels, None)
     shapes = [visitor.program.values[it.value].shape for it in visitor.program.inputs]
     with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
@@ -136,9 +139,9 @@ def infer(
     softmax = found.program.outputs[0].client is not None
     show.prediction(console, found.outputs, names, softmax, found.program.batch)
     show.costs(console, found.offline, found.online, found.program.batch)
-    show.homomorphic(console, found.plan, found.program.program_hash)
+    show.account(console, parameters(found.plan, found.program.program_hash))
     show.calibration(console, found.program.calibration)
-    show.weaknesses(console, found.mode)
+    show.weaknesses(console, found.suite.mode)
     if layers:
         show.layers(console, found.layers)
 
@@ -148,8 +151,8 @@ def _as_object(found: Prediction) -> dict[str, Any]:
     outputs = {name: np.asarray(array).tolist() for name, array in found.outputs.items()}
     return {
         "model": program.model,
-        "suite": "ckks",
-        **show.weaknesses_fields(found.mode),
+        "suite": found.suite.name,
+        **show.weaknesses_fields(found.suite.mode),
         "program_hash": program.program_hash,
         "calibration": program.calibration,
         "batch": program.batch,

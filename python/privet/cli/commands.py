@@ -6,8 +6,10 @@ that command is called, and not before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import typer
@@ -44,8 +46,18 @@ class Entry:
         if isinstance(item, typer.Typer):
             table.add_typer(item, name=name)
         else:
-            table.command(name)(item)
+            table.command(name, cls=_command_class(item))(item)
         return typer.main.get_group(table).commands[name]
+
+
+def _command_class(command: Callable[..., None]) -> type[TyperCommand] | None:
+    """What a command is made with: one that has an argument `suite` gets the suite's options."""
+    parameter = signature(command).parameters.get("suite")
+    if parameter is None or parameter.annotation != "Suite":
+        return None
+    from privet.cli.suite_options import SuiteCommand
+
+    return SuiteCommand
 
 
 COMMANDS = {

@@ -8,18 +8,18 @@ from typing import Annotated
 
 import typer
 
-from privet.cli import options, show
-from privet.cli.ranges import range_fields, show_ranges
+from privet import suites
+from privet.cli import options, ranges, show
+from privet.cli.suite_options import Suite
 from privet.compile import PUBLIC_FILE
 from privet.compile import compile as compile_model
 from privet.parties.calibration import read_samples
-from privet.suites import check_suite, check_supported, precision
 
 
 def compile(
     model: options.Model,
     folder: Annotated[Path, typer.Argument(help="Where to write both halves.", file_okay=False)],
-    suite: options.Suite = "gmw",
+    suite: Suite = suites.DEFAULT,
     bits: options.Bits = None,
     scale: options.Scale = None,
     batch: options.Batch = 1,
@@ -37,8 +37,7 @@ def compile(
     as_json: options.AsJson = False,
 ) -> None:
     """Compile a model into a public half, for everybody, and a private one with its weights."""
-    check_suite(suite)
-    widths = precision(suite, bits, scale)
+    widths = suite.precision.with_widths(bits, scale)
     compiled = compile_model(
         model,
         bits=widths.bits,
@@ -50,22 +49,20 @@ def compile(
         sound=sound,
         headroom=headroom,
     )
-    check_supported(compiled.program, suite)
+    suite.check_supports(compiled.program)
     compiled.save(folder)
     public = folder / PUBLIC_FILE
-    ranges = compiled.ranges(narrow=suite != "stream") if suite != "ckks" else None
     if as_json:
         found = {
             "program": str(public),
             "program_hash": compiled.program.program_hash,
             "calibration": compiled.program.calibration,
-            "ranges": range_fields(ranges) if ranges else None,
+            "ranges": ranges.fields(suite, compiled),
         }
         typer.echo(json.dumps(found))
         return
     console = show.make_console()
-    if ranges:
-        show_ranges(console, ranges)
+    ranges.show(console, suite, compiled)
     show.warn_uncalibrated(compiled.program.calibration)
     console.print(
         f"Program {compiled.program.program_hash}: {public} is for all parties; the rest of "

@@ -12,8 +12,10 @@ from typing import Annotated
 
 import typer
 
+from privet import suites
 from privet.cli import options, show
 from privet.cli.asking import TOKEN
+from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.logs import log_to_stderr
 from privet.parties import Credentials
@@ -44,11 +46,7 @@ def gateway(
             metavar="MODEL=N", help="Keep material for N inferences ready; again for more models."
         ),
     ] = None,
-    suite: options.Suite = "gmw",
-    security: options.Security = "semi-honest",
-    rounds: options.ModelRounds = None,
-    truncation: options.Truncation = "exact",
-    correlations: options.Correlations = "parties",
+    suite: Suite = suites.DEFAULT,
     dealer: options.Dealer = None,
     link: options.Link = None,
     server_name: options.ServerName = None,
@@ -83,7 +81,7 @@ def gateway(
     for place in places.values():
         if place is not None:
             check_place(place[0], own)
-    terms = Terms(suite, security, rounds, truncation, correlations)
+    terms = Terms(suite)
     console = show.make_console()
 
     async def main() -> None:

@@ -12,12 +12,15 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from privet import suites
 from privet.cli import asking, options, show
 from privet.cli.inputs import read_inputs, read_labels
+from privet.cli.suite_options import Suite
 from privet.errors import MaterialError, Misuse
 from privet.executor.codec import Inputs
-from privet.parties import Result
-from privet.suites import ENCRYPTED_DATA, check_between_two, flooding_of
+from privet.parties import Link, Result
+from privet.suites import MaterialSuite
+from privet.suites.text import over
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient, Terms
@@ -39,13 +42,7 @@ def infer(
     state: options.State = Path("privet-state"),
     version: asking.Version = None,
     program_hash: asking.ProgramHash = None,
-    suite: options.Suite = "gmw",
-    security: options.Security = "semi-honest",
-    rounds: options.Rounds = "auto",
-    truncation: options.Truncation = "exact",
-    scenario: options.ServedScenario = ENCRYPTED_DATA,
-    flooding: options.Flooding = None,
-    correlations: options.Correlations = "parties",
+    suite: Suite = suites.DEFAULT,
     dealer: options.Dealer = None,
     link: options.Link = None,
     server_name: options.ServerName = None,
@@ -63,20 +60,11 @@ def infer(
 
     if not input:
         raise Misuse("give --input for a prediction; `privet prepare` makes material for later")
-    check_between_two(suite, scenario)
-    terms = Terms(
-        suite,
-        security,
-        rounds,
-        truncation,
-        correlations,
-        flooding_of(suite, scenario, flooding),
-        scenario,
-        version,
-        program_hash,
-    )
+    terms = Terms(suite, version, program_hash)
     names = read_labels(labels, None)
     console = show.make_console()
+
+    keeps = isinstance(suite, MaterialSuite)
 
     async def main() -> None:
         async with asking.connect(
@@ -94,7 +82,7 @@ def infer(
             shapes = [program.values[entry.value].shape for entry in program.inputs]
             inputs = read_inputs(input, shapes, max(program.batch, len(input)))
             result = await _ask(client, name, inputs, terms, notice, timeout, deadline)
-            ready = 0 if suite == "ckks" else await client.stock(name, terms)
+            ready = await client.stock(name, terms) if keeps else 0
         if as_json:
             typer.echo(json.dumps(_as_object(name, program, result, ready)))
             return
@@ -104,8 +92,8 @@ def infer(
         show.costs(console, result.offline, result.online, program.batch)
         if layers:
             show.layers(console, result.layers)
-        _describe(console, program, result, client, rounds == "auto")
-        if suite != "ckks":
+        _describe(console, program, result, client, suite)
+        if keeps:
             console.print(f"Material for {ready} more inferences is ready.")
 
     asyncio.run(main())
@@ -121,7 +109,7 @@ async def _ask(
     deadline: float | None,
 ) -> Result:
     """A prediction on what was prepared for it, if anything was."""
-    if notice is None and terms.suite != "ckks":
+    if notice is None and isinstance(terms.suite, MaterialSuite):
         for prepared in await client.prepared(model, terms=terms):
             try:
                 return await client.infer(
@@ -136,28 +124,37 @@ async def _ask(
 
 
 def _describe(
-    console: Console, program: Program, result: Result, client: ServiceClient, chosen: bool
+    console: Console,
+    program: Program,
+    result: Result,
+    client: ServiceClient,
+    asked: suites.Suite,
 ) -> None:
     """How a result was made, and what it does not promise."""
-    if result.plan is not None:
-        show.homomorphic(console, result.plan, program.program_hash)
-    depth = f", {show.rounds(result.rounds, client.link, chosen)}" if result.rounds else ""
-    console.print(
-        f"Suite {result.suite} ({result.security}){depth}, program {program.program_hash[:16]}."
-    )
+    show.account(console, account_of(result, program, asked, client.link))
     show.trust(console, result.trust)
     show.weaknesses(console, result.mode)
     show.calibration(console, result.calibration)
 
 
+def account_of(
+    result: Result, program: Program, asked: suites.Suite, link: Link | None
+) -> list[str]:
+    """What there is to say of how a prediction was made."""
+    ran = result.config.told(result.plan, program.program_hash) if result.plan else ()
+    facts = result.config.facts()
+    how = result.config.comparisons(asked)
+    told = f", {how}{over(link)}" if how else ""
+    name = f"Suite {facts['suite']} ({facts['security']}){told}, program "
+    return [*ran, f"{name}{program.program_hash[:16]}."]
+
+
 def _as_object(model: str, program: Program, result: Result, ready: int) -> dict[str, Any]:
     outputs = {name: np.asarray(array).tolist() for name, array in result.outputs.items()}
+    facts = result.config.facts()
     return {
         "model": model,
-        "suite": result.suite,
-        "security": result.security,
-        "rounds": result.rounds,
-        "correlations": result.correlations,
+        **{key: facts[key] for key in ("suite", "security", "rounds", "correlations")},
         "trust": result.trust,
         **show.weaknesses_fields(result.mode),
         "calibration": result.calibration,

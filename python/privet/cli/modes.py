@@ -1,4 +1,4 @@
-"""`privet run --modes`: one model in several modes of suite `gmw`, as a table."""
+"""`privet run --modes`: one model in several modes of a suite, as a table."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from rich.table import Table
 
 from privet.cli import show
 from privet.parties import Run
-from privet.parties.modes import NAMES, Mode
+from privet.parties.modes import Mode
+from privet.suites import Suite
 
 
-def names_of(words: str) -> tuple[str, ...]:
-    """The modes that `--modes` names."""
-    return NAMES if words == "all" else tuple(words.split(","))
-
-
-def show_modes(console: Console, runs: Sequence[tuple[Mode, Run]], as_json: bool) -> None:
+def show_modes(
+    console: Console, suite: Suite, runs: Sequence[tuple[Mode, Run]], as_json: bool
+) -> None:
     """Prints what each mode promises and took."""
     if as_json:
         typer.echo(json.dumps([_as_object(mode, result) for mode, result in runs]))
@@ -48,19 +46,17 @@ def show_modes(console: Console, runs: Sequence[tuple[Mode, Run]], as_json: bool
             str(result.max_fixed_point_error),
         )
     console.print(table)
-    left_out = [name for name in NAMES if name not in {mode.name for mode, _ in runs}]
+    left_out = [name for name in suite.variants if name not in {mode.name for mode, _ in runs}]
     if left_out:
         console.print(f"Not run: {', '.join(left_out)}.")
 
 
 def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
+    facts = result.config.facts()
     return {
         "mode": mode.name,
         "guarantee": mode.guarantee,
-        "rounds": result.rounds,
-        "truncation": result.truncation,
-        "field": result.field,
-        "linear": result.linear,
+        **{key: facts[key] for key in ("rounds", "truncation", "field", "linear")},
         **show.weaknesses_fields(result.mode),
         "argmax_agrees": result.argmax_agrees,
         "max_fixed_point_error": result.max_fixed_point_error,

@@ -12,31 +12,14 @@ from privet.errors import Misuse
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL.onnx", help="The model.", exists=True, dir_okay=False)
 ]
-Suite = Annotated[
-    str,
-    typer.Option(
-        help="How the data is protected: `gmw` by the two parties alone, `fss` with keys from a "
-        "dealer that must collude with neither, `ckks` by homomorphic encryption for models with "
-        "smooth activations, `stream` by encryption for linear layers alone: weaker, since values "
-        "are revealed up to order."
-    ),
-]
-Security = Annotated[
-    str,
-    typer.Option(
-        help="Against `semi-honest` parties or, in suite fss, `malicious` ones: who deviates is "
-        "caught before there is an output."
-    ),
-]
 Bits = Annotated[
     int | None,
-    typer.Option(help="Width of the ring, 16 to 50 bits; by default 37, in suite ckks 50."),
+    typer.Option(help="Width of the ring, 16 to 50 bits; by default what suits the suite."),
 ]
 Scale = Annotated[
     int | None,
     typer.Option(
-        help="Fractional bits of inputs and weights, 4 to 20; by default 12, in suite ckks 16 "
-        "and 18."
+        help="Fractional bits of inputs and weights, 4 to 20; by default what suits the suite."
     ),
 ]
 Batch = Annotated[
@@ -44,17 +27,6 @@ Batch = Annotated[
     typer.Option(
         min=1, metavar="N", help="Samples to compute at once, in as many rounds as a single one."
     ),
-]
-Rounds = Annotated[
-    str,
-    typer.Option(
-        help="Comparisons: `linear` sends the fewest bytes, `blocks` takes the fewest rounds, "
-        "`log` lies between; `auto` takes the one that suits the link."
-    ),
-]
-ModelRounds = Annotated[
-    str | None,
-    typer.Option(metavar="linear|log|blocks", help="Comparisons; the model's own by default."),
 ]
 Link = Annotated[
     str | None,
@@ -64,43 +36,12 @@ Link = Annotated[
         "100 Mbit/s each way.",
     ),
 ]
-Truncation = Annotated[
-    str,
-    typer.Option(
-        metavar="exact|one-bit",
-        help="Truncations: `exact` ones compute the carry, and results are those of the plaintext "
-        "fixed-point executor, bit for bit; `one-bit` is weaker: it loses the carry, and a client "
-        "that repeats an input can learn weights by the unit by which results are then off.",
-    ),
-]
-Field = Annotated[
-    str,
-    typer.Option(
-        metavar="ring|prime",
-        help="In suite gmw: what linear layers are shared in. `prime` packs them densely in slots, "
-        "and its results are those of the plaintext fixed-point executor, bit for bit.",
-    ),
-]
-Linear = Annotated[
-    str,
-    typer.Option(
-        metavar="offline|online",
-        help="In suite gmw: linear layers are prepared ahead of time, or run under encryption "
-        "`online`; then a client need not prepare, and correlations are made as the network runs.",
-    ),
-]
 Weights = Annotated[
     str | None,
     typer.Option(
         metavar="prepared|on-the-fly|none",
         help="Weights under encryption: transformed once and kept (by default up to 64 MiB a "
         "layer), transformed in each job, or for each use.",
-    ),
-]
-Correlations = Annotated[
-    str,
-    typer.Option(
-        help="Who makes material: the two `parties`, or a `dealer` that must collude with neither."
     ),
 ]
 Dealer = Annotated[
@@ -122,49 +63,6 @@ Input = Annotated[
         dir_okay=False,
     ),
 ]
-Scenario = Annotated[
-    str,
-    typer.Option(
-        metavar="encrypted-data|encrypted-model|collective",
-        help="In suite ckks: the client's data is encrypted under its own key, or the model under "
-        "its owner's, or data and model under one that a cohort shares.",
-    ),
-]
-ServedScenario = Annotated[
-    str,
-    typer.Option(
-        metavar="encrypted-data|encrypted-model",
-        help="In suite ckks: the client's data is encrypted under its own key, or the model under "
-        "the service's, and the client evaluates it.",
-    ),
-]
-Flooding = Annotated[
-    str | None,
-    typer.Option(
-        metavar="light|statistical",
-        help="In suite ckks: noise on results, by default `statistical`, enough to hide what they "
-        "tell beside outputs; `light` is weaker: it blurs that, as much as encryption does.",
-    ),
-]
-Cipher = Annotated[
-    str,
-    typer.Option(
-        metavar="paillier|bfv",
-        help="In suite stream: what hides values from the server; bfv is much faster.",
-    ),
-]
-Packed = Annotated[
-    bool,
-    typer.Option(
-        "--packed",
-        help="In suite stream with Paillier: samples of a batch share plaintexts, and their order.",
-    ),
-]
-KeyBits = Annotated[
-    int,
-    typer.Option(metavar="2048|3072", help="In suite stream: bits of the client's Paillier key."),
-]
-Parties = Annotated[int, typer.Option(help="Members of a cohort, 2 to 20.")]
 MaxMaterial = Annotated[
     str | None,
     typer.Option(

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from privet import suites
 from privet.cli import asking, options, show
+from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.parties import Stock
+from privet.suites.text import over
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient, Terms
@@ -50,11 +53,7 @@ def prepare(
     ] = False,
     version: asking.Version = None,
     program_hash: asking.ProgramHash = None,
-    suite: options.Suite = "gmw",
-    security: options.Security = "semi-honest",
-    rounds: options.Rounds = "auto",
-    truncation: options.Truncation = "exact",
-    correlations: options.Correlations = "parties",
+    suite: Suite = suites.DEFAULT,
     dealer: options.Dealer = None,
     link: options.Link = None,
     server_name: options.ServerName = None,
@@ -74,17 +73,7 @@ def prepare(
         return
     if address is None or keys is None or (count is None) == (keep is None):
         raise Misuse("give ADDRESS, --keys, and --count N or --keep N; or --status")
-    if suite == "ckks":
-        raise Misuse("suite ckks makes no material ahead of time")
-    terms = Terms(
-        suite,
-        security,
-        rounds,
-        truncation,
-        correlations,
-        version=version,
-        program_hash=program_hash,
-    )
+    terms = Terms(suites.material_suite(suite), version, program_hash)
     client = asking.connect(
         address,
         keys,
@@ -120,14 +109,15 @@ async def _make(
         offer, settled = await client.settle(name, terms)
     ids = [notice.id for notice in notices]
     if as_json:
-        fields: dict[str, Any] = {"model": name, "suite": settled.suite, "rounds": settled.rounds}
+        fields: dict[str, Any] = {"model": name}
+        fields |= {key: settled.facts[key] for key in ("suite", "rounds")}
         fields |= {"program_hash": offer.program.program_hash, "prepared": ids, "ready": ready}
         typer.echo(json.dumps(fields))
         return
-    depth = f", {show.rounds(settled.rounds, client.link, terms.rounds == 'auto')}"
+    how = settled.suite.comparisons(terms.suite) + over(client.link)
     console.print(f"Made material for {count} inferences of {name}; {ready} are ready.")
-    console.print(f"Suite {settled.suite} ({settled.security}){depth}.")
-    show.trust(console, settled.way.trust)
+    console.print(f"Suite {settled.suite.name} ({settled.facts['security']}), {how}.")
+    show.trust(console, settled.suite.trust.caution)
 
 
 async def _keep(

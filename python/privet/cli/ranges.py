@@ -7,14 +7,31 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from privet.compile import Compiled
 from privet.executor.layer_ranges import LayerRange, Ranges
+from privet.suites import Suite
 
 NO_RINGS = (
-    "Rings do not apply: suite ckks computes on approximate reals, and no value wraps. An "
+    "Rings do not apply: the suite computes on approximate reals, and no value wraps. An "
     "activation that is a polynomial in place of a function holds on the interval measured, with "
     "its margin; beyond it answers are wrong without a sign."
 )
 """Why there is no ring to fit in."""
+
+
+def show(console: Console, suite: Suite, compiled: Compiled) -> None:
+    """What values of a program may be as a suite computes them."""
+    ranges = compiled.ranges(narrow=suite.reach == "narrow")
+    if suite.reach == "reals":
+        show_reach(console, ranges)
+    else:
+        show_ranges(console, ranges)
+
+
+def fields(suite: Suite, compiled: Compiled) -> dict[str, Any]:
+    """The same for programs."""
+    ranges = compiled.ranges(narrow=suite.reach == "narrow")
+    return reach_fields(ranges) if suite.reach == "reals" else range_fields(ranges)
 
 
 def show_ranges(console: Console, ranges: Ranges) -> None:
@@ -47,7 +64,7 @@ def show_ranges(console: Console, ranges: Ranges) -> None:
 
 
 def show_reach(console: Console, ranges: Ranges) -> None:
-    """The same for suite `ckks`, where no ring wraps."""
+    """The same where no ring wraps."""
     table = Table("layer", "operator", box=None, pad_edge=False)
     for title in ("can reach", "measured"):
         table.add_column(title, justify="right")

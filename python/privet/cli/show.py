@@ -23,9 +23,11 @@ from privet.parties import (
     MemoryUse,
     PhaseCost,
 )
-from privet.parties.client import Progress as Listener
 from privet.program import caveat
 from privet.suites import Mode, Policy
+from privet.suites import Progress as Listener
+from privet.suites.text import Grid
+from privet.suites.text import size as size
 
 Array = npt.NDArray[np.generic]
 
@@ -169,106 +171,30 @@ def layers(console: Console, steps: Sequence[LayerCost]) -> None:
     console.print(table)
 
 
-def rounds(depth: str | None, link: Link | None, chosen: bool) -> str:
-    """The depth of comparisons, whether it was chosen here, and the shaped link if there is one."""
-    text = f"{depth} rounds" + (" (chosen)" if chosen else "") if depth else "by keys"
-    return text if link is None else f"{text} over a link of {_link(link)}"
+def account(console: Console, told: Sequence[str | Grid]) -> None:
+    """What a suite says of how it runs."""
+    for part in told:
+        if isinstance(part, str):
+            console.print(part, highlight=False)
+            continue
+        grid = table(part.words, part.numbers)
+        for name in part.last:
+            grid.add_column(name)
+        for row in part.rows:
+            grid.add_row(*row)
+        console.print(grid)
 
 
 def memory(console: Console, uses: Mapping[str, MemoryUse]) -> None:
-    """Forecast and measured memory of each party."""
+    """Forecast and measured memory of each party, where a suite can forecast or limit it."""
+    if all(use.forecast_mb is None for use in uses.values()):
+        return
     told = (
         f"{party} {use.peak_mb:.0f} MB"
         + (f" (forecast {use.forecast_mb:.0f} MB)" if use.forecast_mb else " (within its limit)")
         for party, use in uses.items()
     )
     console.print(f"Peak memory: {', '.join(told)}.")
-
-
-def homomorphic(console: Console, plan: Mapping[str, Any], program_hash: str) -> None:
-    """The parameters and the packing of suite `ckks`, on two lines."""
-    chosen = plan["parameters"]
-    console.print(
-        f"Suite ckks, ring of degree 2^{chosen['log_n']}, modulus of "
-        f"{plan['log_qp']:g} bits (at most {plan['log_qp_limit']:g} are secure), scale 2^"
-        f"{chosen['scale_bits']}, {chosen['depth']} levels; program {program_hash[:16]}."
-    )
-    room = f"{plan['batch']} sample{'s' if plan['batch'] > 1 else ''}"
-    runs = f", in {plan['groups']} runs" if plan["groups"] > 1 else ""
-    loading = plan.get("loading_cpu_seconds")
-    loaded = f" The server took {loading:.2f} CPU seconds to load the model." if loading else ""
-    console.print(f"{plan['keys']} evaluation keys; room for {room} in a ciphertext{runs}.{loaded}")
-
-
-def stream(console: Console, plan: Mapping[str, Any], program_hash: str) -> None:
-    """What an inference in suite `stream` takes, on two or three lines."""
-    bits = plan["key_bits"]
-    cipher = "BFV" if bits is None else f"Paillier with keys of {bits} bits"
-    console.print(
-        f"Suite stream, {cipher}, {plan['exchanges']} exchanges of permuted values; "
-        f"program {program_hash[:16]}."
-    )
-    sent = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
-    hides, opens = ("masks", "opens") if bits is None else ("encrypts", "decrypts")
-    console.print(
-        f"The client {hides} {plan['encryptions']:,} values ({sent[0]}) and {opens} "
-        f"{plan['decryptions']:,} ({sent[1]})."
-    )
-    if bits is None:
-        ahead = size(plan["offline_bytes_client"]), size(plan["offline_bytes_server"])
-        console.print(f"Ahead of time the client sends {ahead[0]} and the server {ahead[1]}.")
-
-
-def packing(console: Console, plan: Mapping[str, Any]) -> None:
-    """How suite `ckks` packs and computes each layer, and what that takes."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("layer", "computes", "packing"):
-        table.add_column(title)
-    for title in ("ciphertexts", "level", "products", "rotations"):
-        table.add_column(title, justify="right")
-    refreshed = plan["refreshes"] > 0
-    if refreshed:
-        table.add_column("refreshed")
-    for layer in plan["layers"]:
-        counts = (layer[key] for key in ("ciphertexts", "level", "products", "rotations"))
-        row = (layer["name"], layer["operator"], layer["packing"], *map(str, counts))
-        table.add_row(*row, *([layer["refresh"]] if refreshed else []))
-    console.print(table)
-    if refreshed:
-        console.print(
-            f"{plan['refreshes']} ciphertexts are refreshed, each from level {plan['floor']}: "
-            "arguments after their linear layer, values after all of their layer."
-        )
-    if "members" in plan:
-        _cohort(console, plan)
-        return
-    console.print(
-        f"{_between_two(plan)}; memory {size(plan['memory_bytes_client'])} at the client, "
-        f"{size(plan['memory_bytes_server'])} at the server."
-    )
-
-
-def _between_two(plan: Mapping[str, Any]) -> str:
-    """What client and server of suite `ckks` send: keys and data, or an encrypted model and masked
-    values."""
-    sent, back = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
-    if ahead := plan["offline_bytes_server"]:
-        return (
-            f"The server sends {size(ahead)} of keys and model once, then the client {sent} of "
-            f"masked values for {back}"
-        )
-    ahead = size(plan["offline_bytes_client"])
-    return f"The client sends {ahead} of keys once, then {sent} of data for {back} of results"
-
-
-def _cohort(console: Console, plan: Mapping[str, Any]) -> None:
-    """What the parties of a cohort send and hold."""
-    console.print(
-        f"Each of {plan['members']} members sends {size(plan['member_bytes'])}, the model's owner "
-        f"{size(plan['model_bytes'])} more; the client sends {size(plan['online_bytes_client'])} "
-        f"for {size(plan['online_bytes_server'])} of results; memory "
-        f"{size(plan['memory_bytes_server'])} at the coordinator."
-    )
 
 
 def dealer(console: Console, cost: DealerCost) -> None:
@@ -343,26 +269,11 @@ def calibration(console: Console, basis: str) -> None:
         console.print(f"[bold yellow]Not calibrated:[/] {warning}.", soft_wrap=True)
 
 
-def _link(link: Link) -> str:
-    rtt, rate = 1000 * link.rtt, link.bits_per_second / 1e6
-    return f"{rtt:g} ms there and back and {rate:g} Mbit/s each way"
-
-
 def link_fields(link: Link | None) -> dict[str, Any] | None:
     """A shaped link as an object for programs."""
     if link is None:
         return None
     return {"rtt_ms": 1000 * link.rtt, "bits_per_second": link.bits_per_second}
-
-
-def size(count: int) -> str:
-    """Bytes with a unit of three decimal orders."""
-    value, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{count} B" if unit == "B" else f"{value:.2f} {unit}"
 
 
 @contextmanager

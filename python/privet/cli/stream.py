@@ -20,7 +20,8 @@ from privet.logs import log_to_stderr
 from privet.parties import Credentials
 from privet.parties.address import split_address
 from privet.parties.calibration import read_samples
-from privet.suites import STREAM, STREAM_TRUST, make_policy
+from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, make_policy
+from privet.suites.stream.config import BFV
 
 if TYPE_CHECKING:
     from privet.stream.rounds import Ledger
@@ -54,6 +55,16 @@ Objective = Annotated[
         "differences between all stages.",
     ),
 ]
+Cipher = Annotated[
+    str,
+    typer.Option(
+        metavar="bfv|paillier",
+        help="What hides values from the server; Paillier is that of PP-Stream, and much slower.",
+    ),
+]
+KeyBits = Annotated[
+    int, typer.Option(metavar="2048|3072", help="Bits of the client's Paillier key.")
+]
 Ahead = Annotated[
     int,
     typer.Option(min=1, max=64, help="Over BFV: requests that are prepared ahead, at all times."),
@@ -74,8 +85,8 @@ def provider_command(
     objective: Objective = "slowest",
     per_core: PerCore = 2,
     window: Window = 16,
-    cipher: options.Cipher = "paillier",
-    key_bits: options.KeyBits = 2048,
+    cipher: Cipher = BFV,
+    key_bits: KeyBits = KEY_BITS[0],
     prepare_port: Annotated[
         int,
         typer.Option(
@@ -103,12 +114,12 @@ def provider_command(
 ) -> None:
     """Serve a model's linear stages to data providers."""
     from privet.compile import compile
-    from privet.stream.cipher import Cipher
+    from privet.stream.cipher import Cipher as Hiding
     from privet.stream.preprocessing import Rules
     from privet.stream.service import Plan, serve
 
     log_to_stderr()
-    hidden = Cipher(cipher, key_bits)
+    hidden = Hiding(cipher, key_bits)
     policy = make_policy(accept, revealed_values=reveal_values, answers_per_hour=answers_per_hour)
     revocations = None if revoked is None else str(revoked.absolute())
     rules = Rules(policy.text(), str(state / "server" / "answers"), revocations)
@@ -170,8 +181,8 @@ def data_command(
     objective: Objective = "slowest",
     per_core: PerCore = 2,
     window: Window = 8,
-    cipher: options.Cipher = "paillier",
-    key_bits: options.KeyBits = 2048,
+    cipher: Cipher = BFV,
+    key_bits: KeyBits = KEY_BITS[0],
     ahead: Ahead = 4,
     program_hash: Annotated[
         str | None, typer.Option(help="The program to insist on, as the other side tells it.")
@@ -182,10 +193,10 @@ def data_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Send inputs through the pipeline; they leave this organisation encrypted."""
-    from privet.stream.cipher import Cipher
+    from privet.stream.cipher import Cipher as Hiding
     from privet.stream.service import Plan, ask
 
-    hidden = Cipher(cipher, key_bits)
+    hidden = Hiding(cipher, key_bits)
     host, port = split_address(address)
     plan = Plan(cluster, tuple(server or ()), objective, per_core, timeout)
     classes = read_labels(labels, None)
@@ -249,17 +260,17 @@ def stages_command(
         ),
     ] = None,
     per_core: PerCore = 2,
-    cipher: options.Cipher = "paillier",
-    key_bits: options.KeyBits = 2048,
+    cipher: Cipher = BFV,
+    key_bits: KeyBits = KEY_BITS[0],
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Measure a model's stages and allocate servers and threads to them, in both ways."""
     from privet.research.stream.survey import survey
-    from privet.stream.cipher import Cipher
+    from privet.stream.cipher import Cipher as Hiding
 
-    hidden = Cipher(cipher, key_bits)
+    hidden = Hiding(cipher, key_bits)
     samples = read_samples(calibration) if calibration else None
     words = server or ["model-0:2:model", "data-0:2:data"]
     stages, found, piece = survey(model, words, per_core, hidden, samples, input_range)

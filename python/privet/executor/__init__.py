@@ -7,15 +7,15 @@ from privet.lazy import attach
 if TYPE_CHECKING:
     from privet.executor.bounds import error_bound
     from privet.executor.codec import decode_output, encode_input
-    from privet.executor.fixed import Execution, execute
+    from privet.executor.fixed import execute
 
-__all__ = ["Execution", "decode_output", "encode_input", "error_bound", "execute"]
+__all__ = ["decode_output", "encode_input", "error_bound", "execute"]
 
 __getattr__ = attach(
     __name__,
     {
         "privet.executor.bounds": ("error_bound",),
         "privet.executor.codec": ("decode_output", "encode_input"),
-        "privet.executor.fixed": ("Execution", "execute"),
+        "privet.executor.fixed": ("execute",),
     },
 )

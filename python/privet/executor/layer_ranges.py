@@ -43,7 +43,6 @@ class LayerRange:
 
     @property
     def holds(self) -> int:
-        """What the ring holds."""
         return 1 << (self.ring_bits - GUARD_BITS)
 
     @property

@@ -47,7 +47,6 @@ class Interval:
 
     @property
     def largest(self) -> int:
-        """The largest magnitude in it."""
         return max(-int(self.low.min()), int(self.high.max()), 0)
 
 

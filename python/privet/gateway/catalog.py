@@ -123,11 +123,7 @@ async def submit(
     body = {
         "version": terms.version,
         "program": terms.program_hash,
-        "suite": terms.suite,
-        "security": terms.security,
-        "rounds": terms.rounds,
-        "truncation": terms.truncation,
-        "correlations": terms.correlations,
+        **terms.facts,
         # A call whose answer was lost is sent again, and must not make a second job.
         "key": secrets.token_hex(16),
     }

@@ -23,7 +23,7 @@ from privet.executor.codec import Inputs
 from privet.executor.samples import fill, portions
 from privet.gateway.calls import Calls
 from privet.gateway.catalog import Catalog, submit, version_path
-from privet.gateway.encrypted import SILENCE, SUITE, infer_encrypted
+from privet.gateway.encrypted import SILENCE, infer_encrypted
 from privet.gateway.errand import Errand, Notice, Portion, Request, Staff
 from privet.gateway.model import Model, Offer, Terms, same_terms
 from privet.gateway.news import News
@@ -32,7 +32,7 @@ from privet.parties import Credentials, Result, Stock
 from privet.parties.memory import machine_memory, parse_size
 from privet.parties.result import join_results
 from privet.program import Program
-from privet.suites import forecast
+from privet.suites import MaterialSuite, forecast
 
 THREADS = 64
 """Jobs of one client at once; the service does not give leave to more than it has cores."""
@@ -175,9 +175,10 @@ class ServiceClient:
         In suite `ckks` it is a session with keys of its own: up to the program's batch of samples,
         and neither notice nor deadline.
         """
-        if terms is not None and terms.suite == SUITE:
+        if terms is not None and not isinstance(terms.suite, MaterialSuite):
             if notice is not None:
-                raise Misuse("suite ckks prepares nothing ahead: ask without a notice")
+                name = terms.suite.name
+                raise Misuse(f"suite {name} prepares nothing ahead: ask without a notice")
             offer = await self._catalog.offer(model, terms.version)
             offer.settle(terms)
             path = version_path(model, offer.model.version)

@@ -22,8 +22,7 @@ from privet.gateway.calls import Calls
 from privet.gateway.model import Offer, Terms
 from privet.parties import Result
 from privet.parties.homomorphic import Endpoint, Prediction, ask
-
-SUITE = "ckks"
+from privet.suites.ckks import encrypting
 
 SILENCE = 120.0
 """Seconds that this side waits for each message if it is not told."""
@@ -46,15 +45,8 @@ async def infer_encrypted(
     `privet-ckks`; `PeerBusy`, `LinkError`, `PeerError`.
     """
     async with _relay(calls, path + "/session") as (socket, failures):
-        endpoint = Endpoint(
-            "",
-            0,
-            Path(),
-            terms.scenario,
-            timeout=timeout,
-            flooding=terms.flooding,
-            socket=socket,
-        )
+        suite = encrypting(terms.suite)
+        endpoint = Endpoint("", 0, Path(), timeout=timeout, suite=suite, socket=socket)
         try:
             found = await asyncio.to_thread(ask, endpoint, offer.program, inputs)
         except LinkError as error:
@@ -68,17 +60,12 @@ def _result(found: Prediction, calibration: str) -> Result:
         outputs=found.outputs,
         integers=found.integers,
         material="",
-        suite=SUITE,
-        security="semi-honest",
-        rounds=None,
-        correlations="none",
-        trust=None,
+        config=found.suite,
         calibration=calibration,
         dry=None,
         offline=found.offline,
         online=found.online,
         layers=found.layers,
-        mode=found.mode,
         samples=found.samples,
         plan=found.plan,
     )

@@ -19,8 +19,8 @@ from privet.errors import JobFailed, MaterialError, PeerError, PeerMisbehaved, P
 from privet.gateway.model import Offer, Terms
 from privet.gateway.visit import Go, Payload, Traveller, Visit, read_go
 from privet.parties import Stock
-from privet.parties.costs import read_report
 from privet.parties.result import Made, Result, Spent, read_result
+from privet.suites.costs import read_report
 
 MOST_COSTS = 10_000
 
@@ -256,9 +256,7 @@ class Request(Errand):
             raise
         self._results[index] = read_result(
             self.offer.program,
-            self.terms.way,
-            visit.go.suite,
-            self.terms.rounds,
+            self.terms.suite,
             spent,
             portion.samples,
             made=made,

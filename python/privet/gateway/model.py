@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from privet import _native, suites
 from privet.errors import Misuse, PeerMisbehaved
-from privet.parties.route import Way
 from privet.program import Program
-from privet.suites import ENCRYPTED_DATA, STATISTICAL
+from privet.suites import MaterialSuite, Suite
+from privet.suites.material.suite import quickest
+
+TOLD = ("suite", "security", "rounds", "truncation", "correlations", "linear")
+"""What calls to a service say of a suite."""
 
 
 @dataclass(frozen=True)
@@ -20,28 +23,19 @@ class Terms:
     """How an inference is to be computed.
 
     `version` and `program_hash` insist on one version and on one program; by default it is the
-    newest, whatever its program. `rounds` (suite `gmw`) is by default the first depth that the
-    model offers; with `auto`, one that material is ready for or else the quickest on the network;
-    `flooding` is the least noise on results of suite `ckks`, `scenario` what is encrypted in it.
-    The rest are the choices
-    of `privet.Client`.
+    newest, whatever its program. What the `suite` leaves open is by default what material is ready
+    for, or else what suits the network.
     """
 
-    suite: str = "gmw"
-    security: str = "semi-honest"
-    rounds: str | None = None
-    truncation: str = "exact"
-    correlations: str = "parties"
-    flooding: str = STATISTICAL
-    scenario: str = ENCRYPTED_DATA
+    suite: Suite = suites.DEFAULT
     version: int | None = None
     program_hash: str | None = None
 
     @property
-    def way(self) -> Way:
-        """The suite, and who makes its material."""
-        dealt = suites.is_dealt(self.suite, self.correlations)
-        return Way(self.suite, "dealer" if dealt else self.correlations, self.security)
+    def facts(self) -> dict[str, Any]:
+        """What the service must know of the suite."""
+        facts = self.suite.facts()
+        return {key: facts[key] for key in TOLD}
 
 
 @dataclass(frozen=True)
@@ -113,11 +107,7 @@ def same_terms(document: Any, settled: Terms) -> bool:
     """Whether a job that the service tells of is for a settled program, on its terms."""
     return bool(
         document["program"] == settled.program_hash
-        and document["suite"] == settled.suite
-        and document["security"] == settled.security
-        and document["rounds"] == settled.rounds
-        and document["truncation"] == settled.truncation
-        and document["correlations"] == settled.correlations
+        and all(document[key] == value for key, value in settled.facts.items())
     )
 
 
@@ -157,33 +147,20 @@ class Offer:
                 f"model {self.model.name} is program {hash}, not {terms.program_hash}: ask the "
                 "service's operator which one is current"
             )
-        found = [
-            it
-            for it in self.model.suites
-            if (it.suite, it.security) == (terms.suite, terms.security)
-        ]
+        suite, security = terms.facts["suite"], terms.facts["security"]
+        found = [it for it in self.model.suites if (it.suite, it.security) == (suite, security)]
         if not found:
             offered = ", ".join(f"{it.suite} {it.security}" for it in self.model.suites)
             raise Misuse(
-                f"model {self.model.name} is not offered in {terms.suite} {terms.security}; it is "
-                f"in {offered}"
+                f"model {self.model.name} is not offered in {suite} {security}; it is in {offered}"
             )
-        depths = found[0].rounds
-        settled = replace(
-            terms,
-            rounds=terms.rounds or (depths[0] if depths else None),
-            correlations=terms.way.correlations,
-            program_hash=hash,
-        )
-        if settled.rounds != suites.AUTO:
+        left = _left(terms.suite, found[0])
+        settled = replace(terms, suite=left[0], program_hash=hash)
+        if len(left) == 1:
             return settled
-        if not depths:
-            return replace(settled, rounds=None)
-        plans: dict[str | None, _native.Plan] = {
-            depth: self.plan(replace(settled, rounds=depth), network) for depth in depths
-        }
-        stocked = {depth: it for depth, it in plans.items() if self.model.stock.get(it.suite)}
-        return replace(settled, rounds=suites.quickest(stocked or plans, network))
+        plans = {it: self.plan(replace(settled, suite=it), network) for it in left}
+        stocked = {it: plan for it, plan in plans.items() if self.model.stock.get(plan.suite)}
+        return replace(settled, suite=quickest(stocked or plans, network))
 
     def plan(self, terms: Terms, network: _native.Link | None) -> _native.Plan:
         """The plan for settled terms; `network` is what the first call took it for.
@@ -191,20 +168,23 @@ class Offer:
         May be called from any thread.
 
         # Errors
-        Those of `suites.plan`.
+        Those of `MaterialSuite.native`.
         """
         with self._lock:
             if terms not in self._plans:
                 # Whoever still uses the oldest has it, and it is made again when it is asked for.
                 while len(self._plans) >= MOST_PLANS:
                     del self._plans[next(iter(self._plans))]
-                self._plans[terms] = suites.plan(
-                    self._public,
-                    terms.suite,
-                    terms.rounds,
-                    terms.truncation,
-                    terms.correlations if terms.suite == "gmw" else "parties",
-                    network,
-                    terms.security,
-                )
+                suite = suites.material_suite(terms.suite)
+                self._plans[terms] = suite.native(self._public, network)
             return self._plans[terms]
+
+
+def _left(suite: Suite, offered: Offered) -> Sequence[Any]:
+    """What a suite leaves open, as far as the model offers it."""
+    if not isinstance(suite, MaterialSuite):
+        return (suite,)
+    left = suite.alternatives()
+    if len(left) == 1 or not offered.rounds:
+        return left
+    return [it for it in left if it.facts()["rounds"] in offered.rounds]

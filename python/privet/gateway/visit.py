@@ -18,6 +18,7 @@ from privet.parties import Credentials
 from privet.parties.client import network_of
 from privet.parties.result import Spent
 from privet.parties.session import Session
+from privet.suites import material_suite
 
 RETRY_SECONDS = 0.2
 
@@ -148,6 +149,7 @@ class Visit:
         """Connects within the time that the service gives."""
         limit = time.monotonic() + self.go.grace
         who = self._traveller
+        dealt = material_suite(self._terms.suite).dealt
         while True:
             try:
                 return Session(
@@ -155,7 +157,7 @@ class Visit:
                     self.go.port,
                     who.credentials,
                     state=who.state,
-                    dealer=(who.dealer or self.go.dealer) if self._terms.way.trust else None,
+                    dealer=(who.dealer or self.go.dealer) if dealt else None,
                     max_disk=who.max_disk,
                     link=who.link,
                     server_name=who.server_name,

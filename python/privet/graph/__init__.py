@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from privet.graph.graph import ClientStep, Graph, GraphBuilder, Input, Node, Output, Value
     from privet.graph.importer import import_model
     from privet.graph.onnx_model import ModelSource, load_model
-    from privet.graph.registry import OperatorSupport, supported_operators
+    from privet.graph.registry import supported_operators
     from privet.graph.table import operators_table
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "Input",
     "ModelSource",
     "Node",
-    "OperatorSupport",
     "Output",
     "Value",
     "import_model",
@@ -41,7 +40,7 @@ __getattr__ = attach(
         ),
         "privet.graph.importer": ("import_model",),
         "privet.graph.onnx_model": ("ModelSource", "load_model"),
-        "privet.graph.registry": ("OperatorSupport", "supported_operators"),
+        "privet.graph.registry": ("supported_operators",),
         "privet.graph.table": ("operators_table",),
     },
 )

@@ -109,7 +109,6 @@ class Site:
         return operand
 
     def lift(self, operand: Private, shape: Shape) -> Private:
-        """The operand broadcast to `shape`."""
         if operand.shape == shape:
             return operand
         return self.emit(Broadcast(shape), operand)

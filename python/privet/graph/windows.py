@@ -94,7 +94,6 @@ def as_image(site: Site, x: Private) -> Private:
 
 
 def from_image(site: Site, x: Private, spatial_rank: int) -> Private:
-    """Undoes `as_image`."""
     if spatial_rank == 1:
         return site.reshape(x, (*x.shape[:2], x.shape[3]))
     return x

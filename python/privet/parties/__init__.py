@@ -6,7 +6,6 @@ from privet.lazy import attach
 
 if TYPE_CHECKING:
     from privet.parties.client import Client, Link
-    from privet.parties.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
     from privet.parties.credentials import Credentials
     from privet.parties.dealer import Dealer, Dealt
     from privet.parties.dry import Dry
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from privet.parties.server import Finished, Server
     from privet.parties.stock import Holding, Stock
     from privet.parties.target import Level
+    from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 
 __all__ = [
     "Client",
@@ -44,7 +44,7 @@ __getattr__ = attach(
     __name__,
     {
         "privet.parties.client": ("Client", "Link"),
-        "privet.parties.costs": ("DealerCost", "LayerCost", "MemoryUse", "PhaseCost"),
+        "privet.suites.costs": ("DealerCost", "LayerCost", "MemoryUse", "PhaseCost"),
         "privet.parties.credentials": ("Credentials",),
         "privet.parties.dealer": ("Dealer", "Dealt"),
         "privet.parties.dry": ("Dry",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from types import TracebackType
 
 from privet import _native, suites
@@ -12,20 +11,18 @@ from privet.executor import encode_input
 from privet.executor.codec import Inputs
 from privet.executor.samples import fill
 from privet.parties import dry
-from privet.parties.costs import NOTHING, LayerCost, PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.parties.dry import Dry
 from privet.parties.memory import machine_memory, parse_size
 from privet.parties.result import Result, Spent, read_result
-from privet.parties.route import Route, Way
+from privet.parties.route import Route, check_dealer
 from privet.parties.session import Session
 from privet.parties.supply import Supply
 from privet.program import Program
+from privet.suites import MaterialSuite, Progress, Suite
+from privet.suites.costs import NOTHING, LayerCost, PhaseCost, read_report
 
 Link = _native.Link
-
-Progress = Callable[[str, int, int, str], None]
-"""Called with the phase, steps done, steps in all, and the name of the next step."""
 
 
 class Client:
@@ -35,30 +32,17 @@ class Client:
     may share it. `program_hash` is the program that the client expects; without it, the client
     takes the one that the server describes.
 
-    `suite` is `gmw`, for the two parties alone, or `fss`, whose keys come from a dealer. With
-    `security="malicious"`, in `fss`, a server that deviates from the protocol in any message is
-    caught before there is an output, and so is a client.
+    `suite` is a suite with its options, such as `privet.Gmw(rounds="log")`, or the name of one for
+    its defaults; it must be one that makes material. If a dealer makes it, that is the one at
+    `dealer` (`HOST:PORT`), whom the server must use as well; it must collude with neither party.
+    What promises less than the default is served only where the server accepts it, and results
+    name it (`Result.weaknesses`).
 
     `link` (`lan`, `wan`, or round-trip time and bandwidth such as `20ms,100Mbit`) makes the
-    connection that slow in both directions, for real. `rounds` is the depth of comparisons in
-    `gmw`: `linear`, `log`, `blocks`, or `auto` for the one that is quicker over the link.
-    Without `link`, `auto` prefers a depth that material is ready for, then goes by the
-    network's measured round trip; on one machine it is `linear`. The attribute `rounds` tells
-    the choice, `extension` which OT extension suits the same link for making material,
-    `forecast` what it will all take.
-
-    Results are those of the plaintext fixed-point executor, bit for bit. With
-    `truncation="one-bit"`, which a server must accept, a truncation may be off by one unit of the
-    last place, in a way that tells a client of the weights who repeats an input; results name it
-    (`Result.weaknesses`). With `field="prime"`, in `gmw`, linear layers are shared modulo a prime,
-    in slots.
-
-    With `linear="online"`, in `gmw`, material holds correlations alone: linear layers run under
-    encryption when the input is there. Nothing need be prepared then: correlations that are not in
-    store are made while the network runs, and `when_dry="make"` means just that.
-
-    `correlations="dealer"` has the material of `gmw` made by the dealer at `dealer` (`HOST:PORT`),
-    whom the server must use as well; it must collude with neither party. Suite `fss` needs it.
+    connection that slow in both directions, for real. What the suite leaves open is taken as it
+    suits the link. Without `link`, what material is ready for comes first, then what suits the
+    network's measured round trip. The attribute `suite` tells the choice, `extension` which OT
+    extension suits the same link for making material, `forecast` what it will all take.
 
     `when_dry` says what to do if no material is ready for an inference: `make` a piece, `wait` as
     long as `timeout` for another process to make one, `refuse`, or a suite to fall back to: to its
@@ -85,13 +69,7 @@ class Client:
         state: str | os.PathLike[str],
         model: str | None = None,
         program_hash: str | None = None,
-        suite: str = "gmw",
-        security: str = "semi-honest",
-        rounds: str = suites.AUTO,
-        truncation: str = "exact",
-        field: str = "ring",
-        linear: str = "offline",
-        correlations: str = "parties",
+        suite: Suite | str = suites.DEFAULT,
         dealer: str | None = None,
         when_dry: str = dry.MAKE,
         memory: int | str | None = None,
@@ -100,12 +78,9 @@ class Client:
         server_name: str | None = None,
         timeout: float = 120.0,
     ) -> None:
-        correlations = suites.in_field(field, suite, correlations)
-        way = Way.of(suite, correlations, dealer, security)
-        truncation = suites.truncation_of(suite, field, truncation)
-        suites.check_linear(suite, way.correlations, linear)
-        other = dry.fallback(when_dry, way, dealer)
-        self._linear = linear
+        asked = suites.material_suite(suites.as_suite(suite))
+        check_dealer(asked, dealer)
+        other = dry.fallback(when_dry, asked, dealer)
         limit = parse_size(memory) or machine_memory()
         self.link = Link(link) if isinstance(link, str) else link
         self._when_dry, self._timeout = when_dry, timeout
@@ -127,20 +102,9 @@ class Client:
             self.program = Program.from_public_bytes(public)
             network = self.link or network_of(self._session.rtt)
 
-            def route(way: Way, rounds: str, linear: str = "offline") -> Route:
-                pinned = self.link is not None
-                return Route(
-                    way,
-                    public,
-                    rounds,
-                    truncation,
-                    network,
-                    pinned=pinned,
-                    linear=linear,
-                )
-
-            self._asked = route(way, rounds, linear)
-            self._other = route(other, suites.AUTO) if other is not None else None
+            pinned = self.link is not None
+            self._asked = Route(asked, public, network, pinned=pinned)
+            self._other = Route(other, public, network, pinned=pinned) if other else None
             self._asked.plan.check_client_memory(limit)
             self._asked.settle(self._session.native)
         except PrivetError:
@@ -148,24 +112,9 @@ class Client:
             raise
 
     @property
-    def security(self) -> str:
-        """What the server may do: be `semi-honest` or `malicious`."""
-        return self._asked.way.security
-
-    @property
-    def suite(self) -> str:
-        """The suite that was asked for."""
-        return self._asked.way.suite
-
-    @property
-    def correlations(self) -> str:
-        """Who makes the material that was asked for: the `parties`, or a `dealer`."""
-        return self._asked.way.correlations
-
-    @property
-    def rounds(self) -> str | None:
-        """The depth of comparisons; None in a suite without the choice."""
-        return self._asked.rounds
+    def suite(self) -> MaterialSuite:
+        """The suite that was asked for, every choice made."""
+        return self._asked.suite
 
     @property
     def forecast(self) -> suites.Forecast:
@@ -176,11 +125,6 @@ class Client:
     def extension(self) -> str | None:
         """The OT extension that makes the correlations; None with a dealer."""
         return self.forecast.extension
-
-    @property
-    def trust(self) -> str | None:
-        """What results rest on beyond the two parties; None where they need nobody else."""
-        return self._asked.way.trust
 
     @property
     def program_hash(self) -> str:
@@ -196,11 +140,6 @@ class Client:
     def label(self) -> str:
         """The suite with its options, as the store labels the material that `prepare` makes."""
         return self._asked.plan.suite
-
-    @property
-    def mode(self) -> suites.Mode:
-        """All that was asked for and that a server may forbid."""
-        return suites.Mode.labelled(self.label)
 
     @property
     def piece_bytes(self) -> int:
@@ -270,7 +209,7 @@ class Client:
             self._timeout,
             take,
             lambda route: self._make(route, progress),
-            unprepared if self._linear == "online" else None,
+            unprepared if self.suite.refills else None,
         )
         return self._result(*supply.spend(), samples)
 
@@ -279,9 +218,7 @@ class Client:
         made = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
         return read_result(
             self.program,
-            route.way,
-            route.plan.suite,
-            route.rounds,
+            route.suite,
             spent,
             samples,
             made=made,

@@ -12,9 +12,9 @@ from privet.errors import Misuse, PrivetError
 from privet.keys import DEALER_NAME
 from privet.parties.acceptor import Acceptor, Service
 from privet.parties.address import split_address
-from privet.parties.costs import DealerCost
 from privet.parties.credentials import Credentials
 from privet.parties.revocation import Revoked
+from privet.suites.costs import DealerCost
 
 PATIENCE_SECONDS = 30.0
 """How long a party waits at the dealer for the other one."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privet import suites
 from privet.errors import Misuse
-from privet.parties.route import Way
+from privet.parties.route import check_dealer
+from privet.suites import MaterialSuite
 
 MAKE = "make"
 """Make a piece now."""
@@ -35,20 +36,23 @@ class Dry:
     reason: str | None = None
 
 
-def fallback(when_dry: str, asked: Way, dealer: str | None) -> Way | None:
-    """The way that `when_dry` names instead of `asked`; None if it is a policy and no suite.
+def fallback(when_dry: str, asked: MaterialSuite, dealer: str | None) -> MaterialSuite | None:
+    """The suite that `when_dry` names instead of `asked`; None if it is a policy and no suite.
 
     # Errors
     `Misuse` if it is neither, or names nothing else than what was asked for.
     """
     if when_dry in (MAKE, WAIT, REFUSE):
         return None
-    if when_dry not in suites.PREPARED:
-        possible = ", ".join((MAKE, WAIT, REFUSE, *suites.PREPARED))
+    making = [it.name for it in suites.all_suites() if issubclass(it, MaterialSuite)]
+    if when_dry not in making:
+        possible = ", ".join((MAKE, WAIT, REFUSE, *making))
         raise Misuse(f"when dry, {when_dry!r} is no choice; possible are {possible}")
-    if asked.security == "malicious":
+    if asked.mode.security == "malicious":
         raise Misuse("there is no suite to fall back to that withstands malicious parties as well")
-    other = Way.of(when_dry, "parties", dealer)
-    if other == asked:
+    other = suites.material_suite(suites.as_suite(when_dry))
+    other = replace(other, truncation=asked.truncation)
+    check_dealer(other, dealer)
+    if all(other.facts()[fact] == asked.facts()[fact] for fact in ("suite", "correlations")):
         raise Misuse(f"suite {when_dry} is what was asked for: name another to fall back to")
     return other

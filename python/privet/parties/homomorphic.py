@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from privet import suites
 from privet.executor import decode_output
 from privet.executor.codec import Inputs, encode_input
 from privet.executor.samples import fill, trim
-from privet.parties.client import Progress
-from privet.parties.cohort import read_integers, write_reals
-from privet.parties.costs import LayerCost, PhaseCost
 from privet.parties.memory import parse_size
-from privet.parties.spawned import event, party
 from privet.program import Program
+from privet.suites import Ckks, Progress
 from privet.suites.ckks import program_path
+from privet.suites.ckks.cohort import read_integers, write_reals
+from privet.suites.costs import LayerCost, PhaseCost
+from privet.suites.spawned import event, party
 
 Array = npt.NDArray[np.generic]
-Events = Iterator[dict[str, Any]]
+
+_DEFAULT = Ckks()
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,19 @@ class Endpoint:
 
     `keys` is a directory that `privet keys` wrote; `server_name` the name in the server's
     certificate, if it is not the host's. `memory` limits this party's process (bytes, or such as
-    `2GB`), `timeout` is in seconds; `flooding` is the noise on results; a client takes
-    no less than it asks for.
+    `2GB`), `timeout` is in seconds. A client takes no less noise on results than its `suite` asks
+    for.
     A client that has a `socket` finds a relay there, whatever the rest says.
     """
 
     host: str
     port: int
     keys: Path
-    scenario: str = suites.ENCRYPTED_DATA
+    suite: Ckks = _DEFAULT
     server_name: str | None = None
     memory: int | str | None = None
     timeout: float = 120.0
-    flooding: str = suites.STATISTICAL
     socket: Path | None = None
-
-    @property
-    def mode(self) -> suites.Mode:
-        """What a server offers here, as far as its policy may forbid that."""
-        return suites.Mode("ckks", scenario=self.scenario, flooding=self.flooding)
 
     def job(self, role: str, **more: Any) -> dict[str, Any]:
         """A job of the Go program."""
@@ -60,12 +54,12 @@ class Endpoint:
             "host": self.host,
             "port": self.port,
             "keys": str(self.keys),
-            "scenario": self.scenario,
+            "scenario": self.suite.scenario,
             "server_name": self.server_name or "",
             "socket": str(self.socket or ""),
             "memory": parse_size(self.memory) or 0,
             "timeout": self.timeout,
-            "statistical": self.flooding == suites.STATISTICAL,
+            "statistical": self.suite.statistical,
             **more,
         }
 
@@ -86,13 +80,7 @@ class Prediction:
     layers: tuple[LayerCost, ...]
     plan: Mapping[str, Any]
     server: str
-    scenario: str = suites.ENCRYPTED_DATA
-
-    @property
-    def mode(self) -> suites.Mode:
-        """How it was made, as far as a server may forbid that."""
-        flooding = suites.STATISTICAL if self.plan["statistical"] else suites.LIGHT
-        return suites.Mode("ckks", scenario=self.scenario, flooding=flooding)
+    suite: Ckks
 
 
 def ask(
@@ -127,13 +115,14 @@ def ask(
             _tell(progress, "online", 0)
             result = event(process, "result")
         integers = read_integers(program, folder / "result.f64")
-    return replace(read_prediction(program, integers, samples, result), scenario=endpoint.scenario)
+    return read_prediction(endpoint.suite, program, integers, samples, result)
 
 
 def read_prediction(
-    program: Program, integers: list[Array], samples: int, result: Mapping[str, Any]
+    asked: Ckks, program: Program, integers: list[Array], samples: int, result: Mapping[str, Any]
 ) -> Prediction:
-    """What a client's process revealed and found out, as a prediction for so many samples."""
+    """What a client's process revealed and found out, as a prediction for so many samples; results
+    may have more noise than was `asked` for."""
     decoded = decode_output(program, integers)
     kept = trim(program, list(decoded.values()), samples)
     return Prediction(
@@ -149,6 +138,7 @@ def read_prediction(
         ),
         plan=result["plan"],
         server=result["server"],
+        suite=asked.flooded(statistical=result["plan"]["statistical"]),
     )
 
 

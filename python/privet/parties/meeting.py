@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,21 @@ from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.errors import LinkError, Misuse
 from privet.executor.codec import Inputs, encode_input
 from privet.executor.samples import fill
-from privet.parties.client import Progress
-from privet.parties.cohort import read_integers, write_reals
-from privet.parties.costs import PhaseCost
 from privet.parties.guarded import guarded
 from privet.parties.homomorphic import Endpoint, Prediction, read_cost, read_prediction
 from privet.parties.revocation import Revoked
-from privet.parties.spawned import event, party
 from privet.program import Program
-from privet.suites import COLLECTIVE, STATISTICAL, Guard
+from privet.suites import Guard, Progress
 from privet.suites.ckks import program_path, raise_failure
+from privet.suites.ckks.cohort import read_integers, write_reals
+from privet.suites.costs import PhaseCost
+from privet.suites.spawned import event, party
 
 Heard = Callable[[dict[str, Any]], None]
 
 
 def coordinate(
     program: Path,
-    members: int,
     endpoint: Endpoint,
     guard: Guard,
     heard: Heard,
@@ -51,14 +48,14 @@ def coordinate(
         folder = Path(name)
         job = endpoint.job(
             "coordinator",
-            members=members,
+            members=endpoint.suite.parties,
             program=str(public_half(program, folder)),
             guarded=True,
         )
         with party(folder, job, [program_path()]) as process:
             heard(event(process, "listening"))
             kind = ""
-            for found in guarded(process, guard, endpoint.mode, revoked):
+            for found in guarded(process, guard, endpoint.suite.mode, revoked):
                 raise_failure(found)
                 kind = found["event"]
                 heard(found)
@@ -66,13 +63,14 @@ def coordinate(
                 raise LinkError("the coordinator's process ended before the inference did")
 
 
-def take_part(program: Path, member: int, members: int, endpoint: Endpoint) -> PhaseCost:
+def take_part(program: Path, member: int, endpoint: Endpoint) -> PhaseCost:
     """Takes part in one inference as a member; `program` is the public half, of member 0 the
     folder with both halves.
 
     # Errors
     `LinkError`; `PeerMisbehaved` if the coordinator breaks the protocol or gives up.
     """
+    members = endpoint.suite.parties
     if not 0 <= member < members:
         raise Misuse(f"there is no member {member} among {members}: they count from 0")
     owner = member == 0
@@ -91,7 +89,7 @@ def take_part(program: Path, member: int, members: int, endpoint: Endpoint) -> P
 class CohortVisitor:
     """A client of a cohort, which has the public half of the program beforehand."""
 
-    def __init__(self, endpoint: Endpoint, program: Path | None, members: int) -> None:
+    def __init__(self, endpoint: Endpoint, program: Path | None) -> None:
         """Reads the public half.
 
         # Errors
@@ -99,7 +97,7 @@ class CohortVisitor:
         """
         if program is None:
             raise Misuse("a cohort's client needs --program: what `privet compile` wrote")
-        self._endpoint, self._members = endpoint, members
+        self._endpoint, self._members = endpoint, endpoint.suite.parties
         source = program / PUBLIC_FILE if program.is_dir() else program
         self.program = Program.from_public_bytes(source.read_bytes())
         self._source = source
@@ -125,9 +123,10 @@ class CohortVisitor:
                 offline = event(process, "prepared")["cost"]
                 result = event(process, "result")
             integers = read_integers(self.program, folder / "result.f64")
-        plan = {**result["plan"], "statistical": self._endpoint.flooding == STATISTICAL}
+        suite = self._endpoint.suite
+        plan = {**result["plan"], "statistical": suite.statistical}
         found = {**result, "offline": offline, "plan": plan}
-        return replace(read_prediction(self.program, integers, samples, found), scenario=COLLECTIVE)
+        return read_prediction(suite, self.program, integers, samples, found)
 
 
 def public_half(program: Path, folder: Path) -> Path:

@@ -1,9 +1,9 @@
-"""Suite `gmw` in each of its modes on one model, side by side."""
+"""A suite in each of its modes on one model, side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privet import suites
@@ -14,75 +14,82 @@ from privet.executor.ranges import Calibration
 from privet.executor.reference import random_inputs
 from privet.graph import ModelSource
 from privet.parties.local import Run, compile_for, run
+from privet.suites import Suite
+
+ALL = "all"
 
 
 @dataclass(frozen=True)
 class Mode:
-    """Options of suite `gmw` that belong together, and what they promise of the result."""
+    """A suite with options that belong together, and what they promise of the result."""
 
     name: str
     guarantee: str
-    options: Mapping[str, Any]
+    suite: Suite
 
 
-EXACT = Mode("exact", "the default: the fixed-point executor's result, bit for bit", {})
-
-ONE_BIT = Mode(
-    "one-bit", "weaker: truncations off by 1 unit now and then", {"truncation": "one-bit"}
-)
-
-PRIME = Mode("prime", "as exact; linear layers modulo a prime", {"field": "prime"})
-
-ONE_SHOT = Mode("one-shot", "as exact; linear layers encrypted online", {"linear": "online"})
-
-NAMES = ("exact", "one-bit", "prime", "one-shot")
-"""What `modes` knows."""
-
-
-def modes(compiled: Compiled, names: tuple[str, ...]) -> list[Mode]:
-    """The named modes that a model allows, in the order of `NAMES`.
+def modes(suite: Suite, words: str) -> list[Mode]:
+    """The modes of a suite that `words` names, with commas between, or all; in the suite's order.
 
     # Errors
-    `Misuse` if a name is unknown.
+    `Misuse` if a name is unknown, or the suite has an option that a mode would set.
     """
+    known = suite.variants
+    names = list(known) if words == ALL else words.split(",")
     for name in names:
-        if name not in NAMES:
-            raise Misuse(f"mode {name} is unknown; possible are {', '.join(NAMES)}, or all")
-    named = [mode for mode in (EXACT, ONE_BIT, PRIME, ONE_SHOT) if mode.name in names]
-    return [mode for mode in named if mode is not PRIME or _has_field(compiled)]
-
-
-def _has_field(compiled: Compiled) -> bool:
-    """Whether there is a prime for the ring of a program, with room for its linear layers."""
-    try:
-        suites.plan(compiled.program.to_public_bytes(), "gmw", "linear", "exact", "prime")
-    except Misuse:
-        return False
-    return True
+        if name not in known:
+            possible = ", ".join(known) or f"none of suite {suite.name}"
+            raise Misuse(f"mode {name} is unknown; possible are {possible}, or {ALL}")
+    usual = type(suite)()
+    for option in {option for _, options in known.values() for option in options}:
+        if getattr(suite, option) != getattr(usual, option):
+            raise Misuse(
+                f"modes of suite {suite.name} are to be compared: leave out {option}, which picks "
+                "one"
+            )
+    return [
+        Mode(name, guarantee, replace(suite, **options))
+        for name, (guarantee, options) in known.items()
+        if name in names
+    ]
 
 
 def run_modes(
     model: ModelSource,
     inputs: Inputs | None = None,
-    names: tuple[str, ...] = NAMES,
+    words: str = ALL,
     *,
+    suite: Suite | str = suites.DEFAULT,
     bits: int | None = None,
     scale: int | None = None,
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
     batch: int = 1,
     **options: Any,
-) -> list[tuple[Mode, Run]]:
+) -> Sequence[tuple[Mode, Run]]:
     """Compiles a model once and runs it in each of the named modes that it allows, on the same
     inputs. Arguments are those of `privet.run`.
 
     # Errors
     As `modes` and `privet.run`.
     """
-    widths = suites.precision("gmw", bits, scale)
+    config = suites.as_suite(suite)
+    wanted = modes(config, words)
+    widths = config.precision.with_widths(bits, scale)
     compiled = compile_for(model, inputs, widths, calibration, input_range, batch)
     if inputs is None:
         inputs = random_inputs(compiled.program, input_range)
     return [
-        (mode, run(compiled, inputs, **options, **mode.options)) for mode in modes(compiled, names)
+        (mode, run(compiled, inputs, suite=mode.suite, **options))
+        for mode in wanted
+        if mode is wanted[0] or _allows(compiled, mode.suite)
     ]
+
+
+def _allows(compiled: Compiled, suite: Suite) -> bool:
+    """Whether a model can be planned for a suite: not every ring has a prime, for one."""
+    try:
+        suite.plan(compiled.program)
+    except Misuse:
+        return False
+    return True

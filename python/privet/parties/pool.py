@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from privet import suites
 from privet.errors import Misuse, NotAccepted, PeerError, PrivetError, StoreFull
 from privet.parties.client import Client
-from privet.parties.costs import PhaseCost
 from privet.parties.credentials import Credentials
 from privet.parties.memory import parse_size
 from privet.parties.stock import Stock
 from privet.parties.target import Level, Target
+from privet.suites import Suite
+from privet.suites.costs import PhaseCost
 
 POLL_SECONDS = 0.5
 """How often a full pool looks whether somebody has used a piece."""
@@ -54,8 +56,8 @@ class Pool:
 
     `levels` says how many pieces each model is to have ready with this server; the model that has
     the smallest part of its level comes first. The material on disk in `state`, whoever made it,
-    never exceeds `max_disk` (bytes, or such as `10GB`) through this pool. `options` are those of
-    `privet.Client` and say which material is made.
+    never exceeds `max_disk` (bytes, or such as `10GB`) through this pool. `suite` and
+    `options` are those of `privet.Client` and say which material is made.
 
     `start` does it in the background and goes on: the pool refills what clients use. While the
     server or the dealer is away or full, the pool tries again after delays that grow to a minute;
@@ -73,6 +75,7 @@ class Pool:
         levels: Mapping[str, int],
         max_disk: int | str,
         on_event: Listener | None = None,
+        suite: Suite | str = suites.DEFAULT,
         **options: Any,
     ) -> None:
         if not levels or min(levels.values()) < 1:
@@ -86,8 +89,7 @@ class Pool:
         self._known: tuple[Level, ...] | None = None
         self._crowded: set[str] = set()
 
-        def connect(model: str, rounds: str | None) -> Client:
-            chosen = options if rounds is None else {**options, "rounds": rounds}
+        def connect(model: str, settled: Suite | None) -> Client:
             return Client(
                 host,
                 port,
@@ -95,7 +97,8 @@ class Pool:
                 state=state,
                 model=model,
                 max_disk=self.max_disk,
-                **chosen,
+                suite=settled or suite,
+                **options,
             )
 
         self._targets = [Target(model, wanted, connect) for model, wanted in levels.items()]

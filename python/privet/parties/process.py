@@ -21,7 +21,7 @@ from privet.parties.client import Client
 from privet.parties.credentials import Credentials
 from privet.parties.dealer import Dealer, Dealt
 from privet.parties.server import Finished, Server
-from privet.suites import Policy
+from privet.suites import Policy, from_json
 
 
 def _say(event: str, **fields: Any) -> None:
@@ -86,13 +86,7 @@ def query(job: dict[str, Any]) -> None:
             job["port"],
             Credentials.from_directory(job["keys"], "client"),
             state=job["state"],
-            suite=job["suite"],
-            security=job["security"],
-            rounds=job["rounds"],
-            truncation=job["truncation"],
-            field=job["field"],
-            linear=job["linear"],
-            correlations=job["correlations"],
+            suite=from_json(job["suite"]),
             dealer=job.get("dealer"),
             memory=job["memory"],
             link=job["link"],
@@ -108,13 +102,10 @@ def query(job: dict[str, Any]) -> None:
     np.savez(job["result"], *result.integers)
     _say(
         "result",
-        rounds=client.rounds,
-        label=client.label,
-        correlations=client.correlations,
+        suite=client.suite.to_json(),
         extension=client.extension,
         memory=before,
         needs=[client.forecast.memory_bytes_client, client.forecast.memory_bytes_server],
-        trust=client.trust,
         offline=asdict(offline) if offline else None,
         online=asdict(online),
         layers=[asdict(layer) for layer in result.layers],

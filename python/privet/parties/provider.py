@@ -20,11 +20,11 @@ from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.errors import PrivetError
 from privet.executor import encode_input
 from privet.parties.acceptor import Acceptor, Service
-from privet.parties.costs import read_report
 from privet.parties.credentials import Credentials
 from privet.parties.process import Processor
 from privet.program import Program
 from privet.suites import Guard, make_policy
+from privet.suites.costs import read_report
 
 Array = npt.NDArray[np.generic]
 

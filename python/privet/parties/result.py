@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from privet.executor import decode_output
 from privet.executor.samples import trim
-from privet.parties.costs import LayerCost, PhaseCost, read_report
 from privet.parties.dry import Dry
-from privet.parties.route import Way
 from privet.program import Program
-from privet.suites import Mode, Weakness
+from privet.suites import Mode, Suite, Weakness
+from privet.suites.costs import LayerCost, PhaseCost, read_report
 
 Array = npt.NDArray[np.generic]
 
@@ -35,9 +34,8 @@ class Result:
     given. `material` is empty if nothing was prepared. `offline` is the cost of the material that
     was spent, wherever it was made; zero if there was none, None if another client object made it.
 
-    `suite`, `security`, `rounds` and `correlations` are those of that material, `mode` is all of it
-    that a server may forbid; `trust` is what the result rests on beyond the two parties (None if on
-    nobody). `dry` tells what was done if no material was ready; None if some was.
+    `config` is the suite with every choice made, as that material was made for it. `dry` tells what
+    was done if no material was ready; None if some was.
 
     `calibration` is what the program's ranges rest on: `samples` that its owner gave, a proof
     (`sound`), or `random` inputs, which leave an answer that may be wrong without a sign. `plan` is
@@ -47,19 +45,24 @@ class Result:
     outputs: dict[str, Array]
     integers: tuple[Array, ...]
     material: str
-    suite: str
-    security: str
-    rounds: str | None
-    correlations: str
-    trust: str | None
+    config: Suite
     calibration: str
     dry: Dry | None
     offline: PhaseCost | None
     online: PhaseCost
     layers: tuple[LayerCost, ...]
-    mode: Mode
     samples: int = 1
     plan: Mapping[str, Any] | None = None
+
+    @property
+    def trust(self) -> str | None:
+        """What it rests on beyond the two parties' following the protocol; None if on nothing."""
+        return self.config.trust.caution
+
+    @property
+    def mode(self) -> Mode:
+        """Every choice that a server may forbid."""
+        return self.config.mode
 
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
@@ -69,17 +72,14 @@ class Result:
 
 def read_result(
     program: Program,
-    way: Way,
-    label: str,
-    rounds: str | None,
+    suite: Suite,
     spent: Spent,
     samples: int,
     *,
     made: Made = (None, ()),
     dry: Dry | None = None,
 ) -> Result:
-    """The prediction for `samples` samples in what was revealed of the program's batch; `label` is
-    the suite with its options."""
+    """The prediction for `samples` samples in what was revealed of the program's batch."""
     material, revealed, report = spent
     integers = tuple(
         np.frombuffer(data, dtype="<i8").reshape(program.values[output.value].shape)
@@ -93,17 +93,12 @@ def read_result(
         outputs=dict(zip(outputs, kept, strict=True)),
         integers=tuple(trim(program, integers, samples)),
         material=material,
-        suite=way.suite,
-        security=way.security,
-        rounds=rounds,
-        correlations=way.correlations,
-        trust=way.trust,
+        config=suite,
         calibration=program.calibration,
         dry=dry,
         offline=offline,
         online=online,
         layers=offline_layers + online_layers,
-        mode=Mode.labelled(label),
         samples=samples,
     )
 
@@ -128,17 +123,12 @@ def join_results(results: Sequence[Result]) -> Result:
             for arrays in zip(*(result.integers for result in results), strict=True)
         ),
         material=",".join(result.material for result in results),
-        suite=first.suite,
-        security=first.security,
-        rounds=first.rounds,
-        correlations=first.correlations,
-        trust=first.trust,
+        config=first.config,
         calibration=first.calibration,
         dry=first.dry,
         offline=_total(offline) if len(offline) == len(results) else None,
         online=_total([result.online for result in results]),
         layers=tuple(layer for result in results for layer in result.layers),
-        mode=first.mode,
         samples=sum(result.samples for result in results),
     )
 

@@ -1,89 +1,52 @@
-"""How a client may run a program: one suite with its options, at the depths that are left open."""
+"""Plans of a program for one suite, at the choices that the client leaves open."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from privet import _native, suites
 from privet.errors import Misuse
-from privet.parties.dealer import TRUST
+from privet.suites import MaterialSuite
+from privet.suites.material.suite import quickest
 
 
-@dataclass(frozen=True)
-class Way:
-    """A suite, who makes its material, and what the other party may do."""
-
-    suite: str
-    correlations: str
-    security: str = "semi-honest"
-
-    @classmethod
-    def of(
-        cls, suite: str, correlations: str, dealer: str | None, security: str = "semi-honest"
-    ) -> Way:
-        """Checks the choice.
-
-        # Errors
-        `Misuse` if there is no such suite, or it needs a dealer and there is none.
-        """
-        suites.check_suite(suite)
-        dealt = suites.is_dealt(suite, correlations)
-        if dealt and dealer is None:
-            raise Misuse("dealt material needs a dealer: say where it listens, HOST:PORT")
-        return cls(suite, "dealer" if dealt else correlations, security)
-
-    @property
-    def trust(self) -> str | None:
-        """What results rest on beyond the two parties; None where they need nobody else."""
-        return TRUST if suites.is_dealt(self.suite, self.correlations) else None
+def check_dealer(suite: MaterialSuite, dealer: str | None) -> None:
+    """Raises `Misuse` if a suite needs a dealer and there is none."""
+    if suite.dealt and dealer is None:
+        raise Misuse("dealt material needs a dealer: say where it listens, HOST:PORT")
 
 
 class Route:
-    """Plans of a program for one way to run it.
+    """Plans of a program for a suite, one for each choice that is left open.
 
-    With `pinned`, only the chosen depth is used; otherwise any that material is ready for.
+    With `pinned`, only the chosen one is used; otherwise any that material is ready for.
     """
 
     def __init__(
         self,
-        way: Way,
+        asked: MaterialSuite,
         public: bytes,
-        rounds: str,
-        truncation: str,
         network: _native.Link | None,
         *,
         pinned: bool,
-        linear: str = "offline",
     ) -> None:
-        self.way = way
-        self._plans = suites.plans(
-            public,
-            way.suite,
-            rounds,
-            truncation,
-            way.correlations,
-            network,
-            way.security,
-            linear,
-        )
+        self._plans = asked.plans(public, network)
         self._network = network
         self._pinned = pinned
-        self.rounds = suites.quickest(self._plans, network)
+        self.suite = quickest(self._plans, network)
 
     @property
     def plan(self) -> _native.Plan:
-        """The plan of the chosen depth."""
-        return self._plans[self.rounds]
+        """The plan of what was chosen."""
+        return self._plans[self.suite]
 
     @property
     def forecast(self) -> suites.Forecast:
-        """What one inference at the chosen depth takes."""
+        """What one inference takes as chosen."""
         return suites.forecast(self.plan)
 
     def settle(self, session: _native.Client) -> bool:
-        """Chooses a depth that material is ready for, if the choice is free; whether some is."""
+        """Chooses what material is ready for, if the choice is free; whether some is."""
         if self._pinned:
             return bool(session.ready(self.plan))
-        stocked = {depth: plan for depth, plan in self._plans.items() if session.ready(plan)}
-        self.rounds = suites.quickest(stocked or self._plans, self._network)
+        stocked = {suite: plan for suite, plan in self._plans.items() if session.ready(plan)}
+        self.suite = quickest(stocked or self._plans, self._network)
         return bool(stocked)

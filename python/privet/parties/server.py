@@ -12,13 +12,13 @@ from privet import _native
 from privet.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.errors import InvalidProgram, PrivetError
 from privet.parties.acceptor import Acceptor, Service
-from privet.parties.costs import LayerCost, PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.parties.dealer import dialer
 from privet.parties.memory import parse_size
 from privet.parties.revocation import Revoked
 from privet.program import Program, Weights
 from privet.suites import Policy, make_policy
+from privet.suites.costs import LayerCost, PhaseCost, read_report
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from privet.errors import PrivetError
 from privet.parties.client import Client
-from privet.parties.costs import PhaseCost
 from privet.parties.stock import Piece
+from privet.suites import Suite
+from privet.suites.costs import PhaseCost
 
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 60.0
@@ -45,18 +46,19 @@ class Made:
 
 
 class Target:
-    """Keeps track of one model; `connect` opens a session for it, at a depth if one is given."""
+    """Keeps track of one model; `connect` opens a session for it, in a suite with every choice
+    made if one is given."""
 
     def __init__(
-        self, model: str, wanted: int, connect: Callable[[str, str | None], Client]
+        self, model: str, wanted: int, connect: Callable[[str, Suite | None], Client]
     ) -> None:
         self.model = model
         self.wanted = wanted
         self._connect = connect
         self._client: Client | None = None
         self._serves: tuple[str, str, str] | None = None
-        # The depth stays what it was first chosen to be, so that material adds up.
-        self._rounds: str | None = None
+        # The suite stays what it was first chosen to be, so that material adds up.
+        self._suite: Suite | None = None
         self._piece_bytes = 0
         self._met = 0.0
         self._used = 0.0
@@ -90,8 +92,8 @@ class Target:
         if not self.is_known:
             self.leave()
         if self._client is None:
-            self._client = client = self._connect(self.model, self._rounds)
-            self._rounds = client.rounds
+            self._client = client = self._connect(self.model, self._suite)
+            self._suite = client.suite
             self._serves = (client.program_hash, client.label, client.server_fingerprint or "")
             self._piece_bytes = client.piece_bytes
             self._met = self._used = time.monotonic()

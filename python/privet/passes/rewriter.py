@@ -37,7 +37,6 @@ class Rewriter:
         return self.builder.build()
 
     def copy(self, node: Node) -> int:
-        """The node as it is."""
         return self.add(node, node.operation, *(self.new[id] for id in node.inputs))
 
     def add(self, node: Node, operation: Operation, *inputs: int, name: str | None = None) -> int:

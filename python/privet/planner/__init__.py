@@ -7,26 +7,6 @@ of work come from the formulas of the suites (`privet.suites.forecast`), which t
 protocols compare with the wire.
 """
 
-from privet.planner.advise import Advice, plan
-from privet.planner.choice import Choice
-from privet.planner.network import PRESETS, Network
-from privet.planner.predict import Prediction, predict
-from privet.planner.question import Question
-from privet.planner.record import Phase, Record, read_records
-from privet.planner.setting import Setting, settings
+from privet.planner.advise import plan
 
-__all__ = [
-    "PRESETS",
-    "Advice",
-    "Choice",
-    "Network",
-    "Phase",
-    "Prediction",
-    "Question",
-    "Record",
-    "Setting",
-    "plan",
-    "predict",
-    "read_records",
-    "settings",
-]
+__all__ = ["plan"]

@@ -41,7 +41,6 @@ class Advice:
     reasons: tuple[str, ...]
 
     def as_object(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             "model": self.model,
             "network": vars(self.question.network),

@@ -37,7 +37,6 @@ class Case:
 
     @property
     def file_name(self) -> str:
-        """The name of its record."""
         empty = Phase(0.0, None, 0, 0, 0)
         it = Record(
             self.model.stem, "", self.setting, self.batch, empty, empty, {}, {}, link=self.link

@@ -53,7 +53,6 @@ class Choice:
         return not self.against
 
     def as_object(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             "setting": self.setting.name,
             "trust": self.setting.trust,

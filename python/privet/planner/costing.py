@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from privet import suites
 from privet.compile import Compiled, compile
 from privet.errors import PrivetError
 from privet.planner.record import Record, file_sha256
 from privet.planner.setting import Setting
 from privet.planner.units import UnitCosts
 from privet.planner.work import cost
+from privet.suites import Precision
 
 
 def cost_settings(
@@ -27,10 +27,10 @@ def cost_settings(
     Those of `privet.compile`, if the model cannot be compiled for any suite.
     """
     digest = file_sha256(model)
-    compiled: dict[tuple[suites.Precision, int], Compiled] = {}
+    compiled: dict[tuple[Precision, int], Compiled] = {}
     found: dict[Setting, Record | str] = {}
     for setting in wanted:
-        widths = suites.precision(setting.suite)
+        widths = setting.config.precision
         key = widths, setting.compiled_batch(batch)
         try:
             if key not in compiled:

@@ -41,7 +41,6 @@ class Outcome:
 
     @property
     def mean(self) -> float:
-        """Mean latency."""
         return statistics.fmean(self.latencies)
 
     def percentile(self, share: float) -> float:

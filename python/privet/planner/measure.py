@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from privet import suites
 from privet.compile import Compiled, compile
 from privet.errors import Misuse, PrivetError, UnsupportedModel
 from privet.parties import PhaseCost, Run, run
@@ -81,7 +80,7 @@ class _Compiler:
         self._compiled: Compiled | UnsupportedModel | None = None
 
     def program(self, case: Case) -> Compiled:
-        widths = suites.precision(case.setting.suite)
+        widths = case.setting.config.precision
         batch = case.setting.compiled_batch(case.batch)
         key = (case.model, str(widths), batch, case.input_range)
         if key != self._key:
@@ -101,16 +100,24 @@ class _Compiler:
 
 def _measure(case: Case, compiler: _Compiler) -> Record:
     compiled = compiler.program(case)
-    suites.check_supported(compiled.program, case.setting.suite)
+    case.setting.config.check_supports(compiled.program)
     costing = cost(compiled.program, case.setting, case.batch)
     _check_room(costing)
     # Packed samples have a program of their own beside that of the batch, which `run` compiles.
     subject = case.model if case.setting.packs else compiled
-    asked = {"batch": case.batch, "input_range": case.input_range} | case.setting.options()
     runs, joules = [], []
     for _ in range(case.repeats):
         counters = Counters()
-        runs.append(run(subject, link=case.link, timeout=TIMEOUT, **asked))
+        runs.append(
+            run(
+                subject,
+                suite=case.setting.config,
+                batch=case.batch,
+                link=case.link,
+                input_range=case.input_range,
+                timeout=TIMEOUT,
+            )
+        )
         joules.append(counters.joules())
     middle = sorted(runs, key=lambda it: it.online.seconds)[len(runs) // 2]
     measured = [it for it in joules if it is not None]

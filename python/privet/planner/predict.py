@@ -48,9 +48,9 @@ def shape(setting: Setting, phase: str) -> Shape:
     """How a phase (`offline` or `online`) of a setting uses its link."""
     if setting.members:
         return COLLECTIVE
-    if setting.suite == "stream":
+    if setting.reveals_order:
         return MASKED if setting.masks and phase == "offline" else STREAMED
-    if setting.suite == "ckks":
+    if setting.makes_once:
         return KEYS if phase == "offline" else ENCRYPTED
     if phase == "offline":
         return DEALT if setting.dealer else MADE
@@ -69,7 +69,6 @@ class Parts:
 
     @property
     def seconds(self) -> float:
-        """All of it."""
         return self.computing + self.transfer + self.waiting - self.hidden
 
 

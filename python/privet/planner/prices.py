@@ -56,7 +56,6 @@ class Money:
 
     @property
     def dollars(self) -> float:
-        """All of it."""
         transfer = self.offline_transfer + self.online_transfer
         return self.instance + transfer + self.storage + self.port
 
@@ -93,11 +92,11 @@ def per_batch(prediction: Prediction, prices: Prices) -> Money:
 
 
 def server_seconds(prediction: Prediction) -> float:
-    """Seconds of a core that a batch takes at the server: half of both parties' computing, or in
-    suite `ckks` all of it."""
+    """Seconds of a core that a batch takes at the server: half of both parties' computing, or all
+    of it where clients only encrypt and decrypt."""
     record = prediction.record
     both = sum(phase.cpu_seconds or phase.seconds for phase in (record.offline, record.online))
-    return both if record.setting.suite == "ckks" else both / 2
+    return both / 2 if record.setting.config.exact else both
 
 
 def server_cores(prediction: Prediction, rate: float) -> int:

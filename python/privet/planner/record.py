@@ -40,7 +40,6 @@ class Phase:
 
     @property
     def bytes(self) -> int:
-        """All that travels."""
         dealt = self.dealer_bytes_client + self.dealer_bytes_server
         return self.bytes_client + self.bytes_server + dealt
 

@@ -19,8 +19,10 @@ def config(choice: Choice | None) -> str:
     setting = choice.setting
     if setting.members:
         raise Misuse("`privet serve` runs no cohort: see `privet cohort`")
-    if setting.suite == "stream":
-        raise Misuse("`privet serve` does not offer suite stream, which runs by `privet run`")
+    if setting.reveals_order:
+        raise Misuse(
+            f"`privet serve` does not offer suite {setting.suite}, which runs by `privet run`"
+        )
     fields: dict[str, object] = {
         "suites": [setting.suite],
         "security": [setting.security],

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from privet.errors import Misuse
-from privet.parties.dealer import TRUST as DEALER_TRUST
-from privet.suites import COLLECTIVE, PREPARED, STREAM_TRUST, check_scenario, collective_trust
+from privet.suites import COLLECTIVE, MaterialSuite, Suite, from_options
 
 DEPTHS = ("linear", "log", "blocks")
 
 STREAM: Mapping[str, Mapping[str, Any]] = {
-    "": {},
-    "3072": {"key_bits": 3072},
-    "packed": {"packed": True},
+    "": {"cipher": "paillier"},
+    "3072": {"cipher": "paillier", "key_bits": 3072},
+    "packed": {"cipher": "paillier", "packed": True},
     "bfv": {"cipher": "bfv"},
 }
-"""Variants of suite `stream`: the end of a setting's name, and its options of `privet.run`. The
+"""Variants of suite `stream`: the end of a setting's name, and its options. The
 first is as its paper; `bfv` is the one to recommend."""
 
 COHORT = re.compile(r"ckks-collective-(\d+)")
@@ -75,16 +74,16 @@ class Setting:
     def makes_once(self) -> bool:
         """Whether what the offline phase makes serves any number of inferences: a client's keys of
         suite `ckks`. A cohort runs one inference together, so it does not."""
-        return self.suite == "ckks" and not self.members
+        return self.config.jobs[0].serves is None
 
     @property
     def packs(self) -> bool:
         """Whether the samples of a batch share plaintexts of a program of one sample."""
-        return bool(self.variant_options.get("packed"))
+        return self.config.compiled_batch(2) < 2
 
     def compiled_batch(self, batch: int) -> int:
         """The samples of the program that a batch runs."""
-        return 1 if self.packs else batch
+        return self.config.compiled_batch(batch)
 
     @property
     def masks(self) -> bool:
@@ -99,38 +98,34 @@ class Setting:
     @property
     def stocks(self) -> bool:
         """Whether what the offline phase makes can be kept until an inference takes it."""
-        return self.suite in PREPARED
+        return isinstance(self.config, MaterialSuite)
 
     @property
     def reveals_order(self) -> bool:
         """Whether a party sees values inside the network, though not their places."""
-        return self.suite == "stream"
+        return any(it.name == "revealed-values" for it in self.config.weaknesses)
 
     @property
     def trust(self) -> str | None:
         """What a result rests on beyond the parties' following the protocol; None if on nothing."""
-        if self.members:
-            return collective_trust(self.members)
-        if self.reveals_order:
-            return f"{STREAM_TRUST}; packed samples share it" if self.packs else STREAM_TRUST
-        return DEALER_TRUST if self.dealer else None
+        return self.config.trust.caution
 
     @property
     def variant_options(self) -> Mapping[str, Any]:
-        """Options of the variant, for `privet.run`."""
+        """Options of the variant."""
         return STREAM[self.variant] if self.suite == "stream" else {}
 
-    def options(self) -> dict[str, Any]:
-        """Keyword arguments of `privet.run`."""
-        cohort = {"scenario": COLLECTIVE, "parties": self.members} if self.members else {}
-        return {
-            "suite": self.suite,
-            "security": self.security,
-            "rounds": self.rounds or "auto",
-            "correlations": self.correlations,
-            **cohort,
-            **self.variant_options,
-        }
+    @property
+    def config(self) -> Suite:
+        """The suite with its options, as `privet.run` wants it."""
+        options: dict[str, Any] = dict(self.variant_options)
+        if self.members:
+            options |= {"scenario": COLLECTIVE, "parties": self.members}
+        if self.rounds is not None:
+            options |= {"rounds": self.rounds, "correlations": self.correlations}
+        if self.malicious:
+            options["security"] = self.security
+        return from_options(self.suite, options)
 
 
 def _all() -> dict[str, Setting]:
@@ -147,8 +142,9 @@ def cohort(members: int) -> Setting:
     # Errors
     `Misuse` if a cohort cannot have that size.
     """
-    check_scenario("ckks", COLLECTIVE, members)
-    return Setting("ckks", members=members)
+    setting = Setting("ckks", members=members)
+    _ = setting.config  # which checks the size
+    return setting
 
 
 ALL = _all()

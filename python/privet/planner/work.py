@@ -16,7 +16,7 @@ from privet import suites
 from privet.planner.record import Phase, Record, Work
 from privet.planner.setting import Setting
 from privet.program import Program
-from privet.suites import COLLECTIVE, STATISTICAL, ExtensionForecast, Forecast
+from privet.suites import ExtensionForecast, Forecast
 
 COHORT_ROUNDS = 6
 """Rounds of a cohort's keys and model: greeting, common randomness, the relinearisation key's first
@@ -63,20 +63,14 @@ def cost(program: Program, setting: Setting, samples: int = 1) -> Costing:
     # Errors
     `UnsupportedModel` if the suite has no protocol for a layer, `Misuse` if no parameters fit.
     """
-    suites.check_supported(program, setting.suite)
-    if setting.suite == "stream":
+    setting.config.check_supports(program)
+    if setting.reveals_order:
         return _streamed(program, setting, samples if setting.packs else 1)
     if setting.members:
         return _collective(program, setting)
-    if setting.suite == "ckks":
-        return _encrypted(program)
-    planned = suites.plan(
-        program.to_public_bytes(),
-        setting.suite,
-        setting.rounds,
-        correlations=setting.correlations,
-        security=setting.security,
-    )
+    if setting.makes_once:
+        return _encrypted(program, setting)
+    planned = suites.material_suite(setting.config).native(program.to_public_bytes())
     return _shared(program, setting, suites.forecast(planned))
 
 
@@ -97,7 +91,7 @@ def _shared(program: Program, setting: Setting, of: Forecast) -> Costing:
         "bytes sent": float(of.online_bytes_client + of.online_bytes_server),
         "multiply-adds": float(multiply_adds(program)),
     }
-    if setting.suite == "fss":
+    if setting.rounds is None:
         work["bytes of keys"] = float(of.material_bytes_client + of.material_bytes_server)
     client, server = of.online_bytes_client, of.online_bytes_server
     return Costing(
@@ -126,10 +120,10 @@ def _dealt_work(of: Forecast) -> Work:
     return {"run": 1.0, "bytes dealt": float(dealt)}
 
 
-def _encrypted(program: Program) -> Costing:
+def _encrypted(program: Program, setting: Setting) -> Costing:
     """Suite `ckks` between two. A product costs a level's residues, a rotation their square (key
     switching)."""
-    plan = suites.plan_ckks(program.to_public_bytes())
+    plan = setting.config.figures(program)
     keys = plan["offline_bytes_client"]
     offline = Phase(0.0, None, keys, 0, 2, work={"run": 1.0, "bytes of keys": float(keys)})
     return Costing(
@@ -140,9 +134,7 @@ def _encrypted(program: Program) -> Costing:
 def _collective(program: Program, setting: Setting) -> Costing:
     """Suite `ckks` of a cohort, whose members send the coordinator their shares of keys and, member
     0, the encrypted model; members are the phase's client, the coordinator its server."""
-    plan = suites.plan_ckks(
-        program.to_public_bytes(), COLLECTIVE, STATISTICAL, parties=setting.members
-    )
+    plan = setting.config.figures(program)
     late = setting.members * plan["member_bytes_online"]
     shares = setting.members * plan["member_bytes"] - late
     offline = Phase(
@@ -182,8 +174,7 @@ def _memory(plan: dict[str, Any], server: str) -> dict[str, float]:
 
 def _streamed(program: Program, setting: Setting, samples: int) -> Costing:
     """Suite `stream`, the first inference of a session."""
-    options = {k: v for k, v in setting.variant_options.items() if k != "packed"}
-    plan = suites.plan_stream(program.to_public_bytes(), **options, samples=samples)
+    plan = setting.config.figures(program, samples)
     offline, online = (
         Phase(
             0.0,

@@ -17,7 +17,6 @@ _CONSTANT = ("scale", "shift")
 
 
 def encode_steps(function: Function) -> list[dict[str, Any]]:
-    """The steps as the file has them."""
     steps = []
     for step in function.steps:
         fields: dict[str, Any] = {"name": step.name, "operands": list(step.operands)}

@@ -23,7 +23,6 @@ class Clients:
         self._lapses: dict[str, int] = {}
 
     def listens(self, client: str) -> bool:
-        """Whether a client listens now."""
         return self._limit is None or client in self._listening
 
     def set(self, now: float, client: str, listens: bool) -> None:

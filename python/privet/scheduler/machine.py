@@ -35,7 +35,6 @@ class Room:
 
     @property
     def cores(self) -> int:
-        """Cores that are free."""
         return len(self._cores)
 
     def is_for(self, machine: str | None) -> bool:

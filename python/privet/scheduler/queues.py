@@ -69,7 +69,6 @@ class Queues:
                 del self._lanes[lane.job, lane.machine, lane.client]
 
     def lane(self, pair: Pair) -> Lane:
-        """Where `pair` waits."""
         return self._where[pair]
 
     def lanes(self) -> Iterator[Lane]:

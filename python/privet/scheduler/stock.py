@@ -66,5 +66,4 @@ class Stock:
         return gone
 
     def counts(self) -> dict[Stream, int]:
-        """Pieces by stream."""
         return {stream: len(ids) for stream, ids in self._streams.items()}

@@ -32,7 +32,6 @@ class Timers:
         return alarm in self._heap
 
     def set(self, alarm: Alarm, name: str, at: float) -> None:
-        """Sets or moves an alarm."""
         self._turn += 1
         self._heap.push((alarm, name), at, self._turn)
 

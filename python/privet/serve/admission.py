@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from privet.errors import Misuse, PrivetError
-from privet.parties.costs import read_report
 from privet.serve import confinement
 from privet.serve.confinement import MemoryBound
 from privet.serve.executor.grant import Grant
+from privet.suites.costs import read_report
 
 LINGER_SECONDS = 2.0
 """How long a client may keep its connection once its job is done."""

@@ -147,7 +147,6 @@ class KeyedModel(ModelSide):
         self._key: bytes | None = None
 
     def on_frame(self, kind: Kind, payload: bytes) -> None:
-        """Takes the key."""
         if kind is not Kind.KEY or self._key is not None:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
         if len(payload) != self._stages.key_bytes:
@@ -174,7 +173,6 @@ class KeyedData(DataSide):
         return "open", self._key.secret()
 
     async def start(self, send: Callable[[Kind, bytes], Awaitable[None]]) -> None:
-        """Sends the public key."""
         await send(Kind.KEY, self._key.public())
 
     def on_frame(self, kind: Kind, payload: bytes) -> None:

@@ -19,13 +19,13 @@ from typing import Any
 from privet import _native
 from privet.errors import PrivetError
 from privet.parties.acceptor import Acceptor
-from privet.parties.costs import PhaseCost, read_report
 from privet.parties.credentials import Credentials
 from privet.parties.revocation import Revoked
 from privet.stream.cipher import BFV
 from privet.stream.rounds import Ledger
 from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool
 from privet.suites import Guard, Policy
+from privet.suites.costs import PhaseCost, read_report
 
 KEPT = 8
 """Pieces that wait in a preparing worker; more preparations wait for those to be fetched."""
@@ -107,11 +107,9 @@ class PreparingModel:
         self._made: queue.Queue[Prepared] = queue.Queue(KEPT)
 
     def process(self) -> int:
-        """The id of the process."""
         return os.getpid()
 
     def listen(self, host: str, port: int) -> int:
-        """Listens from now on; the port."""
         if self._acceptor is None:
             credentials = Credentials(*self._files)
             self._acceptor = Acceptor(
@@ -161,7 +159,6 @@ class PreparingData:
         self._client: _native.StreamClient | None = None
 
     def process(self) -> int:
-        """The id of the process."""
         return os.getpid()
 
     def prepare(self, where: Where, name: str) -> tuple[Any, PhaseCost]:

@@ -265,7 +265,6 @@ class Session:
             await self.link.send(kind, payload)
 
     def accept(self, prepared: Prepared) -> None:
-        """A piece for this session was prepared."""
         if isinstance(self._hiding, MaskedModel):
             self._hiding.accept(prepared.number, prepared.made)
 
@@ -352,7 +351,6 @@ class Session:
         self.over.set()
 
     async def close(self) -> None:
-        """Ends the session."""
         await self.link.fail(LinkError("the model provider was stopped"))
         await self.link.detach()
         for task in list(self._tasks):

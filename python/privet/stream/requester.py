@@ -139,14 +139,12 @@ class DataProvider:
 
     @property
     def stages(self) -> Stages:
-        """The program as stages."""
         if self._stages is None:
             raise Misuse("connect first")
         return self._stages
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where the model provider is."""
         return self._dialler.address
 
     @property

@@ -18,10 +18,10 @@ import numpy as np
 
 from privet.errors import PeerMisbehaved
 from privet.graph.operations import Array
-from privet.parties.costs import PhaseCost
 from privet.stream.blinding import DataBlinding, ModelBlinding, Rows
 from privet.stream.stages import NONE, Indices, Round, Stages, cut
 from privet.stream.worker_pool import ATTEMPTS, WorkerLost, WorkerPool, raise_first
+from privet.suites.costs import PhaseCost
 
 _log = logging.getLogger(__name__)
 

@@ -45,7 +45,6 @@ class Plan:
     seconds: float
 
     def servers(self, side: Side) -> list[Server]:
-        """The servers of a side."""
         if self.words and self.cluster is None:
             raise Misuse("servers by name are nodes of a cluster: say which by --cluster")
         if not self.words:

@@ -101,7 +101,6 @@ class WorkerPool(ABC):
         return dict(zip(places, ids, strict=True))
 
     async def close(self) -> None:
-        """Ends all workers."""
         workers, self._workers = self._workers, {}
         for worker in workers.values():
             self._end(worker)
@@ -166,7 +165,6 @@ class LocalPool(WorkerPool):
     gone = (BrokenProcessPool, RuntimeError, TimeoutError)
 
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
-        """Starts a process for each part."""
         self._recipe = recipe
         for it in parts:
             self._workers[it.stage, it.part] = self._hire((it.stage, it.part))

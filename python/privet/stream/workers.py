@@ -30,7 +30,6 @@ class LinearWorker:
         self._noise: OrderedDict[bytes, _native.StreamNoise] = OrderedDict()
 
     def process(self) -> int:
-        """The id of the process."""
         return os.getpid()
 
     def ready(self, key: bytes) -> None:
@@ -64,7 +63,6 @@ class NonlinearWorker:
         self._key: _native.StreamKey | None = None
 
     def process(self) -> int:
-        """The id of the process."""
         return os.getpid()
 
     def open(self, secret: bytes) -> None:

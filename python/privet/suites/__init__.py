@@ -1,7 +1,18 @@
 """The ways to run a program privately, all planned through one interface."""
 
-from privet.suites.ckks import module_paths, plan_ckks
-from privet.suites.planning import (
+from privet.suites.base import (
+    Job,
+    LocalJob,
+    LocalResult,
+    Planned,
+    Progress,
+    Suite,
+    Trust,
+)
+from privet.suites.ckks import Ckks, module_paths, plan_ckks
+from privet.suites.fss import Fss
+from privet.suites.gmw import Gmw
+from privet.suites.material.planning import (
     AUTO,
     PREPARED,
     SUITES,
@@ -20,10 +31,23 @@ from privet.suites.planning import (
     quickest,
     truncation_of,
 )
+from privet.suites.material.suite import MaterialSuite, material_suite
 from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
 from privet.suites.precision import Precision, precision
+from privet.suites.registry import (
+    DEFAULT,
+    all_suites,
+    as_suite,
+    from_json,
+    from_label,
+    from_options,
+    names,
+    owners,
+    register,
+    suite_type,
+)
 from privet.suites.security import Security, ckks_security, security, stream_security
-from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, plan_stream
+from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream, plan_stream
 from privet.suites.support import (
     COLLECTIVE,
     ENCRYPTED_DATA,
@@ -44,6 +68,7 @@ __all__ = [
     "AUTO",
     "CIPHERS",
     "COLLECTIVE",
+    "DEFAULT",
     "ENCRYPTED_DATA",
     "ENCRYPTED_MODEL",
     "KEY_BITS",
@@ -53,16 +78,30 @@ __all__ = [
     "STREAM",
     "STREAM_TRUST",
     "SUITES",
+    "Ckks",
     "ExtensionForecast",
     "Forecast",
+    "Fss",
+    "Gmw",
     "Guard",
+    "Job",
     "LinearForecast",
+    "LocalJob",
+    "LocalResult",
+    "MaterialSuite",
     "Mode",
+    "Planned",
     "Policy",
     "Precision",
+    "Progress",
     "RefillForecast",
     "Security",
+    "Stream",
+    "Suite",
+    "Trust",
     "Weakness",
+    "all_suites",
+    "as_suite",
     "check_between_two",
     "check_linear",
     "check_scenario",
@@ -74,19 +113,27 @@ __all__ = [
     "collective_trust",
     "flooding_of",
     "forecast",
+    "from_json",
+    "from_label",
+    "from_options",
     "in_field",
     "is_dealt",
     "make_policy",
+    "material_suite",
     "module_paths",
+    "names",
     "online_delay",
+    "owners",
     "plan",
     "plan_ckks",
     "plan_stream",
     "plans",
     "precision",
     "quickest",
+    "register",
     "security",
     "stream_security",
+    "suite_type",
     "supported",
     "truncation_of",
     "uncounted",

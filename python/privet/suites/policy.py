@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -71,10 +72,12 @@ def make_policy(
     truncation: str = "exact",
     flooding: str = "statistical",
     revealed_values: bool = False,
+    weaker: Iterable[Weakness] = (),
     answers_per_hour: int | None = None,
 ) -> Policy:
     """The policy in a TOML file, or the default: exact truncations, no dealer, statistical noise on
-    results, and no suite that reveals values. Each argument accepts one weaker choice besides.
+    results, and no suite that reveals values. Each argument accepts one weaker choice besides, and
+    `weaker` those that it names.
 
     # Errors
     `Misuse` if the file is no policy, or a choice is unknown.
@@ -97,7 +100,11 @@ def make_policy(
         LIGHT_FLOODING: flooding == "light",
         REVEALED_VALUES: revealed_values,
     }
-    return Policy(text, [name for name, there in allowed.items() if there], answers_per_hour)
+    accepted = [
+        *(name for name, there in allowed.items() if there),
+        *(weakness.name for weakness in weaker),
+    ]
+    return Policy(text, accepted, answers_per_hour)
 
 
 def uncounted(policy: Policy) -> Policy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,15 @@ class Precision:
     weight_scale: int
     relu: str = "exact"
     smooth: str = "polynomial"
+
+    def with_widths(self, bits: int | None, scale: int | None) -> Precision:
+        """The same with other widths, where they are given; `scale` is for weights, too."""
+        return replace(
+            self,
+            bits=self.bits if bits is None else bits,
+            scale=self.scale if scale is None else scale,
+            weight_scale=self.weight_scale if scale is None else scale,
+        )
 
 
 _RING = Precision(bits=37, scale=12, weight_scale=12)

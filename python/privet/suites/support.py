@@ -7,7 +7,8 @@ from typing import Any
 
 from privet.errors import Misuse, Problem, UnsupportedModel
 from privet.program.public import Program
-from privet.suites.stream import plan_stream
+from privet.suites.refusals import refusal
+from privet.suites.stream.planning import plan_stream
 
 ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE = "encrypted-data", "encrypted-model", "collective"
 """Scenarios of suite `ckks`: who encrypts what under whose key."""
@@ -19,12 +20,6 @@ LIGHT, STATISTICAL = "light", "statistical"
 
 MEMBERS = range(2, 21)
 """How many parties may share a collective key."""
-
-SMOOTH = {"polynomial": "ckks", "function": "stream"}
-"""Forms of smooth activations, and the suite that computes each."""
-
-COMPARING = {"relu", "max_pool2d", "argmax"}
-"""Operations that suite `ckks` does not compute."""
 
 
 def supported(program: Program, suite: str) -> bool:
@@ -109,23 +104,6 @@ def check_between_two(suite: str, scenario: str) -> None:
 def _problems(program: Program, suite: str) -> list[Problem]:
     found = []
     for operation in program.operations:
-        if refusal := _refusal(operation.op, suite):
-            found.append(Problem(operation.name, operation.op, *refusal))
+        if why := refusal(operation.op, suite):
+            found.append(Problem(operation.name, operation.op, *why))
     return found
-
-
-def _refusal(kind: str, suite: str) -> tuple[str, str] | None:
-    """Why a suite does not compute an operation, and what to do; None if it does."""
-    if suite == "ckks" and kind in COMPARING:
-        why = "it compares values, which suite ckks does not do"
-        return why, "Put a smooth activation or an average in its place, or choose another suite"
-    if suite != "ckks" and kind == "mul":
-        return f"it runs only in suite ckks, not in {suite}", "Choose that suite"
-    if kind not in SMOOTH or SMOOTH[kind] == suite:
-        return None
-    if suite in SMOOTH.values():
-        why = f"it runs only in suite {SMOOTH[kind]}, as the model was compiled"
-        form = next(name for name, computes in SMOOTH.items() if computes == suite)
-        return why, f'Compile the model for suite {suite}, with smooth="{form}"'
-    why = f"smooth activations run only in suites ckks and stream, not in {suite}"
-    return why, "Choose one of them, or put a ReLU in its place"

@@ -40,7 +40,6 @@ class Value:
 
     @property
     def elements(self) -> int:
-        """The number of elements."""
         return math.prod(self.shape)
 
 

@@ -102,7 +102,6 @@ class Network(Graph):
         )
 
     def relu(self, x: Value) -> Value:
-        """An elementwise ReLU."""
         self.relus += x.elements
         return self.node("Relu", [x], x.shape, signed=0.0, positive=x.positive + x.signed / 2)
 
@@ -122,7 +121,6 @@ class Network(Graph):
         )
 
     def max_pool(self, x: Value, kernel: int, stride: int, padding: int = 0) -> Value:
-        """A square max pooling."""
         return self._pool("MaxPool", x, kernel, stride, padding, MAX_POOL_GAIN)
 
     def average_pool(self, x: Value, kernel: int, stride: int) -> Value:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.simulated_errors import RESHARING_ERRORS, PrivateArithmetic, simulated_bound
 
 import privet
 from privet.compile import Compiled, compile
 from privet.executor import execute
 from privet.executor.reference import random_inputs
-from privet.executor.simulate import RESHARING_ERRORS, PrivateArithmetic, simulated_bound
+
+ONE_BIT = privet.Gmw(truncation="one-bit")
 
 DIGITS = Path(__file__).parents[3] / "zoo" / "models" / "digits-cnn.onnx"
 
@@ -50,9 +52,7 @@ def test_private_runs_err_as_the_simulation_does(digits: Compiled) -> None:
         for _ in range(200)
     ]
     spread = float(np.std(simulated))
-    largest = [
-        privet.run(digits, inputs, truncation="one-bit").max_fixed_point_error for _ in range(4)
-    ]
+    largest = [privet.run(digits, inputs, suite=ONE_BIT).max_fixed_point_error for _ in range(4)]
     of_simulated = [float(np.abs(errors).max()) for errors in simulated]
     # Four largest errors of ten outputs: between the extremes of two hundred such, with some room.
     assert min(of_simulated) / 2 < min(largest)
@@ -63,9 +63,9 @@ def test_private_runs_err_as_the_simulation_does(digits: Compiled) -> None:
 def test_the_bound_holds_and_an_exact_run_errs_nowhere(digits: Compiled) -> None:
     inputs = random_inputs(digits.program, (0.0, 1.0))
     bound = simulated_bound(digits.program, digits.weights, inputs)
-    noisy = privet.run(digits, inputs, truncation="one-bit")
+    noisy = privet.run(digits, inputs, suite=ONE_BIT)
     assert 0 < noisy.max_fixed_point_error <= bound
     reference = execute(digits.program, digits.weights, inputs).integers[0]
     simulated = execute(digits.program, digits.weights, inputs, PrivateArithmetic("exact"))
     assert np.array_equal(simulated.integers[0], reference)
-    assert privet.run(digits, inputs, truncation="exact").max_fixed_point_error == 0
+    assert privet.run(digits, inputs).max_fixed_point_error == 0

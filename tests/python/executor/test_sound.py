@@ -18,11 +18,11 @@ from tests.python.graph.networks import (
     victim,
 )
 from tests.python.graph.single import Array, model, node
+from tests.simulated_errors import PrivateArithmetic
 
 from privet.compile import Compiled, compile
 from privet.errors import OverflowRisk, UnsupportedModel
 from privet.executor import execute
-from privet.executor.simulate import PrivateArithmetic
 from privet.executor.sound import LINEAR_ERROR
 from privet.graph import Graph
 from privet.passes.ring_widths import ring_widths

@@ -22,6 +22,7 @@ from privet.gateway.client import encode_portions
 from privet.gateway.model import Model, Offer, Offered, Tensor, Terms, read_model
 from privet.gateway.visit import Traveller, Visit, read_go
 from privet.parties import Credentials, Finished, Server
+from privet.suites import Fss, Gmw
 
 GO: dict[str, Any] = {
     "job": "j/pre#1",
@@ -172,10 +173,13 @@ def test_an_offer_is_the_program_that_it_is_called(compiled: Compiled) -> None:
 def test_terms_are_settled_by_what_is_offered(compiled: Compiled) -> None:
     offer = offer_of(compiled)
     settled = offer.settle(Terms())
-    assert (settled.rounds, settled.program_hash) == ("linear", compiled.program.program_hash)
-    assert offer.settle(Terms(rounds="blocks")).rounds == "blocks"
+    assert (settled.suite, settled.program_hash) == (
+        Gmw(rounds="linear"),
+        compiled.program.program_hash,
+    )
+    assert offer.settle(Terms(Gmw(rounds="blocks"))).suite == Gmw(rounds="blocks")
     with pytest.raises(Misuse, match="not offered in fss malicious"):
-        offer.settle(Terms("fss", "malicious"))
+        offer.settle(Terms(Fss(security="malicious")))
     with pytest.raises(PeerMisbehaved, match="ask the service's operator"):
         offer.settle(Terms(program_hash="0" * 64))
 

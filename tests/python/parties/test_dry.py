@@ -20,6 +20,7 @@ from tests.attacks.scene import INPUT, SOON, small_model
 from privet.compile import Compiled
 from privet.errors import MaterialError, Misuse
 from privet.parties import Client, Credentials, Dealer, Finished, Pool, Result, Server
+from privet.suites import Fss, Gmw, Suite
 
 TRUST = "needs a dealer that colludes with neither party"
 
@@ -114,13 +115,13 @@ def test_a_client_falls_back_where_no_dealer_answers(
     with dealing(key_folder) as dealer, scene.serving(dealer=dealer):
         fine = scene.infer(**asked, dealer=dealer)
         assert fine.dry is not None
-        assert (fine.suite, fine.trust, fine.dry.action) == ("fss", TRUST, "made")
+        assert (fine.config.name, fine.trust, fine.dry.action) == ("fss", TRUST, "made")
 
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
             made = scene.infer(**asked, dealer=nowhere)
-            assert (made.suite, made.correlations, made.trust) == ("gmw", "parties", None)
+            assert (made.config.label, made.trust) == ("gmw linear exact", None)
             assert made.dry is not None
             assert made.offline is not None
             assert made.dry.action == "fell back"
@@ -130,19 +131,19 @@ def test_a_client_falls_back_where_no_dealer_answers(
 
         scene.fill(1)
         stocked = scene.infer(**asked, dealer=dealer)
-        assert (stocked.suite, stocked.offline) == ("gmw", None)
+        assert (stocked.config.name, stocked.offline) == ("gmw", None)
         assert stocked.dry is not None
         assert stocked.dry.reason is None
 
 
-@pytest.mark.parametrize("way", [{"correlations": "dealer"}, {"suite": "fss"}])
+@pytest.mark.parametrize("suite", [Gmw(correlations="dealer"), Fss()])
 def test_material_of_one_way_is_none_of_another(
-    key_folder: Path, tmp_path: Path, compiled: Compiled, way: dict[str, str]
+    key_folder: Path, tmp_path: Path, compiled: Compiled, suite: Suite
 ) -> None:
     scene = Scene(key_folder, tmp_path, compiled)
     with dealing(key_folder) as dealer, scene.serving(dealer=dealer):
-        scene.fill(2, **way, dealer=dealer)
-        result = scene.infer(**way, dealer=dealer, when_dry="refuse")
+        scene.fill(2, suite=suite, dealer=dealer)
+        result = scene.infer(suite=suite, dealer=dealer, when_dry="refuse")
         assert (result.dry, result.trust) == (None, TRUST)
         with pytest.raises(MaterialError):
             scene.infer(when_dry="refuse")

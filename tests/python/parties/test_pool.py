@@ -24,6 +24,7 @@ from privet.errors import (
     StoreFull,
 )
 from privet.parties import Client, Credentials, Pool, PoolEvent, Server, Stock, supply, target
+from privet.suites import Gmw
 
 Serve = Callable[..., Server]
 
@@ -100,7 +101,7 @@ def client(key_folder: Path, tmp_path: Path) -> Callable[..., Client]:
 
     def open_client(server: Server, model: str = "first", **options: Any) -> Client:
         credentials = Credentials.from_directory(key_folder, "client")
-        options = {"timeout": SOON, "rounds": "log", **options}
+        options = {"timeout": SOON, "suite": Gmw(rounds="log"), **options}
         host, port = server.address
         return Client(host, port, credentials, state=tmp_path / "client", model=model, **options)
 

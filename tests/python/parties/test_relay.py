@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from privet.parties import Link
-from privet.parties.relay import HOST, relayed
+from privet.suites.relay import HOST, relayed
 
 
 def echo(listener: socket.socket) -> None:

@@ -115,7 +115,7 @@ def test_no_weight_moves_the_public_half_of_a_zoo_model(
     name: str, suite: str, tmp_path: Path
 ) -> None:
     source = onnx.load(zoo.build(name, tmp_path))
-    options = vars(suites.precision(suite)) | {"headroom": 9}
+    options = vars(suites.suite_type(suite).precision) | {"headroom": 9}
     found = [
         outline(compile(m, **options)) for m in (source, *(reweighted(source, s) for s in (1, 2)))
     ]

@@ -106,7 +106,7 @@ def test_a_cohort_is_advised_with_its_trust(record: MakeRecord) -> None:
     assert five.instance > three.instance
     with pytest.raises(Misuse, match="privet cohort"):
         found.config()
-    with pytest.raises(Misuse, match="2 to 20 parties"):
+    with pytest.raises(Misuse, match="2 to 20"):
         advise("a", Question(NETWORK, parties=21), known, PRICES)
 
 

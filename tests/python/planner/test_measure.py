@@ -10,7 +10,6 @@ import pytest
 from tests.python.planner.records import MakeRecord
 from typer.testing import CliRunner
 
-from privet import suites
 from privet.cli import app
 from privet.compile import compile
 from privet.errors import Misuse
@@ -23,6 +22,7 @@ from privet.planner.setting import ALL, setting_named, settings
 from privet.planner.work import cost
 from privet.research.report import standard
 from privet.research.report.standard import FURTHER, STANDARD, Part
+from privet.suites import Ckks, Stream
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
 MODEL = MODELS / "breast-mlp.onnx"
@@ -55,8 +55,8 @@ def test_names_stand_for_settings() -> None:
     ]
     assert settings(ALL) == tuple(ALL.values())
     assert settings(["ckks-collective-7"])[0].members == 7
-    assert setting_named("stream-3072").options()["key_bits"] == 3072
-    assert setting_named("stream-bfv").options()["cipher"] == "bfv"
+    assert setting_named("stream-3072").config == Stream(cipher="paillier", key_bits=3072)
+    assert setting_named("stream-bfv").config == Stream()
     assert [setting_named(it).compiled_batch(8) for it in ("stream-bfv", "stream-packed")] == [8, 1]
     with pytest.raises(Misuse, match="a family"):
         setting_named("gmw")
@@ -142,7 +142,7 @@ def test_a_cohort_sends_what_is_planned(refreshes: bool, tmp_path: Path) -> None
         plan_cases([model], settings(["ckks-collective-2"]), [1]), tmp_path
     )
     assert skipped == []
-    widths = suites.precision("ckks")
+    widths = Ckks.precision
     planned = cost(compile(model, **vars(widths)).program, record.setting)
     assert (planned.online.work["bytes of refreshes"] > 0) == refreshes
     assert record.offline.rounds == planned.offline.rounds

@@ -21,6 +21,7 @@ from privet.planner.setting import Setting, settings
 from privet.planner.units import UnitCosts, fit, non_negative_least_squares
 from privet.planner.work import cost
 from privet.research.report.validate import compare, errors
+from privet.suites import Gmw
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
 
@@ -75,7 +76,7 @@ def test_the_extension_is_the_one_that_the_parties_choose(link: str) -> None:
     (setting,) = settings(["gmw-blocks"])
     network = parse_network(link.replace("Mbit", "mbps"))
     made = on_network(cost(compiled.program, setting).record("a", "", setting, 1), network)
-    planned = suites.plan(compiled.program.to_public_bytes(), "gmw", "blocks", link=network.link())
+    planned = Gmw(rounds="blocks").native(compiled.program.to_public_bytes(), network.link())
     forecast = suites.forecast(planned)
     assert made.extension == forecast.extension
     assert made.offline.bytes_client == forecast.offline_bytes_client

@@ -28,12 +28,13 @@ from privet.serve.limits import ServiceLimits
 from privet.serve.local_node import APART
 from privet.serve.repository import ModelConfig
 from privet.serve.repository.files import Source
+from privet.suites import Ckks
 
 pytestmark = pytest.mark.go
 
 MODEL = Path(__file__).parents[3] / "zoo" / "models" / "digits-smooth" / "square.onnx"
 CONFIG = 'suites = ["ckks"]\ninput_range = [0, 1]\ncores = 2\n'
-TERMS = Terms("ckks")
+TERMS = Terms(Ckks())
 
 X = np.random.default_rng(4).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32)
 

@@ -20,6 +20,7 @@ from privet.gateway import ServiceClient, Terms
 from privet.parties import Credentials
 from privet.serve.model_server import SESSIONS_PER_CLIENT
 from privet.serve.repository import ModelFolders
+from privet.suites import Ckks
 
 pytestmark = pytest.mark.go
 
@@ -127,19 +128,19 @@ def test_a_client_of_the_service_asks_in_a_session_of_its_own(
         credentials = Credentials.from_directory(key_folder, "client")
         url, state = f"https://{it.address}", tmp_path / "state"
         async with ServiceClient(url, credentials, state=state) as client:
-            found = await client.infer("smooth", [x], terms=Terms("ckks"))
-            assert (found.suite, found.samples) == ("ckks", 1)
+            found = await client.infer("smooth", [x], terms=Terms(Ckks()))
+            assert (found.config, found.samples) == (Ckks(), 1)
             assert found.offline is not None
             assert found.offline.bytes_client > 1e6
             assert np.abs(next(iter(found.outputs.values())) - expected).max() < 0.05
             with pytest.raises(Misuse, match="not offered in gmw"):
                 await client.infer("smooth", [x])
             with pytest.raises(Misuse, match="prepares nothing"):
-                await client.infer("smooth", [x], terms=Terms("ckks"), notice="1")
+                await client.infer("smooth", [x], terms=Terms(Ckks()), notice="1")
             taken = [await dial() for _ in range(SESSIONS_PER_CLIENT)]
             assert all([await greets(socket) for socket in taken])
             with pytest.raises(PeerBusy, match="no place for a session"):
-                await client.infer("smooth", [x], terms=Terms("ckks"))
+                await client.infer("smooth", [x], terms=Terms(Ckks()))
 
     play(act)
 

@@ -169,8 +169,8 @@ class Exchange:
 def _told(result: Result, seconds: float) -> dict[str, Any]:
     """What an answer says of how it was computed."""
     return {
-        "suite": result.suite,
-        "security": result.security,
+        "suite": result.config.name,
+        "security": result.mode.security,
         "trust": result.trust or "",
         "calibration": result.calibration,
         "online_seconds": result.online.seconds,

@@ -15,13 +15,11 @@ from privet.graph.site import Operand, Site
 
 @operator("Identity")
 def identity(site: Site) -> Operand:
-    """The tensor as it is."""
     return site.private(0)
 
 
 @operator("Dropout", restrictions="inference form; without the output mask")
 def dropout(site: Site) -> Operand:
-    """The tensor as it is."""
     if site.has(2) and bool(site.constant(2, "training mode").any()):
         site.refuse("it is in training mode", "Export the model for inference")
     if site.uses(1):

@@ -47,7 +47,6 @@ def _chart(rows: Sequence[Row]) -> alt.Chart:
 
 
 def batch_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
-    """Figure 1."""
     chart: Any = (
         _chart(rows)
         .mark_line(point=True)
@@ -68,7 +67,6 @@ def batch_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
 
 
 def pools(rows: Sequence[Row]) -> alt.TopLevelMixin:
-    """Figure 2."""
     chart: Any = (
         _chart(rows)
         .mark_line()
@@ -119,7 +117,6 @@ def shares(rows: Sequence[Row]) -> alt.TopLevelMixin:
 
 
 def speed_sweep(rows: Sequence[Row]) -> alt.TopLevelMixin:
-    """Figure 7."""
     chart: Any = (
         _chart(rows)
         .mark_line(point=True)

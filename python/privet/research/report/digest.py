@@ -272,7 +272,6 @@ class Costed:
     measured_seconds: tuple[float, float]
 
     def cells(self) -> Cells:
-        """For a table."""
         pairs = (self.costed, self.measured, self.costed_seconds, self.measured_seconds)
         return [
             f"{self.model}, `{self.setting}`",

@@ -23,7 +23,6 @@ class Power:
 
     @property
     def watts(self) -> float:
-        """All of it."""
         return self.cpu + self.memory + self.card
 
 
@@ -50,7 +49,6 @@ class Energy:
 
     @property
     def joules(self) -> float:
-        """All of it."""
         return self.computing + self.transfer + self.idle
 
     def __add__(self, other: Energy) -> Energy:

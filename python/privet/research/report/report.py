@@ -140,11 +140,9 @@ class Page:
     parts: list[str] = field(default_factory=list)
 
     def heading(self, text: str) -> None:
-        """A heading of a section."""
         self.parts.append(f"<h2>{html.escape(text)}</h2>")
 
     def text(self, text: str) -> None:
-        """A paragraph."""
         self.parts.append(f"<p>{html.escape(text)}</p>")
 
     def table(self, name: str, columns: Sequence[Column], rows: Iterable[dict[str, Any]]) -> None:
@@ -164,13 +162,11 @@ class Page:
         )
 
     def figure(self, name: str, svg: str, caption: str) -> None:
-        """A drawing with its caption."""
         self.parts.append(
             f'<figure id="{name}">{svg}<figcaption>{html.escape(caption)}</figcaption></figure>'
         )
 
     def render(self) -> str:
-        """The whole page."""
         key = (
             "<p class=key><span class=measured>measured</span><span class=predicted>predicted"
             "</span><span class=paper>the paper's, on GPUs</span></p>"
@@ -185,7 +181,6 @@ class Page:
 
 
 def cell(value: Any) -> str:
-    """A value of a table."""
     if value is None:
         return ""
     if isinstance(value, float):

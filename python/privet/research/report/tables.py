@@ -33,7 +33,6 @@ def plain(records: Iterable[Record]) -> list[Record]:
 
 
 def measured(records: Iterable[Record]) -> list[Row]:
-    """One row for each record, as measured."""
     return [
         {
             "model": it.model,
@@ -119,7 +118,6 @@ def best_of_families(
 
 
 def seconds_per_sample(prediction: Prediction, *, online: bool) -> float:
-    """Seconds of a batch by its samples."""
     whole = prediction.online_latency if online else prediction.latency
     return whole / prediction.batch
 

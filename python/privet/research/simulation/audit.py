@@ -61,7 +61,6 @@ class Audit:
     # Events -------------------------------------------------------------------------------------
 
     def joined(self, machine: Machine) -> None:
-        """A machine joined."""
         self.events += 1
         self.hosts[machine.name] = Host(machine)
 

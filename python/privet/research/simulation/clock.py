@@ -49,7 +49,6 @@ class Setup:
 
     @property
     def cores(self) -> int:
-        """Cores of all machines."""
         return sum(machine.cores for machine in self.machines)
 
 

@@ -49,7 +49,6 @@ class ProfileFile:
         return table
 
     def suites(self) -> list[str]:
-        """The suites that have jobs."""
         return sorted({str(job["suite"]) for job in self.jobs})
 
     def models(self, suite: str) -> set[str]:

@@ -26,7 +26,6 @@ class Row:
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """All rows."""
     text = files("privet.research.simulation").joinpath("data/published.toml").read_text()
     return tuple(Row(**row) for row in tomllib.loads(text)["row"])
 

@@ -41,7 +41,6 @@ class Scaling:
 
     @property
     def factor(self) -> int:
-        """The scaling factor."""
         return int(10**self.decimals)
 
     @property

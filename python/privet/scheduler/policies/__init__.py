@@ -4,19 +4,16 @@ from privet.scheduler.policies.ahead import Ahead, Budget
 from privet.scheduler.policies.deadline import Deadline
 from privet.scheduler.policies.fair import Fair
 from privet.scheduler.policies.fcfs import Fcfs
-from privet.scheduler.policies.named import ORDERS, OVER, named
-from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream, View
+from privet.scheduler.policies.named import named
+from privet.scheduler.policies.policy import Candidate, Policy, Stream
 from privet.scheduler.policies.priority import Priority
 from privet.scheduler.policies.shared import Shared
 from privet.scheduler.policies.urgent import Urgent
 
 __all__ = [
-    "ORDERS",
-    "OVER",
     "Ahead",
     "Budget",
     "Candidate",
-    "Capacity",
     "Deadline",
     "Fair",
     "Fcfs",
@@ -25,6 +22,5 @@ __all__ = [
     "Shared",
     "Stream",
     "Urgent",
-    "View",
     "named",
 ]

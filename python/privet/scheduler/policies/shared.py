@@ -30,7 +30,6 @@ class Shared(Policy):
         self.least = least
 
     def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
-        """The share."""
         fair = total.cores // max(1, jobs)
         held = total.cores * demand.memory // max(1, total.memory)
         return min(demand.cores, max(self.least, fair, held))

@@ -12,41 +12,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from privet import keys
-from privet.compile import Compiled
-from privet.errors import PeerError
-from privet.parties.client import Progress
-from privet.parties.costs import LayerCost, MemoryUse, PhaseCost
-from privet.parties.spawned import event, party
+from privet.errors import Misuse, PeerError
 from privet.program import Program
-from privet.suites import COLLECTIVE, STATISTICAL, Mode, collective_trust
-from privet.suites.ckks import program_path
+from privet.suites.base import Array, LocalJob, LocalResult
+from privet.suites.ckks.account import parameters
+from privet.suites.ckks.config import Ckks
+from privet.suites.ckks.program import program_path
+from privet.suites.costs import LayerCost, MemoryUse, PhaseCost
+from privet.suites.spawned import event, party
 
-Array = npt.NDArray[np.generic]
 
+def run_collective(suite: Ckks, job: LocalJob) -> LocalResult:
+    """The outputs as integers at their values' scales, and costs.
 
-def run_collective(
-    folder: Path,
-    compiled: Compiled,
-    inputs: Mapping[str, Array],
-    options: Mapping[str, Any],
-    limits: Mapping[str, Any],
-    progress: Progress | None,
-) -> tuple[list[Array], dict[str, Any]]:
-    """As `run_encrypted`, with a cohort of `options["parties"]` members."""
-    members, command = options["parties"], [program_path()]
-    compiled.save(folder / "program")
-    keys.make(folder / "keys", (), members=members)
-    write_reals(folder / "inputs.f64", inputs)
+    # Errors
+    `Misuse` if the job wants a shaped link; `PeerError` if a party fails.
+    """
+    if job.link is not None:
+        raise Misuse("the links of a cohort are not shaped; its bytes and rounds are those printed")
+    command, folder = [program_path()], job.folder
+    job.compiled.save(folder / "program")
+    keys.make(folder / "keys", (), members=suite.parties)
+    write_reals(folder / "inputs.f64", job.inputs)
     common = {
         "keys": str(folder / "keys"),
         "program": str(folder / "program"),
-        "members": members,
-        "statistical": options["flooding"] == STATISTICAL,
-        "timeout": limits["timeout"],
-        "memory": limits["memory"] or 0,
+        "members": suite.parties,
+        "statistical": suite.statistical,
+        "timeout": job.timeout,
+        "memory": job.memory or 0,
     }
     with ExitStack() as running:
         hub = running.enter_context(party(folder, {"role": "coordinator", **common}, command))
@@ -54,43 +50,41 @@ def run_collective(
         common["port"] = listening["port"]
         helpers = [
             running.enter_context(party(folder, {"role": "member", "member": k, **common}, command))
-            for k in range(members)
+            for k in range(suite.parties)
         ]
         files = {"inputs": str(folder / "inputs.f64"), "result": str(folder / "result.f64")}
-        job = {"role": "cohort-client", **files, **common}
-        client = running.enter_context(party(folder, job, command))
-        if progress is not None:
-            progress("offline", 0, 1, "collective keys, model")
+        asking = {"role": "cohort-client", **files, **common}
+        client = running.enter_context(party(folder, asking, command))
+        if job.progress is not None:
+            job.progress("offline", 0, 1, "collective keys, model")
         offline = event(hub, "prepared")["cost"]
-        if progress is not None:
-            progress("offline", 1, 1, "collective keys, model")
-            progress("online", 0, 1, "evaluation")
+        if job.progress is not None:
+            job.progress("offline", 1, 1, "collective keys, model")
+            job.progress("online", 0, 1, "evaluation")
         evaluated = event(hub, "inferred")
         result = event(client, "result")
         ended = [event(helper, "helped") for helper in helpers]
     result["plan"]["statistical_bits"] = ended[0]["statistical_bits"]
-    found = _found(options, result, listening, offline, evaluated, ended)
-    return read_integers(compiled.program, folder / "result.f64"), found
+    return _result(suite, job, result, listening, offline, evaluated, ended)
 
 
-def _found(
-    options: Mapping[str, Any],
+def _result(
+    suite: Ckks,
+    job: LocalJob,
     result: dict[str, Any],
     listening: dict[str, Any],
     offline: dict[str, Any],
     evaluated: dict[str, Any],
     ended: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """Fields of `Run`. Members make keys offline; online they refresh and hand out results."""
+) -> LocalResult:
+    """Members make keys offline; online they refresh and hand out results."""
     online, evaluation = result["online"], evaluated["cost"]
     whole, early = ([told[key] for told in ended] for key in ("cost", "offline"))
     late = [_since(before, cost) for before, cost in zip(early, whole, strict=True)]
     peak = round(max(it["peak_rss_mb"] for it in (offline, evaluation, online, *whole)), 1)
-    phases = {
-        "offline": _phase(early, offline["seconds"], [offline], peak),
-        "online": _phase([online, *late], online["seconds"], [evaluation], peak)
-        | {"rounds": online["rounds"] + max(cost["rounds"] for cost in late)},
-    }
+    offline_phase = _phase(early, offline["seconds"], [offline], peak)
+    rounds = {"rounds": online["rounds"] + max(cost["rounds"] for cost in late)}
+    online_phase = _phase([online, *late], online["seconds"], [evaluation], peak) | rounds
     coordinator = max(offline["peak_rss_mb"], evaluation["peak_rss_mb"])
     forecast = result["plan"]["memory_bytes_client"] / 1e6  # a key and a few ciphertexts
     memory = {
@@ -102,19 +96,18 @@ def _found(
         LayerCost(step["name"], step["operator"], "online", step["seconds"], 0, 0, 0)
         for step in evaluated["layers"]
     )
-    return {
-        "rounds": None,
-        "extension": None,
-        "correlations": "none",
-        "truncation": "none",
-        "trust": collective_trust(options["parties"]),
-        "mode": Mode("ckks", scenario=COLLECTIVE, flooding=options["flooding"]),
-        "dealer": None,
-        "memory": memory,
-        "layers": layers,
-        "plan": result["plan"],
-        **{name: PhaseCost(**cost) for name, cost in phases.items()},
-    }
+    program = job.compiled.program
+    told = parameters(result["plan"], program.program_hash)
+    return LocalResult(
+        suite,
+        read_integers(program, job.folder / "result.f64"),
+        PhaseCost(**online_phase),
+        layers,
+        memory,
+        PhaseCost(**offline_phase),
+        plan=result["plan"],
+        account=(*told, f"Model and data under the key of {suite.parties} members."),
+    )
 
 
 def _since(before: dict[str, Any], cost: dict[str, Any]) -> dict[str, Any]:

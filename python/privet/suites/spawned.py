@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from privet.errors import LinkError
-from privet.parties.client import Progress
-from privet.suites.ckks import raise_failure
+from privet.suites.base import Progress
+from privet.suites.ckks.program import raise_failure
 
 PYTHON_PARTY = (sys.executable, "-m", "privet.parties.process")
 

@@ -1,0 +1,152 @@
+"""`--suite`, and with it the options of the suite that it names, made from the suite's fields.
+
+`privet run --help` shows shared options and a line for each suite, `privet run --suite NAME --help`
+those of that suite besides. A command gets the suite with its options as one argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from privet import suites
+from privet.errors import Misuse
+from privet.suites.options import Field, fields_of
+
+FLAG = "--suite"
+
+Suite = Annotated[
+    suites.Suite,
+    typer.Option(
+        FLAG,
+        parser=suites.as_suite,
+        metavar="|".join(suites.names()),
+        show_default=suites.DEFAULT.name,
+        help="How the data is protected; each suite has options of its own.",
+    ),
+]
+"""The argument of a command made with `SuiteCommand`."""
+
+_PREFIX = "suite_option_"
+
+
+class SuiteCommand(TyperCommand):
+    """A command with an argument `suite`, whose options are also those of the suite."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the options of the suite that `--suite` names, and puts them together."""
+        named = _named(args)
+        of = suites.suite_type(named or suites.DEFAULT.name)
+        own = {flag for param in super().get_params(ctx) for flag in param.opts}
+        _refuse_others(args, of, own)
+        ctx.meta[_PREFIX] = of, named is not None
+        rest = super().parse_args(ctx, args)
+        given = {field.name: ctx.params.pop(_PREFIX + field.name) for field in _open(of, own)}
+        ctx.params["suite"] = suites.from_options(of.name, given)
+        return rest
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The command's own, and those of the suite; help leaves these out until it is named."""
+        params = super().get_params(ctx)
+        of, named = ctx.meta.get(_PREFIX, (None, False))
+        if of is None or (ctx.meta.get("helping") and not named):
+            return params
+        own = {flag for param in params for flag in param.opts}
+        return [*params[:-1], *_parameters(of, own), params[-1]]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Prints the help, with a line for each suite or, if one is named, what it promises."""
+        ctx.meta["helping"] = True
+        super().format_help(ctx, formatter)
+        of, named = ctx.meta.get(_PREFIX, (None, False))
+        if of is not None and named:
+            trust = of().trust
+            rows = [
+                ("who", trust.collusion),
+                ("against", trust.adversary),
+                ("reveals", trust.revealed),
+                *([("rests on", trust.caution)] if trust.caution else []),
+            ]
+            title = f"What suite {of.name} promises with its defaults"
+        else:
+            rows = [(it.name, it.about) for it in suites.all_suites()]
+            title = f"Suites ({FLAG} NAME --help shows the options of one)"
+        lines = Table(box=None, show_header=False, pad_edge=False)
+        for name, text in rows:
+            lines.add_row(f"[bold cyan]{name}[/]", text)
+        Console().print(Panel(lines, title=title, title_align="left", border_style="dim"))
+
+
+def _named(args: list[str]) -> str | None:
+    """The suite that the command line names."""
+    found = None
+    for number, word in enumerate(args):
+        if word == "--":
+            break
+        if word.startswith(f"{FLAG}="):
+            found = word.partition("=")[2]
+        elif word == FLAG and number + 1 < len(args):
+            found = args[number + 1]
+    return found
+
+
+def _refuse_others(args: list[str], of: type[suites.Suite], own: set[str]) -> None:
+    """Raises `Misuse` on an option that only other suites have."""
+    known = own | {field.flag for field in fields_of(of)}
+    for word in args:
+        flag = word.partition("=")[0]
+        if not flag.startswith("--") or flag in known:
+            continue
+        if having := suites.owners(flag[2:].replace("-", "_")):
+            raise Misuse(
+                f"{flag} is an option of suite {' and '.join(having)}, not of {of.name}: leave it "
+                f"out, or add {FLAG} {having[0]}"
+            )
+
+
+def _open(of: type[suites.Suite], own: set[str]) -> Iterator[Field]:
+    """The fields of a suite that the command has no option of its own for."""
+    return (field for field in fields_of(of) if field.flag not in own)
+
+
+def _parameters(of: type[suites.Suite], own: set[str]) -> list[Any]:
+    """Options of the command line for the fields of a suite."""
+
+    def command(**_given: Any) -> None:
+        """Only its signature is used."""
+
+    parameters = [
+        Parameter(
+            _PREFIX + field.name,
+            Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=_annotation(field, of.name),
+        )
+        for field in _open(of, own)
+    ]
+    if not parameters:
+        return []
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {it.name: it.annotation for it in parameters}
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    return [it for it in get_command(app).params if it.name and it.name.startswith(_PREFIX)]
+
+
+def _annotation(field: Field, suite: str) -> Any:
+    kind: Any = field.option.kind
+    shown = typer.Option(
+        field.flag,
+        help=field.option.about,
+        metavar=None if kind is bool else field.option.metavar,
+        rich_help_panel=f"Options of suite {suite}",
+    )
+    return Annotated[kind if field.default is not None else kind | None, shown]

@@ -1,0 +1,308 @@
+"""What every suite is: a frozen type that holds each choice of one way to compute a prediction.
+
+An instance is at once the argument of `privet.run`, the options of commands, the JSON of jobs, the
+label of material, and what a server accepts or refuses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from privet._native import Link
+from privet.compile import Compiled
+from privet.errors import Misuse, Problem, UnsupportedModel
+from privet.program.public import Program
+from privet.suites.costs import NOTHING, DealerCost, LayerCost, MemoryUse, PhaseCost
+from privet.suites.options import check_fields, fields_of
+from privet.suites.policy import Mode, Weakness
+from privet.suites.precision import Precision
+from privet.suites.security import Security
+from privet.suites.text import Grid
+
+Array = npt.NDArray[np.generic]
+
+Progress = Callable[[str, int, int, str], None]
+"""Called with the phase, steps done, steps in all, and the name of the next step."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What a prediction rests on: who must not collude, against which adversary it holds, and what
+    is revealed to whom. `caution` is what must be told with every result, because it goes beyond
+    the two parties' following the protocol; None if nothing does."""
+
+    collusion: str
+    adversary: str
+    revealed: str
+    caution: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A phase of a suite: what it `makes` (material, keys, a prediction), and who takes part.
+
+    `serves` is for how many inferences that is good; None for any number.
+    """
+
+    name: str
+    makes: str
+    parties: tuple[str, ...]
+    serves: int | None = 1
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A program planned for a suite, every choice made.
+
+    `figures` are those of the plan for programs, by the keys of `privet inspect --json`; `account`
+    is what they say to people, `details` the same of each linear layer; `security` adds up what it
+    assumes and loses.
+    """
+
+    suite: Suite
+    figures: Mapping[str, Any]
+    security: Callable[[], Security]
+    account: tuple[str | Grid, ...]
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LocalJob:
+    """An inference with every party on this machine.
+
+    `inputs` are those of `compiled`, by name. `alone` is the model compiled for one sample, for a
+    suite that runs a batch on such a program (`Suite.compiled_batch`). `memory` is the limit of
+    each party in bytes; `folder` is empty.
+    """
+
+    folder: Path
+    compiled: Compiled
+    inputs: Mapping[str, Array]
+    timeout: float
+    link: Link | None = None
+    memory: int | None = None
+    progress: Progress | None = None
+    alone: Compiled | None = None
+
+
+@dataclass(frozen=True)
+class LocalResult:
+    """What became of a `LocalJob`: the outputs' integers, and costs.
+
+    `suite` has every choice made; `extension` is the OT extension that made correlations, `plan`
+    the figures of the suite's plan where it has one, `account` what there is to say to people of
+    how it ran.
+    """
+
+    suite: Suite
+    integers: list[Array]
+    online: PhaseCost
+    layers: tuple[LayerCost, ...]
+    memory: dict[str, MemoryUse]
+    offline: PhaseCost = NOTHING
+    dealer: DealerCost | None = None
+    extension: str | None = None
+    plan: Mapping[str, Any] | None = None
+    account: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite(ABC):
+    """A suite with its options. Subclasses are frozen dataclasses whose fields are options
+    (`privet.suites.options`); their defaults are what a newcomer should have.
+
+    # Errors
+    `Misuse` if a value is unknown, or values do not go together.
+    """
+
+    name: ClassVar[str]
+    """How commands, JSON and labels call it."""
+
+    about: ClassVar[str]
+    """One line for people who choose."""
+
+    precision: ClassVar[Precision]
+    """What a model is compiled for where the user names nothing else."""
+
+    exact: ClassVar[bool] = True
+    """Whether it computes the fixed-point executor's numbers, so that a difference is told in units
+    of the last place."""
+
+    reach: ClassVar[str] = "narrow"
+    """Where values must fit: `narrow` rings of each layer, the `whole` ring, or `reals`, which have
+    no bound."""
+
+    variants: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]] = {}
+    """Sets of options that are worth comparing, by name, with what each promises."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        self.check()
+
+    def check(self) -> None:  # noqa: B027 - most suites have nothing to check
+        """Raises `Misuse` if options do not go together."""
+
+    # What is promised.
+
+    @property
+    @abstractmethod
+    def trust(self) -> Trust:
+        """What a prediction rests on."""
+
+    @property
+    @abstractmethod
+    def mode(self) -> Mode:
+        """Every choice that a server may forbid."""
+
+    @property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """In which ways it promises less than the default."""
+        return self.mode.weaknesses
+
+    # What it is called.
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The suite with every choice that both parties must make alike, as material is labelled.
+
+        # Errors
+        `Misuse` if a choice is left open.
+        """
+
+    @classmethod
+    def from_label(cls, label: str) -> Self | None:
+        """The suite with its options of which `label` is the label; None if there is none."""
+        return next((it for it in cls.labelled() if it.label == label), None)
+
+    @classmethod
+    @abstractmethod
+    def labelled(cls) -> Sequence[Self]:
+        """One instance for each label."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Its name and every option, as `from_json` reads them."""
+        return {"suite": self.name, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """The suite with these options by the names of its fields.
+
+        # Errors
+        `Misuse` if one is unknown.
+        """
+        known = [option.name for option in fields_of(cls)]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise Misuse(f"suite {cls.name} has no option {', '.join(unknown)}: {has}")
+        return cls(**options)
+
+    @classmethod
+    def from_json(cls, document: Any) -> Self:
+        """The suite that `to_json` wrote; options that are left out have their defaults.
+
+        # Errors
+        `Misuse` if the document is of another suite, or has an option that this one has not.
+        """
+        if not isinstance(document, Mapping) or document.get("suite") != cls.name:
+            raise Misuse(f"{json.dumps(document)[:80]} describes no suite {cls.name}")
+        return cls.from_options({k: v for k, v in document.items() if k != "suite"})
+
+    def facts(self) -> dict[str, Any]:
+        """What every result says of how it was made, by the keys of JSON for programs. A choice
+        that a suite does not have is None or `none`."""
+        return {
+            "suite": self.name,
+            "security": "semi-honest",
+            "rounds": None,
+            "truncation": "none",
+            "field": "ring",
+            "linear": "offline",
+            "correlations": "none",
+            "scenario": None,
+            "parties": 2,
+        }
+
+    def comparisons(self, asked: Suite) -> str:
+        """How it compares, and whether that was chosen for what was `asked`; empty where there is
+        nothing to say."""
+        return ""
+
+    def told(self, plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
+        """What the figures of its plan say to people."""
+        return ()
+
+    # What it does.
+
+    @property
+    @abstractmethod
+    def jobs(self) -> tuple[Job, ...]:
+        """Its phases in order; the last one makes the prediction."""
+
+    def refusal(self, operation: str) -> tuple[str, str] | None:
+        """Why it does not compute an operation of this kind, and what to do instead; None if it
+        does."""
+        return None
+
+    def supports(self, program: Program) -> list[Problem]:
+        """Every operation that it does not compute."""
+        return [
+            Problem(operation.name, operation.op, *refusal)
+            for operation in program.operations
+            if (refusal := self.refusal(operation.op)) is not None
+        ]
+
+    def check_supports(self, program: Program) -> None:
+        """Raises `UnsupportedModel` with every operation that it does not compute."""
+        if problems := self.supports(program):
+            raise UnsupportedModel(problems)
+
+    def runs(self, program: Program) -> bool:
+        """Whether it computes a program, shapes and all."""
+        return not self.supports(program)
+
+    def compiled_batch(self, batch: int) -> int:
+        """The samples of the program that a batch of so many runs on."""
+        return batch
+
+    @abstractmethod
+    def plan(self, program: Program, link: Link | None = None) -> Planned:
+        """Plans a program, and chooses what was left open by what suits the link.
+
+        # Errors
+        `Misuse` if a layer does not run with these options.
+        """
+
+    def figures(self, program: Program, samples: int = 1) -> dict[str, Any]:
+        """The figures of its plan, of `samples` that share plaintexts where a suite packs."""
+        return dict(self.plan(program).figures["plan"])
+
+    @abstractmethod
+    def run_local(self, job: LocalJob) -> LocalResult:
+        """Runs every party on this machine.
+
+        # Errors
+        `Misuse` if the job wants what the suite cannot do; `PeerError` if a party fails.
+        """
+
+
+__all__ = [
+    "Array",
+    "Job",
+    "LocalJob",
+    "LocalResult",
+    "Planned",
+    "Progress",
+    "Suite",
+    "Trust",
+]

@@ -1,0 +1,184 @@
+"""Suite `ckks`: homomorphic encryption of real numbers (slytHErin)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+from privet._native import Link
+from privet.errors import Misuse
+from privet.program.public import Program
+from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
+from privet.suites.ckks.account import packing, parameters
+from privet.suites.ckks.program import plan_ckks
+from privet.suites.options import choice, number
+from privet.suites.policy import Mode
+from privet.suites.precision import Precision
+from privet.suites.refusals import refusal
+from privet.suites.security import ckks_security
+
+ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE = "encrypted-data", "encrypted-model", "collective"
+"""Who encrypts what under whose key."""
+
+LIGHT, STATISTICAL = "light", "statistical"
+"""Noise on results: as much as encryption leaves, or enough to hide all else."""
+
+MEMBERS = range(2, 21)
+"""How many parties may share a collective key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ckks(Suite):
+    """The choices of suite `ckks`.
+
+    In scenario `encrypted-data` the client encrypts its data and the server evaluates its model; in
+    `encrypted-model` the server encrypts its model and the client evaluates it; in `collective`
+    data and model are encrypted under a key that a cohort of `parties` members shares.
+    """
+
+    scenario: str = choice(
+        ENCRYPTED_DATA,
+        (ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE),
+        "The client's data is encrypted under its own key, or the model under its owner's, or data "
+        "and model under one that a cohort shares.",
+        "the scenario",
+    )
+    parties: int = number(
+        3, MEMBERS[0], MEMBERS[-1], "Members of a cohort, 2 to 20.", "the number of parties"
+    )
+    flooding: str = choice(
+        STATISTICAL,
+        (STATISTICAL, LIGHT),
+        "Noise on results: `statistical` is enough to hide what they tell beside outputs; `light` "
+        "is weaker: it blurs that, as much as encryption does.",
+        "the flooding",
+    )
+
+    name: ClassVar[str] = "ckks"
+    about: ClassVar[str] = "by homomorphic encryption, for models with smooth activations"
+    precision: ClassVar[Precision] = Precision(bits=50, scale=16, weight_scale=18, relu="sign")
+    exact: ClassVar[bool] = False
+    reach: ClassVar[str] = "reals"
+
+    def check(self) -> None:
+        """As `Suite`."""
+        if self.flooding == LIGHT and self.scenario == ENCRYPTED_MODEL:
+            raise Misuse("a client could compute the key of an encrypted model under light noise")
+
+    @property
+    def collective(self) -> bool:
+        """Whether a cohort computes."""
+        return self.scenario == COLLECTIVE
+
+    @property
+    def statistical(self) -> bool:
+        """Whether noise hides all that results tell beside outputs."""
+        return self.flooding == STATISTICAL
+
+    def flooded(self, *, statistical: bool) -> Ckks:
+        """The same with this noise on results."""
+        return replace(self, flooding=STATISTICAL if statistical else LIGHT)
+
+    @property
+    def trust(self) -> Trust:
+        """As `Suite`."""
+        if self.collective:
+            caution = (
+                f"at most {self.parties - 1} of {self.parties} members collude, and the "
+                "coordinator follows the protocol"
+            )
+            return Trust(
+                caution,
+                "semi-honest members, coordinator and client",
+                "the client learns its prediction; coordinator and members learn nothing of it",
+                caution,
+            )
+        return Trust(
+            "client and server must not collude",
+            "semi-honest client and server",
+            "the client learns its prediction; the server learns nothing of input or prediction",
+        )
+
+    @property
+    def mode(self) -> Mode:
+        """As `Suite`."""
+        return Mode(self.name, scenario=self.scenario, flooding=self.flooding)
+
+    @property
+    def label(self) -> str:
+        """As `Suite`: `ckks` by default, and what differs behind it."""
+        words = [self.name]
+        if self.scenario != ENCRYPTED_DATA:
+            words.append(self.scenario)
+        if self.collective:
+            words.append(str(self.parties))
+        if not self.statistical:
+            words.append(self.flooding)
+        return " ".join(words)
+
+    @classmethod
+    def labelled(cls) -> Sequence[Ckks]:
+        """As `Suite`."""
+        cohorts = [
+            cls(scenario=COLLECTIVE, parties=members, flooding=flooding)
+            for members in MEMBERS
+            for flooding in (STATISTICAL, LIGHT)
+        ]
+        return [cls(), cls(flooding=LIGHT), cls(scenario=ENCRYPTED_MODEL), *cohorts]
+
+    def facts(self) -> dict[str, Any]:
+        """As `Suite`."""
+        parties = self.parties if self.collective else 2
+        return super().facts() | {"scenario": self.scenario, "parties": parties}
+
+    def told(self, plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
+        """As `Suite`."""
+        return parameters(plan, program_hash)
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """As `Suite`."""
+        if self.collective:
+            members = tuple(f"member {number}" for number in range(self.parties))
+            return (
+                Job("keys", "collective keys and the encrypted model", ("coordinator", *members)),
+                Job("infer", "prediction", ("client", "coordinator", *members)),
+            )
+        made = "evaluation keys" if self.scenario == ENCRYPTED_DATA else "the encrypted model"
+        pair = ("client", "server")
+        return Job("keys", made, pair, serves=None), Job("infer", "prediction", pair)
+
+    def refusal(self, operation: str) -> tuple[str, str] | None:
+        """As `Suite`."""
+        return refusal(operation, self.name)
+
+    def plan(self, program: Program, link: Link | None = None) -> Planned:
+        """As `Suite`."""
+        self.check_supports(program)
+        public = program.to_public_bytes()
+        plan = plan_ckks(public, self.scenario, self.flooding, self.parties)
+        account = (*parameters(plan, program.program_hash), *packing(plan))
+        return Planned(self, {"plan": plan}, partial(ckks_security, plan), account)
+
+    def run_local(self, job: LocalJob) -> LocalResult:
+        """As `Suite`."""
+        from privet.suites.ckks.local import run_local
+
+        return run_local(self, job)
+
+
+COHORT = Ckks(scenario=COLLECTIVE)
+"""A cohort of the usual size."""
+
+
+def encrypting(suite: Suite) -> Ckks:
+    """The suite itself.
+
+    # Errors
+    `Misuse` if it is none whose parties are processes of the program `privet-ckks`.
+    """
+    if not isinstance(suite, Ckks):
+        raise Misuse(f"suite {suite.name} has no sessions of its own")
+    return suite

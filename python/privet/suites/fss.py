@@ -1,0 +1,62 @@
+"""Suite `fss`: function secret sharing with keys from a dealer (Orca, SIGMA); against parties that
+deviate from the protocol, on authenticated values (SHARK)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from privet._native import Link, Plan
+from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
+from privet.suites.options import choice
+
+LEVELS = ("semi-honest", "malicious")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fss(MaterialSuite):
+    """The choices of suite `fss`.
+
+    With `security="malicious"` a party that deviates from the protocol in any message is caught
+    before there is an output.
+    """
+
+    security: str = choice(
+        "semi-honest",
+        LEVELS,
+        "Against `semi-honest` parties or `malicious` ones: who deviates is caught before there is "
+        "an output.",
+        "security",
+    )
+
+    name: ClassVar[str] = "fss"
+    about: ClassVar[str] = "with keys from a dealer that must collude with neither party"
+
+    @property
+    def dealt(self) -> bool:
+        """As `MaterialSuite`."""
+        return True
+
+    @property
+    def label(self) -> str:
+        """As `Suite`."""
+        level = " malicious" if self.security == "malicious" else ""
+        return f"{self.name}{level} {self.truncation}"
+
+    @classmethod
+    def labelled(cls) -> Sequence[Fss]:
+        """As `Suite`."""
+        return [cls(security=level, truncation=it) for level in LEVELS for it in TRUNCATIONS]
+
+    def facts(self) -> dict[str, Any]:
+        """As `Suite`."""
+        return super().facts() | {
+            "security": self.security,
+            "truncation": self.truncation,
+            "correlations": "dealer",
+        }
+
+    def native(self, public: bytes, link: Link | None = None) -> Plan:
+        """As `MaterialSuite`."""
+        return Plan(public, self.name, self.security, "", self.truncation, "parties", link)

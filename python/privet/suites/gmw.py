@@ -1,0 +1,166 @@
+"""Suite `gmw`: BFV for linear layers, Boolean sharing for the rest, two parties (SecONNds)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from privet._native import Link, Plan
+from privet.errors import Misuse
+from privet.suites.base import LocalJob, LocalResult, Suite
+from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
+from privet.suites.options import choice, switch
+
+AUTO = "auto"
+"""In place of a depth: the one that a link makes quickest."""
+
+DEPTHS = ("linear", "log", "blocks")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gmw(MaterialSuite):
+    """The choices of suite `gmw`.
+
+    With `linear="online"` material holds correlations alone, and nothing need be prepared: what is
+    not in store is made while the network runs. `field="prime"` shares linear layers modulo a
+    prime, in slots. With `correlations="dealer"` a third party makes material, which must collude
+    with neither of the two.
+    """
+
+    rounds: str = choice(
+        AUTO,
+        (AUTO, *DEPTHS),
+        "Comparisons: `linear` sends the fewest bytes, `blocks` takes the fewest rounds, `log` "
+        "lies between; `auto` takes the one that suits the link.",
+        "rounds",
+    )
+    field: str = choice(
+        "ring",
+        ("ring", "prime"),
+        "What linear layers are shared in. `prime` packs them densely in slots, with results that "
+        "are those of the plaintext fixed-point executor, bit for bit.",
+        "the field",
+    )
+    linear: str = choice(
+        "offline",
+        ("offline", "online"),
+        "When linear layers run under encryption: ahead of time, or `online`; then a client need "
+        "not prepare, and correlations are made as the network runs.",
+        "when linear layers run",
+    )
+    correlations: str = choice(
+        "parties",
+        ("parties", "dealer"),
+        "Who makes material: the two `parties`, or a `dealer` that must collude with neither.",
+        "the source of correlations",
+    )
+    weights: str | None = choice(
+        None,
+        ("prepared", "on-the-fly", "none"),
+        "Weights under encryption: transformed once and kept (by default up to 64 MiB a layer), "
+        "transformed in each job, or for each use.",
+        "the form of weights",
+    )
+    unprepared: bool = switch("Prepare nothing; linear layers must run online.", "unprepared")
+
+    name: ClassVar[str] = "gmw"
+    about: ClassVar[str] = "by the two parties alone: encryption offline, secret sharing online"
+    making: ClassVar[str] = "correlations"
+    variants: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {
+        "exact": ("the default: the fixed-point executor's result, bit for bit", {}),
+        "one-bit": ("weaker: truncations off by 1 unit now and then", {"truncation": "one-bit"}),
+        "prime": ("as exact; linear layers modulo a prime", {"field": "prime"}),
+        "one-shot": ("as exact; linear layers encrypted online", {"linear": "online"}),
+    }
+
+    def check(self) -> None:
+        """As `Suite`."""
+        if self.field == "prime" and self.correlations != "parties":
+            raise Misuse("a prime field is a choice of suite gmw without a dealer")
+        if self.field == "prime" and self.truncation != "exact":
+            raise Misuse("in a prime field truncations are exact: leave out one-bit truncation")
+        if self.linear == "online" and (self.dealt or self.field == "prime"):
+            raise Misuse("linear layers run online in suite gmw in the ring, without a dealer")
+        if self.unprepared and self.linear == "offline":
+            raise Misuse("without preparation linear layers must run online")
+
+    @property
+    def dealt(self) -> bool:
+        """As `MaterialSuite`."""
+        return self.correlations == "dealer"
+
+    @property
+    def refills(self) -> bool:
+        """As `MaterialSuite`."""
+        return self.linear == "online"
+
+    @property
+    def label(self) -> str:
+        """As `Suite`."""
+        if self.rounds == AUTO:
+            raise Misuse("rounds are left open: material is labelled by a depth of comparisons")
+        return f"{self.name} {self.rounds} {self.truncation}{self._source_word}"
+
+    @property
+    def _source_word(self) -> str:
+        if self.dealt:
+            return " dealt"
+        if self.field == "prime":
+            return " prime"
+        return " one-shot" if self.linear == "online" else ""
+
+    @classmethod
+    def labelled(cls) -> Sequence[Gmw]:
+        """As `Suite`."""
+        ways: list[dict[str, Any]] = [{}, {"correlations": "dealer"}, {"linear": "online"}]
+        both = itertools.product(DEPTHS, TRUNCATIONS, ways)
+        found = [cls(rounds=rounds, truncation=it, **way) for rounds, it, way in both]
+        return [*found, *(cls(rounds=rounds, field="prime") for rounds in DEPTHS)]
+
+    def alternatives(self) -> Sequence[Gmw]:
+        """As `MaterialSuite`."""
+        if self.rounds != AUTO:
+            return (self,)
+        return [replace(self, rounds=rounds) for rounds in DEPTHS]
+
+    def facts(self) -> dict[str, Any]:
+        """As `Suite`."""
+        return super().facts() | {
+            "rounds": self.rounds,
+            "truncation": self.truncation,
+            "field": self.field,
+            "linear": self.linear,
+            "correlations": self._source,
+        }
+
+    @property
+    def _source(self) -> str:
+        return "prime" if self.field == "prime" else self.correlations
+
+    def comparisons(self, asked: Suite) -> str:
+        """As `MaterialSuite`."""
+        chosen = isinstance(asked, Gmw) and asked.rounds == AUTO
+        return f"{self.rounds} rounds" + (" (chosen)" if chosen else "")
+
+    def run_local(self, job: LocalJob) -> LocalResult:
+        """As `Suite`."""
+        from privet.suites.material.local import run_local
+
+        return run_local(self, job, prepared=not self.unprepared, weights=self.weights)
+
+    def native(self, public: bytes, link: Link | None = None) -> Plan:
+        """As `MaterialSuite`."""
+        if self.rounds == AUTO:
+            raise Misuse("rounds are left open: take one of `alternatives`")
+        return Plan(
+            public,
+            self.name,
+            "semi-honest",
+            self.rounds,
+            self.truncation,
+            self._source,
+            link,
+            self.linear,
+        )

@@ -1,0 +1,1 @@
+"""Suites that make material ahead of time."""

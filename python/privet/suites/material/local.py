@@ -1,0 +1,136 @@
+"""Client, server and, where one deals, dealer on this machine: processes over loopback TLS."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from privet import keys
+from privet.suites.base import LocalJob, LocalResult
+from privet.suites.costs import NOTHING, DealerCost, LayerCost, MemoryUse, PhaseCost
+from privet.suites.material.suite import MaterialSuite
+from privet.suites.policy import make_policy
+from privet.suites.spawned import event, party
+from privet.suites.text import over
+
+
+def run_local(
+    suite: MaterialSuite, job: LocalJob, *, prepared: bool = True, weights: str | None = None
+) -> LocalResult:
+    """The client's revealed integers, and costs. Unless `prepared`, nothing is made before the
+    inference; `weights` is their form at the server, as `privet.Server` says.
+
+    # Errors
+    `PeerError` if a party fails.
+    """
+    folder = job.folder
+    job.compiled.save(folder / "program")
+    keys.make(folder / "keys", ())
+    np.savez(folder / "inputs.npz", *job.inputs.values())
+    common: dict[str, Any] = {
+        "keys": str(folder / "keys"),
+        "memory": job.memory,
+        "timeout": job.timeout,
+    }
+    with ExitStack() as running:
+        dealer = None
+        if suite.dealt:
+            dealer = running.enter_context(party(folder, {"role": "dealer", **common}))
+            common["dealer"] = f"127.0.0.1:{event(dealer, 'listening')['port']}"
+        serving = {
+            "role": "server",
+            "policy": make_policy(
+                dealer=dealer is not None, truncation=suite.facts()["truncation"]
+            ).text(),
+            "state": str(folder / "s"),
+            "program": str(folder / "program"),
+            "weights": weights,
+            **common,
+        }
+        server = running.enter_context(party(folder, serving))
+        listening = event(server, "listening")
+        asking = {
+            "role": "client",
+            "state": str(folder / "c"),
+            "port": listening["port"],
+            "inputs": str(folder / "inputs.npz"),
+            "result": str(folder / "result.npz"),
+            "suite": suite.to_json(),
+            "prepared": prepared,
+            "link": str(job.link) if job.link else None,
+            **common,
+        }
+        client = running.enter_context(party(folder, asking))
+        result = event(client, "result", job.progress)
+        kinds = ("prepared", "inferred") if prepared else ("inferred",)
+        theirs = [event(server, kind)["cost"] for kind in kinds]
+        dealt = DealerCost(**event(dealer, "dealt")["cost"]) if dealer else None
+    with np.load(folder / "result.npz") as revealed:
+        integers = [revealed[name] for name in revealed.files]
+    chosen = type(suite).from_json(result["suite"])
+    if weights is not None:
+        planned = chosen.native(job.compiled.program.to_public_bytes())
+        result["needs"][1] = planned.server_memory(weights)
+    offline, online = _phases(result, theirs)
+    return LocalResult(
+        chosen,
+        integers,
+        online,
+        tuple(LayerCost(**layer) for layer in result["layers"]),
+        _memory(result, theirs, listening["memory"], limited=bool(job.memory)),
+        offline,
+        dealer=dealt,
+        extension=result["extension"],
+        account=(_told(suite, chosen, job, result["extension"]),),
+    )
+
+
+def _phases(result: dict[str, Any], theirs: list[dict[str, Any]]) -> tuple[PhaseCost, PhaseCost]:
+    """Offline and online, as the client saw them, with the processors of both parties."""
+    offline = NOTHING if len(theirs) == 1 else _merge(result["offline"], theirs[0])
+    return offline, _merge(result["online"], theirs[-1])
+
+
+def _memory(
+    result: dict[str, Any], theirs: list[dict[str, Any]], server_start: int, *, limited: bool
+) -> dict[str, MemoryUse]:
+    """Of each party. A server with a limit trades time for memory, so that it has no forecast."""
+    mine = [result[phase] for phase in ("offline", "online")[-len(theirs) :]]
+    client, server = result["needs"]
+    starts = {"client": result["memory"] + client, "server": server_start + server}
+    peaks = {"client": mine, "server": theirs}
+    return {
+        name: MemoryUse(
+            None if limited and name == "server" else most / 1e6,
+            max(cost["peak_rss_mb"] for cost in peaks[name]),
+        )
+        for name, most in starts.items()
+    }
+
+
+def _told(suite: MaterialSuite, chosen: MaterialSuite, job: LocalJob, extension: str | None) -> str:
+    facts = chosen.facts()
+    how = chosen.comparisons(suite) + over(job.link)
+    if facts["linear"] == "online":
+        how += ", linear layers online"
+    if facts["field"] == "prime":
+        how += ", linear layers modulo a prime"
+    return (
+        f"Suite {chosen.name} ({facts['security']}), {how}, {facts['truncation']} truncation, "
+        f"{chosen.making} by {extension or 'a dealer'}, program "
+        f"{job.compiled.program.program_hash[:16]}; {'three' if chosen.dealt else 'two'} processes "
+        "over TLS on this machine."
+    )
+
+
+def _merge(client: dict[str, Any], server: dict[str, Any]) -> PhaseCost:
+    """The client's view; processors of both parties, memory of whichever had more."""
+    mine, theirs = PhaseCost(**client), PhaseCost(**server)
+    return replace(
+        mine,
+        peak_rss_mb=max(mine.peak_rss_mb, theirs.peak_rss_mb),
+        cpu_seconds=(mine.cpu_seconds or 0.0) + (theirs.cpu_seconds or 0.0),
+    )

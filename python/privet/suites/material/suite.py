@@ -1,0 +1,156 @@
+"""Suites that make material ahead of time, each piece good for one inference."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import ClassVar, Self, TypeVar
+
+from privet._native import Link, Plan
+from privet.errors import Misuse
+from privet.program.public import Program
+from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
+from privet.suites.material.account import account, ciphertexts
+from privet.suites.material.planning import forecast, online_delay
+from privet.suites.options import choice
+from privet.suites.policy import Mode
+from privet.suites.precision import Precision
+from privet.suites.refusals import refusal
+from privet.suites.security import security
+
+DEALER_TRUST = "needs a dealer that colludes with neither party"
+"""What dealt material rests on, for people."""
+
+TRUNCATIONS = ("exact", "one-bit")
+
+REVEALED = "the client learns its prediction; the server learns nothing of input or prediction"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaterialSuite(Suite):
+    """A suite whose offline phase makes material, which a client keeps until an inference takes it.
+
+    Its protocols are those of the native extension, which plans them.
+    """
+
+    truncation: str = choice(
+        "exact",
+        TRUNCATIONS,
+        "Truncations: `exact` ones compute the carry, and results are those of the plaintext "
+        "fixed-point executor, bit for bit; `one-bit` is weaker: it loses the carry, and a client "
+        "that repeats an input can learn weights by the unit by which results are then off.",
+        "truncation",
+    )
+
+    precision: ClassVar[Precision] = Precision(bits=37, scale=12, weight_scale=12)
+
+    making: ClassVar[str] = "material"
+    """What people call what is made ahead."""
+
+    @property
+    @abstractmethod
+    def dealt(self) -> bool:
+        """Whether a dealer makes the material."""
+
+    @property
+    def refills(self) -> bool:
+        """Whether an inference without material makes it as it goes."""
+        return False
+
+    @property
+    def trust(self) -> Trust:
+        """As `Suite`."""
+        adversary = f"{self.mode.security} client and server"
+        if self.dealt:
+            who = "the dealer must collude with neither party"
+            return Trust(who, adversary, REVEALED, DEALER_TRUST)
+        return Trust("client and server must not collude", adversary, REVEALED)
+
+    @property
+    def mode(self) -> Mode:
+        """As `Suite`."""
+        return Mode.labelled(self.alternatives()[0].label)
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """As `Suite`."""
+        making = ("client", "server", "dealer") if self.dealt else ("client", "server")
+        return Job("prepare", "material", making), Job("infer", "prediction", making[:2])
+
+    def alternatives(self) -> Sequence[Self]:
+        """What is left to choose from, every choice made; the suite itself if nothing is open."""
+        return (self,)
+
+    @abstractmethod
+    def native(self, public: bytes, link: Link | None = None) -> Plan:
+        """The plan of a program's public half, for every choice made; material is made over `link`.
+
+        # Errors
+        `Misuse` if a layer does not fit; `InvalidProgram` if the public half is inconsistent.
+        """
+
+    def plans(self, public: bytes, link: Link | None = None) -> dict[Self, Plan]:
+        """A plan for each of the alternatives.
+
+        # Errors
+        As `native`.
+        """
+        return {it: it.native(public, link) for it in self.alternatives()}
+
+    def refusal(self, operation: str) -> tuple[str, str] | None:
+        """As `Suite`."""
+        return refusal(operation, self.name)
+
+    def plan(self, program: Program, link: Link | None = None) -> Planned:
+        """As `Suite`."""
+        plans = self.plans(program.to_public_bytes(), link)
+        chosen = quickest(plans, link)
+        found = forecast(plans[chosen])
+        delay = online_delay(found, link) if link else None
+        facts = chosen.facts()
+        return Planned(
+            chosen,
+            {
+                "security": facts["security"],
+                "rounds": facts["rounds"],
+                "online_delay": delay,
+                "forecast": asdict(found),
+            },
+            partial(security, plans[chosen]),
+            account(program, found, chosen.comparisons(self), link, delay),
+            ciphertexts(found),
+        )
+
+    def comparisons(self, asked: Suite) -> str:
+        """How it compares, and whether that was chosen for what was `asked`."""
+        return "by keys"
+
+    def run_local(self, job: LocalJob) -> LocalResult:
+        """As `Suite`."""
+        from privet.suites.material.local import run_local
+
+        return run_local(self, job)
+
+
+S = TypeVar("S", bound=MaterialSuite)
+
+
+def quickest(plans: Mapping[S, Plan], link: Link | None) -> S:
+    """The one of those planned that a link delays least; without a link, the first."""
+    if link is None or len(plans) == 1:
+        return next(iter(plans))
+    delays = {it: online_delay(forecast(planned), link) for it, planned in plans.items()}
+    return min(delays, key=lambda it: delays[it])
+
+
+def material_suite(suite: Suite) -> MaterialSuite:
+    """The suite itself.
+
+    # Errors
+    `Misuse` if it makes no material.
+    """
+    if not isinstance(suite, MaterialSuite):
+        raise Misuse(f"suite {suite.name} makes no material ahead of time: it runs by `privet run`")
+    return suite

@@ -1,0 +1,99 @@
+"""The suites that there are, by name. This is their only list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privet.errors import Misuse
+from privet.suites.base import Suite
+from privet.suites.ckks.config import Ckks
+from privet.suites.fss import Fss
+from privet.suites.gmw import Gmw
+from privet.suites.options import fields_of
+from privet.suites.stream.config import Stream
+
+_SUITES: dict[str, type[Suite]] = {it.name: it for it in (Gmw, Fss, Ckks, Stream)}
+
+DEFAULT: Suite = Gmw()
+"""What is taken where nobody chooses."""
+
+
+def register(suite: type[Suite]) -> None:
+    """Adds a suite."""
+    _SUITES[suite.name] = suite
+
+
+def names() -> tuple[str, ...]:
+    """The names of all suites."""
+    return tuple(_SUITES)
+
+
+def all_suites() -> tuple[type[Suite], ...]:
+    """All suites."""
+    return tuple(_SUITES.values())
+
+
+def suite_type(name: str) -> type[Suite]:
+    """The suite of a name.
+
+    # Errors
+    `Misuse` if there is none.
+    """
+    if name not in _SUITES:
+        raise Misuse(f"the suite is {name!r}; possible are {', '.join(_SUITES)}")
+    return _SUITES[name]
+
+
+def as_suite(suite: Suite | str) -> Suite:
+    """A suite with its options; a name means its defaults.
+
+    # Errors
+    `Misuse` if there is no suite of that name.
+    """
+    return suite_type(suite)() if isinstance(suite, str) else suite
+
+
+def from_options(name: str, options: Mapping[str, Any]) -> Suite:
+    """The suite of a name with options by the names of its fields.
+
+    # Errors
+    `Misuse` if there is no such suite, or it has no such option; the message names the suites that
+    have it.
+    """
+    of = suite_type(name)
+    known = {field.name for field in fields_of(of)}
+    for option in options:
+        if option not in known and (having := owners(option)):
+            raise Misuse(f"{option} is an option of suite {' and '.join(having)}, not of {name}")
+    return of.from_options(options)
+
+
+def owners(option: str) -> list[str]:
+    """The names of the suites that have an option."""
+    return [
+        name for name, of in _SUITES.items() if any(field.name == option for field in fields_of(of))
+    ]
+
+
+def from_json(document: Any) -> Suite:
+    """The suite that `Suite.to_json` wrote.
+
+    # Errors
+    `Misuse` if it is none.
+    """
+    if not isinstance(document, Mapping) or not isinstance(document.get("suite"), str):
+        raise Misuse("a suite in JSON is an object with the suite's name under `suite`")
+    return suite_type(document["suite"]).from_json(document)
+
+
+def from_label(label: str) -> Suite:
+    """The suite with its options of which `label` is the label.
+
+    # Errors
+    `Misuse` if there is none.
+    """
+    for of in _SUITES.values():
+        if (found := of.from_label(label)) is not None:
+            return found
+    raise Misuse(f"there is no suite {label!r}")

@@ -1,0 +1,144 @@
+"""Suite `stream`: encryption for linear layers, permuted values in the clear for the rest
+(PP-Stream)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from privet._native import Link
+from privet.errors import Misuse
+from privet.program.public import Program
+from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
+from privet.suites.options import choice, switch
+from privet.suites.policy import Mode
+from privet.suites.precision import Precision
+from privet.suites.refusals import refusal
+from privet.suites.security import stream_security
+from privet.suites.stream.account import exchanges
+from privet.suites.stream.planning import KEY_BITS, STREAM_TRUST, plan_stream
+
+BFV, PAILLIER = "bfv", "paillier"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream(Suite):
+    """The choices of suite `stream`.
+
+    `cipher` hides values from the server: `bfv` pays ahead and is much faster, `paillier`, under
+    keys of `key_bits`, is that of PP-Stream. With `packed` the samples of a batch share Paillier's
+    plaintexts; the client then sees which of their values belong together.
+    """
+
+    cipher: str = choice(
+        BFV,
+        (BFV, PAILLIER),
+        "What hides values from the server: `bfv`, or `paillier` as in PP-Stream, which is much "
+        "slower.",
+        "the cipher",
+    )
+    key_bits: int | None = choice(
+        None, KEY_BITS, "Bits of the client's Paillier key; by default 2048.", "the key's size"
+    )
+    packed: bool = switch(
+        "With Paillier: samples of a batch share plaintexts, and their order.", "packed"
+    )
+
+    name: ClassVar[str] = "stream"
+    about: ClassVar[str] = (
+        "by encryption for linear layers alone: weaker, since values are revealed up to order"
+    )
+    precision: ClassVar[Precision] = Precision(37, 12, 12, smooth="function")
+    reach: ClassVar[str] = "whole"
+
+    def check(self) -> None:
+        """As `Suite`."""
+        if self.cipher != PAILLIER:
+            for option, given in (("packed", self.packed), ("key_bits", self.key_bits)):
+                if given:
+                    raise Misuse(f"{option} is for cipher paillier: ask for that cipher as well")
+
+    @property
+    def bits(self) -> int:
+        """Bits of the client's key, if it has one."""
+        return self.key_bits or KEY_BITS[0]
+
+    @property
+    def trust(self) -> Trust:
+        """As `Suite`."""
+        return Trust(
+            "client and server must not collude",
+            "semi-honest client and server",
+            "the client learns its prediction, and the numbers of every tensor before an "
+            "activation in a random order; the server learns nothing of input or prediction",
+            f"{STREAM_TRUST}; packed samples share it" if self.packed else STREAM_TRUST,
+        )
+
+    @property
+    def mode(self) -> Mode:
+        """As `Suite`."""
+        return Mode(self.name)
+
+    @property
+    def label(self) -> str:
+        """As `Suite`."""
+        if self.cipher != PAILLIER:
+            return f"{self.name} {self.cipher}"
+        return f"{self.name} {self.cipher} {self.bits}" + (" packed" if self.packed else "")
+
+    @classmethod
+    def labelled(cls) -> Sequence[Stream]:
+        """As `Suite`."""
+        keys = [(bits, packed) for bits in KEY_BITS for packed in (False, True)]
+        paillier = [cls(cipher=PAILLIER, key_bits=bits, packed=packed) for bits, packed in keys]
+        return [cls(), *paillier]
+
+    def facts(self) -> dict[str, Any]:
+        """As `Suite`."""
+        return super().facts() | {"truncation": "exact"}
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """As `Suite`."""
+        made = "masks" if self.cipher == BFV else "noise"
+        pair = ("client", "server")
+        return Job("prepare", made, pair), Job("infer", "prediction", pair)
+
+    def refusal(self, operation: str) -> tuple[str, str] | None:
+        """As `Suite`."""
+        return refusal(operation, self.name)
+
+    def runs(self, program: Program) -> bool:
+        """As `Suite`."""
+        try:
+            return super().runs(program) and bool(self.figures(program))
+        except Misuse:
+            return False
+
+    def compiled_batch(self, batch: int) -> int:
+        """As `Suite`."""
+        return 1 if self.packed else batch
+
+    def figures(self, program: Program, samples: int = 1) -> dict[str, Any]:
+        """What one inference takes on `samples` that share plaintexts.
+
+        # Errors
+        As `plan`, and if a plaintext has no room for the samples.
+        """
+        return plan_stream(program.to_public_bytes(), self.cipher, self.bits, samples)
+
+    def plan(self, program: Program, link: Link | None = None) -> Planned:
+        """As `Suite`."""
+        figures = self.figures(program)
+        budget = partial(stream_security, program.to_public_bytes(), self.cipher, self.bits)
+        account = tuple(exchanges(figures, program.program_hash))
+        told = {"trust": self.trust.caution, "plan": figures}
+        return Planned(self, told, budget, account)
+
+    def run_local(self, job: LocalJob) -> LocalResult:
+        """As `Suite`."""
+        from privet.suites.stream.local import run_local
+
+        return run_local(self, job)

@@ -1,0 +1,63 @@
+"""`--suite` brings a suite's options with it, and those of another are refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from privet import suites
+from privet.cli import app
+from privet.errors import Misuse
+from privet.suites.options import fields_of
+
+DIGITS = Path(__file__).parents[3] / "zoo" / "models" / "digits-cnn.onnx"
+
+COMMANDS = ("run", "inspect", "compile")
+
+
+def shown(*words: str) -> str:
+    """The help of a command."""
+    wide = {"COLUMNS": "200", "TERMINAL_WIDTH": "200", "NO_COLOR": "1", "TERM": "dumb"}
+    return CliRunner().invoke(app, [*words, "--help"], env=wide).output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_shared_options_and_a_line_for_each_suite(command: str) -> None:
+    text = shown(command)
+    assert "--calibration" in text
+    for of in suites.all_suites():
+        assert of.about[:40] in text
+        own = [field.flag for field in fields_of(of)]
+        assert not [flag for flag in own if f" {flag} " in text]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("suite", suites.names())
+def test_help_of_a_suite_has_its_options_and_no_others(command: str, suite: str) -> None:
+    text = shown(command, "--suite", suite)
+    own = {field.flag for field in fields_of(suites.suite_type(suite))}
+    others = {field.flag for of in suites.all_suites() for field in fields_of(of)} - own
+    assert [flag for flag in own if f" {flag} " not in text] == []
+    assert suites.as_suite(suite).trust.adversary in text
+    assert [flag for flag in others if f" {flag} " in text] == []
+
+
+@pytest.mark.parametrize("words", [("--suite", "stream"), ("--suite=stream",)])
+def test_an_option_of_another_suite_is_refused_by_name(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, ["inspect", str(DIGITS), *words, "--rounds", "log"])
+    assert isinstance(done.exception, Misuse)
+    assert "--rounds is an option of suite gmw, not of stream" in str(done.exception)
+    done = CliRunner().invoke(app, ["inspect", str(DIGITS), "--cipher", "bfv"])
+    assert "--cipher is an option of suite stream, not of gmw" in str(done.exception)
+
+
+def test_options_reach_the_suite() -> None:
+    words = ["inspect", str(DIGITS), "--suite", "fss", "--security", "malicious", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["security"] == "malicious"
+    done = CliRunner().invoke(app, ["inspect", str(DIGITS), "--rounds", "few"])
+    assert "rounds is 'few'; possible are auto, linear, log, blocks" in str(done.exception)
