@@ -24,14 +24,15 @@ LEFT_OUT := $(if $(shell command -v npm),, and not browser)$(if $(shell command 
 # either.
 RUST_TESTS := --workspace --exclude privet-py --exclude privet-kernels --profile $(CARGO_PROFILE) $(CARGO_FLAGS)
 AUDIT ?=
-# Two processes: tests of parties and services wait more than they compute. A file's tests stay together.
-PYTEST ?= -n 2 --dist loadfile
+# Four processes: tests of parties and services wait more than they compute. A file's tests stay together, and files begin in
+# order: those of tests/e2e, which take longest, well before those of tests/python.
+PYTEST ?= -n 4 --dist loadfile --no-loadscope-reorder
 # The interpreter that PyO3 builds against, whoever calls cargo.
 export PYO3_PYTHON := $(ROOT)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-rust test-go test-python test-all browser mutation audit check check-rust check-go check-python docs fmt lock clean
+.PHONY: help setup demo test test-rust test-go compile test-python test-all browser mutation audit check check-rust check-go check-python docs fmt lock clean
 
 help: ## List these targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +50,10 @@ test-rust: setup ## Only the Rust tests
 
 test-go: setup ## Only the Go tests
 	@$(NEEDS_GO); $(GO_RUN) test ./...
+
+compile: setup ## Compile what test-rust and test-go run, and run nothing
+	$(CARGO) test $(RUST_TESTS) --no-run
+	@$(NEEDS_GO); $(GO_RUN) test -run '^$$' ./...
 
 # Where the browser cannot be fetched the page's tests fail and say so; the others run all the same.
 test-python: setup ## Only the Python tests (not the slow ones)

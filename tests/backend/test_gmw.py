@@ -11,7 +11,7 @@ from privet.compile import Compiled
 from privet.errors import UnsupportedModel
 from privet.executor import execute
 from privet.parties import Client
-from privet.suites.support import check_supported
+from privet.suites import Gmw
 
 BITS = 37
 SCALE = 12
@@ -36,7 +36,7 @@ class TooLarge(Exception):
 
 def _results(session: Callable[..., Client], most: float) -> list[Result]:
     def private(compiled: Compiled, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        check_supported(compiled.program, "gmw")
+        Gmw().check_supports(compiled.program)
         if sum(_elements(value.shape) for value in compiled.program.values) > most:
             raise TooLarge
         result = session(compiled, "log").infer(inputs)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
+
+from privet.cli import main
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 DIGITS = MODELS / "digits-cnn.onnx"
@@ -18,12 +23,29 @@ PRIVET = [sys.executable, "-c", "from privet.cli import main; main()"]
 
 
 def privet(*words: object, code: int = 0) -> dict[str, Any]:
-    """Runs a command with `--json` and returns its object; it must end with `code`."""
-    command = [*PRIVET, *map(str, words), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, done.stderr + done.stdout
-    result: dict[str, Any] = json.loads(done.stdout)
+    """Runs a command with `--json` and returns its object; it must end with `code`.
+
+    The command runs in this process: what starting another adds, a second or two, is tested once.
+    """
+    printed = io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["privet", *map(str, words), "--json"]),
+        redirect_stdout(printed),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    assert (ended.value.code or 0) == code, printed.getvalue()
+    result: dict[str, Any] = json.loads(printed.getvalue())
     return result
+
+
+def test_a_command_is_a_process(tmp_path: Path) -> None:
+    """It prints and ends as `privet` says."""
+    built = ["zoo", "build", "heart", "-o", tmp_path]
+    for words, code in ((built, 0), (["run", DIGITS, "--suite", "magic"], 2)):
+        command = [*PRIVET, *map(str, words), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert (done.returncode, json.loads(done.stdout)) == (code, privet(*words, code=code))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.python.graph.single import model, node
 from typer.testing import CliRunner
 
 import privet
@@ -36,6 +37,14 @@ def digits() -> Compiled:
 def held_out() -> list[Sample]:
     with np.load(MODELS / "digits-cnn.npz") as data:
         return [sample[None] for sample in data["inputs"][:120]]
+
+
+@pytest.mark.parametrize(
+    "suite", [privet.Gmw(), privet.Fss(), privet.Fss(security="malicious"), privet.Stream()]
+)
+def test_an_operator_made_of_others_is_exact_in_every_suite(suite: privet.Suite) -> None:
+    leaky = model([node("LeakyRelu", ["x"], ["y"], alpha=0.2)], {"x": (2, 9)}, ["y"])
+    assert privet.run(leaky, suite=suite).max_fixed_point_error == 0
 
 
 def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:

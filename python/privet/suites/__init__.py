@@ -10,32 +10,29 @@ from privet.suites.base import (
     Trust,
 )
 from privet.suites.ckks import Ckks, module_paths, plan_ckks
+from privet.suites.ckks.config import (
+    COLLECTIVE,
+    ENCRYPTED_DATA,
+    ENCRYPTED_MODEL,
+    LIGHT,
+    STATISTICAL,
+)
 from privet.suites.fss import Fss
 from privet.suites.gmw import Gmw
 from privet.suites.material.planning import (
-    AUTO,
-    PREPARED,
-    SUITES,
     ExtensionForecast,
     Forecast,
     LinearForecast,
     RefillForecast,
-    check_linear,
-    check_suite,
     forecast,
-    in_field,
-    is_dealt,
     online_delay,
-    plan,
-    plans,
-    quickest,
-    truncation_of,
 )
 from privet.suites.material.suite import MaterialSuite, material_suite
 from privet.suites.policy import STREAM, Guard, Mode, Policy, Weakness, make_policy, uncounted
-from privet.suites.precision import Precision, precision
+from privet.suites.precision import Precision
 from privet.suites.registry import (
     DEFAULT,
+    PREPARED,
     all_suites,
     as_suite,
     from_json,
@@ -48,24 +45,8 @@ from privet.suites.registry import (
 )
 from privet.suites.security import Security, ckks_security, security, stream_security
 from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream, plan_stream
-from privet.suites.support import (
-    COLLECTIVE,
-    ENCRYPTED_DATA,
-    ENCRYPTED_MODEL,
-    LIGHT,
-    STATISTICAL,
-    check_between_two,
-    check_scenario,
-    check_semi_honest,
-    check_supported,
-    check_without_dealer,
-    collective_trust,
-    flooding_of,
-    supported,
-)
 
 __all__ = [
-    "AUTO",
     "CIPHERS",
     "COLLECTIVE",
     "DEFAULT",
@@ -77,7 +58,6 @@ __all__ = [
     "STATISTICAL",
     "STREAM",
     "STREAM_TRUST",
-    "SUITES",
     "Ckks",
     "ExtensionForecast",
     "Forecast",
@@ -102,39 +82,22 @@ __all__ = [
     "Weakness",
     "all_suites",
     "as_suite",
-    "check_between_two",
-    "check_linear",
-    "check_scenario",
-    "check_semi_honest",
-    "check_suite",
-    "check_supported",
-    "check_without_dealer",
     "ckks_security",
-    "collective_trust",
-    "flooding_of",
     "forecast",
     "from_json",
     "from_label",
     "from_options",
-    "in_field",
-    "is_dealt",
     "make_policy",
     "material_suite",
     "module_paths",
     "names",
     "online_delay",
     "owners",
-    "plan",
     "plan_ckks",
     "plan_stream",
-    "plans",
-    "precision",
-    "quickest",
     "register",
     "security",
     "stream_security",
     "suite_type",
-    "supported",
-    "truncation_of",
     "uncounted",
 ]

@@ -27,26 +27,3 @@ class Precision:
             scale=self.scale if scale is None else scale,
             weight_scale=self.weight_scale if scale is None else scale,
         )
-
-
-_RING = Precision(bits=37, scale=12, weight_scale=12)
-_REALS = Precision(bits=50, scale=16, weight_scale=18, relu="sign")
-_CLEAR = Precision(bits=37, scale=12, weight_scale=12, smooth="function")
-_OWN = {"ckks": _REALS, "stream": _CLEAR}
-
-
-def precision(suite: str, bits: int | None = None, scale: int | None = None) -> Precision:
-    """What suites work with: narrow rings where each bit costs, fine weights where none does.
-
-    Suite `ckks` computes with reals; there the ring only bounds what the reference can hold. In
-    suite `stream` a party computes smooth activations in the clear.
-    `bits` and `scale` (also for weights) take the place of what the suite has.
-    """
-    own = _OWN.get(suite, _RING)
-    return Precision(
-        bits=own.bits if bits is None else bits,
-        scale=own.scale if scale is None else scale,
-        weight_scale=own.weight_scale if scale is None else scale,
-        relu=own.relu,
-        smooth=own.smooth,
-    )

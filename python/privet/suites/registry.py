@@ -10,10 +10,14 @@ from privet.suites.base import Suite
 from privet.suites.ckks.config import Ckks
 from privet.suites.fss import Fss
 from privet.suites.gmw import Gmw
+from privet.suites.material.suite import MaterialSuite
 from privet.suites.options import fields_of
 from privet.suites.stream.config import Stream
 
 _SUITES: dict[str, type[Suite]] = {it.name: it for it in (Gmw, Fss, Ckks, Stream)}
+
+PREPARED = tuple(it.name for it in _SUITES.values() if issubclass(it, MaterialSuite))
+"""Names of the suites that make material ahead of time."""
 
 DEFAULT: Suite = Gmw()
 """What is taken where nobody chooses."""

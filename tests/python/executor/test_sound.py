@@ -27,7 +27,7 @@ from privet.executor.sound import LINEAR_ERROR
 from privet.graph import Graph
 from privet.passes.ring_widths import ring_widths
 from privet.program.build import integer_graph
-from privet.suites import plan
+from privet.suites import Gmw
 
 ROOM: dict[str, Any] = {"bits": 50, "scale": 6, "headroom": 36}
 
@@ -178,7 +178,7 @@ def graph_and_plan(steps: list[str], seed: int) -> tuple[Graph, int, list[int]]:
     sizes = dict.fromkeys(("w", "b", "grouped", "fc", "channel", "full", "row"), "small")
     made = compile(network(steps, STEPS, sizes, seed))
     public = made.program.to_public_bytes()
-    widths = plan(public, "gmw", "log").widths()
+    widths = Gmw(rounds="log").native(public).widths()
     return integer_graph(made.program, made.weights), made.program.ring_bits, widths
 
 

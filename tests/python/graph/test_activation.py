@@ -1,4 +1,4 @@
-"""Relu, Clip and the steps left to the client."""
+"""Relu, LeakyRelu, Clip and the steps left to the client."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from privet.graph import import_model
 @pytest.mark.parametrize("shape", [(), (7,), (2, 3), (1, 2, 3, 4), (2, 1, 2, 1, 3)])
 def test_relu_of_any_rank(shape: tuple[int, ...]) -> None:
     check(single("Relu", [shape]))
+
+
+@pytest.mark.parametrize("alpha", [None, 0.0, 0.2, 1.0, -0.5, 1.5])
+@pytest.mark.parametrize("opset", [6, 16, 21])
+@pytest.mark.parametrize("shape", [(), (7,), (1, 3, 4, 5)])
+def test_leaky_relu(alpha: float | None, opset: int, shape: tuple[int, ...]) -> None:
+    attributes = {} if alpha is None else {"alpha": alpha}
+    check(single("LeakyRelu", [shape], opset=opset, **attributes), units=2)
 
 
 @pytest.mark.parametrize("low", [None, 0.0, -0.5, 0.25])

@@ -1,11 +1,12 @@
-"""Relu and Clip, and Softmax and LogSoftmax, which are left to the client."""
+"""Relu, LeakyRelu and Clip, and Softmax and LogSoftmax, which are left to the client."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from privet.graph.graph import ClientStep
-from privet.graph.operations import AddConstant, Array, Negate, Relu, Sub
+from privet.graph.operations import Add, AddConstant, Array, Negate, Relu, Sub
+from privet.graph.operators.arithmetic import times_constant
 from privet.graph.registry import operator
 from privet.graph.site import Operand, Private, Site
 
@@ -14,6 +15,17 @@ from privet.graph.site import Operand, Private, Site
 def relu(site: Site) -> Operand:
     """`max(x, 0)`."""
     return site.emit(Relu(), site.private(0))
+
+
+@operator("LeakyRelu")
+def leaky_relu(site: Site) -> Operand:
+    """`x + (1 - alpha) max(-x, 0)`: one comparison."""
+    x = site.private(0)
+    rest = 1.0 - float(site.attribute("alpha", 0.01))
+    if rest == 0:
+        return x
+    below = site.emit(Relu(), site.emit(Negate(), x))
+    return site.emit(Add(), x, times_constant(site, below, np.asarray(rest, dtype=np.float64)))
 
 
 @operator("Clip", restrictions="bounds constant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privet.program.public import CALIBRATIONS
-from privet.suites import PREPARED, SUITES
+from privet.suites import PREPARED, names
 
 Schema = dict[str, Any]
 
@@ -60,7 +60,7 @@ MODEL = fields(
         input_range=maybe(several({"type": "number"})),
         suites=several(
             fields(
-                suite=words(*SUITES),
+                suite=words(*names()),
                 security=words("semi-honest", "malicious"),
                 rounds=several(TEXT),
                 trust=maybe(TEXT),

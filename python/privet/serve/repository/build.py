@@ -13,7 +13,7 @@ from typing import Any
 from privet.errors import ModelError
 from privet.serve.repository.config import ModelConfig
 from privet.serve.repository.files import Source
-from privet.suites import PREPARED, precision
+from privet.suites import PREPARED, suite_type
 
 Build = Callable[[Source, ModelConfig], Awaitable[Path]]
 """Compiles a version; the folder with its program. Raises `PrivetError`."""
@@ -52,7 +52,7 @@ class Builder:
 
     def _job(self, source: Source, config: ModelConfig) -> dict[str, Any]:
         suite = "ckks" if config.homomorphic else PREPARED[0]
-        widths = precision(suite, config.bits, config.scale)
+        widths = suite_type(suite).precision.with_widths(config.bits, config.scale)
         return {
             "onnx": str(source.onnx),
             "programs": str(self.programs),

@@ -9,7 +9,14 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.serve.schema import Flag, Integer, Number, Part, Several, Text, described, option, read
-from privet.suites import ENCRYPTED_DATA, ENCRYPTED_MODEL, LIGHT, PREPARED, STATISTICAL, flooding_of
+from privet.suites import (
+    ENCRYPTED_DATA,
+    ENCRYPTED_MODEL,
+    LIGHT,
+    PREPARED,
+    STATISTICAL,
+    from_options,
+)
 
 CONFIG_FILE = "config.toml"
 MODEL_FILE = "model.onnx"
@@ -183,5 +190,6 @@ def parse_config(document: Any, where: str) -> ModelConfig:
             "other suite does: offer it alone, and the model once more for others"
         )
     if config.homomorphic:
-        flooding_of(HOMOMORPHIC, config.scenario, config.flooding)
+        options = {"scenario": config.scenario, "flooding": config.flooding}
+        from_options(HOMOMORPHIC, options)
     return config

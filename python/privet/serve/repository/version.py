@@ -9,10 +9,10 @@ from typing import Any
 from privet import suites
 from privet.compile import PUBLIC_FILE
 from privet.errors import InvalidProgram, Misuse, PrivetError
-from privet.parties.dealer import TRUST
 from privet.program import Program
 from privet.serve.repository.config import HOMOMORPHIC, ModelConfig
 from privet.suites import Mode
+from privet.suites.options import fields_of
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,18 @@ class Choice:
     linear: str = "offline"
 
     @property
+    def config(self) -> suites.Suite:
+        """The suite with those of the options that it has."""
+        known = {field.name for field in fields_of(suites.suite_type(self.suite))}
+        chosen = {name: value for name, value in vars(self).items() if name in known}
+        if self.correlations == "prime":
+            chosen |= {"field": "prime", "correlations": "parties"}
+        return suites.from_options(self.suite, chosen)
+
+    @property
     def trust(self) -> str | None:
         """What results rest on beyond the two parties; None where they need nobody else."""
-        return TRUST if suites.is_dealt(self.suite, self.correlations) else None
+        return self.config.trust.caution
 
 
 @dataclass(frozen=True)
@@ -166,19 +175,9 @@ def plan(public: bytes, choice: Choice) -> Asked:
     """Plans a choice for a program's public half.
 
     # Errors
-    Those of `suites.plan`.
+    Those of `MaterialSuite.native`.
     """
-    if choice.correlations == "prime":
-        suites.truncation_of(choice.suite, "prime", choice.truncation)
-    planned = suites.plan(
-        public,
-        choice.suite,
-        choice.rounds,
-        choice.truncation,
-        choice.correlations if choice.suite == "gmw" else "parties",
-        security=choice.security,
-        linear=choice.linear,
-    )
+    planned = suites.material_suite(choice.config).native(public)
     return Asked(choice, planned.suite, suites.forecast(planned))
 
 
@@ -256,7 +255,7 @@ def _obstacle(
 def _unplanned(public: bytes, config: ModelConfig, plan: dict[str, Any]) -> str | None:
     """Why suite `ckks` cannot be served; None if it can, and then `plan` is filled."""
     try:
-        suites.check_supported(Program.from_public_bytes(public), HOMOMORPHIC)
+        suites.suite_type(HOMOMORPHIC)().check_supports(Program.from_public_bytes(public))
         plan.update(suites.plan_ckks(public, config.scenario, config.flooding))
     except PrivetError as error:
         return str(error)
