@@ -28,7 +28,7 @@ from tests.e2e.visitor import Visitor, tls
 
 from privet.gateway import ServiceClient, Terms
 from privet.parties import Credentials
-from privet.serve.desk import SESSIONS_PER_CLIENT
+from privet.serve.model_server import SESSIONS_PER_CLIENT
 from privet.suites import Ckks, as_suite
 
 __all__ = ["key_folder"]

@@ -149,6 +149,15 @@ def test_a_link_decides_on_the_depth_and_material_too(scene: Scene) -> None:
     assert scene.prepare("--count", 1, "--link", "10us,100Mbit")["rounds"] == "linear"
 
 
+@pytest.mark.parametrize("mode", [("--field", "prime"), ("--linear", "online")])
+def test_other_modes_have_material_of_their_own(scene: Scene, mode: tuple[str, str]) -> None:
+    assert scene.prepare("--count", 1, *mode)["ready"] == 1
+    assert scene.infer()["offline"] is not None
+    found = scene.infer(*mode)
+    assert int(np.argmax(found["output"])) == 7
+    assert (found["offline"], found["weaknesses"], found["ready"]) == (None, [], 0)
+
+
 def test_a_model_that_cannot_be_served_ends_the_command(key_folder: Path, tmp_path: Path) -> None:
     words = ["serve", DIGITS, "--keys", key_folder, "--state", tmp_path, "--listen", "127.0.0.1:0"]
     wide = privet(*words, "--bits", 24, code=3)["error"]

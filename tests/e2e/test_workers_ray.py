@@ -21,7 +21,7 @@ from privet.errors import MaterialError, Misuse, PeerError
 from privet.parties import Client
 from privet.serve.executor import MachineEvent, Outcome
 from privet.serve.executor.ray import RayExecutor
-from privet.serve.keeper import Keeper
+from privet.serve.garbage_collector import GarbageCollector
 from privet.serve.ledger import Ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -131,9 +131,9 @@ def test_a_node_is_killed_under_load(
             events: asyncio.Queue[MachineEvent] = asyncio.Queue()
             listening = asyncio.create_task(pass_on(stage, events))
             ledger = Ledger(tmp_path / "ledger.sqlite")
-            keeper = Keeper(ledger, executor)
+            collector = GarbageCollector(ledger, executor)
             kept = {machine: await works(stage, machine) for machine in ("alpha", "beta")}
-            await keeper.start()
+            await collector.start()
             for machine, material in kept.items():
                 assert [it.material for it in await executor.pieces(machine)] == [material]
                 record = ledger.find(material)
@@ -150,13 +150,13 @@ def test_a_node_is_killed_under_load(
             figures.append(f"the loss of a Ray node was told after {seconds:.1f} s")
             event = await asyncio.wait_for(events.get(), SOON)
             assert (event.kind, event.node.name) == ("lost", "beta")
-            keeper.lost("beta")
+            collector.lost("beta")
             assert [node.name for node in executor.machines()] == ["alpha"]
             with pytest.raises(Misuse, match="no machine 'beta'"):
                 await executor.run(stage.grant("prepare", machine="beta"))
             grant = stage.grant("infer", material=kept["beta"])
             with pytest.raises(MaterialError, match="is lost"):
-                keeper.take(kept["beta"], grant.client, grant.program, grant.suite)
+                collector.take(kept["beta"], grant.client, grant.program, grant.suite)
             stop.set()
             assert await load >= 1
             # The job runs again, on fresh material, where there still is a machine.
@@ -167,7 +167,7 @@ def test_a_node_is_killed_under_load(
             nodes.add("beta")
             event = await asyncio.wait_for(events.get(), 60)
             assert (event.kind, event.node.name) == ("joined", "beta")
-            await keeper.joined("beta")
+            await collector.joined("beta")
             assert await executor.pieces("beta") == []
             await works(stage, "beta")
             listening.cancel()

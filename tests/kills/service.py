@@ -19,7 +19,7 @@ from privet import keys
 from privet.errors import MaterialError
 from privet.serve.executor import Grant
 from privet.serve.executor.local import LocalExecutor
-from privet.serve.keeper import Keeper
+from privet.serve.garbage_collector import GarbageCollector
 from privet.serve.ledger import Ledger
 
 
@@ -39,12 +39,12 @@ class Service:
         options = {"keys": job["keys"], "state": job["state"], "dealer": job["dealer"]}
         self._executor = LocalExecutor(**options, workers=1, memory=1 << 30, timeout=job["timeout"])
         self._ledger = Ledger(Path(job["state"]) / "ledger.sqlite")
-        self._keeper = Keeper(self._ledger, self._executor)
+        self._collector = GarbageCollector(self._ledger, self._executor)
 
     async def run(self) -> None:
         """Obeys until standard input closes."""
         await self._executor.start()
-        await self._keeper.start()
+        await self._collector.start()
         self._program = await self._executor.offer(self._job["program"])
         say("listening")
         while line := await asyncio.to_thread(sys.stdin.readline):
@@ -78,14 +78,14 @@ class Service:
         )
         try:
             if material is not None:
-                self._keeper.take(material, self._client, self._program, grant.suite)
+                self._collector.take(material, self._client, self._program, grant.suite)
         except MaterialError as error:
             say("refused", message=str(error))
             return
         running = await self._executor.run(grant)
         say("go", port=running.port, worker=running.pid)
         outcome = await running.outcome()
-        self._keeper.settle(grant, outcome)
+        self._collector.settle(grant, outcome)
         say(
             "outcome",
             failure=outcome.failure,

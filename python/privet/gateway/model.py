@@ -14,7 +14,7 @@ from privet.program import Program
 from privet.suites import MaterialSuite, Suite
 from privet.suites.material.suite import quickest
 
-TOLD = ("suite", "security", "rounds", "truncation", "correlations")
+TOLD = ("suite", "security", "rounds", "truncation", "correlations", "linear")
 """What calls to a service say of a suite."""
 
 

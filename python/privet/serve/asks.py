@@ -40,7 +40,13 @@ class Ask:
         Text(("exact", "one-bit")), "what becomes of the carry of truncations; exact if left out"
     )
     correlations: str | None = option(
-        Text(("parties", "dealer")), "who makes material in suite gmw; the parties if left out"
+        Text(("parties", "dealer", "prime")),
+        "who makes material in suite gmw; the parties if left out. With `prime` they share linear "
+        "layers modulo a prime",
+    )
+    linear: str | None = option(
+        Text(("offline", "online")),
+        "when linear layers of suite gmw run under encryption; offline, with material, if left out",
     )
     samples: int = option(
         Integer(1, MOST_SAMPLES), "samples; more than the program's batch make several jobs", 1

@@ -29,9 +29,9 @@ from privet.scheduler import (
 )
 from privet.serve.estimates import Estimates
 from privet.serve.executor import Executor, Failure, Grant, Node, Outcome, Running
+from privet.serve.garbage_collector import GarbageCollector
 from privet.serve.jobs import Go, Job
-from privet.serve.keeper import Keeper
-from privet.serve.shelf import Lying, Shelf
+from privet.serve.material_index import MaterialEntry, MaterialIndex
 
 LEAST_GRACE = 2.0
 """Seconds that a client always has to come."""
@@ -39,7 +39,7 @@ LEAST_GRACE = 2.0
 RERUN = ("crashed", "over memory", "machine lost")
 """Failures that are not the client's: the job runs again, on fresh material."""
 
-Told = Callable[[Action, Lying | None], None]
+Told = Callable[[Action, MaterialEntry | None], None]
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Driver:
         self,
         scheduler: Scheduler,
         executor: Executor,
-        keeper: Keeper,
+        collector: GarbageCollector,
         estimates: Estimates,
         door: Door,
         *,
@@ -96,10 +96,10 @@ class Driver:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.scheduler = scheduler
-        self.shelf = Shelf()
+        self.material_index = MaterialIndex()
         self.clock = clock
         self._executor = executor
-        self._keeper = keeper
+        self._collector = collector
         self._estimates = estimates
         self._door = door
         self._find, self._changed, self._joined = find, changed, joined
@@ -187,7 +187,7 @@ class Driver:
     def found(self, material: str, stream: Stream, machine: str) -> None:
         """A piece lies on a machine from an earlier life of the service."""
         self.scheduler.stock_found(self.clock(), material, stream, machine)
-        self.shelf.put(Lying(material, stream, machine, None))
+        self.material_index.put(MaterialEntry(material, stream, machine, None))
 
     def give_up_stock(self, materials: Iterable[str]) -> None:
         """Deletes those of these pieces that nobody has claimed."""
@@ -200,7 +200,7 @@ class Driver:
     async def join(self, node: Node, *, reserved: bool = False) -> None:
         """A machine is there; a `reserved` one is none of the executor's, and for sessions only."""
         if not reserved:
-            await self._keeper.joined(node.name)
+            await self._collector.joined(node.name)
         self._nodes[node.name] = node
         machine = Machine(node.name, len(node.cores), node.memory, reserved)
         self.scheduler.machine_joined(self.clock(), machine)
@@ -255,7 +255,7 @@ class Driver:
                     _log.warning("machine not taken in", extra=extra)
             elif self._nodes.pop(event.node.name, None) is not None:
                 _log.warning("machine lost", extra={"machine": event.node.name})
-                self._keeper.lost(event.node.name)
+                self._collector.lost(event.node.name)
                 self.scheduler.machine_lost(self.clock(), event.node.name)
             self._wake.set()
 
@@ -266,16 +266,16 @@ class Driver:
         if isinstance(action, Start):
             self._starts[action.job] = action
             if action.material is not None:
-                self.shelf.take(action.material)
+                self.material_index.take(action.material)
             self._background(self._job(action))
         elif isinstance(action, Stop):
             self._stops[action.job] = action.reason
             hosted = self._host if action.job in self._hosted else None
             self._background((hosted or self._executor).stop(action.job))
         elif isinstance(action, MaterialGone):
-            piece = self.shelf.take(action.material)
+            piece = self.material_index.take(action.material)
             if action.reason != "machine lost":
-                self._background(self._keeper.remove(action.material, action.machine))
+                self._background(self._collector.remove(action.material, action.machine))
         self._told(action, piece)
 
     async def _job(self, start: Start) -> None:
@@ -303,7 +303,7 @@ class Driver:
             return await self._host.run(start, tuple(node.cores[index] for index in start.cores))
         grant = self._grant(start, node, job)
         if grant.material is not None:
-            self._keeper.take(grant.material, grant.client, grant.program, grant.suite)
+            self._collector.take(grant.material, grant.client, grant.program, grant.suite)
         running = await self._executor.run(grant)
         told = start.job not in self._stops
         if told:
@@ -316,9 +316,9 @@ class Driver:
         if told and outcome.kept and grant.material is not None:
             # Its client was told to come and did not: perhaps it has lost its half of the piece.
             outcome = replace(outcome, kept=False)
-            self._background(self._keeper.remove(grant.material, grant.machine))
+            self._background(self._collector.remove(grant.material, grant.machine))
         try:
-            self._keeper.settle(grant, outcome)
+            self._collector.settle(grant, outcome)
         except PrivetError as error:
             # The disk is full. A piece that was made is taken in by a later sweep.
             _log.error("not recorded", extra={"job": start.job, "error": str(error)})
@@ -382,8 +382,10 @@ class Driver:
             here = start.machine in self._nodes
             if start.phase is Phase.PRE and outcome.material is not None and here:
                 stream = Stream(start.client, start.model, start.suite, start.batch)
-                piece = Lying(outcome.material, stream, start.machine, start.request, start.ahead)
-                self.shelf.put(piece)
+                piece = MaterialEntry(
+                    outcome.material, stream, start.machine, start.request, start.ahead
+                )
+                self.material_index.put(piece)
             self.scheduler.finished(now, start.job, usage, outcome.material)
         else:
             if outcome.failure == "over memory":

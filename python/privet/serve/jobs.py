@@ -93,6 +93,7 @@ class Job:
             "rounds": choice.rounds,
             "truncation": choice.truncation,
             "correlations": choice.correlations,
+            "linear": choice.linear,
             "calibration": self.version.program.calibration,
             "samples": self.samples,
             "notice": self.notice,

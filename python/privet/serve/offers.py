@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 
 from privet.scheduler import Stream
-from privet.serve.desk import Desks
 from privet.serve.driver import Driver
 from privet.serve.executor import Executor
+from privet.serve.garbage_collector import GarbageCollector
 from privet.serve.jobs import Jobs
-from privet.serve.keeper import Keeper
 from privet.serve.metrics import Metrics
+from privet.serve.model_server import ModelServers
 from privet.serve.repository import Version
 
 _log = logging.getLogger(__name__)
@@ -19,9 +19,11 @@ _log = logging.getLogger(__name__)
 class Offers:
     """Follows the repository for the executors and the stock."""
 
-    def __init__(self, executor: Executor, jobs: Jobs, metrics: Metrics, desks: Desks) -> None:
+    def __init__(
+        self, executor: Executor, jobs: Jobs, metrics: Metrics, model_servers: ModelServers
+    ) -> None:
         self._executor = executor
-        self._desks = desks
+        self._model_servers = model_servers
         self._jobs = jobs
         self._metrics = metrics
         self._by_key: dict[str, Version] = {}
@@ -36,9 +38,9 @@ class Offers:
         return version.key in self._retired
 
     async def offer(self, version: Version) -> None:
-        """Offers a version on every machine, or in suite `ckks` at a desk on this one."""
+        """Offers a version on every machine, or in suite `ckks` at a model server on this one."""
         if version.homomorphic:
-            await self._desks.open(version)
+            await self._model_servers.open(version)
         else:
             await self._executor.offer(version.folder, warm="gmw" in version.suites)
         self._retired.pop(version.key, None)
@@ -55,12 +57,12 @@ class Offers:
         if not needed and self._retired.pop(version.key, None) is not None:
             self._by_key.pop(version.key, None)
             if version.homomorphic:
-                await self._desks.shut(version)
+                await self._model_servers.shut(version)
             else:
                 await self._executor.withdraw(version.program.program_hash)
             _log.info("version withdrawn", extra={"model": version.name})
 
-    async def take_stock(self, driver: Driver, keeper: Keeper, machine: str) -> None:
+    async def take_stock(self, driver: Driver, collector: GarbageCollector, machine: str) -> None:
         """Tells the driver of pieces on a machine that an earlier process made; deletes what serves
         nothing: a piece belongs to its client and its program, which may not be served any more.
         """
@@ -68,9 +70,9 @@ class Offers:
         for piece in await self._executor.pieces(machine):
             version = served.get(piece.program)
             if version is None:
-                await keeper.remove(piece.material, machine)
+                await collector.remove(piece.material, machine)
                 _log.info("useless material deleted", extra={"material": piece.material})
-            elif keeper.is_ready(piece.material):
+            elif collector.is_ready(piece.material):
                 stream = Stream(piece.client, version.key, piece.suite, version.program.batch)
                 driver.found(piece.material, stream, machine)
                 self._metrics.material(version.key, "found")

@@ -31,26 +31,26 @@ from privet.scheduler import (
     Submission,
     Why,
 )
+from privet.serve.admission_limit import LimitReached, limit_reached
 from privet.serve.asks import Ask, RequestBody
-from privet.serve.books import Books
-from privet.serve.crowd import Crowd, crowd
-from privet.serve.desk import Desk, Desks
 from privet.serve.driver import Door, Driver
 from privet.serve.estimates import HEADROOM, Estimates
+from privet.serve.event_recorder import EventRecorder
 from privet.serve.executor import Executor, Node
-from privet.serve.home import Home
+from privet.serve.garbage_collector import GarbageCollector
 from privet.serve.jobs import Job, Jobs
-from privet.serve.keeper import Keeper
 from privet.serve.ledger import Ledger
 from privet.serve.limits import Buckets, Exhausted, ServiceLimits
+from privet.serve.local_node import LocalNode
+from privet.serve.material_index import MaterialEntry
 from privet.serve.metrics import Metrics
+from privet.serve.model_server import ModelServer, ModelServers
 from privet.serve.monitor import Monitor
 from privet.serve.offers import Offers
 from privet.serve.presence import Presence
 from privet.serve.records import Records
 from privet.serve.repository import Build, Models, Repository, Version
 from privet.serve.sessions import Sessions
-from privet.serve.shelf import Lying
 from privet.serve.timeline import WINDOW_SECONDS, Timeline
 
 RECORDS_FILE = "service.sqlite"
@@ -114,7 +114,7 @@ class Service:
         self.monitor = Monitor()
         self.profiles = Profiles(headroom=HEADROOM)
         self._estimates = Estimates(self.profiles, self.records.profiles())
-        self.keeper = Keeper(
+        self.collector = GarbageCollector(
             Ledger(settings.state / LEDGER_FILE),
             executor,
             lifetime=settings.bounds.material_seconds,
@@ -123,16 +123,16 @@ class Service:
         self.driver = Driver(
             Scheduler([], self.profiles, settings.policy, settings.bounds),
             executor,
-            self.keeper,
+            self.collector,
             self._estimates,
             settings.door,
             find=self._find,
             changed=self.jobs.changed,
             joined=self._joined,
         )
-        self._home = Home(executor, self.driver)
-        self.desks = Desks(self._home, self._hear)
-        self._offers = Offers(executor, self.jobs, self.metrics, self.desks)
+        self._local_node = LocalNode(executor, self.driver)
+        self.model_servers = ModelServers(self._local_node, self._hear)
+        self._offers = Offers(executor, self.jobs, self.metrics, self.model_servers)
         dealer = settings.door.dealer is not None
         self.repository = Repository(
             settings.models, build, self._offers.offer, self._retire, dealer=dealer
@@ -140,9 +140,9 @@ class Service:
         self.presence = Presence(self.driver.present)
         self.listening = Presence(self.driver.listens)
         self.epoch = time.time() - self.driver.clock()
-        self._books = Books(
+        self._recorder = EventRecorder(
             self.jobs,
-            self.driver.shelf,
+            self.driver.material_index,
             self.records,
             self.metrics,
             self.timeline,
@@ -151,15 +151,15 @@ class Service:
             self.epoch,
             self._settled,
         )
-        self.driver.tell(self._tell, self._books.ran)
+        self.driver.tell(self._tell, self._recorder.ran)
         self.sessions = Sessions(
             self.driver,
             self.jobs,
-            self._books,
+            self._recorder,
             self._estimates,
-            self.crowd,
+            self.limit_reached,
             self.admit,
-            lambda: self._home.name,
+            lambda: self._local_node.name,
         )
         self.driver.lend(self.sessions)
 
@@ -215,10 +215,10 @@ class Service:
         """Ends everything, at once."""
         self.leave()
         await self.driver.close()
-        await self.desks.close()
+        await self.model_servers.close()
         await self._executor.close()
         self.records.close()
-        self.keeper.ledger.close()
+        self.collector.ledger.close()
 
     async def _follow(self) -> None:
         while True:
@@ -235,11 +235,11 @@ class Service:
             await asyncio.sleep(SWEEP_SECONDS)
             self.records.catch_up()
             try:
-                await self.keeper.sweep()
+                await self.collector.sweep()
             except (PrivetError, OSError) as error:
                 _log.error("material is not swept", extra={"error": str(error)})
-            lying = self.driver.shelf.materials()
-            self.driver.give_up_stock([it for it in lying if not self.keeper.is_ready(it)])
+            materials = self.driver.material_index.materials()
+            self.driver.give_up_stock([it for it in materials if not self.collector.is_ready(it)])
 
     async def _expel(self) -> None:
         """Ends jobs and sessions of clients whose certificates were revoked meanwhile."""
@@ -291,15 +291,15 @@ class Service:
 
     def stock(self, client: str, version: Version) -> dict[str, int]:
         """A client's own pieces for a version, by the label of the suite."""
-        return self.driver.shelf.of(client, version.key)
+        return self.driver.material_index.of(client, version.key)
 
     def asked(self, client: str, version: Version) -> int:
         """How many of them the client asked for; the service made the others ahead."""
-        return self.driver.shelf.asked(client, version.key)
+        return self.driver.material_index.asked(client, version.key)
 
-    def crowd(self, client: str, version: Version) -> Crowd | None:
+    def limit_reached(self, client: str, version: Version) -> LimitReached | None:
         """Why a client may have no further job of a version now; None if it may."""
-        return crowd(self.jobs, client, version, self.limits.queued)
+        return limit_reached(self.jobs, client, version, self.limits.queued)
 
     def submit(self, client: str, name: str | None, version: Version, body: Ask) -> Job:
         """Admits a notice or a request of the client with this fingerprint, and the common name in
@@ -311,7 +311,14 @@ class Service:
         """
         notice = body.notice if isinstance(body, RequestBody) else None
         told = self._notice(client, notice) if notice is not None else None
-        choice = (body.suite, body.security, body.rounds, body.truncation, body.correlations)
+        choice = (
+            body.suite,
+            body.security,
+            body.rounds,
+            body.truncation,
+            body.correlations,
+            body.linear,
+        )
         asked = told.asked if told and not any(choice) else version.ask(*choice)
         batch = version.program.batch
         cores = version.config.cores
@@ -347,7 +354,7 @@ class Service:
                 None if deadline is None else self.driver.clock() + deadline,
             )
         )
-        self._books.submitted(job, told)
+        self._recorder.submitted(job, told)
         return job
 
     def admit(self, client: str, name: str | None, mode: suites.Mode, answers: int) -> None:
@@ -368,7 +375,7 @@ class Service:
         """Cancels a job, unless it is too late."""
         if self.driver.cancel(job.id) and job.state == "prepared" and job.kind == "notice":
             job.outcome = "cancelled"
-            self._books.close(job, reason)
+            self._recorder.close(job, reason)
 
     def past(self, client: str, id: str) -> dict[str, Any] | None:
         """A client's job of an earlier process, or one that ended long ago, as on record."""
@@ -384,10 +391,10 @@ class Service:
     # For repository and driver ------------------------------------------------------------------
 
     async def _joined(self, node: Node) -> None:
-        if self._home.is_apart(node):
+        if self._local_node.is_apart(node):
             return
-        self._home.joined(node)
-        await self._offers.take_stock(self.driver, self.keeper, node.name)
+        self._local_node.joined(node)
+        await self._offers.take_stock(self.driver, self.collector, node.name)
 
     async def _retire(self, version: Version) -> None:
         """Lets requests for it run to their end; gives up what was prepared, and sessions."""
@@ -395,16 +402,16 @@ class Service:
         for job in self.jobs.live():
             if job.version.key == version.key and job.kind in ("notice", "session"):
                 self.cancel(job, "the model was changed")
-        self.driver.give_up_stock(self.driver.shelf.materials(version.key))
+        self.driver.give_up_stock(self.driver.material_index.materials(version.key))
         await self._offers.withdraw(version)
 
-    def _tell(self, action: Action, piece: Lying | None) -> None:
-        self._books.told(action, piece)
+    def _tell(self, action: Action, piece: MaterialEntry | None) -> None:
+        self._recorder.told(action, piece)
         if isinstance(action, Ended):
             self.sessions.ended(action)
 
-    def _hear(self, desk: Desk, event: dict[str, Any] | None) -> None:
-        self.sessions.hear(desk, event)
+    def _hear(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
+        self.sessions.hear(model_server, event)
 
     def _settled(self, job: Job) -> None:
         if self._offers.is_retired(job.version):

@@ -19,14 +19,14 @@ from typing import Any, Literal
 from privet.errors import NotAccepted
 from privet.parties import PhaseCost
 from privet.scheduler import Demand, Ended, Phase, Refused, Start, Submission
-from privet.serve.books import Books
-from privet.serve.crowd import Crowd
-from privet.serve.desk import SILENCE_SECONDS, Desk
+from privet.serve.admission_limit import LimitReached
 from privet.serve.driver import Driver
 from privet.serve.estimates import FIXED_SECONDS, OFFLINE_BYTES_PER_SECOND, Estimates
+from privet.serve.event_recorder import EventRecorder
 from privet.serve.executor import Failure, Outcome
 from privet.serve.jobs import Job, Jobs
 from privet.serve.limits import Exhausted
+from privet.serve.model_server import SILENCE_SECONDS, ModelServer
 from privet.serve.repository import Version
 from privet.serve.repository.config import HOMOMORPHIC
 from privet.serve.repository.version import SESSION
@@ -71,7 +71,7 @@ class Session:
 
     number: int
     client: str
-    desk: Desk
+    model_server: ModelServer
     name: str | None = None
     keys: Turn | None = None
     asked: Turn | None = None
@@ -83,7 +83,7 @@ class Session:
     @property
     def version(self) -> Version:
         """What it asks."""
-        return self.desk.version
+        return self.model_server.version
 
 
 class Sessions:
@@ -93,17 +93,17 @@ class Sessions:
         self,
         driver: Driver,
         jobs: Jobs,
-        books: Books,
+        recorder: EventRecorder,
         estimates: Estimates,
-        crowd: Callable[[str, Version], Crowd | None],
+        limit_reached: Callable[[str, Version], LimitReached | None],
         admit: Callable[[str, str | None, Mode, int], None],
         machine: Callable[[], str],
     ) -> None:
         self._driver = driver
         self._jobs = jobs
-        self._books = books
+        self._recorder = recorder
         self._estimates = estimates
-        self._crowd = crowd
+        self._limit_reached = limit_reached
         self._admit = admit
         self._machine = machine
         self._last = 0
@@ -112,10 +112,10 @@ class Sessions:
 
     # For the control plane ----------------------------------------------------------------------
 
-    def open(self, client: str, desk: Desk, name: str | None = None) -> Session:
+    def open(self, client: str, model_server: ModelServer, name: str | None = None) -> Session:
         """A client comes, with the common name in its certificate."""
         self._last += 1
-        session = self._sessions[self._last] = Session(self._last, client, desk, name)
+        session = self._sessions[self._last] = Session(self._last, client, model_server, name)
         return session
 
     def close(self, session: Session) -> None:
@@ -124,7 +124,7 @@ class Sessions:
         turn = session.asked
         if turn is not None and turn.start is None:
             self._driver.cancel(turn.job.id)
-        session.desk.order(session=session.number, gone=True)
+        session.model_server.order(session=session.number, gone=True)
         if session.keys is None and session.asked is None:
             self._sessions.pop(session.number, None)
 
@@ -134,20 +134,22 @@ class Sessions:
             if refuses(session.client) is not None:
                 session.closing.set()
 
-    # For the desks ------------------------------------------------------------------------------
+    # For the model servers ----------------------------------------------------------------------
 
-    def hear(self, desk: Desk, event: dict[str, Any] | None) -> None:
+    def hear(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
         """An event of a version's process, or (None) its end."""
         if event is None:
-            for session in [it for it in self._sessions.values() if it.desk is desk]:
+            for session in [
+                it for it in self._sessions.values() if it.model_server is model_server
+            ]:
                 self._lost(session)
             return
         found = self._sessions.get(int(event.get("session", 0)))
-        if found is not None and found.desk is desk:
+        if found is not None and found.model_server is model_server:
             self._heard(found, event)
         elif event["event"] == "ask":
             # The client left before the process came to ask, which waits for an answer.
-            desk.order(session=event["session"], refused=OVER, busy=True)
+            model_server.order(session=event["session"], refused=OVER, busy=True)
 
     def _heard(self, session: Session, event: dict[str, Any]) -> None:
         match event["event"]:
@@ -169,10 +171,12 @@ class Sessions:
             self._drop_keys(session)
         try:
             # What has begun goes on, however many others have come meanwhile.
-            crowd = None if work == "step" else self._crowd(session.client, session.version)
-            if crowd is not None:
-                self._books.refused(crowd.reason)
-                self._refuse(session, str(crowd), busy=True)
+            limit_reached = (
+                None if work == "step" else self._limit_reached(session.client, session.version)
+            )
+            if limit_reached is not None:
+                self._recorder.refused(limit_reached.reason)
+                self._refuse(session, str(limit_reached), busy=True)
                 return
             if work == "infer":
                 mode, answers = session.version.session_mode, session.version.session_batch
@@ -180,11 +184,11 @@ class Sessions:
             session.asked = Turn(work, self._submit(session, work))
         except (NotAccepted, Exhausted) as refused:
             busy = isinstance(refused, Exhausted)
-            self._books.refused("answers" if busy else "policy")
+            self._recorder.refused("answers" if busy else "policy")
             self._refuse(session, str(refused), busy=busy)
             return
         except Refused as refused:
-            self._books.refused(str(refused.why))
+            self._recorder.refused(str(refused.why))
             self._refuse(session, str(refused), busy=refused.retry)
             return
         self._turns[session.asked.job.id] = (session, session.asked)
@@ -194,7 +198,9 @@ class Sessions:
     def _submit(self, session: Session, work: Work) -> Job:
         version, keys = session.version, work == "keys"
         batch = version.session_batch
-        self._estimates.expect_session(version.key, batch, demands(version, session.desk.seconds))
+        self._estimates.expect_session(
+            version.key, batch, demands(version, session.model_server.seconds)
+        )
         within = None if keys or session.keys is None else session.keys.job.id
         kind: Literal["session", "request"] = "session" if keys else "request"
         id, now = secrets.token_hex(8), time.time()
@@ -213,7 +219,7 @@ class Sessions:
                 lease=LEASE_SECONDS if keys else 0.0,
             )
         )
-        self._books.submitted(job, None)
+        self._recorder.submitted(job, None)
         return job
 
     def _waited(self, job: Job) -> None:
@@ -223,7 +229,7 @@ class Sessions:
             session, turn = found
             del self._turns[job.id]
             session.asked = None
-            self._books.refused("full")
+            self._recorder.refused("full")
             text = f"the service is full: no room in {QUEUE_SECONDS:.0f} s; try again later"
             self._refuse(session, text, busy=True)
             self._driver.cancel(turn.job.id)
@@ -282,7 +288,7 @@ class Sessions:
         turn.end = asyncio.get_running_loop().create_future()
         turn.job.state = "preparing" if turn.work == "keys" else "inferring"
         self._jobs.changed(turn.job)
-        session.desk.order(session=session.number, cores=len(cores))
+        session.model_server.order(session=session.number, cores=len(cores))
         return await turn.end
 
     async def stop(self, job: str) -> None:
@@ -293,7 +299,7 @@ class Sessions:
                 continue
             session.ending = True
             if turn.work != "keys":
-                session.desk.order(session=session.number, gone=True)
+                session.model_server.order(session=session.number, gone=True)
             elif not session.busy or session.asked is turn:
                 session.closing.set()
 
@@ -326,7 +332,7 @@ class Sessions:
         return Outcome(turn.start.job, cost=cost, seconds=seconds)
 
     def _refuse(self, session: Session, text: str, *, busy: bool) -> None:
-        session.desk.order(session=session.number, refused=text, busy=busy)
+        session.model_server.order(session=session.number, refused=text, busy=busy)
 
 
 def demands(version: Version, seconds: float) -> dict[Phase, Demand]:

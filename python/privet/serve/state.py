@@ -79,7 +79,7 @@ def _running(now: Snapshot, epoch: float) -> list[dict[str, Any]]:
 def _stock(service: Service) -> list[dict[str, Any]]:
     return [
         {"model": shown(model), "suite": suite, "pieces": count}
-        for (model, suite), count in sorted(service.driver.shelf.by_model().items())
+        for (model, suite), count in sorted(service.driver.material_index.by_model().items())
     ]
 
 

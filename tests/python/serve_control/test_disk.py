@@ -20,7 +20,7 @@ from privet.serve.executor import Piece
 def fill(it: Scene, full: bool) -> None:
     """Both databases have no page left, or room again: SQLite then says what it says on a full
     disk."""
-    for base in (it.service.records._base, it.service.keeper.ledger._database):
+    for base in (it.service.records._base, it.service.collector.ledger._database):
         (pages,) = base.execute("PRAGMA page_count").fetchone()
         base.execute(f"PRAGMA max_page_count = {pages if full else 1 << 30}")
 
@@ -31,7 +31,7 @@ def crowd(it: Scene) -> None:
     base.execute("CREATE TABLE IF NOT EXISTS filler (text)")
     fill(it, full=True)
     until_full(lambda number: base.execute("INSERT INTO filler VALUES (?)", ("x" * 200,)))
-    ledger = it.service.keeper.ledger._database
+    ledger = it.service.collector.ledger._database
     values = (*"abc", 1, 0.0, "nowhere", 1e12, "lost", 1e12)
     line = f"INSERT INTO material VALUES ({', '.join('?' * 10)})"
     until_full(lambda number: ledger.execute(line, (f"filler {number}", *values)))
@@ -115,7 +115,7 @@ def test_the_ledger_changes_nothing_on_a_full_disk(
     async def main() -> None:
         async with scene(folder, key_folder, program) as it:
             crowd(it)
-            ledger = it.service.keeper.ledger
+            ledger = it.service.collector.ledger
             before = ledger.counts()
             until_full(lambda it: ledger.reconcile("m", _pieces(it), 1.0, 1e12), PrivetError)
             assert not ledger._database.in_transaction

@@ -278,7 +278,7 @@ def test_material_that_went_meanwhile_is_made_anew(play: Callable[..., None]) ->
         notice = await visitor.notify("digits")
         it.executor.finish((await it.executor.granted("prepare")).job, material="3" * 32)
         await until(visitor, notice, "prepared")
-        it.service.keeper.ledger.end("3" * 32, 0.0)
+        it.service.collector.ledger.end("3" * 32, 0.0)
         id = await visitor.request("digits", notice=notice)
         it.executor.finish((await it.executor.granted("prepare")).job, material="4" * 32)
         job = await until(visitor, id, "inferring")

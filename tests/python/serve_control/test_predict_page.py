@@ -21,7 +21,7 @@ from tests.browser import browsing
 from tests.python.serve_control.actors import Scene, scene
 
 from privet.serve.control.identity import Gate, Token
-from privet.serve.desk import Desk, Streams
+from privet.serve.model_server import ModelServer, Streams
 from privet.serve.repository import Builder
 from privet.suites import module_paths, plan_ckks
 
@@ -46,10 +46,12 @@ class Tap:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sessions: list[bytearray] = []
-        connect = Desk.connect
+        connect = ModelServer.connect
 
-        async def tapped(desk: Desk, client: str, per_minute: int, number: int) -> Streams:
-            reader, writer = await connect(desk, client, per_minute, number)
+        async def tapped(
+            model_server: ModelServer, client: str, per_minute: int, number: int
+        ) -> Streams:
+            reader, writer = await connect(model_server, client, per_minute, number)
             self.sessions.append(bytearray())
             write, into = writer.write, self.sessions[-1]
 
@@ -60,7 +62,7 @@ class Tap:
             monkeypatch.setattr(writer, "write", copy)
             return reader, writer
 
-        monkeypatch.setattr(Desk, "connect", tapped)
+        monkeypatch.setattr(ModelServer, "connect", tapped)
 
     def frames(self, session: int) -> list[bytes]:
         """Payloads of a session's frames, each of which is data."""

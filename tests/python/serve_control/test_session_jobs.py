@@ -24,8 +24,8 @@ from privet.parties import Credentials, Result
 from privet.serve import sessions
 from privet.serve.estimates import HEADROOM
 from privet.serve.executor import Node
-from privet.serve.home import APART
 from privet.serve.limits import ServiceLimits
+from privet.serve.local_node import APART
 from privet.serve.repository import ModelConfig
 from privet.serve.repository.files import Source
 from privet.suites import Ckks
@@ -251,10 +251,10 @@ def test_a_process_that_dies_gives_all_back(play: Play) -> None:
             notice, held, asked = await it.waiting(client, visitor)
             version = it.service.repository.version("smooth")
             assert version is not None
-            desk = it.service.desks.find(version)
-            assert desk is not None
-            assert desk.process is not None
-            desk.process.kill()
+            model_server = it.service.model_servers.find(version)
+            assert model_server is not None
+            assert model_server.process is not None
+            model_server.process.kill()
             await failing(asked)
             await eventually(lambda: it.lengths() == (0, 0))
             it.executor.finish(held.job)
@@ -309,14 +309,14 @@ def test_who_left_before_the_process_asked_is_refused(
     async def act(it: Stage) -> None:
         version = it.service.repository.version("smooth")
         assert version is not None
-        desk = it.service.desks.find(version)
-        assert desk is not None
-        session = it.service.sessions.open("client", desk)
+        model_server = it.service.model_servers.find(version)
+        assert model_server is not None
+        session = it.service.sessions.open("client", model_server)
         it.service.sessions.close(session)
         orders: list[dict[str, Any]] = []
-        monkeypatch.setattr(desk, "order", lambda **fields: orders.append(fields))
+        monkeypatch.setattr(model_server, "order", lambda **fields: orders.append(fields))
         ask = {"event": "ask", "session": session.number, "work": "keys"}
-        it.service.sessions.hear(desk, ask)
+        it.service.sessions.hear(model_server, ask)
         assert orders == [{"session": session.number, "refused": sessions.OVER, "busy": True}]
         assert it.lengths() == (0, 0)
 

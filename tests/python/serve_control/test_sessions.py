@@ -18,7 +18,7 @@ from privet.compile import compile
 from privet.errors import Misuse, PeerBusy
 from privet.gateway import ServiceClient, Terms
 from privet.parties import Credentials
-from privet.serve.desk import SESSIONS_PER_CLIENT
+from privet.serve.model_server import SESSIONS_PER_CLIENT
 from privet.serve.repository import ModelFolders
 from privet.suites import Ckks
 
@@ -160,11 +160,11 @@ def test_a_process_that_died_is_started_again(play: Callable[..., None]) -> None
     async def act(it: Scene, dial: Dial) -> None:
         version = it.service.repository.version("smooth")
         assert version is not None
-        desk = it.service.desks.find(version)
-        assert desk is not None
+        model_server = it.service.model_servers.find(version)
+        assert model_server is not None
         first = await dial()
         assert await greets(first)
-        process = desk.process
+        process = model_server.process
         assert process is not None
         process.kill()
         assert (await first.receive()).type is aiohttp.WSMsgType.CLOSE
@@ -192,14 +192,14 @@ def test_a_model_that_goes_takes_its_process_along(play: Callable[..., None]) ->
     async def act(it: Scene, dial: Dial) -> None:
         version = it.service.repository.version("smooth")
         assert version is not None
-        desk = it.service.desks.find(version)
-        assert desk is not None
-        assert desk.process is not None
+        model_server = it.service.model_servers.find(version)
+        assert model_server is not None
+        assert model_server.process is not None
         models = it.service.settings.models
         assert isinstance(models, ModelFolders)
         shutil.rmtree(models.folder / "smooth")
-        await eventually(lambda: it.service.desks.find(version) is None)
-        await eventually(lambda: desk.process is None)
+        await eventually(lambda: it.service.model_servers.find(version) is None)
+        await eventually(lambda: model_server.process is None)
 
     play(act)
 

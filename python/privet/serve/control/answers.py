@@ -103,6 +103,7 @@ JOB = fields(
     rounds=maybe(TEXT),
     truncation=TEXT,
     correlations=TEXT,
+    linear=TEXT,
     calibration=words(*CALIBRATIONS),
     samples=COUNT,
     notice=maybe(TEXT),

@@ -24,12 +24,15 @@ class Choice:
     rounds: str | None
     truncation: str
     correlations: str
+    linear: str = "offline"
 
     @property
     def config(self) -> suites.Suite:
         """The suite with those of the options that it has."""
         known = {field.name for field in fields_of(suites.suite_type(self.suite))}
         chosen = {name: value for name, value in vars(self).items() if name in known}
+        if self.correlations == "prime":
+            chosen |= {"field": "prime", "correlations": "parties"}
         return suites.from_options(self.suite, chosen)
 
     @property
@@ -115,6 +118,7 @@ class Version:
         rounds: str | None = None,
         truncation: str | None = None,
         correlations: str | None = None,
+        linear: str | None = None,
     ) -> Asked:
         """Fills up a client's wish, and plans it.
 
@@ -141,6 +145,7 @@ class Version:
             rounds=self._depth(offers[0][0], rounds),
             truncation=truncation or "exact",
             correlations=self._source(offers[0][0], correlations),
+            linear=linear or "offline",
         )
         if choice not in self._asked:
             self._asked[choice] = plan(self.program.to_public_bytes(), choice)

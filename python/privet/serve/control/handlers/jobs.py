@@ -136,10 +136,10 @@ def _mine(call: Call[Any], version: Version) -> list[Job]:
 
 
 def _submit(call: Call[Any], version: Version) -> Answer:
-    crowd = call.service.crowd(call.caller.client, version)
-    if crowd is not None:
-        refuse = too_many if crowd.own else unavailable
-        raise refuse(str(crowd), call.service.retry_seconds(), crowd.reason)
+    limit_reached = call.service.limit_reached(call.caller.client, version)
+    if limit_reached is not None:
+        refuse = too_many if limit_reached.own else unavailable
+        raise refuse(str(limit_reached), call.service.retry_seconds(), limit_reached.reason)
     try:
         caller = call.caller
         made = call.service.submit(caller.client, caller.certified, version, call.body)

@@ -17,7 +17,7 @@ from privet.errors import Misuse, NotAccepted, PeerBusy, PrivetError
 from privet.serve.control.calls import Answer, Call
 from privet.serve.control.handlers.models import find
 from privet.serve.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
-from privet.serve.desk import SILENCE_SECONDS, Streams
+from privet.serve.model_server import SILENCE_SECONDS, Streams
 
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
@@ -69,8 +69,8 @@ async def _module(call: Call[Any], name: str) -> Answer:
 async def session(call: Call[Any]) -> Answer:
     """Relays a session with the version's process, as a stream of bytes in binary messages."""
     version = find(call)
-    desk = call.service.desks.find(version)
-    if desk is None:
+    model_server = call.service.model_servers.find(version)
+    if model_server is None:
         raise bad_request(f"model {version.name} is not served in suite ckks")
     if call.service.draining:
         raise unavailable("the service is shutting down", 5.0, "draining")
@@ -82,11 +82,13 @@ async def session(call: Call[Any]) -> Answer:
     rates = (call.service.limits.requests_per_minute, version.config.limits.requests_per_minute)
     per_minute = max(1, int(min(rate for rate in rates if rate is not None)))
     try:
-        with desk.place(call.caller.client):
-            await desk.start()
-            session = call.service.sessions.open(call.caller.client, desk, call.caller.certified)
+        with model_server.place(call.caller.client):
+            await model_server.start()
+            session = call.service.sessions.open(
+                call.caller.client, model_server, call.caller.certified
+            )
             try:
-                streams = await desk.connect(session.client, per_minute, session.number)
+                streams = await model_server.connect(session.client, per_minute, session.number)
                 return await _relay(call, streams, session.closing)
             finally:
                 call.service.sessions.close(session)

@@ -9,7 +9,7 @@ from privet.serve.repository import Version
 
 
 @dataclass(frozen=True)
-class Crowd:
+class LimitReached:
     """Why there is no place for a further job: `own` if the client has its share, else all have.
     `reason` is a word for metrics."""
 
@@ -25,13 +25,13 @@ class Crowd:
         return self.text
 
 
-def crowd(jobs: Jobs, client: str, version: Version, most: int) -> Crowd | None:
+def limit_reached(jobs: Jobs, client: str, version: Version, most: int) -> LimitReached | None:
     """Looks whether a client may have a further job of a version where all may have `most`."""
     limits, everybody = version.config.limits, jobs.open()
     of_model = [job for job in everybody if job.version.model == version.model]
     mine = sum(job.client == client for job in of_model)
     if mine >= limits.queued_per_client:
-        return Crowd(f"you have {mine} jobs of {version.model} already", own=True)
+        return LimitReached(f"you have {mine} jobs of {version.model} already", own=True)
     if len(everybody) >= most or len(of_model) >= limits.queued:
-        return Crowd("the queue is full: try again later", own=False)
+        return LimitReached("the queue is full: try again later", own=False)
     return None

@@ -9,7 +9,7 @@ from privet.scheduler import Stream
 
 
 @dataclass(frozen=True)
-class Lying:
+class MaterialEntry:
     """A piece that is ready on `machine`, for requests of `stream`. `job` is the notice, request or
     "ahead" job that it was made for; None if an earlier process made it. `ahead`: the client has
     not asked for it."""
@@ -21,18 +21,18 @@ class Lying:
     ahead: bool = False
 
 
-class Shelf:
+class MaterialIndex:
     """Pieces that are ready and not used."""
 
     def __init__(self) -> None:
-        self._pieces: dict[str, Lying] = {}
+        self._pieces: dict[str, MaterialEntry] = {}
         self._counts: dict[str, Counter[tuple[str, str]]] = {}
         self._made_for: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._pieces)
 
-    def put(self, piece: Lying) -> None:
+    def put(self, piece: MaterialEntry) -> None:
         """A piece was made, or found."""
         self._pieces[piece.material] = piece
         if piece.job is not None:
@@ -40,7 +40,7 @@ class Shelf:
         stream = piece.stream
         self._counts.setdefault(stream.client, Counter())[stream.model, stream.suite] += 1
 
-    def take(self, material: str) -> Lying | None:
+    def take(self, material: str) -> MaterialEntry | None:
         """A piece is used or gone; None if it was not there."""
         piece = self._pieces.pop(material, None)
         if piece is not None:

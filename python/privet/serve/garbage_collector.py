@@ -35,7 +35,7 @@ class Removed:
     evicted: int = 0
 
 
-class Keeper:
+class GarbageCollector:
     """Tells `ledger` what `executor` does with material, and removes what has had its time.
 
     Pieces live for `lifetime` seconds; those on one machine take `most_bytes` at most (None: any

@@ -22,7 +22,7 @@ APART = "control plane"
 GLANCE_SECONDS = 0.05
 
 
-class Home:
+class LocalNode:
     """Memory of this machine for `driver`'s jobs and for processes beside them."""
 
     def __init__(self, executor: Executor, driver: Driver) -> None:

@@ -1,4 +1,4 @@
-"""The books of the service: what the driver tells becomes news for clients, records and figures."""
+"""Records what the driver tells: it becomes news for clients, records and figures."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from privet.scheduler import (
 from privet.serve.driver import Ran
 from privet.serve.estimates import Estimates
 from privet.serve.jobs import Job, Jobs
+from privet.serve.material_index import MaterialEntry, MaterialIndex
 from privet.serve.metrics import Metrics
 from privet.serve.monitor import Done, Monitor
 from privet.serve.records import Records, Run
-from privet.serve.shelf import Lying, Shelf
 from privet.serve.timeline import Timeline
 
 _log = logging.getLogger(__name__)
 
 
-class Books:
+class EventRecorder:
     """Keeps `jobs` true. `settled` hears of each job that has nothing more to say.
 
     `epoch` is the time since 1970 at which the driver's clock showed 0.
@@ -36,7 +36,7 @@ class Books:
     def __init__(
         self,
         jobs: Jobs,
-        shelf: Shelf,
+        material_index: MaterialIndex,
         records: Records,
         metrics: Metrics,
         timeline: Timeline,
@@ -46,7 +46,7 @@ class Books:
         settled: Callable[[Job], None],
     ) -> None:
         self._jobs = jobs
-        self._shelf = shelf
+        self._material_index = material_index
         self._records = records
         self._metrics = metrics
         self._timeline = timeline
@@ -79,7 +79,7 @@ class Books:
         self._jobs.changed(job)
         self._settled(job)
 
-    def told(self, action: Action, piece: Lying | None) -> None:
+    def told(self, action: Action, piece: MaterialEntry | None) -> None:
         """The driver carried out an action, by which a piece is gone if it is about one."""
         if isinstance(action, Ended):
             self._ended(action)
@@ -149,10 +149,14 @@ class Books:
             job.state = "prepared"
         self._jobs.changed(job)
 
-    def _gone(self, gone: MaterialGone, piece: Lying | None) -> None:
+    def _gone(self, gone: MaterialGone, piece: MaterialEntry | None) -> None:
         self._metrics.material(piece.stream.model if piece else "", gone.reason)
         for job in self._jobs.live():
-            if job.kind == "notice" and job.state == "prepared" and not self._shelf.has(job.id):
+            if (
+                job.kind == "notice"
+                and job.state == "prepared"
+                and not self._material_index.has(job.id)
+            ):
                 self.close(job, f"its material is gone: {gone.reason}")
 
     def _ended(self, ended: Ended) -> None:
@@ -169,7 +173,7 @@ class Books:
         extra |= {"client": job.client[:16], "outcome": job.outcome, "reason": job.reason}
         _log.info("ended", extra={**extra, "seconds": round(seconds, 3)})
         claim = self._claims.pop(job.id, None)
-        waits = job.kind == "notice" and job.outcome == "done" and self._shelf.has(job.id)
+        waits = job.kind == "notice" and job.outcome == "done" and self._material_index.has(job.id)
         job.state = "prepared" if waits and claim is None else "ended"
         self._jobs.changed(job)
         self._settled(job)

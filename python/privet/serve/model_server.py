@@ -43,8 +43,8 @@ _LINE_BYTES = 2**24
 _log = logging.getLogger(__name__)
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Hear = Callable[["Desk", dict[str, Any] | None], None]
-"""Hears what a desk's process says, and (None) that it has ended. Must be quick."""
+Hear = Callable[["ModelServer", dict[str, Any] | None], None]
+"""Hears what a model server's process says, and (None) that it has ended. Must be quick."""
 
 
 class Place(Protocol):
@@ -57,12 +57,12 @@ class Place(Protocol):
         """The process is gone."""
 
 
-class Desks:
-    """A desk for each version in suite `ckks`; `hear` gets what their processes say."""
+class ModelServers:
+    """A model server for each version in suite `ckks`; `hear` gets what their processes say."""
 
     def __init__(self, place: Place, hear: Hear) -> None:
         self._place, self._hear = place, hear
-        self._desks: dict[str, Desk] = {}
+        self._model_servers: dict[str, ModelServer] = {}
 
     async def open(self, version: Version) -> None:
         """Starts the version's process.
@@ -70,35 +70,35 @@ class Desks:
         # Errors
         Those of the process, if the version does not run or does not fit the memory.
         """
-        if version.key in self._desks:
+        if version.key in self._model_servers:
             return
         await self._place.take(version)
         try:
-            desk = Desk(version, self._hear)
-            await desk.start()
+            model_server = ModelServer(version, self._hear)
+            await model_server.start()
         except BaseException:
             self._place.give(version)
             raise
-        self._desks[version.key] = desk
+        self._model_servers[version.key] = model_server
 
     async def shut(self, version: Version) -> None:
         """Ends the version's process, with its sessions."""
-        desk = self._desks.pop(version.key, None)
-        if desk is not None:
-            await desk.close()
+        model_server = self._model_servers.pop(version.key, None)
+        if model_server is not None:
+            await model_server.close()
             self._place.give(version)
 
-    def find(self, version: Version) -> Desk | None:
-        """The version's desk."""
-        return self._desks.get(version.key)
+    def find(self, version: Version) -> ModelServer | None:
+        """The version's model server."""
+        return self._model_servers.get(version.key)
 
     async def close(self) -> None:
         """Ends all processes."""
-        for key in list(self._desks):
-            await self._desks.pop(key).close()
+        for key in list(self._model_servers):
+            await self._model_servers.pop(key).close()
 
 
-class Desk:
+class ModelServer:
     """A version's process (None while there is none), started again if it dies. `seconds` is about
     what evaluating one group of samples takes it on one core."""
 
@@ -116,7 +116,7 @@ class Desk:
         """Starts the process, unless it runs, and waits until it listens.
 
         # Errors
-        As `Desks.open`.
+        As `ModelServers.open`.
         """
         async with self._starting:
             if self.process is not None and self.process.returncode is None:
