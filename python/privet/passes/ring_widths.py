@@ -2,8 +2,8 @@
 
 A truncation drops the low bits of shares, so that its result lies in a ring that is narrower by as
 many bits, until a step needs the wide one. The parties' planner follows the same rule
-(`crates/suites/src/sharing/plan.rs`), and a test holds the two together; where a suite is wider than
-this, it holds more.
+(`crates/suites/src/sharing/plan.rs`), and a test holds the two together; where a suite is wider
+than this, it holds more.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def test_relu_of_any_rank(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("opset", [6, 16, 21])
 @pytest.mark.parametrize("shape", [(), (7,), (1, 3, 4, 5)])
 def test_leaky_relu(alpha: float | None, opset: int, shape: tuple[int, ...]) -> None:
-    attributes = {} if alpha is None else {"alpha": alpha}
+    attributes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     check(single("LeakyRelu", [shape], opset=opset, **attributes), units=2)
 
 
