@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 from tests.sessions import key_folder, session
 
 if TYPE_CHECKING:
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["figures", "key_folder", "session"]
 
 _FIGURES: list[str] = []
+
+# How long an example takes says nothing on a machine that does other work.
+settings.register_profile("privet", deadline=None)
+settings.load_profile("privet")
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def transcripts(effort: Effort) -> Iterator[Check]:
     if effort.short:
         return
     for crate, suite, name in (
-        ("party", "whole", "privacy"),
+        ("suites", "whole", "privacy"),
         ("gmw", "privacy", ""),
         ("ot", "secrecy", ""),
         ("shark", "whole", "privacy"),

@@ -36,9 +36,11 @@ PATHS = re.compile(
 WORDS: dict[str, set[object]] = {
     "suite": {"gmw"},
     "security": {"semi-honest"},
-    "rounds": {"linear"},
+    # What suits the round trip that was measured.
+    "rounds": {"linear", "log", "blocks"},
     "truncation": {"exact"},
     "correlations": {"parties"},
+    "linear": {"offline"},
     "samples": {1},
 }
 """What bodies may say, besides the program's hash, a random key, and ids and versions of the

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from tests.attacks.scene import small_model
 
+from privet import suites
 from privet.compile import Compiled
 from privet.errors import PrivetError
 from privet.gateway.calls import Calls
@@ -108,10 +109,11 @@ def test_a_gateway_keeps_few_programs_and_few_plans_of_each(compiled: Compiled) 
             await catalog.offer(name, version)
         offer = await catalog.offer("small")
         planned = 0
-        for wish in wishes():
-            given: dict[str, Any] = {name: it for name, it in wish.items() if it is not None}
+        for wish in (*wishes(), *wishes()):
+            given = {name: it for name, it in wish.items() if it is not None}
             with contextlib.suppress(PrivetError):
-                offer.plan(offer.settle(Terms(**given, version=planned)), None)
+                suite = suites.from_options(given.pop("suite", "gmw"), given)
+                offer.plan(offer.settle(Terms(suite, version=planned)), None)
                 planned += 1
         assert planned > 2 * MOST_PLANS
         assert 1 < len(offer._plans) <= MOST_PLANS

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from privet.errors import Misuse
 from privet.parties import Credentials
+from privet.suites import Suite
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient
@@ -34,6 +36,13 @@ MaxDisk = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Most material on disk in --state, such as 10GB."),
 ]
+
+
+def check_asked(suite: Suite) -> None:
+    """Raises `Misuse` unless a client asks one server, and at most a dealer, for a prediction."""
+    parties = suite.jobs[-1].parties
+    if others := [it for it in parties if it not in ("client", "server", "dealer")]:
+        raise Misuse(f"this takes {', '.join(others)} besides: ask by `privet cohort infer`")
 
 
 def connect(

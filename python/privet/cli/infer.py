@@ -60,6 +60,7 @@ def infer(
 
     if not input:
         raise Misuse("give --input for a prediction; `privet prepare` makes material for later")
+    asking.check_asked(suite)
     terms = Terms(suite, version, program_hash)
     names = read_labels(labels, None)
     console = show.make_console()

@@ -24,7 +24,7 @@ from privet.program.functions import decode_steps, encode_steps
 
 Reals = npt.NDArray[np.float64]
 
-CASES = Path(__file__).parents[3] / "crates" / "party" / "tests" / "fixtures" / "functions.json"
+CASES = Path(__file__).parents[3] / "crates" / "suites" / "tests" / "fixtures" / "functions.json"
 
 TRUE: dict[str, Callable[[float], float]] = {
     "erf": math.erf,

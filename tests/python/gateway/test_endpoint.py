@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from typing import cast
 
@@ -40,20 +42,29 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+async def settled(count: Callable[[], int]) -> int:
+    """A count when it has not changed for a second."""
+    last, since = count(), time.monotonic()
+    while time.monotonic() - since < 1.0:
+        await asyncio.sleep(0.05)
+        if (now := count()) != last:
+            last, since = now, time.monotonic()
+    return last
+
+
 async def beside_silent(bounds: Bounds) -> tuple[int, bool, bool]:
     """Beside many connections that say nothing: files that the server has open for them, whether
     a call is answered, and whether one is when they are gone."""
     async with serve_grpc(cast(Exchange, Echo()), "127.0.0.1", 0, None, bounds) as port:
         assert await live(port)
-        before = open_files()
+        before = await settled(open_files)
         with ExitStack() as stack:
             for _ in range(SILENT):
                 link = stack.enter_context(closing(socket.socket()))
                 link.connect(("127.0.0.1", port))
-            await asyncio.sleep(1.0)
-            taken = open_files() - before - SILENT
+            taken = await settled(lambda: open_files() - before - SILENT)
             answered = await live(port)
-        await asyncio.sleep(0.5)
+        await settled(open_files)
         return taken, answered, await live(port)
 
 

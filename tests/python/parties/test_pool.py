@@ -209,7 +209,7 @@ def test_a_wrong_option_ends_a_pool(serve: Serve, pool: Callable[..., Pool]) -> 
 def test_what_the_policy_does_not_accept_ends_a_pool_at_once(
     serve: Serve, pool: Callable[..., Pool], told: Told
 ) -> None:
-    started = pool(serve(), {"first": 1, "second": 1}, truncation="one-bit").start()
+    started = pool(serve(), {"first": 1, "second": 1}, suite=Gmw(truncation="one-bit")).start()
     with pytest.raises(NotAccepted, match="does not accept truncation one-bit"):
         started.wait(SOON)
     assert not any(event.kind == "waiting" for event in told.events.queue)
