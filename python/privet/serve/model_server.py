@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from privet.errors import PeerBusy, PrivetError
 from privet.parties.memory import parse_size
+from privet.serve import child
 from privet.serve.executor.local import available_memory
 from privet.serve.repository import Version
 from privet.suites import STATISTICAL
@@ -250,8 +251,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     assert process.stdin is not None
     process.stdin.close()
     try:
-        await asyncio.wait_for(process.wait(), STOPPING_SECONDS)
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), STOPPING_SECONDS)
+    finally:
+        await child.kill(process)

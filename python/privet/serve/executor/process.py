@@ -13,6 +13,7 @@ from typing import Any
 
 from privet import errors
 from privet.errors import PrivetError
+from privet.serve import child
 
 START_SECONDS = 60.0
 """How long a process may take to listen; far above what it takes."""
@@ -103,8 +104,7 @@ class WorkerProcess:
 
     async def kill(self) -> None:
         """Ends the process at once and waits for that."""
-        self.terminate()
-        await self._process.wait()
+        await child.kill(self._process)
 
 
 def known_error(event: dict[str, Any], prefix: str = "") -> PrivetError:

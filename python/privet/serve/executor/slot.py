@@ -70,7 +70,7 @@ class Slot:
         # Errors
         `PrivetError` if it does not come up.
         """
-        worker = await WorkerProcess.start(self._settings)
+        worker = self._worker = await WorkerProcess.start(self._settings)
         self._task = asyncio.create_task(self._keep(worker))
 
     async def close(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import ModelError
+from privet.serve import child
 from privet.serve.repository.config import ModelConfig
 from privet.serve.repository.files import Source
 from privet.suites import PREPARED, suite_type
@@ -39,9 +40,8 @@ class Builder:
         )
         try:
             out, _ = await process.communicate(json.dumps(self._job(source, config)).encode())
-        except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
+        except BaseException:
+            await child.kill(process)
             raise
         if process.returncode != 0 or not out:
             raise ModelError(f"compiling {source.onnx} ended with code {process.returncode}")
