@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from privet.graph import Graph, import_model, load_model
-from privet.graph.operations import (
+from privet.compiler.graph import Graph, import_model, load_model
+from privet.compiler.graph.operations import (
     Add,
     AvgPool2d,
     Concat,
@@ -26,7 +26,7 @@ from privet.graph.operations import (
     Relu,
     Reshape,
 )
-from privet.passes import simplify
+from privet.compiler.passes import simplify
 
 NETWORK_FILE = "network.json"
 WEIGHTS_FILE = "weights.npz"
@@ -47,7 +47,7 @@ def write(model: Path, folder: Path) -> None:
     """Writes `network.json` and `weights.npz` of an ONNX model into `folder`.
 
     Weights are named `w0`, `w1`, .. in the order of use; an operation's arrays are given by name.
-    Layouts are those of `privet.graph.operations`.
+    Layouts are those of `privet.compiler.graph.operations`.
 
     # Errors
     `KeyError` if the model has an operation that peers are not given.

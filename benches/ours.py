@@ -12,7 +12,7 @@ import privet
 from benches.samples import Sample
 from benches.tasks import Floats, Task
 from privet import keys
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
 from privet.suites import MaterialSuite
 
 NAME = "privet"

@@ -24,7 +24,7 @@ from benches.machine import Load
 from benches.record import Record
 from benches.samples import Sample
 from benches.tasks import Floats, Task, tasks
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 from privet.errors import PrivetError
 
 REPEAT = 3

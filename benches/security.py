@@ -20,8 +20,8 @@ from typing import Any
 
 import privet
 from privet import keys, suites, zoo
-from privet.executor.reference import random_inputs
-from privet.parties import Result
+from privet.compiler.executor.reference import random_inputs
+from privet.runtime import Result
 
 MODES = ("semi-honest", "malicious")
 
@@ -44,7 +44,7 @@ def party(folder: Path, role: str, **job: Any) -> Iterator[str]:
     path = folder / f"{role}.json"
     common = {"role": role, "keys": str(folder / "keys"), "timeout": 600, "memory": None}
     path.write_text(json.dumps({**common, **job}))
-    command = [sys.executable, "-m", "privet.parties.process", str(path)]
+    command = [sys.executable, "-m", "privet.runtime.process", str(path)]
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         assert process.stdout is not None
         yield f"127.0.0.1:{json.loads(process.stdout.readline())['port']}"

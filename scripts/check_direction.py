@@ -60,9 +60,11 @@ def crate_edges(metadata: Mapping[str, Any]) -> Iterator[Edge]:
 
 
 def part_of(module: str) -> str:
-    """The part a dotted module belongs to: `privet.graph.conv` is in `privet.graph`."""
-    head, *rest = module.split(".")
-    return f"{head}.{rest[0]}" if head == "privet" and rest else head
+    """The part a dotted module belongs to: `privet.runtime.pool` is in `privet.runtime`, and
+    `privet.compiler.graph.conv` in `privet.compiler.graph`."""
+    names = module.split(".")
+    depth = 1 if names[0] != "privet" else 3 if names[1:2] == ["compiler"] else 2
+    return ".".join(names[:depth])
 
 
 def imported(tree: ast.AST, module: str, is_package: bool) -> Iterator[tuple[str, int]]:
@@ -88,7 +90,9 @@ def submodules(folder: Path, prefix: str) -> set[str]:
         path.stem for path in folder.glob("*.pyi")
     }
     names |= {path.name for path in folder.iterdir() if path.is_dir() and any(path.glob("*.py"))}
-    return {f"{prefix}.{name}" for name in (names | {"_native"}) - {"__init__"}}
+    found = {f"{prefix}.{name}" for name in (names | {"_native"}) - {"__init__"}}
+    inner = folder / "compiler"
+    return found | submodules(inner, f"{prefix}.compiler") if inner.is_dir() else found
 
 
 def python_edges(sources: Mapping[str, Path]) -> Iterator[Edge]:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import privet
 from privet import zoo
-from privet.compile import Compiled, compile
-from privet.parties import PhaseCost, Run
+from privet.compiler.compile import Compiled, compile
+from privet.runtime import PhaseCost, Run
 
 REPEATS = 5
 MODELS = ("digits-cnn", "m1", "m2", "hinet")

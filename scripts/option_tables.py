@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from privet.serve.repository import Limits, ModelConfig
-from privet.serve.schema import table
+from privet.service.repository import Limits, ModelConfig
+from privet.service.schema import table
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "config.md"
 

@@ -17,7 +17,7 @@ from typing import Any
 from scripts.lattice import Lwe, estimate
 
 from privet import suites, zoo
-from privet.compile import compile
+from privet.compiler.compile import compile
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "security-parameters.md"

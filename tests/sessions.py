@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from privet import keys
-from privet.compile import Compiled
-from privet.parties import Client, Credentials, Finished, Server
+from privet.compiler.compile import Compiled
+from privet.runtime import Client, Credentials, Finished, Server
 from privet.suites import Gmw, make_policy
 from privet.suites.options import fields_of
 

@@ -12,11 +12,11 @@ from typing import Literal
 
 import numpy as np
 
-from privet.executor.codec import Inputs
-from privet.executor.fixed import Arithmetic, execute
-from privet.graph.operations import Array
-from privet.program.public import Program
-from privet.program.weights import Weights
+from privet.compiler.executor.codec import Inputs
+from privet.compiler.executor.fixed import Arithmetic, execute
+from privet.compiler.graph.operations import Array
+from privet.compiler.program.public import Program
+from privet.compiler.program.weights import Weights
 
 RESHARING_ERRORS = 0.05
 """Share of a linear layer's results that leave BFV off by one unit.

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from benches.serving.load import read_jobs, sequential, serve, violations
 from benches.serving.stage import Stage, build, dealer, service
-from privet.parties.memory import parse_size
 from privet.research.simulation.record import Figures, Record, figures
 from privet.research.simulation.workload import Arrival, Traffic, arrivals
+from privet.runtime.memory import parse_size
 
 COLUMNS = (
     "Load",

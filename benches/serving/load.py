@@ -11,12 +11,12 @@ from pathlib import Path
 
 from benches.serving.stage import Stage, server
 from privet.gateway import Notice, ServiceClient, Terms
-from privet.parties import Client
 from privet.research.simulation.record import InputRecord, JobRecord, Record
 from privet.research.simulation.workload import Arrival
+from privet.runtime import Client
 from privet.scheduler import Outcome, Phase
-from privet.serve.records import Records
-from privet.serve.service import RECORDS_FILE
+from privet.service.records import Records
+from privet.service.service import RECORDS_FILE
 from privet.suites import Fss, Gmw
 
 ROUNDS = "linear"

@@ -18,8 +18,8 @@ import numpy as np
 
 import privet
 from privet import keys, zoo
-from privet.compile import Compiled
-from privet.executor.reference import random_inputs
+from privet.compiler.compile import Compiled
+from privet.compiler.executor.reference import random_inputs
 
 Inputs = Mapping[str, np.ndarray[Any, Any]]
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from privet import zoo
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
 from privet.research.stream.survey import MaterialCost, measure_material
 from privet.stream.allocation import Server
 from privet.stream.cipher import PAILLIER, Cipher

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benches.stream.models import Prepared, table
 from privet import keys
-from privet.executor.reference import random_inputs
+from privet.compiler.executor.reference import random_inputs
 from privet.research.stream.simulate import simulate
 from privet.stream.allocation import allocate
 from privet.stream.pair import pair

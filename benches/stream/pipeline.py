@@ -11,9 +11,9 @@ from pathlib import Path
 
 from benches.stream.models import Prepared, table
 from privet import keys
-from privet.executor import execute
-from privet.executor.reference import random_inputs
-from privet.graph.operations import Array
+from privet.compiler.executor import execute
+from privet.compiler.executor.reference import random_inputs
+from privet.compiler.graph.operations import Array
 from privet.research.stream.simulate import simulate
 from privet.stream.allocation import Server, even
 from privet.stream.pair import Pair, pair

@@ -8,7 +8,7 @@ import onnx
 
 from benches.machine import ROOT
 from benches.stream.models import Prepared, table
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.research.stream.scaling import Scaling
 from privet.research.stream.survey import scaling_of
 from privet.stream.cipher import PAILLIER

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-# Not lazily: the module has the function's name, and would take its place once it is imported.
-from privet.compile import Compiled, compile, load
 from privet.lazy import attach
 
 if TYPE_CHECKING:
+    from privet.compiler.compile import Compiled, compile, load
     from privet.gateway import ServiceClient
-    from privet.parties import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
     from privet.planner import plan
+    from privet.runtime import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
     from privet.suites import Ckks, Fss, Gmw, Stream, Suite
 
 __version__ = "0.2.0"
@@ -50,8 +49,9 @@ __all__ = [
 __getattr__ = attach(
     __name__,
     {
+        "privet.compiler.compile": ("Compiled", "compile", "load"),
         "privet.gateway": ("ServiceClient",),
-        "privet.parties": (
+        "privet.runtime": (
             "Client",
             "Credentials",
             "Dealer",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.attacks.scene import Scene, small_model
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 
 
 @pytest.fixture(scope="session")

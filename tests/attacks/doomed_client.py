@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from privet.parties import Client, Credentials
+from privet.runtime import Client, Credentials
 
 
 def die(phase: str, done: int, _total: int, _step: str) -> None:

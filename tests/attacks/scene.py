@@ -17,9 +17,9 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from privet.compile import Compiled, compile
-from privet.executor import execute
-from privet.parties import Client, Credentials, Finished, Result, Server
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.runtime import Client, Credentials, Finished, Result, Server
 from privet.suites import make_policy
 
 Array = npt.NDArray[np.float64]
@@ -116,7 +116,7 @@ class Scene:
         path = self.folder / f"{role}.json"
         path.write_text(json.dumps({**common, **job}))
         script = Path(__file__).with_name("doomed_client.py")
-        words = ["-m", "privet.parties.process"] if role == "server" else [str(script)]
+        words = ["-m", "privet.runtime.process"] if role == "server" else [str(script)]
         with subprocess.Popen(
             [sys.executable, *words, str(path)],
             stdin=subprocess.PIPE,

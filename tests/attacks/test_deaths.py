@@ -11,7 +11,7 @@ from tests.attacks.scene import INPUT, SOON, Scene
 
 from privet import _native
 from privet.errors import LinkError, MaterialError, PrivetError
-from privet.parties import Finished
+from privet.runtime import Finished
 
 
 def ready(store: Path) -> set[str]:

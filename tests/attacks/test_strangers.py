@@ -14,7 +14,7 @@ from tests.attacks.scene import INPUT, SOON, Scene
 
 from privet import _native, keys
 from privet.errors import LinkError, PeerError, PeerMisbehaved
-from privet.parties import Credentials, acceptor
+from privet.runtime import Credentials, acceptor
 
 PATIENCE = 1.0
 """The server's patience in these tests, in seconds."""

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from privet import executor
-from privet.compile import Compiled, compile
+from privet.compiler import executor
+from privet.compiler.compile import Compiled, compile
 from privet.errors import ModelError, OverflowRisk, UnsupportedModel
 
 KINDS = ("simple", "pytorch-operator", "pytorch-converted")

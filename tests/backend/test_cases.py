@@ -16,7 +16,7 @@ from tests.backend.cases import (
     run,
 )
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 
 EXPECTED = {
     "simple": {"passed": 1, "failed": 0, "unsupported": 22},

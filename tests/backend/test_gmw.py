@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import pytest
 from tests.backend.cases import Array, Result, Verdict, cases, counts, run
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
+from privet.compiler.executor import execute
 from privet.errors import UnsupportedModel
-from privet.executor import execute
-from privet.parties import Client
+from privet.runtime import Client
 from privet.suites import Gmw
 
 BITS = 37

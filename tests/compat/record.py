@@ -19,8 +19,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from privet import keys
-from privet.compile import compile
-from privet.parties import Client, Credentials, Server
+from privet.compiler.compile import compile
+from privet.runtime import Client, Credentials, Server
 from privet.suites import Gmw, make_policy
 
 FOLDER = Path(__file__).parent

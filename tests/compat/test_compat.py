@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from privet import keys, load, suites
-from privet.executor import execute
-from privet.parties import Client, Credentials, Server
+from privet.compiler.executor import execute
+from privet.runtime import Client, Credentials, Server
 from privet.suites import Gmw
 
 VERSIONS = sorted(path.parent for path in Path(__file__).parent.glob("*/answer.json"))

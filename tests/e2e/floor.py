@@ -14,11 +14,11 @@ import numpy as np
 from tests.attacks.scene import INPUT, SOON
 
 from privet import keys
-from privet.compile import Compiled
-from privet.executor import execute
-from privet.parties import Client, Credentials
-from privet.serve.executor import Executor, Grant, Outcome, Running
-from privet.serve.executor.local import LocalExecutor
+from privet.compiler.compile import Compiled
+from privet.compiler.executor import execute
+from privet.runtime import Client, Credentials
+from privet.service.executor import Executor, Grant, Outcome, Running
+from privet.service.executor.local import LocalExecutor
 from privet.suites import Gmw
 
 SUITE = "gmw linear exact"

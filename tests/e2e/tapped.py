@@ -20,7 +20,7 @@ from aiohttp import web
 from tests.e2e.visitor import tls
 from tests.kills.wiretap import Wiretap
 
-from privet.serve.control.identity import tls as service_tls
+from privet.service.control.identity import tls as service_tls
 
 EVERYTHING = 1 << 40
 

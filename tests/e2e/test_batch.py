@@ -14,10 +14,10 @@ from tests.simulated_errors import simulated_bound
 
 import privet as package
 from privet import zoo
-from privet.compile import compile
+from privet.compiler.compile import compile
+from privet.compiler.executor import error_bound, execute
 from privet.errors import InputError
-from privet.executor import error_bound, execute
-from privet.parties import Client
+from privet.runtime import Client
 from privet.suites import Fss, Gmw, Suite
 
 DEALT = ["--correlations", "dealer", "--rounds", "log"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from tests.python.graph.single import constant, model, node
+from tests.python.compiler.graph.single import constant, model, node
 
 import privet
 from privet import suites, zoo

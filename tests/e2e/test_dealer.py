@@ -17,9 +17,9 @@ import pytest
 from tests.e2e.test_commands import DIGITS, PRIVET, SEVEN, privet
 
 from privet import keys as key_files
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.errors import Misuse
-from privet.parties import Client, Credentials, Finished, Server
+from privet.runtime import Client, Credentials, Finished, Server
 from privet.suites import Fss, Gmw
 
 TRUST = "needs a dealer that colludes with neither party"

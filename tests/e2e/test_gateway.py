@@ -28,7 +28,7 @@ from tests.e2e.services import DIGITS_CONFIG, Scene, put_digits, serving
 from tests.e2e.test_commands import key_folder, privet
 from tritonclient.utils import InferenceServerException
 
-from privet.parties import Stock
+from privet.runtime import Stock
 
 __all__ = ["key_folder"]
 

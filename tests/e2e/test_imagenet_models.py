@@ -13,11 +13,11 @@ from tests.simulated_errors import simulated_bound
 
 import privet
 from privet import suites, zoo
-from privet.compile import Compiled, compile
-from privet.executor import execute
-from privet.executor.fixed import Arithmetic
-from privet.executor.reference import random_inputs
-from privet.graph.operations import Array
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.fixed import Arithmetic
+from privet.compiler.executor.reference import random_inputs
+from privet.compiler.graph.operations import Array
 
 GB = 1000.0
 

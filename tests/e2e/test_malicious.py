@@ -11,7 +11,7 @@ from tests.e2e.test_commands import DIGITS, SEVEN, privet
 from tests.e2e.test_dealer import FSS, TRUST, ask, hosts, stock
 
 from privet.errors import Misuse
-from privet.parties import Client, Credentials
+from privet.runtime import Client, Credentials
 from privet.suites import Fss
 
 MALICIOUS = (*FSS, "--security", "malicious")

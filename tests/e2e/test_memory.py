@@ -9,9 +9,9 @@ from tests.e2e.test_commands import privet as command
 
 import privet
 from privet import zoo
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
 from privet.errors import Misuse
-from privet.parties.memory import parse_size
+from privet.runtime.memory import parse_size
 
 
 @pytest.fixture(scope="module")

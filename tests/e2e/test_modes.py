@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.python.graph.single import model, node
+from tests.python.compiler.graph.single import model, node
 from typer.testing import CliRunner
 
 import privet
 from privet import suites, zoo
 from privet.cli import app
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.reference import random_inputs
 from privet.errors import MaterialError, Misuse
-from privet.executor import execute
-from privet.executor.reference import random_inputs
-from privet.parties import Client
+from privet.runtime import Client
 from privet.suites.costs import NOTHING
 
 Sample = npt.NDArray[np.float32]

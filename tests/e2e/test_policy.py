@@ -18,9 +18,9 @@ from tests.e2e.test_commands import privet
 from tests.python.stream import models
 
 from privet import keys, zoo
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
 from privet.errors import Misuse, NotAccepted, PeerBusy, PeerError, PrivetError
-from privet.parties import Client, Credentials, Server
+from privet.runtime import Client, Credentials, Server
 from privet.stream.cipher import BFV
 from privet.stream.pair import pair
 from privet.suites import Fss, Gmw, Mode, Policy, make_policy
@@ -175,8 +175,8 @@ def test_a_server_of_suite_ckks_turns_a_revoked_client_away(
 
 def test_a_cohort_counts_its_clients_answers(key_folder: Path, tmp_path: Path) -> None:
     """The coordinator asks before any key is made, so that members do nothing for nothing."""
-    from privet.parties.guarded import _verdict
-    from privet.parties.revocation import Revoked
+    from privet.runtime.guarded import _verdict
+    from privet.runtime.revocation import Revoked
     from privet.suites import Guard
 
     nobody = Revoked()

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.python.graph.networks import in_reals, victim
+from tests.python.compiler.graph.networks import in_reals, victim
 
-from privet.compile import compile
-from privet.parties import Client
+from privet.compiler.compile import compile
+from privet.runtime import Client
 
 X = np.full((1, 784), 6.0)
 """The outside review's input: within the bound of the program, and beyond its rings."""

@@ -11,8 +11,8 @@ from tests.e2e.services import put_zoo, serving
 from tests.e2e.test_commands import key_folder
 from tests.e2e.visitor import Visitor
 
-from privet.compile import load
-from privet.executor import execute
+from privet.compiler.compile import load
+from privet.compiler.executor import execute
 
 __all__ = ["key_folder"]
 

@@ -27,8 +27,8 @@ from tests.e2e.test_commands import PRIVET, SEVEN, key_folder, privet
 from tests.e2e.visitor import Visitor, tls
 
 from privet.gateway import ServiceClient, Terms
-from privet.parties import Credentials
-from privet.serve.model_server import SESSIONS_PER_CLIENT
+from privet.runtime import Credentials
+from privet.service.model_server import SESSIONS_PER_CLIENT
 from privet.suites import Ckks, as_suite
 
 __all__ = ["key_folder"]

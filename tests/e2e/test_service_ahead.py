@@ -10,7 +10,7 @@ from tests.e2e.services import put_digits, serving
 from tests.e2e.test_commands import key_folder
 
 from privet.gateway import ServiceClient
-from privet.parties import Credentials, Stock
+from privet.runtime import Credentials, Stock
 
 __all__ = ["key_folder"]
 

@@ -30,7 +30,7 @@ from privet.errors import (
     PeerMisbehaved,
 )
 from privet.gateway import ServiceClient, Terms
-from privet.parties import Credentials, Result, Stock
+from privet.runtime import Credentials, Result, Stock
 from privet.suites import Fss, Gmw
 
 __all__ = ["key_folder"]
@@ -362,7 +362,7 @@ def _workers(service: int) -> list[int]:
         check=True,
     )
     lines = [line.split(None, 1) for line in listed.stdout.splitlines()]
-    return [int(pid) for pid, words in lines if "privet.serve.worker" in words]
+    return [int(pid) for pid, words in lines if "privet.service.worker" in words]
 
 
 def _at(address: str) -> list[str]:

@@ -13,7 +13,7 @@ from tests.e2e.test_stream_pipeline import QUICK, ask
 from tests.e2e.test_workers_ray import Nodes, nodes
 from tests.python.stream import models
 
-from privet.compile import PRIVATE_FILE, PUBLIC_FILE
+from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.errors import Misuse
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.pair import pair

@@ -16,7 +16,7 @@ from tests.python.stream import models
 from typer.testing import CliRunner
 
 from privet.cli import app
-from privet.executor import execute
+from privet.compiler.executor import execute
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = str(ROOT / "zoo/models/breast-mlp.onnx")

@@ -15,9 +15,9 @@ from tests.e2e.test_stream_pipeline import QUICK, ask
 from tests.python.stream import models
 
 from privet import keys
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
-from privet.parties import Credentials
+from privet.runtime import Credentials
 from privet.stream.blinding import MOST_PIECES
 from privet.stream.cipher import BFV
 from privet.stream.frames import Kind, Opened, Tensor

@@ -15,10 +15,10 @@ import pytest
 from tests.python.stream import models
 
 from privet import keys
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
+from privet.compiler.executor import execute
 from privet.errors import LinkError, PeerError, PeerMisbehaved
-from privet.executor import execute
-from privet.parties import Credentials
+from privet.runtime import Credentials
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Opened, Tensor, Welcome
 from privet.stream.link import Patience, first, greet, write

@@ -10,7 +10,7 @@ import pytest
 from tests.python.stream import models
 
 from privet import keys
-from privet.executor import execute
+from privet.compiler.executor import execute
 from privet.stream.pair import pair
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from privet.compile import compile
-from privet.executor import error_bound, execute
-from privet.parties import Client
+from privet.compiler.compile import compile
+from privet.compiler.executor import error_bound, execute
+from privet.runtime import Client
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 

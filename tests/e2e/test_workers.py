@@ -12,11 +12,11 @@ import pytest
 from tests.attacks.scene import INPUT, small_model
 from tests.e2e.floor import SUITE, Floor, floor
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 from privet.errors import InvalidProgram, Misuse, PeerError, PrivetError
-from privet.parties import Client
-from privet.serve.executor import Grant
-from privet.serve.executor.local import LocalExecutor
+from privet.runtime import Client
+from privet.service.executor import Grant
+from privet.service.executor.local import LocalExecutor
 
 Scenario = Callable[[Callable[[Floor], Awaitable[None]]], None]
 

@@ -19,10 +19,10 @@ from tests.attacks.scene import INPUT, SOON, small_model
 from tests.e2e.floor import Floor, floor
 
 from privet import _native, zoo
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
 from privet.errors import LinkError, MaterialError, PeerError
-from privet.parties import Client, Credentials
-from privet.serve.executor.local import LocalExecutor
+from privet.runtime import Client, Credentials
+from privet.service.executor.local import LocalExecutor
 
 Play = Callable[..., None]
 
@@ -264,7 +264,7 @@ def test_closing_ends_every_process_and_job(on_floor: Play) -> None:
 
 PARENT = """
 import asyncio, sys
-from privet.serve.executor.local import LocalExecutor
+from privet.service.executor.local import LocalExecutor
 
 async def main():
     executor = LocalExecutor(keys=sys.argv[1], state=sys.argv[2], memory=1 << 30, workers=2)

@@ -11,11 +11,11 @@ import pytest
 from tests.attacks.scene import INPUT, small_model
 from tests.e2e.floor import SUITE, Floor, floor
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 from privet.errors import MaterialError
-from privet.serve.executor import Grant, Outcome
-from privet.serve.garbage_collector import GarbageCollector
-from privet.serve.ledger import Ledger
+from privet.service.executor import Grant, Outcome
+from privet.service.garbage_collector import GarbageCollector
+from privet.service.ledger import Ledger
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,13 @@ import pytest
 from tests.attacks.scene import INPUT, SOON, small_model
 from tests.e2e.floor import Floor
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 from privet.errors import MaterialError, Misuse, PeerError
-from privet.parties import Client
-from privet.serve.executor import MachineEvent, Outcome
-from privet.serve.executor.ray import RayExecutor
-from privet.serve.garbage_collector import GarbageCollector
-from privet.serve.ledger import Ledger
+from privet.runtime import Client
+from privet.service.executor import MachineEvent, Outcome
+from privet.service.executor.ray import RayExecutor
+from privet.service.garbage_collector import GarbageCollector
+from privet.service.ledger import Ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -116,7 +116,7 @@ def workers(folder: Path) -> set[int]:
             mine = os.fsencode(folder) in (path / "environ").read_bytes()
         except OSError:
             continue
-        if b"privet.serve.worker" in words and mine:
+        if b"privet.service.worker" in words and mine:
             found.add(int(path.name))
     return found
 

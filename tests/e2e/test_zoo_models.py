@@ -11,7 +11,7 @@ import pytest
 
 import privet
 from privet import suites, zoo
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.suites import MaterialSuite
 
 
@@ -126,5 +126,5 @@ def test_the_malicious_mode_computes_the_same(name: str, truncation: str, tmp_pa
         assert found == expected
 
 
-def _phase(cost: privet.parties.PhaseCost, result: privet.Run) -> str:
+def _phase(cost: privet.runtime.PhaseCost, result: privet.Run) -> str:
     return "offline" if cost is result.offline else "online"

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 
 from privet.errors import PeerError
-from privet.parties import Client, Credentials, Result
+from privet.runtime import Client, Credentials, Result
 from privet.suites import from_label
 
 SOON = 60.0

@@ -17,7 +17,7 @@ import numpy as np
 import privet
 from privet import suites, zoo
 from privet._native import Plan
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 

@@ -21,7 +21,7 @@ import numpy as np
 from tests.golden.cases import CASES, FILES, Case, plan_of, start
 
 from privet import suites
-from privet.parties import LayerCost, PhaseCost
+from privet.runtime import LayerCost, PhaseCost
 
 FOLDER = Path(__file__).parent
 Record = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.attacks.scene import small_model
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privet.errors import MaterialError, PrivetError
-from privet.parties import Client, Credentials, Server
+from privet.runtime import Client, Credentials, Server
 from privet.suites import from_json
 
 

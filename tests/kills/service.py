@@ -17,10 +17,10 @@ from typing import Any
 
 from privet import keys
 from privet.errors import MaterialError
-from privet.serve.executor import Grant
-from privet.serve.executor.local import LocalExecutor
-from privet.serve.garbage_collector import GarbageCollector
-from privet.serve.ledger import Ledger
+from privet.service.executor import Grant
+from privet.service.executor.local import LocalExecutor
+from privet.service.garbage_collector import GarbageCollector
+from privet.service.ledger import Ledger
 
 
 def say(event: str, **fields: Any) -> None:

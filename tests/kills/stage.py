@@ -17,8 +17,8 @@ from tests.attacks.scene import INPUT, SOON
 from tests.kills.ledger import Ledger
 from tests.kills.wiretap import Party, Wiretap
 
-from privet.compile import Compiled
-from privet.parties import Credentials, Dealer
+from privet.compiler.compile import Compiled
+from privet.runtime import Credentials, Dealer
 from privet.suites import Fss, Gmw, MaterialSuite
 
 MORTAL = Path(__file__).with_name("mortal.py")

@@ -9,8 +9,8 @@ from tests.attacks.scene import INPUT
 from tests.kills.ordeal import AIMS, Ordeal
 from tests.kills.stage import WAYS, named, staged
 
-from privet.compile import Compiled
-from privet.executor import execute
+from privet.compiler.compile import Compiled
+from privet.compiler.executor import execute
 from privet.suites import MaterialSuite
 
 

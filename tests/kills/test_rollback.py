@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.kills.stage import WAYS, Stage, infer, named, staged
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 from privet.suites import MaterialSuite
 
 

@@ -11,8 +11,8 @@ from tests.attacks.scene import INPUT, SOON
 from tests.kills.stage import Mortal, Stage, infer, staged
 from tests.kills.wiretap import Party
 
-from privet.compile import Compiled
-from privet.executor import execute
+from privet.compiler.compile import Compiled
+from privet.compiler.executor import execute
 from privet.suites import Gmw
 
 KILLS = 8

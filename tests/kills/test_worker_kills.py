@@ -9,8 +9,8 @@ from tests.attacks.scene import INPUT
 from tests.kills.siege import Siege
 from tests.kills.stage import named, staged
 
-from privet.compile import Compiled
-from privet.executor import execute
+from privet.compiler.compile import Compiled
+from privet.compiler.executor import execute
 from privet.suites import Fss, Gmw, MaterialSuite
 
 SUITES = {Gmw(): "gmw linear exact", Fss(): "fss exact"}

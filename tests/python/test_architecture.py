@@ -84,34 +84,43 @@ def test_a_crate_without_a_place_is_named() -> None:
 
 
 def test_a_module_may_use_what_lies_below(tmp_path: Path) -> None:
-    sources = tree(tmp_path, passes__fold="import os\nimport privet.graph.node", graph__node="")
+    sources = tree(
+        tmp_path,
+        compiler__passes__fold="import os\nimport privet.compiler.graph.node",
+        compiler__graph__node="",
+    )
     assert python_faults(sources) == []
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        "import privet.passes",
-        "import privet.passes.fold as fold",
-        "from privet import passes",
-        "from privet.passes import fold",
-        "from privet.passes.fold import apply",
+        "import privet.compiler.passes",
+        "import privet.compiler.passes.fold as fold",
+        "from privet.compiler import passes",
+        "from privet.compiler.passes import fold",
+        "from privet.compiler.passes.fold import apply",
         "from ..passes import fold",
         "from .. import passes",
-        "def later():\n    from privet.passes import fold",
-        "if TYPE_CHECKING:\n    from privet.passes import fold",
+        "def later():\n    from privet.compiler.passes import fold",
+        "if TYPE_CHECKING:\n    from privet.compiler.passes import fold",
     ],
 )
 def test_an_import_that_runs_up_is_named(tmp_path: Path, statement: str) -> None:
-    sources = tree(tmp_path, graph__node=statement, passes__fold="", passes____init__="")
+    sources = tree(
+        tmp_path,
+        compiler__graph__node=statement,
+        compiler__passes__fold="",
+        compiler__passes____init__="",
+    )
     (fault,) = python_faults(sources)
-    assert "`privet.graph` uses `privet.passes`, which lies above it" in fault
+    assert "`privet.compiler.graph` uses `privet.compiler.passes`, which lies above it" in fault
     assert f"node.py:{statement.count(chr(10)) + 1}:" in fault
 
 
 def test_parts_that_share_a_row_stay_apart(tmp_path: Path) -> None:
     (fault,) = python_faults(
-        tree(tmp_path, serve__queue="import privet.planner.record", planner__record="")
+        tree(tmp_path, service__queue="import privet.planner.record", planner__record="")
     )
     assert "lies beside it" in fault
 

@@ -13,13 +13,13 @@ import pytest
 from tests.attacks.scene import small_model
 
 from privet import suites
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 from privet.errors import PrivetError
 from privet.gateway.calls import Calls
 from privet.gateway.catalog import MOST_OFFERS, Catalog
 from privet.gateway.model import MOST_PLANS, Terms
-from privet.serve.repository import ModelConfig
-from privet.serve.repository.version import load_version
+from privet.service.repository import ModelConfig
+from privet.service.repository.version import load_version
 
 TIMES = 2000
 """How often each option is varied."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from privet import Link, suites
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.errors import Misuse
-from privet.parties.client import network_of
+from privet.runtime.client import network_of
 from privet.suites import Fss, Gmw
 from privet.suites.material.suite import quickest
 

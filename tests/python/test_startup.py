@@ -44,8 +44,8 @@ def cpu_seconds(*arguments: str) -> float:
     [
         ("import privet", MODELS | SERVICE | TERMINAL | NUMERICAL),
         (HELP, MODELS | SERVICE | NUMERICAL),
-        ("import privet.parties.process", MODELS | SERVICE | TERMINAL),
-        ("import privet.serve.executor.process", MODELS | SERVICE | TERMINAL),
+        ("import privet.runtime.process", MODELS | SERVICE | TERMINAL),
+        ("import privet.service.executor.process", MODELS | SERVICE | TERMINAL),
         ("import privet.stream.workers", MODELS | SERVICE | TERMINAL),
     ],
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privet.errors import Misuse
-from privet.parties import Credentials
+from privet.runtime import Credentials
 from privet.suites import Suite
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from rich.console import Console
 from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.errors import Misuse
-from privet.parties.address import split_address
-from privet.parties.homomorphic import Endpoint, Prediction
-from privet.parties.meeting import CohortVisitor, coordinate, take_part
-from privet.parties.revocation import Revoked
+from privet.runtime.address import split_address
+from privet.runtime.homomorphic import Endpoint, Prediction
+from privet.runtime.meeting import CohortVisitor, coordinate, take_part
+from privet.runtime.revocation import Revoked
 from privet.suites import Guard, make_policy
 from privet.suites.ckks import COHORT
 from privet.suites.ckks.account import parameters

@@ -11,9 +11,9 @@ import typer
 from privet import suites
 from privet.cli import options, ranges, show
 from privet.cli.suite_options import Suite
-from privet.compile import PUBLIC_FILE
-from privet.compile import compile as compile_model
-from privet.parties.calibration import read_samples
+from privet.compiler.compile import PUBLIC_FILE
+from privet.compiler.compile import compile as compile_model
+from privet.runtime.calibration import read_samples
 
 
 def compile(

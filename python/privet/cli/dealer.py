@@ -12,9 +12,9 @@ from rich.console import Console
 
 from privet.cli import options, show
 from privet.logs import log_to_stderr
-from privet.parties import Credentials, Dealer, Dealt
-from privet.parties.address import split_address
-from privet.parties.dealer import MOST_BYTES, PATIENCE_SECONDS
+from privet.runtime import Credentials, Dealer, Dealt
+from privet.runtime.address import split_address
+from privet.runtime.dealer import MOST_BYTES, PATIENCE_SECONDS
 
 
 def dealer(

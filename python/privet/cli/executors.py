@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from privet.errors import Misuse
 
 if TYPE_CHECKING:
-    from privet.serve.executor import Executor
+    from privet.service.executor import Executor
 
 
 def make_executor(
@@ -55,7 +55,7 @@ def make_executor(
         raise Misuse(f"the executor is {kind!r}; possible are local, ray")
     if address is not None:
         raise Misuse("--address is for --executor ray")
-    from privet.serve.executor.local import LocalExecutor
+    from privet.service.executor.local import LocalExecutor
 
     mine = sorted(os.sched_getaffinity(0))
     if cores is not None and cores > len(mine):
@@ -70,6 +70,6 @@ def _ray(
         raise Misuse(
             "with Ray, `ray start` says what cores a node has, and clients go to its address"
         )
-    from privet.serve.executor.ray import RayExecutor
+    from privet.service.executor.ray import RayExecutor
 
     return RayExecutor(address=address or "auto", **each)

@@ -18,8 +18,8 @@ from privet.cli.asking import TOKEN
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.logs import log_to_stderr
-from privet.parties import Credentials
-from privet.parties.address import split_address
+from privet.runtime import Credentials
+from privet.runtime.address import split_address
 
 
 def gateway(

@@ -16,15 +16,15 @@ from privet import suites
 from privet.cli import asking, options, show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.cli.suite_options import Suite
+from privet.compiler.executor.codec import Inputs
 from privet.errors import MaterialError, Misuse
-from privet.executor.codec import Inputs
-from privet.parties import Link, Result
+from privet.runtime import Link, Result
 from privet.suites import MaterialSuite
 from privet.suites.text import over
 
 if TYPE_CHECKING:
+    from privet.compiler.program import Program
     from privet.gateway import ServiceClient, Terms
-    from privet.program import Program
 
 
 def infer(

@@ -15,11 +15,11 @@ from privet.cli import options, ranges, show
 from privet.cli.budget import print_budget
 from privet.cli.failures import exit_code
 from privet.cli.suite_options import Suite
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.graph import load_model
 from privet.errors import ModelError, UnsupportedModel
-from privet.graph import load_model
-from privet.parties import Link
-from privet.parties.calibration import read_samples
+from privet.runtime import Link
+from privet.runtime.calibration import read_samples
 from privet.suites import Planned
 
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from privet.cli import show
-from privet.parties import Run
-from privet.parties.modes import Mode
+from privet.runtime import Run
+from privet.runtime.modes import Mode
 from privet.suites import Suite
 
 

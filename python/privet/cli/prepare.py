@@ -16,7 +16,7 @@ from privet import suites
 from privet.cli import asking, options, show
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
-from privet.parties import Stock
+from privet.runtime import Stock
 from privet.suites.text import over
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from privet.compile import Compiled
-from privet.executor.layer_ranges import LayerRange, Ranges
+from privet.compiler.compile import Compiled
+from privet.compiler.executor.layer_ranges import LayerRange, Ranges
 from privet.suites import Suite
 
 NO_RINGS = (

@@ -16,11 +16,11 @@ from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
 from privet.cli.modes import show_modes
 from privet.cli.suite_options import Suite
-from privet.graph import import_model, load_model
-from privet.parties import Run
-from privet.parties import run as run_locally
-from privet.parties.calibration import read_samples
-from privet.parties.modes import run_modes
+from privet.compiler.graph import import_model, load_model
+from privet.runtime import Run
+from privet.runtime import run as run_locally
+from privet.runtime.calibration import read_samples
+from privet.runtime.modes import run_modes
 
 
 def run(

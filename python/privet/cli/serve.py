@@ -15,18 +15,18 @@ from rich.table import Table
 
 from privet.cli import options, show, single
 from privet.cli.executors import make_executor
+from privet.compiler.program import caveat
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
-from privet.parties.address import split_address
-from privet.parties.memory import parse_size
-from privet.parties.revocation import Revoked
-from privet.program import caveat
+from privet.runtime.address import split_address
+from privet.runtime.memory import parse_size
+from privet.runtime.revocation import Revoked
 from privet.scheduler import Budget, Limits, named
 from privet.suites import STATISTICAL, Policy, make_policy, uncounted
 
 if TYPE_CHECKING:
-    from privet.serve.repository import Row
-    from privet.serve.service import Service
+    from privet.service.repository import Row
+    from privet.service.service import Service
 
 ANYWHERE = ("0.0.0.0", "::")
 
@@ -169,13 +169,13 @@ def serve(
     SIGTERM or Ctrl-C drains, a second one stops at once.
     """
     # These libraries are for this command alone.
-    from privet.serve.control.identity import Gate, tls
-    from privet.serve.control.listener import serve as serve_control
-    from privet.serve.control.names import certificate_name
-    from privet.serve.driver import Door
-    from privet.serve.limits import ServiceLimits
-    from privet.serve.repository import Builder
-    from privet.serve.service import Service, Settings
+    from privet.service.control.identity import Gate, tls
+    from privet.service.control.listener import serve as serve_control
+    from privet.service.control.names import certificate_name
+    from privet.service.driver import Door
+    from privet.service.limits import ServiceLimits
+    from privet.service.repository import Builder
+    from privet.service.service import Service, Settings
 
     source = single.models(
         models,

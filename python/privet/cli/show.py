@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from privet.parties import (
+from privet.compiler.program import caveat
+from privet.runtime import (
     DealerCost,
     Holding,
     LayerCost,
@@ -23,7 +24,6 @@ from privet.parties import (
     MemoryUse,
     PhaseCost,
 )
-from privet.program import caveat
 from privet.suites import Mode, Policy
 from privet.suites import Progress as Listener
 from privet.suites.text import Grid

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from privet.cli import options, show
-from privet.parties.memory import parse_size
 from privet.research.simulation import overhead, published, report
 from privet.research.simulation.profile_file import read
 from privet.research.simulation.report import rows
 from privet.research.simulation.study import OURS, PAPERS, Case, Result, compare, points
 from privet.research.simulation.workload import Traffic
+from privet.runtime.memory import parse_size
 from privet.scheduler import named
 
 COLUMNS = (

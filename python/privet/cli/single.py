@@ -11,7 +11,7 @@ from privet.errors import Misuse
 from privet.suites import STATISTICAL
 
 if TYPE_CHECKING:
-    from privet.serve.repository import Models
+    from privet.service.repository import Models
 
 PANEL = "For one model; in a repository these are options of config.toml"
 
@@ -104,7 +104,7 @@ def models(
     `Misuse` if a value is impossible, or a repository is given what only one model has.
     """
     # These libraries are for this command alone.
-    from privet.serve.repository import ModelFolders, SingleModel, parse_config
+    from privet.service.repository import ModelFolders, SingleModel, parse_config
 
     given = {word: value for word, value in compiled.items() if value not in (None, False)}
     if suites:

@@ -17,9 +17,9 @@ from rich.table import Table
 from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
 from privet.logs import log_to_stderr
-from privet.parties import Credentials
-from privet.parties.address import split_address
-from privet.parties.calibration import read_samples
+from privet.runtime import Credentials
+from privet.runtime.address import split_address
+from privet.runtime.calibration import read_samples
 from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, make_policy
 from privet.suites.stream.config import BFV
 
@@ -113,7 +113,7 @@ def provider_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Serve a model's linear stages to data providers."""
-    from privet.compile import compile
+    from privet.compiler.compile import compile
     from privet.stream.cipher import Cipher as Hiding
     from privet.stream.preprocessing import Rules
     from privet.stream.service import Plan, serve

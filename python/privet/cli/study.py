@@ -14,7 +14,7 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.cli.inputs import read_input
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.errors import Misuse
 from privet.planner import key_pool, units
 from privet.planner.cases import Case, find_models, plan_cases, time_left

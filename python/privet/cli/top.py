@@ -46,7 +46,7 @@ def top(
     as_json: options.AsJson = False,
 ) -> None:
     """Watch a service: queues, jobs on each core, stock and machines."""
-    from privet.serve.watch import Watch
+    from privet.service.watch import Watch
 
     console = show.make_console()
     watch = Watch(address, Path(keys), role, token, server_name)

@@ -26,7 +26,7 @@ from privet.errors import (
     PeerMisbehaved,
     PrivetError,
 )
-from privet.parties import Credentials
+from privet.runtime import Credentials
 
 HTTPS_PORT = 443
 

@@ -17,10 +17,11 @@ from types import TracebackType
 from typing import Any
 
 from privet import _native
+from privet.compiler.executor import encode_input
+from privet.compiler.executor.codec import Inputs
+from privet.compiler.executor.samples import fill, portions
+from privet.compiler.program import Program
 from privet.errors import JobFailed, MaterialError, Misuse, PrivetError
-from privet.executor import encode_input
-from privet.executor.codec import Inputs
-from privet.executor.samples import fill, portions
 from privet.gateway.calls import Calls
 from privet.gateway.catalog import Catalog, submit, version_path
 from privet.gateway.encrypted import SILENCE, infer_encrypted
@@ -28,10 +29,9 @@ from privet.gateway.errand import Errand, Notice, Portion, Request, Staff
 from privet.gateway.model import Model, Offer, Terms, same_terms
 from privet.gateway.news import News
 from privet.gateway.visit import Traveller
-from privet.parties import Credentials, Result, Stock
-from privet.parties.memory import machine_memory, parse_size
-from privet.parties.result import join_results
-from privet.program import Program
+from privet.runtime import Credentials, Result, Stock
+from privet.runtime.memory import machine_memory, parse_size
+from privet.runtime.result import join_results
 from privet.suites import MaterialSuite, forecast
 
 THREADS = 64

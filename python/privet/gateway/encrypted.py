@@ -16,12 +16,12 @@ from typing import Any
 
 from aiohttp import ClientWebSocketResponse, WSMsgType
 
+from privet.compiler.executor.codec import Inputs
 from privet.errors import LinkError, PrivetError
-from privet.executor.codec import Inputs
 from privet.gateway.calls import Calls
 from privet.gateway.model import Offer, Terms
-from privet.parties import Result
-from privet.parties.homomorphic import Endpoint, Prediction, ask
+from privet.runtime import Result
+from privet.runtime.homomorphic import Endpoint, Prediction, ask
 from privet.suites.ckks import encrypting
 
 SILENCE = 120.0

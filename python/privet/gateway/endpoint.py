@@ -18,9 +18,9 @@ from privet.errors import LinkError, Misuse
 from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
-from privet.parties.credentials import authorities, trust_authorities
-from privet.parties.listening import HANDSHAKE_SECONDS, Bounds
-from privet.serve.http import serving
+from privet.runtime.credentials import authorities, trust_authorities
+from privet.runtime.listening import HANDSHAKE_SECONDS, Bounds
+from privet.service.http import serving
 
 MOST_BYTES = 256 << 20
 """The largest request."""

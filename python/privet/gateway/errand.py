@@ -18,8 +18,8 @@ from typing import Any
 from privet.errors import JobFailed, MaterialError, PeerError, PeerMisbehaved, PrivetError
 from privet.gateway.model import Offer, Terms
 from privet.gateway.visit import Go, Payload, Traveller, Visit, read_go
-from privet.parties import Stock
-from privet.parties.result import Made, Result, Spent, read_result
+from privet.runtime import Stock
+from privet.runtime.result import Made, Result, Spent, read_result
 from privet.suites.costs import read_report
 
 MOST_COSTS = 10_000

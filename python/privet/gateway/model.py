@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privet import _native, suites
+from privet.compiler.program import Program
 from privet.errors import Misuse, PeerMisbehaved
-from privet.program import Program
 from privet.suites import MaterialSuite, Suite
 from privet.suites.material.suite import quickest
 

@@ -8,7 +8,7 @@ import socket
 import time
 
 from privet import _native
-from privet.parties.client import network_of
+from privet.runtime.client import network_of
 
 TRIALS = 3
 TIMEOUT_SECONDS = 5.0

@@ -14,10 +14,10 @@ from typing import Any, Literal
 from privet import _native
 from privet.errors import LinkError, PeerMisbehaved
 from privet.gateway.model import Offer, Terms
-from privet.parties import Credentials
-from privet.parties.client import network_of
-from privet.parties.result import Spent
-from privet.parties.session import Session
+from privet.runtime import Credentials
+from privet.runtime.client import network_of
+from privet.runtime.result import Spent
+from privet.runtime.session import Session
 from privet.suites import material_suite
 
 RETRY_SECONDS = 0.2

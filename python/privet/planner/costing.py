@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
 from privet.errors import PrivetError
 from privet.planner.record import Record, file_sha256
 from privet.planner.setting import Setting

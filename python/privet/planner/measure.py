@@ -14,14 +14,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
 from privet.errors import Misuse, PrivetError, UnsupportedModel
-from privet.parties import PhaseCost, Run, run
 from privet.planner import machine
 from privet.planner.cases import Case, time_left
 from privet.planner.rapl import Counters
 from privet.planner.record import Phase, Record, file_sha256
 from privet.planner.work import Costing, cost
+from privet.runtime import PhaseCost, Run, run
 
 Progress = Callable[[int, int, str, float | None], None]
 """Called with cases done, cases in all, the next one's name, and seconds left (None: unknown)."""

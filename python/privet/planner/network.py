@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from privet.errors import Misuse
-from privet.parties import Link
+from privet.runtime import Link
 
 
 @dataclass(frozen=True)

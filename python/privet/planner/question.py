@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privet.errors import Misuse
-from privet.parties.dealer import TRUST as DEALER_TRUST
 from privet.planner.network import Network
 from privet.planner.setting import ALL, Setting, cohort
+from privet.runtime.dealer import TRUST as DEALER_TRUST
 
 
 @dataclass(frozen=True)

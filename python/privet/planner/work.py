@@ -13,9 +13,9 @@ from math import prod
 from typing import Any
 
 from privet import suites
+from privet.compiler.program import Program
 from privet.planner.record import Phase, Record, Work
 from privet.planner.setting import Setting
-from privet.program import Program
 from privet.suites import ExtensionForecast, Forecast
 
 COHORT_ROUNDS = 6

@@ -11,8 +11,8 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
+from privet.compiler.program.public import MAX_BYTES
 from privet.errors import PeerMisbehaved
-from privet.program.public import MAX_BYTES
 
 MAGIC = b"PVTSTRM"
 VERSION = 2

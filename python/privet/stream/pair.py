@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from privet.compile import PRIVATE_FILE, PUBLIC_FILE
-from privet.parties.credentials import Credentials
+from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
+from privet.runtime.credentials import Credentials
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.link import Patience
 from privet.stream.preprocessing import PreparingModel, PreprocessingReceiver, Rules

@@ -18,9 +18,9 @@ from typing import Any
 
 from privet import _native
 from privet.errors import PrivetError
-from privet.parties.acceptor import Acceptor
-from privet.parties.credentials import Credentials
-from privet.parties.revocation import Revoked
+from privet.runtime.acceptor import Acceptor
+from privet.runtime.credentials import Credentials
+from privet.runtime.revocation import Revoked
 from privet.stream.cipher import BFV
 from privet.stream.rounds import Ledger
 from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privet.errors import LinkError, NotAccepted, PeerMisbehaved, PrivetError
-from privet.parties.credentials import common_name
-from privet.parties.listening import Listening
-from privet.parties.revocation import Revoked
+from privet.runtime.credentials import common_name
+from privet.runtime.listening import Listening
+from privet.runtime.revocation import Revoked
 from privet.stream.blinding import KeyedModel, MaskedModel, ModelBlinding, ModelSide, Rows
 from privet.stream.frames import (
     NO_SESSION,

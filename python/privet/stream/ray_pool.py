@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from privet.errors import Misuse, PrivetError
-from privet.parties.address import split_address
+from privet.runtime.address import split_address
 from privet.stream.worker_pool import Part, Place, Recipe, WorkerPool
 
 NAME = "privet:"

@@ -21,11 +21,11 @@ from typing import Any, Self
 import numpy as np
 
 from privet import _native
+from privet.compiler.executor import decode_output, encode_input
+from privet.compiler.executor.codec import Inputs
+from privet.compiler.graph.operations import Array
+from privet.compiler.program import Program
 from privet.errors import LinkError, Misuse, PeerMisbehaved, PrivetError
-from privet.executor import decode_output, encode_input
-from privet.executor.codec import Inputs
-from privet.graph.operations import Array
-from privet.program import Program
 from privet.stream.blinding import DataBlinding, DataSide, KeyedData
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Tensor

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from privet.compiler.graph.operations import Array
 from privet.errors import PeerMisbehaved
-from privet.graph.operations import Array
 from privet.stream.blinding import DataBlinding, ModelBlinding, Rows
 from privet.stream.stages import NONE, Indices, Round, Stages, cut
 from privet.stream.worker_pool import ATTEMPTS, WorkerLost, WorkerPool, raise_first

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 from privet.errors import Misuse
-from privet.parties.credentials import Credentials
+from privet.runtime.credentials import Credentials
 from privet.stream.allocation import (
     OBJECTIVES,
     Objective,

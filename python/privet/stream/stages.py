@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from privet import _native
+from privet.compiler.program import Program
 from privet.errors import PeerMisbehaved
-from privet.program import Program
 from privet.stream.cipher import Cipher
 
 NONE = (1 << 32) - 1

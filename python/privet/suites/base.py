@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privet._native import Link
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
+from privet.compiler.program.public import Program
 from privet.errors import Misuse, Problem, UnsupportedModel
-from privet.program.public import Program
 from privet.suites.costs import NOTHING, DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.suites.options import check_fields, fields_of
 from privet.suites.policy import Mode, Weakness

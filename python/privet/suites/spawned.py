@@ -15,7 +15,7 @@ from privet.errors import LinkError
 from privet.suites.base import Progress
 from privet.suites.ckks.program import raise_failure
 
-PYTHON_PARTY = (sys.executable, "-m", "privet.parties.process")
+PYTHON_PARTY = (sys.executable, "-m", "privet.runtime.process")
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from privet.errors import (
 )
 from privet.gateway import calls
 from privet.gateway.calls import Calls, NotThere, OtherProgram
-from privet.parties import Credentials
-from privet.serve.control.identity import tls
+from privet.runtime import Credentials
+from privet.service.control.identity import tls
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 

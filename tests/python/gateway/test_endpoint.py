@@ -18,7 +18,7 @@ from tests.python.gateway.test_rest import Echo
 from privet.gateway.endpoint import serve_grpc
 from privet.gateway.oip import predict_pb2 as messages
 from privet.gateway.oip.exchange import Exchange
-from privet.parties.listening import Bounds
+from privet.runtime.listening import Bounds
 
 LIVE = "/inference.GRPCInferenceService/ServerLive"
 SILENT = 40

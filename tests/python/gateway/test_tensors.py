@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.python.graph.single import model, node, private
+from tests.python.compiler.graph.single import model, node, private
 
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.errors import InputError
 from privet.gateway.oip.tensors import (
     DATATYPES,

@@ -16,12 +16,12 @@ import pytest
 from tests.attacks.scene import INPUT, SOON, small_model
 
 from privet import keys
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
 from privet.errors import InvalidProgram, LinkError, MaterialError, Misuse, PeerMisbehaved
 from privet.gateway.client import encode_portions
 from privet.gateway.model import Model, Offer, Offered, Tensor, Terms, read_model
 from privet.gateway.visit import Traveller, Visit, read_go
-from privet.parties import Credentials, Finished, Server
+from privet.runtime import Credentials, Finished, Server
 from privet.suites import Fss, Gmw
 
 GO: dict[str, Any] = {

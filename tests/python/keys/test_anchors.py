@@ -16,9 +16,9 @@ from cryptography.x509.oid import NameOID
 from privet.errors import Misuse
 from privet.gateway.endpoint import EndpointKeys
 from privet.keys import KeyPaths, make
-from privet.parties import Credentials
-from privet.serve.control.identity import tls
-from privet.serve.watch import Watch
+from privet.runtime import Credentials
+from privet.service.control.identity import tls
+from privet.service.watch import Watch
 
 
 def lone(*extensions: x509.ExtensionType) -> bytes:

@@ -25,7 +25,7 @@ from privet.planner.question import Question
 from privet.planner.record import Record, file_sha256
 from privet.planner.setting import ALL, Setting, cohort, settings
 from privet.planner.units import UnitCosts
-from privet.serve.repository.config import CONFIG_FILE, read_config
+from privet.service.repository.config import CONFIG_FILE, read_config
 
 MODEL = Path(__file__).resolve().parents[3] / "zoo" / "models" / "breast-mlp.onnx"
 NETWORK = parse_network("40ms,400mbps")

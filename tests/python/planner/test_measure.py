@@ -11,7 +11,7 @@ from tests.python.planner.records import MakeRecord
 from typer.testing import CliRunner
 
 from privet.cli import app
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.errors import Misuse
 from privet.planner import machine
 from privet.planner.cases import Case, find_models, plan_cases, time_left

@@ -9,7 +9,7 @@ import pytest
 from tests.python.planner.records import MakeRecord
 
 from privet import suites
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.errors import Misuse
 from privet.planner import machine, units
 from privet.planner.cases import plan_cases

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from privet import _native
-from privet.parties import Credentials
+from privet.runtime import Credentials
 from privet.stream.blinding import DataBlinding, KeyBlinding, Masks, MaterialBlinding, ModelBlinding
 from privet.stream.cipher import Cipher
 from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Where, name_of

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from privet.compile import Compiled, compile
+from privet.compiler.compile import Compiled, compile
 
 node = helper.make_node
 

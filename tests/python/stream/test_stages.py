@@ -13,9 +13,9 @@ from tests.python.stream import models
 from tests.python.stream.blinding import CIPHERS, blindings, piece
 
 from privet import _native
-from privet.compile import PRIVATE_FILE, Compiled
+from privet.compiler.compile import PRIVATE_FILE, Compiled
+from privet.compiler.executor import encode_input, execute
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
-from privet.executor import encode_input, execute
 from privet.stream.blinding import DataBlinding, MaterialBlinding, ModelBlinding
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.frames import Kind

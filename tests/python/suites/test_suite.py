@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.python.graph.single import model, node
+from tests.python.compiler.graph.single import model, node
 
 import privet
 from privet import suites
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.errors import Misuse
 from privet.suites import MaterialSuite, Suite
 from privet.suites.options import fields_of

@@ -15,8 +15,8 @@ import privet
 from privet import suites
 from privet._native import Link
 from privet.cli import app
-from privet.executor import execute
-from privet.program import Program
+from privet.compiler.executor import execute
+from privet.compiler.program import Program
 from privet.suites import Job, LocalJob, LocalResult, Mode, Planned, Precision, Suite, Trust
 from privet.suites import registry as _registry
 from privet.suites.costs import NOTHING

@@ -2,7 +2,7 @@
 //!
 //! A platform's own `exp` may differ from another's in the last bit, and results of this suite are the fixed-point
 //! reference's bit by bit. So each function is a fixed sequence of operations, the same for every argument, and
-//! `python/privet/executor/elementary.py` has the same sequences. Nothing is fused; arguments and results are finite.
+//! `python/privet/compiler/executor/elementary.py` has the same sequences. Nothing is fused; arguments and results are finite.
 //! Results are within about four units in the last place of an f64 of the functions, or of 1.
 
 /// Arguments of [`exp`] are kept to this magnitude, so that results are normal numbers below `2^433`.

@@ -3,7 +3,7 @@
 //! An integer `x` at scale `s` stands for `x / 2^s`. Steps are rounded one by one to f64, and kept to magnitudes of
 //! `2^500`, so that none is infinite. The value times `2^t`, for the output's scale `t`, is rounded to a whole number
 //! (halves to even) and kept within the ring. The plaintext reference does the same
-//! (`python/privet/executor/function.py`).
+//! (`python/privet/compiler/executor/function.py`).
 
 use privet_program::{Constant, Primitive, Step};
 

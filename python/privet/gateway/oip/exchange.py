@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
+from privet.compiler.executor.samples import portions
+from privet.compiler.program import Program
 from privet.errors import InputError, MaterialError, Misuse, PeerMisbehaved
-from privet.executor.samples import portions
 from privet.gateway.ahead import Ahead
 from privet.gateway.client import ServiceClient
 from privet.gateway.errand import Notice
 from privet.gateway.model import Terms
 from privet.gateway.oip.tensors import REAL, Array, output_datatypes
-from privet.parties import Result
-from privet.program import Program
+from privet.runtime import Result
 
 EXTENSIONS = ("binary_tensor_data",)
 

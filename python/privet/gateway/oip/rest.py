@@ -12,7 +12,7 @@ from privet.errors import PrivetError
 from privet.gateway.oip.binary import HEADER, Body
 from privet.gateway.oip.exchange import EXTENSIONS, Exchange
 from privet.gateway.oip.faults import MISTAKE, fault, log_mistake
-from privet.serve.http import METHODS, read_body
+from privet.service.http import METHODS, read_body
 
 MODEL = "/v2/models/{model}"
 VERSION = MODEL + "/versions/{version}"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privet.compiler.program import Program
 from privet.errors import InputError
-from privet.program import Program
 
 Array = npt.NDArray[np.generic]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privet.compile import Compiled
+from privet.compiler.compile import Compiled
+from privet.compiler.executor import execute
+from privet.compiler.executor.reference import random_inputs
+from privet.compiler.graph.operations import Array
 from privet.errors import Misuse
-from privet.executor import execute
-from privet.executor.reference import random_inputs
-from privet.graph.operations import Array
 from privet.stream.cipher import PAILLIER
 from privet.stream.stages import Stages
 
@@ -223,7 +223,7 @@ def _program(count: int) -> bytes:
     """The public half of a model that is a ReLU of so many numbers."""
     from onnx import TensorProto, helper
 
-    from privet.compile import compile
+    from privet.compiler.compile import compile
 
     shape = [1, count]
     graph = helper.make_graph(

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, numpy_helper
 
+from privet.compiler.executor.reference import run_plaintext
 from privet.errors import Misuse
-from privet.executor.reference import run_plaintext
 
 Array = npt.NDArray[Any]
 

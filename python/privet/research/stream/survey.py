@@ -17,10 +17,10 @@ import numpy as np
 import onnx
 
 from privet import keys
-from privet.compile import compile
+from privet.compiler.compile import compile
 from privet.errors import InputError, Misuse
-from privet.parties.credentials import Credentials
 from privet.research.stream.scaling import Scaling, choose
+from privet.runtime.credentials import Credentials
 from privet.stream.allocation import OBJECTIVES, Allocation, Server, Side, allocate
 from privet.stream.cipher import Cipher
 from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Where, name_of

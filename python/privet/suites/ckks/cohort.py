@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from privet import keys
+from privet.compiler.program import Program
 from privet.errors import Misuse, PeerError
-from privet.program import Program
 from privet.suites.base import Array, LocalJob, LocalResult
 from privet.suites.ckks.account import parameters
 from privet.suites.ckks.config import Ckks

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 from privet._native import Link
+from privet.compiler.program.public import Program
 from privet.errors import Misuse
-from privet.program.public import Program
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
 from privet.suites.ckks.account import packing, parameters
 from privet.suites.ckks.program import plan_ckks

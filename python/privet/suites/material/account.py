@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privet._native import Link
-from privet.program.public import Program
+from privet.compiler.program.public import Program
 from privet.suites.material.planning import Forecast
 from privet.suites.text import Grid, over, size
 

@@ -9,8 +9,8 @@ from functools import partial
 from typing import ClassVar, Self, TypeVar
 
 from privet._native import Link, Plan
+from privet.compiler.program.public import Program
 from privet.errors import Misuse
-from privet.program.public import Program
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
 from privet.suites.material.account import account, ciphertexts
 from privet.suites.material.planning import forecast, online_delay

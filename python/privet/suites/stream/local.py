@@ -20,7 +20,7 @@ from privet.suites.spawned import event, party
 from privet.suites.stream.account import exchanges
 from privet.suites.stream.config import Stream
 
-COMMAND = (sys.executable, "-m", "privet.parties.provider")
+COMMAND = (sys.executable, "-m", "privet.runtime.provider")
 
 
 def run_local(suite: Stream, job: LocalJob) -> LocalResult:

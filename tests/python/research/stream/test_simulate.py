@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.python.stream import models
 
-from privet.compile import PRIVATE_FILE
+from privet.compiler.compile import PRIVATE_FILE
 from privet.research.stream.simulate import flow, simulate, time_of
 from privet.research.stream.survey import measure_material
 from privet.stream.allocation import Allocation

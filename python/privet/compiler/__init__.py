@@ -1,0 +1,1 @@
+"""From an ONNX model to a program: graph, passes, program, and the plaintext executor."""

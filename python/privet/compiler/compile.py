@@ -1,0 +1,232 @@
+"""From a model to a program: `compile` runs the whole front end.
+
+The libraries that it needs are loaded when it is called: `import privet` loads this module, and
+stays light.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privet.errors import InputError, InvalidProgram, Misuse
+
+if TYPE_CHECKING:
+    import onnx
+
+    from privet.compiler.executor.layer_ranges import Ranges
+    from privet.compiler.executor.ranges import Calibration
+    from privet.compiler.graph import Graph, ModelSource
+    from privet.compiler.graph.input_shapes import InputShapes
+    from privet.compiler.program import Program, Weights
+
+PUBLIC_FILE = "program.json"
+PRIVATE_FILE = "weights.safetensors"
+RELUS = ("exact", "sign")
+"""What becomes of ReLU: a comparison, or a product with an approximate sign."""
+SMOOTH = ("polynomial", "function")
+"""What becomes of smooth activations: polynomials, or public functions that a party computes."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A model ready to run privately.
+
+    `program` may be shown to anyone who uses the service; `weights`, `magnitudes` (the bound on
+    each value of the model, by name) and `measured` (what calibration reached in each value of the
+    program) stay with the server. `source` is the ONNX model.
+    """
+
+    program: Program
+    weights: Weights
+    magnitudes: Mapping[str, float]
+    source: onnx.ModelProto
+    measured: tuple[float, ...] = ()
+
+    def ranges(self, *, narrow: bool = True) -> Ranges:
+        """What each layer's values can reach, were measured to reach, and fit in; for the owner.
+
+        `narrow` counts rings as suites `gmw` and `fss` have them, not narrowed as `stream` has.
+        """
+        from privet.compiler.executor.layer_ranges import Ranges
+
+        return Ranges(self.program, self.weights, self.measured, narrow=narrow)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes `program.json` and `weights.safetensors` into a folder, made if need be."""
+        save(folder, self.program, self.weights)
+
+
+def compile(
+    model: ModelSource,
+    *,
+    bits: int = 37,
+    scale: int = 12,
+    weight_scale: int | None = None,
+    calibration: Calibration | None = None,
+    input_shapes: InputShapes | None = None,
+    input_range: tuple[float, float] | None = None,
+    ranges: Mapping[str, float] | None = None,
+    margin: float = 2.0,
+    activation_error: float = 2.0**-10,
+    relu: str = "exact",
+    smooth: str = "polynomial",
+    batch: int = 1,
+    headroom: int | None = None,
+    sound: bool = False,
+    name: str | None = None,
+) -> Compiled:
+    """Compiles an ONNX model, given by path, bytes or `ModelProto`.
+
+    `bits` is the width of the ring, `scale` the fractional bits of inputs and activations, and
+    `weight_scale` those of weights (by default the same).
+
+    How large values become is measured on `calibration`, a list of samples (each an array, or a
+    mapping from input names to arrays). Without it, a few random inputs serve: uniform within
+    `input_range`, or standard normal. `ranges` states the largest magnitude of tensors by their
+    ONNX names instead. Everything is multiplied by `margin`.
+
+    Smooth activations become polynomials on the ranges measured, with errors up to
+    `activation_error` times the largest magnitude that the activation reaches there. With
+    `smooth="function"`, for suite `stream`, they stay what they are, rounded to `scale` bits, and
+    are part of the public half with their constants.
+
+    ReLU stays exact, or with `relu="sign"` becomes polynomials, for suite `ckks`: a product with an
+    approximate sign, off by up to `activation_error` times the largest magnitude of its input.
+
+    `batch` samples go through the program at once, each as if it were alone: in as many rounds as
+    one. The model must be exported for one sample, or with a symbolic batch axis; samples of
+    `calibration` stay single.
+
+    A program without samples says so with every result, because its ranges are a guess. `sound`
+    asks instead for a proof that no input within the public bound leaves the ring; a model without
+    one is refused.
+
+    Truncations are placed so that `headroom` bits are left above the point; by default as many as
+    the largest magnitude measured takes, a number that the places of truncations then tell.
+
+    # Errors
+    `UnsupportedModel` with every problem at once; `InvalidModel`; `OverflowRisk` if a value could
+    leave the ring as measured or, with `sound`, at all; `InputError` on unfit calibration inputs;
+    `Misuse` on options out of range.
+    """
+    from privet.compiler.executor.ranges import calibration_batches, measure
+    from privet.compiler.graph import import_model, load_model
+    from privet.compiler.graph.onnx_model import model_name
+    from privet.compiler.passes import approximate_relus, fit_polynomials, lower, simplify
+    from privet.compiler.passes import batch as widen
+    from privet.compiler.program import build_program
+
+    weight_scale = scale if weight_scale is None else weight_scale
+    _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
+    if headroom is not None and not 0 <= headroom <= bits:
+        raise Misuse(f"headroom is {headroom}; 0 to the ring's {bits} bits are possible")
+    if relu not in RELUS:
+        raise Misuse(f"relu is {relu!r}; possible are {', '.join(RELUS)}")
+    if smooth not in SMOOTH:
+        raise Misuse(f"smooth is {smooth!r}; possible are {', '.join(SMOOTH)}")
+    source = load_model(model)
+    title = name or model_name(model, source)
+    imported = import_model(source, name=title, input_shapes=input_shapes)
+    graph = simplify(imported, public_functions=smooth == "function")
+    measured = measure(graph, calibration_batches(graph, calibration, input_range))
+    graph = _with_magnitudes(graph, measured, ranges or {}, margin)
+    if smooth == "polynomial":
+        graph = fit_polynomials(graph, margin=margin, error=activation_error)
+    if relu == "sign":
+        graph = approximate_relus(graph, error=activation_error)
+    lowered = lower(
+        widen(graph, batch),
+        ring_bits=bits,
+        scale_bits=scale,
+        weight_scale=weight_scale,
+        margin=margin,
+        headroom=headroom,
+    )
+    basis = "sound" if sound else "random" if calibration is None else "samples"
+    program, weights = build_program(
+        lowered, ring_bits=bits, scale_bits=scale, batch=batch, calibration=basis
+    )
+    magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
+    reached = tuple((value.magnitude or 0.0) / margin for value in lowered.values.values())
+    compiled = Compiled(program, weights, magnitudes, source, reached)
+    if sound:
+        compiled.ranges().check()
+    return compiled
+
+
+def save(folder: str | os.PathLike[str], program: Program, weights: Weights) -> None:
+    """Writes the two halves of a program into a folder, made if need be."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / PUBLIC_FILE).write_bytes(program.to_public_bytes())
+    weights.save(target / PRIVATE_FILE)
+
+
+def load(folder: str | os.PathLike[str]) -> tuple[Program, Weights]:
+    """Reads what `save` wrote.
+
+    # Errors
+    `InvalidProgram` if a file is missing or malformed, or the halves do not belong together.
+    """
+    from privet.compiler.program import Program, Weights
+
+    path = Path(folder) / PUBLIC_FILE
+    try:
+        program = Program.from_public_bytes(path.read_bytes())
+    except OSError as error:
+        raise InvalidProgram(f"{path} cannot be read: {error.strerror}") from error
+    weights = Weights.load(Path(folder) / PRIVATE_FILE)
+    if weights.commitment != program.weights_commitment:
+        raise InvalidProgram(f"the two files in {folder!s} belong to different programs")
+    return program, weights
+
+
+def _check_options(
+    bits: int,
+    scale: int,
+    weight_scale: int,
+    margin: float,
+    activation_error: float,
+    input_range: tuple[float, float] | None,
+    batch: int,
+) -> None:
+    from privet.compiler.passes.check_ranges import RING_BITS, SCALE_BITS
+
+    if bits not in RING_BITS:
+        raise Misuse(f"bits is {bits}; {RING_BITS[0]} to {RING_BITS[-1]} are possible")
+    for option, given in (("scale", scale), ("weight_scale", weight_scale)):
+        if given not in SCALE_BITS:
+            raise Misuse(f"{option} is {given}; {SCALE_BITS[0]} to {SCALE_BITS[-1]} are possible")
+    if not 1.0 <= margin < float("inf"):
+        raise Misuse(f"margin is {margin}; at least 1 is possible")
+    if not 0.0 < activation_error < 1.0:
+        raise Misuse(f"activation_error is {activation_error}; between 0 and 1 is possible")
+    if batch < 1:
+        raise Misuse(f"batch is {batch}; at least 1 is possible")
+    if input_range is not None:
+        low, high = input_range
+        if not (isfinite(low) and isfinite(high) and low <= high):
+            raise Misuse(f"input_range is {input_range}; give the lowest and the highest number")
+
+
+def _with_magnitudes(
+    graph: Graph, measured: Mapping[int, float], stated: Mapping[str, float], margin: float
+) -> Graph:
+    names = {value.name for value in graph.values.values()}
+    unknown = [name for name in stated if name not in names]
+    if unknown:
+        raise InputError(
+            f"ranges names {', '.join(unknown)}; the compiled model has {', '.join(sorted(names))}"
+        )
+    magnitudes = {
+        id: stated.get(value.name, measured[id]) * margin for id, value in graph.values.items()
+    }
+    return graph.with_values(lambda id, value: replace(value, magnitude=magnitudes[id]))
+
+
+__all__ = ["Compiled", "compile", "load", "save"]

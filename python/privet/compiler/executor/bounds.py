@@ -1,0 +1,66 @@
+"""How far a private run may lie from the fixed-point executor, proved from the program.
+
+The bound is for the worst case, and so grows quickly with depth: a test of a deep network should
+use the bound layer by layer, or statistics.
+"""
+
+from __future__ import annotations
+
+from privet.compiler.executor.exact import row_sum
+from privet.compiler.graph import Node
+from privet.compiler.graph import operations as op
+from privet.compiler.program.build import integer_graph
+from privet.compiler.program.public import Program
+from privet.compiler.program.weights import Weights
+
+
+def error_bound(
+    program: Program, weights: Weights, *, linear_error: int = 1, truncation_error: int = 1
+) -> dict[str, int | None]:
+    """Per output, the largest |private - fixed-point| in units of the last place.
+
+    A linear layer multiplies the error of its input by its largest row sum of absolute weights
+    and adds `linear_error` (shares rounded as they leave BFV). A truncation divides the error,
+    rounds it up and adds `truncation_error` (a carry lost between the shares). Products of values,
+    polynomials and functions have no such bound here and give None. Nor has an index: it may
+    differ where the largest elements lie closer together than twice the bound of what it was taken
+    from.
+    """
+    graph = integer_graph(program, weights)
+    errors: dict[int, int | None] = {entry.value: 0 for entry in graph.inputs}
+    for node in graph.nodes:
+        incoming = [errors[id] for id in node.inputs]
+        known = [error for error in incoming if error is not None]
+        if len(known) < len(incoming):
+            errors[node.output] = None
+        else:
+            errors[node.output] = _outgoing(node, known, linear_error, truncation_error)
+    return {output.name: errors[output.value] for output in graph.outputs}
+
+
+def _outgoing(
+    node: Node, incoming: list[int], linear_error: int, truncation_error: int
+) -> int | None:
+    error = incoming[0]
+    match node.operation:
+        case op.Conv2d(weight=weight):
+            return row_sum(weight, 0) * error + linear_error
+        case op.Dense(weight=weight):
+            return row_sum(weight, 1) * error + linear_error
+        case op.Scale(weight=weight):
+            return int(abs(weight).max()) * error + linear_error
+        case op.Add() | op.Sub():
+            return sum(incoming)
+        case op.ShiftLeft(bits=bits):
+            return error << bits
+        case op.Truncate(bits=bits):
+            return -(-error >> bits) + truncation_error
+        case op.AvgPool2d(factors=factors) as pool:
+            window = pool.kernel[0] * pool.kernel[1]
+            return int(max(map(abs, factors))) * window * error
+        case op.ArgMax() | op.Mul() | op.Polynomial() | op.Elementwise():
+            return None
+        case op.Concat():
+            return max(incoming)
+        case _:
+            return error

@@ -1,0 +1,99 @@
+"""How large each value of a real graph becomes on calibration inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.compiler.executor.real import run
+from privet.compiler.graph import Graph
+from privet.compiler.graph.operations import Array
+from privet.errors import InputError, InvalidModel
+
+Sample = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+Calibration = Sequence[Sample]
+
+RANDOM_SAMPLES = 4
+RANDOM_SEED = 20260101
+"""The random inputs are the same on every run, so that a model always compiles alike."""
+
+
+def calibration_batches(
+    graph: Graph, calibration: Calibration | None, input_range: tuple[float, float] | None
+) -> Iterator[list[Array]]:
+    """Inputs in the graph's order, one batch at a time.
+
+    # Errors
+    `InputError` if a calibration sample does not fit the graph's inputs.
+    """
+    if calibration is not None:
+        if not len(calibration):
+            raise InputError("calibration is empty: give at least one sample, or none at all")
+        for sample in calibration:
+            yield _sample(graph, sample)
+        return
+    generator = np.random.default_rng(RANDOM_SEED)
+    for _ in range(RANDOM_SAMPLES):
+        batch = []
+        for entry in graph.inputs:
+            shape = graph.values[entry.value].shape
+            if input_range is None:
+                batch.append(generator.standard_normal(shape, dtype=np.float32))
+            else:
+                batch.append(generator.uniform(*input_range, shape).astype(np.float32))
+        yield batch
+    if input_range is not None:
+        for bound in input_range:
+            yield [
+                np.full(graph.values[entry.value].shape, bound, np.float32)
+                for entry in graph.inputs
+            ]
+
+
+def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, float]:
+    """The largest magnitude of every value over all batches.
+
+    # Errors
+    `InvalidModel` if a value is not finite.
+    """
+    largest = dict.fromkeys(graph.values, 0.0)
+
+    def observe(id: int, array: Array) -> None:
+        seen = max(abs(float(array.max())), abs(float(array.min())))
+        if not math.isfinite(seen):
+            raise InvalidModel(
+                f"{graph.values[id].name} is not finite on the calibration inputs: check the "
+                "model's weights"
+            )
+        largest[id] = max(largest[id], seen)
+
+    for batch in batches:
+        with np.errstate(all="ignore"):
+            run(graph, batch, observe)
+    return largest
+
+
+def _sample(graph: Graph, sample: Sample) -> list[Array]:
+    names = [entry.name for entry in graph.inputs]
+    if not isinstance(sample, Mapping):
+        if len(names) != 1:
+            raise InputError(f"a calibration sample must map {', '.join(names)} to arrays")
+        sample = {names[0]: sample}
+    if set(sample) != set(names):
+        raise InputError(f"a calibration sample names {list(sample)}; the inputs are {names}")
+    batch = []
+    for entry in graph.inputs:
+        array = np.asarray(sample[entry.name])
+        shape = graph.values[entry.value].shape
+        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+            raise InputError(f"the calibration of {entry.name} is not made of finite numbers")
+        if array.shape != shape:
+            raise InputError(
+                f"the calibration of {entry.name} has shape {list(array.shape)}, not {list(shape)}"
+            )
+        wide = array.dtype == np.float64
+        batch.append(array if wide else array.astype(np.float32))
+    return batch

@@ -1,0 +1,175 @@
+"""The typed graph: values with static shapes, nodes that make them, and its builder.
+
+A graph is never changed. A pass reads one and builds another with `GraphBuilder`, which infers
+each value's shape from the operation that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Self
+
+from privet.compiler.graph.operations import Operation, Shape
+from privet.compiler.graph.shapes import infer_shape
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor: its static shape, its ONNX name, and what the passes learn about it.
+
+    `magnitude` bounds the real values (measured range times margin); `scale` is the power of two
+    that the integers are scaled by. Both are None until the pass that sets them has run.
+    """
+
+    shape: Shape
+    name: str
+    magnitude: float | None = None
+    scale: int | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operation, the values it reads and the one it writes; `name` is the ONNX node's."""
+
+    operation: Operation
+    name: str
+    inputs: tuple[int, ...]
+    output: int
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor that the client gives."""
+
+    name: str
+    value: int
+
+
+@dataclass(frozen=True)
+class ClientStep:
+    """What the client does in the clear on its own result: `softmax` or `log_softmax`.
+
+    `flatten` is the meaning before opset 13: all axes from `axis` on are normalised together.
+    """
+
+    op: str
+    axis: int
+    flatten: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """A tensor that the client learns."""
+
+    name: str
+    value: int
+    client: ClientStep | None = None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in execution order over numbered values, each written once."""
+
+    name: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    values: Mapping[int, Value]
+    nodes: tuple[Node, ...]
+
+    def uses(self) -> dict[int, int]:
+        """How often each value is read, outputs of the graph included."""
+        counts = dict.fromkeys(self.values, 0)
+        for node in self.nodes:
+            for value in node.inputs:
+                counts[value] += 1
+        for output in self.outputs:
+            counts[output.value] += 1
+        return counts
+
+    def producers(self) -> dict[int, Node]:
+        """The node that writes each value; graph inputs have none."""
+        return {node.output: node for node in self.nodes}
+
+    def with_values(self, change: Callable[[int, Value], Value]) -> Self:
+        """The same graph with `change(id, value)` in place of each value."""
+        values = {id: change(id, value) for id, value in self.values.items()}
+        return replace(self, values=MappingProxyType(values))
+
+
+class GraphBuilder:
+    """Builds a graph node by node; values are numbered in the order they are made."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._inputs: list[Input] = []
+        self._outputs: list[Output] = []
+        self._values: list[Value] = []
+        self._nodes: list[Node] = []
+
+    def input(self, name: str, value: Value) -> int:
+        """Adds a graph input and returns its value's id."""
+        self._values.append(value)
+        self._inputs.append(Input(name, len(self._values) - 1))
+        return len(self._values) - 1
+
+    def add(
+        self,
+        operation: Operation,
+        inputs: Sequence[int],
+        *,
+        node: str,
+        like: Value | None = None,
+    ) -> int:
+        """Adds a node and returns the id of its value.
+
+        `node` is the layer's name for people, and the value's too unless `like` passes on another
+        value's name, magnitude and scale. Raises `ValueError` if the shapes do not fit.
+        """
+        shape = infer_shape(operation, [self._values[id].shape for id in inputs])
+        made = replace(like, shape=shape) if like else Value(shape, node)
+        self._values.append(made)
+        self._nodes.append(Node(operation, node, tuple(inputs), len(self._values) - 1))
+        return len(self._values) - 1
+
+    def output(self, name: str, value: int, client: ClientStep | None = None) -> None:
+        """Declares a value as an output of the graph."""
+        self._outputs.append(Output(name, value, client))
+
+    def rename(self, id: int, name: str) -> None:
+        """Gives a value the name of the ONNX tensor that it stands for."""
+        self._values[id] = replace(self._values[id], name=name)
+
+    def rescale(self, id: int, scale: int) -> None:
+        """Sets a value's scale."""
+        self._values[id] = replace(self._values[id], scale=scale)
+
+    def value(self, id: int) -> Value:
+        """A value made so far."""
+        return self._values[id]
+
+    def made(self) -> int:
+        """How many values have been made; ids from here on are new."""
+        return len(self._values)
+
+    def shape(self, id: int) -> Shape:
+        """The shape of a value made so far."""
+        return self._values[id].shape
+
+    def build(self) -> Graph:
+        """The graph, without the nodes that no output depends on."""
+        needed = {output.value for output in self._outputs}
+        kept: list[Node] = []
+        for node in reversed(self._nodes):
+            if node.output in needed:
+                kept.append(node)
+                needed.update(node.inputs)
+        needed.update(entry.value for entry in self._inputs)
+        return Graph(
+            name=self._name,
+            inputs=tuple(self._inputs),
+            outputs=tuple(self._outputs),
+            values=MappingProxyType({id: self._values[id] for id in sorted(needed)}),
+            nodes=tuple(reversed(kept)),
+        )

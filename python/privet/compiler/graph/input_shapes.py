@@ -1,0 +1,74 @@
+"""Static shapes for a model's inputs: what the model says, completed by what the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from privet.compiler.graph.operations import Shape
+from privet.errors import InvalidModel
+
+InputShapes = Mapping[str, Sequence[int]]
+
+FLOATS = frozenset(
+    {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BFLOAT16,
+    }
+)
+
+
+def resolve(model: onnx.ModelProto, given: InputShapes | None) -> dict[str, Shape]:
+    """The shape of each graph input that is a tensor and no initialiser.
+
+    A dynamic first axis (the batch) is 1 unless `given` says otherwise; any other dynamic axis
+    must be given.
+
+    # Errors
+    `InvalidModel` if a shape is missing, does not fit the model, or names no input.
+    """
+    given = dict(given or {})
+    initialised = {tensor.name for tensor in model.graph.initializer}
+    shapes = {}
+    for entry in model.graph.input:
+        if entry.name not in initialised and entry.type.HasField("tensor_type"):
+            shapes[entry.name] = _shape(entry, given.pop(entry.name, None))
+    if given:
+        names = ", ".join(shapes) or "none"
+        raise InvalidModel(f"the model has no input {next(iter(given))!r}; its inputs: {names}")
+    return shapes
+
+
+def _shape(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Shape:
+    tensor = entry.type.tensor_type
+    declared: list[int | None] | None = None
+    if tensor.HasField("shape"):
+        dims = tensor.shape.dim
+        declared = [d.dim_value if d.HasField("dim_value") and d.dim_value else None for d in dims]
+    if given is not None:
+        shape = tuple(int(size) for size in given)
+        fits = declared is None or (
+            len(declared) == len(shape)
+            and all(d in (None, s) for d, s in zip(declared, shape, strict=True))
+        )
+        if not fits or any(size < 1 for size in shape):
+            raise InvalidModel(
+                f"the shape {list(shape)} given for input {entry.name!r} does not fit the model's "
+                f"{_show(declared)}"
+            )
+        return shape
+    if declared is None or None in declared[1:]:
+        raise InvalidModel(
+            f"input {entry.name!r} has no static shape ({_show(declared)}): give one with "
+            f"input_shapes={{{entry.name!r}: [1, ...]}}"
+        )
+    return tuple(1 if size is None else size for size in declared)
+
+
+def _show(declared: Sequence[int | None] | None) -> str:
+    if declared is None:
+        return "unknown rank"
+    return "[" + ", ".join("?" if size is None else str(size) for size in declared) + "]"

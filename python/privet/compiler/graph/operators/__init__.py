@@ -1,0 +1,29 @@
+"""The importers of ONNX operators, one module per family."""
+
+from privet.compiler.graph.operators import (
+    activation,
+    arithmetic,
+    convolution,
+    dense,
+    layout,
+    normalization,
+    pooling,
+    rearrangement,
+    reduction,
+    selection,
+    smooth,
+)
+
+__all__ = [
+    "activation",
+    "arithmetic",
+    "convolution",
+    "dense",
+    "layout",
+    "normalization",
+    "pooling",
+    "rearrangement",
+    "reduction",
+    "selection",
+    "smooth",
+]

@@ -1,0 +1,133 @@
+"""Add, Sub, Mul, Div, Neg and Sum, with numpy's broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from privet.compiler.graph.operations import (
+    Add,
+    AddConstant,
+    Array,
+    ChannelAffine,
+    Mul,
+    Negate,
+    Scale,
+    Shape,
+    Sub,
+    real,
+)
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+
+@operator("Add")
+def add(site: Site) -> Operand:
+    """Of two private tensors, or of a private and a constant one."""
+    return _sum(site, _operands(site))
+
+
+@operator("Sum")
+def sum_of(site: Site) -> Operand:
+    """Of any number of tensors."""
+    return _sum(site, [site.operand(index) for index in range(len(site.inputs))])
+
+
+@operator("Sub")
+def sub(site: Site) -> Operand:
+    """Of two private tensors, or of a private and a constant one."""
+    a, b = _operands(site)
+    if not isinstance(b, Private):
+        assert isinstance(a, Private)
+        return plus_constant(site, a, -real(b))
+    if not isinstance(a, Private):
+        return plus_constant(site, site.emit(Negate(), b), real(a))
+    shape = _broadcast(site, [a, b])
+    return site.emit(Sub(), site.lift(a, shape), site.lift(b, shape))
+
+
+@operator("Neg")
+def neg(site: Site) -> Operand:
+    """`-x`."""
+    return site.emit(Negate(), site.private(0))
+
+
+@operator("Mul", restrictions="of two private tensors only in suite `ckks`")
+def mul(site: Site) -> Operand:
+    """Of a private and a constant tensor, or of two private ones."""
+    a, b = _operands(site)
+    if isinstance(a, Private) and isinstance(b, Private):
+        if a.integer or b.integer:
+            site.refuse("it multiplies integers", "Cast to float first")
+        shape = _broadcast(site, [a, b])
+        return site.emit(Mul(), site.lift(a, shape), site.lift(b, shape))
+    if not isinstance(b, Private):
+        assert isinstance(a, Private)
+        return times_constant(site, a, real(b))
+    assert not isinstance(a, Private)
+    return times_constant(site, b, real(a))
+
+
+@operator("Div", restrictions="by a constant, on floating-point tensors")
+def div(site: Site) -> Operand:
+    """Of a private tensor by a constant one."""
+    a, b = _operands(site)
+    if isinstance(b, Private) or not isinstance(a, Private):
+        site.refuse("it divides by a private tensor", "Only division by a constant is supported")
+    if a.integer:
+        site.refuse("it divides integers", "Cast to float first")
+    if not np.all(real(b)):
+        site.refuse("it divides by a constant that holds a zero", "Remove the zero")
+    return times_constant(site, a, 1.0 / real(b))
+
+
+def times_constant(site: Site, x: Private, constant: Array) -> Private:
+    """`x * constant`: per channel where the constant allows, elementwise otherwise."""
+    shape = _broadcast(site, [x, constant])
+    x = site.lift(x, shape)
+    channels = shape[1] if len(shape) > 1 else 0
+    padded = constant.reshape((1,) * (len(shape) - constant.ndim) + constant.shape)
+    if channels and padded.size in (1, channels) and padded.size == padded.shape[1]:
+        factor = np.broadcast_to(padded.reshape(-1), (channels,))
+        return site.emit(ChannelAffine(factor, None, uniform=constant.size == 1), x)
+    weight = np.array(np.broadcast_to(padded, shape))
+    return site.emit(Scale(weight, uniform=constant.size == 1), x)
+
+
+def plus_constant(site: Site, x: Private, constant: Array) -> Private:
+    """`x + constant`, broadcasting either."""
+    x = site.lift(x, _broadcast(site, [x, constant]))
+    return site.emit(AddConstant(constant), x)
+
+
+def _sum(site: Site, operands: Sequence[Operand]) -> Private:
+    shape = _broadcast(site, operands)
+    private = [operand for operand in operands if isinstance(operand, Private)]
+    total = site.lift(private[0], shape)
+    for operand in private[1:]:
+        total = site.emit(Add(), total, site.lift(operand, shape))
+    constants = [real(operand) for operand in operands if not isinstance(operand, Private)]
+    if constants:
+        total = site.emit(AddConstant(np.asarray(sum(constants[1:], constants[0]))), total)
+    return total
+
+
+def _broadcast(site: Site, operands: Sequence[Operand]) -> Shape:
+    shapes = [operand.shape for operand in operands]
+    try:
+        return tuple(int(size) for size in np.broadcast_shapes(*shapes))
+    except ValueError:
+        listed = " and ".join(str(list(shape)) for shape in shapes)
+        site.refuse(f"shapes {listed} do not broadcast", "Check the model's shapes")
+
+
+def _operands(site: Site) -> list[Operand]:
+    """The two operands; opset 6 lines the second up with `axis` of the first on request."""
+    a, b = site.operand(0), site.operand(1)
+    if site.opset < 7 and site.attribute("broadcast", 0):
+        start = site.attribute("axis", -1)
+        start = len(a.shape) - len(b.shape) if start < 0 else start
+        shape = b.shape + (1,) * (len(a.shape) - start - len(b.shape))
+        b = site.reshape(b, shape) if isinstance(b, Private) else b.reshape(shape)
+    return [a, b]

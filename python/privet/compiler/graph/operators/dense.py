@@ -1,0 +1,155 @@
+"""Gemm and MatMul: products of a private tensor with a constant one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privet.compiler.graph.operations import (
+    Add,
+    AddConstant,
+    Array,
+    Broadcast,
+    Conv2d,
+    Dense,
+    Scale,
+    Shape,
+    Transpose,
+    real,
+)
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+TWO_PRIVATE = (
+    "it multiplies two private tensors",
+    "Only products with a constant are supported: store one side as an initialiser",
+)
+
+
+@operator("Gemm", restrictions="one of A and B constant")
+def gemm(site: Site) -> Operand:
+    """`alpha * A' * B' + beta * C`; C may be constant, private or absent."""
+    a, b = site.operand(0), site.operand(1)
+    alpha, beta = site.attribute("alpha", 1.0), site.attribute("beta", 1.0)
+    if isinstance(a, Private) and isinstance(b, Private):
+        site.refuse(*TWO_PRIVATE)
+    if not isinstance(b, Private):
+        assert isinstance(a, Private)
+        weight = _times(b.T if site.attribute("transB", 0) else b, alpha)
+        x = site.emit(Transpose((1, 0)), a) if site.attribute("transA", 0) else a
+        return _add_c(site, x, weight, beta)
+    assert not isinstance(a, Private)
+    # (A * B)^T = B^T * A^T puts the constant on the right.
+    weight = _times(a if site.attribute("transA", 0) else a.T, alpha)
+    x = b if site.attribute("transB", 0) else site.emit(Transpose((1, 0)), b)
+    product = site.emit(Transpose((1, 0)), site.emit(Dense(weight, None), x))
+    return _plus(site, product, beta)
+
+
+def _add_c(site: Site, x: Private, weight: Array, beta: float) -> Private:
+    """The product, with C as the bias where it is one row of constants."""
+    if site.has(2) and beta:
+        c = site.operand(2)
+        columns = weight.shape[-1]
+        if not isinstance(c, Private) and c.size in (1, columns) and math.prod(c.shape[:-1]) == 1:
+            bias = np.broadcast_to(_times(c, beta).reshape(-1), (columns,))
+            return site.emit(Dense(weight, bias), x)
+    return _plus(site, site.emit(Dense(weight, None), x), beta)
+
+
+def _plus(site: Site, product: Private, beta: float) -> Private:
+    if not site.has(2) or not beta:
+        return product
+    c = site.operand(2)
+    if not isinstance(c, Private):
+        return site.emit(AddConstant(_times(c, beta)), product)
+    c = site.lift(c, product.shape)
+    if beta != 1.0:
+        c = site.emit(Scale(np.full(c.shape, beta), uniform=True), c)
+    return site.emit(Add(), product, c)
+
+
+def _times(array: Array, factor: float) -> Array:
+    """The array as floats, times a factor; float32 stays float32, large weights are not copied."""
+    floats = real(array)
+    return floats if factor == 1.0 else floats * floats.dtype.type(factor)
+
+
+@operator("MatMul", restrictions="one side constant")
+def matmul(site: Site) -> Operand:
+    """Any rank and numpy's broadcasting, with the constant on either side."""
+    a, b = site.operand(0), site.operand(1)
+    if isinstance(a, Private) and isinstance(b, Private):
+        site.refuse(*TWO_PRIVATE)
+    if not isinstance(b, Private):
+        assert isinstance(a, Private)
+        return _times_constant(site, a, real(b))
+    assert not isinstance(a, Private)
+    return _constant_times(site, real(a), b)
+
+
+def _times_constant(site: Site, x: Private, weight: Array) -> Private:
+    """`x @ weight`; vectors on either side as numpy treats them."""
+    vector_x, vector_w = len(x.shape) == 1, weight.ndim == 1
+    if vector_x:
+        x = site.reshape(x, (1, *x.shape))
+    if vector_w:
+        weight = weight[:, None]
+    product = _product(site, x, weight)
+    shape = list(product.shape)
+    if vector_w:
+        del shape[-1]
+    if vector_x:
+        del shape[-1 if vector_w else -2]
+    return site.reshape(product, shape)
+
+
+def _constant_times(site: Site, weight: Array, x: Private) -> Private:
+    """`weight @ x` as `(x^T @ weight^T)^T` over the last two axes."""
+    if len(x.shape) == 1:
+        return _times_constant(site, x, weight if weight.ndim == 1 else np.swapaxes(weight, -1, -2))
+    turned = _swap(site, x)
+    product = _product(site, turned, np.swapaxes(np.atleast_2d(weight), -1, -2))
+    product = _swap(site, product)
+    if weight.ndim == 1:
+        return site.reshape(product, (*product.shape[:-2], product.shape[-1]))
+    return product
+
+
+def _swap(site: Site, x: Private) -> Private:
+    axes = list(range(len(x.shape)))
+    axes[-1], axes[-2] = axes[-2], axes[-1]
+    return site.emit(Transpose(tuple(axes)), x)
+
+
+def _product(site: Site, x: Private, weight: Array) -> Private:
+    """`[.., M, K] @ [.., K, N]` with at least two axes each."""
+    if x.shape[-1] != weight.shape[-2]:
+        site.refuse(f"{list(x.shape)} times {list(weight.shape)}", "Check the model's shapes")
+    rows, inner = x.shape[-2:]
+    columns = weight.shape[-1]
+    try:
+        batch = np.broadcast_shapes(x.shape[:-2], weight.shape[:-2])
+    except ValueError:
+        site.refuse(f"{list(x.shape)} times {list(weight.shape)}", "Check the model's shapes")
+    if math.prod(weight.shape[:-2]) == 1:
+        flat = site.reshape(x, (math.prod(x.shape[:-1]), inner))
+        product = site.emit(Dense(weight.reshape(inner, columns), None), flat)
+        return site.reshape(product, (*batch, rows, columns))
+    return _batched(site, x, weight, batch)
+
+
+def _batched(site: Site, x: Private, weight: Array, batch: Shape) -> Private:
+    """A different constant per batch entry: a grouped 1x1 convolution over the rows."""
+    rows, inner = x.shape[-2:]
+    columns, groups = weight.shape[-1], math.prod(batch)
+    if x.shape[:-2] != batch:
+        x = site.emit(Broadcast((*batch, rows, inner)), x)
+    weight = np.broadcast_to(weight, (*batch, inner, columns)).reshape(groups, inner, columns)
+    image = site.emit(Transpose((0, 2, 1)), site.reshape(x, (groups, rows, inner)))
+    image = site.reshape(image, (1, groups * inner, rows, 1))
+    kernel = np.swapaxes(weight, 1, 2).reshape(groups * columns, inner, 1, 1)
+    image = site.emit(Conv2d(kernel, None, groups=groups), image)
+    product = site.emit(Transpose((0, 2, 1)), site.reshape(image, (groups, columns, rows)))
+    return site.reshape(product, (*batch, rows, columns))

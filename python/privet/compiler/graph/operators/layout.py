@@ -1,0 +1,102 @@
+"""Operators that only rename the axes: Reshape, Flatten, Squeeze, Unsqueeze and the like."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from privet.compiler.graph.input_shapes import FLOATS
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Site
+
+
+@operator("Identity")
+def identity(site: Site) -> Operand:
+    return site.private(0)
+
+
+@operator("Dropout", restrictions="inference form; without the output mask")
+def dropout(site: Site) -> Operand:
+    if site.has(2) and bool(site.constant(2, "training mode").any()):
+        site.refuse("it is in training mode", "Export the model for inference")
+    if site.uses(1):
+        site.refuse("its output mask is used", "Use only its first output")
+    return site.private(0)
+
+
+@operator("Cast", restrictions="between floating-point types, or from ArgMax's integers")
+def cast(site: Site) -> Operand:
+    """Nothing, as the private tensor is in fixed point either way."""
+    x = site.private(0)
+    to = site.attribute("to", 0)
+    if to in FLOATS:
+        return replace(x, integer=False)
+    if x.integer and to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
+        return x
+    kind = onnx.TensorProto.DataType.Name(to).lower()
+    site.refuse(f"it rounds a private tensor to {kind}", "Remove the cast, or do it on the client")
+
+
+@operator("Shape")
+def shape(site: Site) -> Operand:
+    """A constant, as every shape is known."""
+    dims = site.private(0).shape
+    start, end = site.attribute("start", 0), site.attribute("end", len(dims))
+    return np.asarray(dims[start:end], dtype=np.int64)
+
+
+@operator("Size")
+def size(site: Site) -> Operand:
+    """A constant, as every shape is known."""
+    return np.asarray(math.prod(site.private(0).shape), dtype=np.int64)
+
+
+@operator("Reshape", restrictions="shape constant")
+def reshape(site: Site) -> Operand:
+    """With 0, -1 and allowzero."""
+    x = site.private(0)
+    target = [int(size) for size in np.ravel(site.constant(1, "shape"))]
+    if not site.attribute("allowzero", 0):
+        if any(size == 0 and i >= len(x.shape) for i, size in enumerate(target)):
+            site.refuse(f"shape {target} copies an axis that is not there", "Check the model")
+        target = [x.shape[i] if size == 0 else size for i, size in enumerate(target)]
+    if target.count(-1) == 1:
+        known = -math.prod(target)
+        if known <= 0 or math.prod(x.shape) % known:
+            site.refuse(f"{list(x.shape)} cannot become {target}", "Check the model's shapes")
+        target[target.index(-1)] = math.prod(x.shape) // known
+    return site.reshape(x, target)
+
+
+@operator("Flatten")
+def flatten(site: Site) -> Operand:
+    """To two axes."""
+    x = site.private(0)
+    axis = site.attribute("axis", 1)
+    axis = axis + len(x.shape) if axis < 0 else axis
+    return site.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+
+
+@operator("Squeeze", restrictions="axes constant")
+def squeeze(site: Site) -> Operand:
+    """Axes as an attribute or an input; all of size 1 where none are given."""
+    x = site.private(0)
+    axes = site.ints_of("axes", 1)
+    if axes is None:
+        axes = [axis for axis, size in enumerate(x.shape) if size == 1]
+    dropped = {site.axis(axis, len(x.shape)) for axis in axes}
+    return site.reshape(x, [d for axis, d in enumerate(x.shape) if axis not in dropped])
+
+
+@operator("Unsqueeze", restrictions="axes constant")
+def unsqueeze(site: Site) -> Operand:
+    """Axes as an attribute or an input."""
+    x = site.private(0)
+    axes = site.ints_of("axes", 1) or []
+    rank = len(x.shape) + len(axes)
+    added = {site.axis(axis, rank) for axis in axes}
+    old = iter(x.shape)
+    return site.reshape(x, [1 if axis in added else next(old) for axis in range(rank)])

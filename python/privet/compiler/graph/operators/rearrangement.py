@@ -1,0 +1,173 @@
+"""Transpose, Concat, Expand, Tile, Pad and the moves between channels and space."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privet.compiler.graph.operations import (
+    AddConstant,
+    Broadcast,
+    Concat,
+    Pad,
+    Slice,
+    Sub,
+    Transpose,
+    real,
+)
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+
+@operator("Transpose")
+def transpose(site: Site) -> Operand:
+    """Any permutation; the reverse where none is given."""
+    x = site.private(0)
+    perm = tuple(site.ints("perm") or range(len(x.shape))[::-1])
+    return x if perm == tuple(range(len(perm))) else site.emit(Transpose(perm), x)
+
+
+@operator("Concat")
+def concat(site: Site) -> Operand:
+    """Of private tensors and constants."""
+    operands = [site.operand(index) for index in range(len(site.inputs))]
+    axis = site.axis(site.attribute("axis", 1), len(operands[0].shape))
+    private = [_as_private(site, operand) for operand in operands]
+    return private[0] if len(private) == 1 else site.emit(Concat(axis), *private)
+
+
+def _as_private(site: Site, operand: Operand) -> Private:
+    """A constant becomes private as zero times some private tensor, plus itself."""
+    if isinstance(operand, Private):
+        return operand
+    source = next(x for x in site.inputs if isinstance(x, Private))
+    one = site.emit(Slice((0,), (1,), (1,)), site.reshape(source, (math.prod(source.shape),)))
+    zero = site.emit(Sub(), one, one)
+    return site.emit(AddConstant(real(operand)), site.lift(zero, operand.shape))
+
+
+@operator("Expand", since=8, restrictions="shape constant")
+def expand(site: Site) -> Operand:
+    """Numpy's broadcasting to a shape."""
+    x = site.private(0)
+    target = [int(size) for size in np.ravel(site.constant(1, "shape"))]
+    try:
+        shape = np.broadcast_shapes(x.shape, tuple(target))
+    except ValueError:
+        site.refuse(f"{list(x.shape)} does not broadcast to {target}", "Check the model's shapes")
+    return site.lift(x, tuple(int(size) for size in shape))
+
+
+@operator("Tile", restrictions="repeats constant")
+def tile(site: Site) -> Operand:
+    """Repeats along any axis."""
+    x = site.private(0)
+    repeats = [int(count) for count in np.ravel(site.constant(1, "repeats"))]
+    if len(repeats) != len(x.shape) or min(repeats, default=1) < 1:
+        site.refuse(f"repeats {repeats} on input {list(x.shape)}", "Check the model's shapes")
+    for axis, count in enumerate(repeats):
+        if count > 1:
+            x = site.emit(Concat(axis), *([x] * count))
+    return x
+
+
+@operator("Pad", restrictions="mode constant, edge or reflect; pads and value constant")
+def pad(site: Site) -> Operand:
+    """Pads as an attribute or an input, with optional axes; negative pads crop."""
+    x = site.private(0)
+    rank = len(x.shape)
+    pads = site.ints_of("pads", 1) or []
+    axes = list(range(rank))
+    if site.has(3):
+        axes = [site.axis(int(axis), rank) for axis in np.ravel(site.constant(3, "axes"))]
+    if len(pads) != 2 * len(axes):
+        site.refuse(f"{len(pads)} pads for {len(axes)} axes", "Check the model")
+    before, after = [0] * rank, [0] * rank
+    for position, axis in enumerate(axes):
+        before[axis], after[axis] = pads[position], pads[position + len(axes)]
+    value = site.attribute("value", 0.0)
+    if site.has(2):
+        value = float(np.ravel(site.constant(2, "value"))[0])
+    x = _crop(site, x, before, after)
+    before, after = [max(b, 0) for b in before], [max(a, 0) for a in after]
+    if not any(before) and not any(after):
+        return x
+    match site.attribute("mode", "constant"):
+        case "constant":
+            return site.emit(Pad(tuple(before), tuple(after), value), x)
+        case "edge" | "reflect" as mode:
+            return _mirror(site, x, before, after, 0 if mode == "edge" else 1)
+        case other:
+            site.refuse(f"its mode is {other}", "Use mode constant, edge or reflect")
+
+
+def _crop(site: Site, x: Private, before: list[int], after: list[int]) -> Private:
+    starts = [max(-b, 0) for b in before]
+    ends = [size - max(-a, 0) for size, a in zip(x.shape, after, strict=True)]
+    if tuple(ends) == x.shape and not any(starts):
+        return x
+    return site.emit(Slice(tuple(starts), tuple(ends), (1,) * len(starts)), x)
+
+
+def _mirror(site: Site, x: Private, before: list[int], after: list[int], offset: int) -> Private:
+    """Padding by the tensor's own elements: the edge's (offset 0) or those behind it (1)."""
+    for axis in range(len(x.shape)):
+        size, b, a = x.shape[axis], before[axis], after[axis]
+        if offset and max(b, a) >= size:
+            site.refuse(f"it reflects {max(b, a)} of {size} elements", "Use less padding")
+        left = [k * offset for k in range(b, 0, -1)]
+        right = [size - 1 - k * offset for k in range(1, a + 1)]
+        parts = _picked(site, x, axis, left), x, _picked(site, x, axis, right)
+        present = [part for part in parts if part is not None]
+        if len(present) > 1:
+            x = site.emit(Concat(axis), *present)
+    return x
+
+
+def _picked(site: Site, x: Private, axis: int, indices: list[int]) -> Private | None:
+    """The elements of `x` at `indices`, which are equally spaced or all the same."""
+    if not indices:
+        return None
+    step = indices[1] - indices[0] if len(indices) > 1 else 1
+    count = len(indices)
+    starts, ends, steps = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
+    starts[axis], steps[axis] = indices[0], step or 1
+    ends[axis] = indices[-1] + (1 if step >= 0 else -1)
+    part = site.emit(Slice(tuple(starts), tuple(ends), tuple(steps)), x)
+    if step == 0 and count > 1:
+        shape = list(x.shape)
+        shape[axis] = count
+        part = site.emit(Broadcast(tuple(shape)), part)
+    return part
+
+
+@operator("DepthToSpace", restrictions="on images")
+def depth_to_space(site: Site) -> Operand:
+    """Modes DCR and CRD."""
+    x, (n, c, h, w) = _image(site)
+    b = site.attribute("blocksize", 1)
+    if site.attribute("mode", "DCR") == "DCR":
+        split, perm = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        split, perm = (n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)
+    moved = site.emit(Transpose(perm), site.reshape(x, split))
+    return site.reshape(moved, (n, c // (b * b), h * b, w * b))
+
+
+def _image(site: Site) -> tuple[Private, tuple[int, int, int, int]]:
+    x = site.private(0)
+    if len(x.shape) != 4:
+        site.refuse(f"its input {list(x.shape)} is no image", "Reshape to [N, C, H, W]")
+    n, c, h, w = x.shape
+    return x, (n, c, h, w)
+
+
+@operator("SpaceToDepth", restrictions="on images")
+def space_to_depth(site: Site) -> Operand:
+    """Blocks of space become channels."""
+    x, (n, c, h, w) = _image(site)
+    b = site.attribute("blocksize", 1)
+    split = site.reshape(x, (n, c, h // b, b, w // b, b))
+    moved = site.emit(Transpose((0, 3, 5, 1, 2, 4)), split)
+    return site.reshape(moved, (n, c * b * b, h // b, w // b))

@@ -1,0 +1,68 @@
+"""The supported ONNX operators: one importer each, and the table that documents them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from privet.compiler.graph.site import Operand, Site
+
+    Importer = Callable[[Site], Operand | tuple[Operand, ...]]
+
+OLDEST_OPSET = 6
+"""The oldest opset of the default domain that the importers know."""
+
+
+@dataclass(frozen=True)
+class OperatorSupport:
+    """A row of the table of supported operators.
+
+    `since` is the first opset whose form of the operator is understood; every later form up to
+    the newest that the `onnx` package knows is too. `restrictions` says what is not.
+    """
+
+    name: str
+    domain: str
+    since: int
+    restrictions: str
+
+
+_IMPORTERS: dict[str, Importer] = {}
+_SUPPORT: dict[str, OperatorSupport] = {}
+
+
+def operator(
+    name: str, *, since: int = OLDEST_OPSET, restrictions: str = ""
+) -> Callable[[Importer], Importer]:
+    """Registers the decorated function as the importer of `name`."""
+
+    def register(importer: Importer) -> Importer:
+        _IMPORTERS[name] = importer
+        _SUPPORT[name] = OperatorSupport(name, "ai.onnx", since, restrictions)
+        return importer
+
+    return register
+
+
+def importer(name: str) -> Importer | None:
+    """The importer of an operator of the default domain, if there is one."""
+    _load()
+    return _IMPORTERS.get(name)
+
+
+def supported_operators() -> list[OperatorSupport]:
+    """Every operator that a private value may go through, by name.
+
+    Operators whose inputs are all constants are computed while the model is read, whichever they
+    are, and so need no place here.
+    """
+    _load()
+    return [_SUPPORT[name] for name in sorted(_SUPPORT)]
+
+
+def _load() -> None:
+    from privet.compiler.graph import operators
+
+    assert operators

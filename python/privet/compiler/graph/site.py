@@ -1,0 +1,174 @@
+"""One ONNX node as its importer sees it: typed operands, attributes, and a way to emit operations.
+
+An operand is either private (a value of the graph being built) or a constant (a numpy array).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import onnx
+
+from privet.compiler.graph.graph import ClientStep, GraphBuilder
+from privet.compiler.graph.operations import (
+    LINEAR,
+    AddConstant,
+    ArgMax,
+    Array,
+    AvgPool2d,
+    Broadcast,
+    Operation,
+    Reshape,
+    Shape,
+)
+
+Default = TypeVar("Default")
+
+
+@dataclass(frozen=True)
+class Private:
+    """A private tensor; `client` is set if the client still has a step to do on it.
+
+    `integer` marks a tensor of an ONNX integer type (an index from ArgMax).
+    """
+
+    id: int
+    shape: Shape
+    client: ClientStep | None = None
+    integer: bool = False
+
+
+Operand = Private | Array
+
+
+class Unsupported(Exception):
+    """An importer's refusal; the walk over the model turns it into a `Problem`."""
+
+    def __init__(self, why: str, instead: str) -> None:
+        super().__init__(why)
+        self.why = why
+        self.instead = instead
+
+
+class Site:
+    """A node being imported."""
+
+    def __init__(
+        self,
+        node: onnx.NodeProto,
+        *,
+        name: str,
+        opset: int,
+        inputs: Sequence[Operand | None],
+        used: Collection[str],
+        builder: GraphBuilder,
+    ) -> None:
+        self.name = name
+        self.operator: str = node.op_type
+        self.opset = opset
+        self.inputs = list(inputs)
+        self.outputs = len(node.output)
+        self._used = [name in used for name in node.output]
+        self._builder = builder
+        self._attributes: dict[str, Any] = {
+            attribute.name: onnx.helper.get_attribute_value(attribute)
+            for attribute in node.attribute
+        }
+
+    # Operands
+
+    def has(self, index: int) -> bool:
+        """Whether an optional input is there."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def operand(self, index: int) -> Operand:
+        """An input that must be there."""
+        operand = self.inputs[index] if index < len(self.inputs) else None
+        if operand is None:
+            self.refuse(f"input {index} is missing", "Export the model again")
+        return operand
+
+    def private(self, index: int) -> Private:
+        """An input that must be private."""
+        operand = self.operand(index)
+        if not isinstance(operand, Private):
+            self.refuse(f"input {index} is a constant", "Let the data come in at this input")
+        return operand
+
+    def constant(self, index: int, what: str) -> Array:
+        """An input that must be a constant; `what` names it for the user."""
+        operand = self.operand(index)
+        if isinstance(operand, Private):
+            self.refuse(
+                f"its {what} depend{'' if what.endswith('s') else 's'} on the private input",
+                f"Store the {what} in the model as a constant (an initialiser)",
+            )
+        return operand
+
+    def lift(self, operand: Private, shape: Shape) -> Private:
+        if operand.shape == shape:
+            return operand
+        return self.emit(Broadcast(shape), operand)
+
+    def uses(self, output: int) -> bool:
+        """Whether anything reads an output of the node."""
+        return output < self.outputs and self._used[output]
+
+    # Attributes
+
+    def attribute(self, name: str, default: Default) -> Default:
+        """An attribute, or `default` where the node has none; strings are decoded."""
+        found = self._attributes.get(name, default)
+        if isinstance(found, bytes):
+            found = found.decode()
+        return found  # type: ignore[no-any-return]
+
+    def ints(self, name: str) -> list[int] | None:
+        """An attribute that is a list of integers, or None where the node has none."""
+        found = self._attributes.get(name)
+        return None if found is None else [int(entry) for entry in found]
+
+    def ints_of(self, name: str, index: int) -> list[int] | None:
+        """Integers that older opsets give as an attribute and newer ones as an input."""
+        if name in self._attributes:
+            return self.ints(name)
+        if not self.has(index):
+            return None
+        return [int(entry) for entry in np.ravel(self.constant(index, name))]
+
+    # Results
+
+    def emit(self, operation: Operation, *inputs: Private) -> Private:
+        """Adds an operation and returns its private result."""
+        try:
+            id = self._builder.add(
+                operation,
+                [operand.id for operand in inputs],
+                node=self.name,
+            )
+        except ValueError as error:
+            self.refuse(str(error), "Check the model's shapes, or give other input_shapes")
+        integer = isinstance(operation, ArgMax) or (
+            not isinstance(operation, (*LINEAR, AddConstant, AvgPool2d))
+            and all(x.integer for x in inputs)
+        )
+        return Private(id, self._builder.shape(id), integer=integer)
+
+    def reshape(self, operand: Private, shape: Sequence[int]) -> Private:
+        """The operand in another shape; itself if it has that shape already."""
+        if operand.shape == tuple(shape):
+            return operand
+        return self.emit(Reshape(tuple(shape)), operand)
+
+    def axis(self, axis: int, rank: int) -> int:
+        """An axis counted from the front."""
+        if not -rank <= axis < max(rank, 1):
+            self.refuse(f"axis {axis} of {rank} axes", "Check the model")
+        return axis % max(rank, 1)
+
+    def refuse(self, why: str, instead: str) -> NoReturn:
+        """Says that this node is not supported."""
+        raise Unsupported(why, instead)

@@ -1,0 +1,106 @@
+"""The geometry of sliding windows: ONNX's attributes to explicit padding and output sizes.
+
+One-dimensional windows become two-dimensional ones over an image of height 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privet.compiler.graph.operations import Padding, Pair, Shape
+from privet.compiler.graph.site import Private, Site
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows over an image; `size` counts them along height and width."""
+
+    kernel: Pair
+    stride: Pair
+    padding: Padding
+    dilation: Pair
+    size: Pair
+
+
+def windows(site: Site, spatial: Sequence[int], kernel: Sequence[int]) -> Windows:
+    """The windows that a Conv or pooling node slides over an image of size `spatial`."""
+    rank = len(spatial)
+    if rank not in (1, 2):
+        site.refuse(f"it works on {rank} spatial axes", "Use layers over one or two spatial axes")
+    if len(kernel) != rank:
+        site.refuse(f"kernel {list(kernel)} on {rank} spatial axes", "Check the model")
+    strides = site.ints("strides") or [1] * rank
+    dilations = site.ints("dilations") or [1] * rank
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    ceil = bool(site.attribute("ceil_mode", 0))
+    begin, end = _pads(site, spatial, strides, reach)
+    size = []
+    for axis in range(rank):
+        free = spatial[axis] + begin[axis] + end[axis] - reach[axis]
+        if free < 0:
+            site.refuse(
+                f"its window of {reach[axis]} is larger than the padded axis of "
+                f"{spatial[axis] + begin[axis] + end[axis]}",
+                "Give a larger input with input_shapes",
+            )
+        count = (free + (strides[axis] - 1 if ceil else 0)) // strides[axis] + 1
+        # A window that would start behind the image (in the end padding) is left out.
+        if ceil and (count - 1) * strides[axis] >= spatial[axis] + begin[axis]:
+            count -= 1
+        size.append(count)
+    lift = 2 - rank
+    return Windows(
+        kernel=_pair(kernel),
+        stride=_pair(strides),
+        padding=(*([0] * lift), *begin, *([0] * lift), *end),  # type: ignore[arg-type]
+        dilation=_pair(dilations),
+        size=_pair(size),
+    )
+
+
+def _pads(
+    site: Site, spatial: Sequence[int], strides: Sequence[int], reach: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    rank = len(spatial)
+    mode = site.attribute("auto_pad", "NOTSET")
+    if mode == "NOTSET":
+        pads = site.ints("pads") or [0] * (2 * rank)
+        if min(pads) < 0:
+            site.refuse(f"its padding {pads} is negative", "Slice before it instead")
+        return pads[:rank], pads[rank:]
+    if mode == "VALID":
+        return [0] * rank, [0] * rank
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        site.refuse(f"auto_pad is {mode}", "Use explicit pads")
+    totals = [
+        max((-(-size // stride) - 1) * stride + span - size, 0)
+        for size, stride, span in zip(spatial, strides, reach, strict=True)
+    ]
+    small, large = [t // 2 for t in totals], [t - t // 2 for t in totals]
+    return (small, large) if mode == "SAME_UPPER" else (large, small)
+
+
+def _pair(entries: Sequence[int]) -> Pair:
+    one = entries[0] if len(entries) == 2 else 1
+    return (one, entries[-1])
+
+
+def as_image(site: Site, x: Private) -> Private:
+    """`[N, C, L]` as `[N, C, 1, L]`; an image as it is."""
+    if len(x.shape) == 3:
+        return site.reshape(x, (*x.shape[:2], 1, x.shape[2]))
+    return x
+
+
+def from_image(site: Site, x: Private, spatial_rank: int) -> Private:
+    if spatial_rank == 1:
+        return site.reshape(x, (*x.shape[:2], x.shape[3]))
+    return x
+
+
+def spatial_of(site: Site, x: Private) -> Shape:
+    """The axes behind batch and channels, of which there must be at least one."""
+    if len(x.shape) < 3:
+        site.refuse(f"its input {list(x.shape)} has no spatial axes", "Reshape to [N, C, H, W]")
+    return x.shape[2:]

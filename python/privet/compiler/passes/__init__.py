@@ -1,0 +1,89 @@
+"""Passes over the typed graph, one per module; each is a pure function from graph to graph.
+
+`simplify` runs those that keep the real function as it is, in the order that lets each find the
+most; `fit_polynomials` replaces smooth functions on the ranges measured unless they are to stay,
+and on request `approximate_relus` does so with ReLU; `batch` widens the result
+to several samples; `lower` turns the real graph into an integer one.
+"""
+
+from __future__ import annotations
+
+from privet.compiler.graph import Graph
+from privet.compiler.passes.approximate_relus import approximate_relus
+from privet.compiler.passes.batch import batch
+from privet.compiler.passes.check_ranges import check_ranges
+from privet.compiler.passes.fit_polynomials import fit_polynomials
+from privet.compiler.passes.fold_affine import fold_affine
+from privet.compiler.passes.fold_batchnorm import fold_batchnorm
+from privet.compiler.passes.join_elementwise import join_elementwise
+from privet.compiler.passes.join_relus import join_relus
+from privet.compiler.passes.keep_constants import keep_constants
+from privet.compiler.passes.merge_reshapes import merge_reshapes
+from privet.compiler.passes.move_truncation import headroom_of, move_truncation
+from privet.compiler.passes.pool_before_relu import pool_before_relu
+from privet.compiler.passes.quantize import quantize
+
+__all__ = [
+    "approximate_relus",
+    "batch",
+    "check_ranges",
+    "fit_polynomials",
+    "fold_affine",
+    "fold_batchnorm",
+    "headroom_of",
+    "join_elementwise",
+    "join_relus",
+    "keep_constants",
+    "lower",
+    "merge_reshapes",
+    "move_truncation",
+    "pool_before_relu",
+    "quantize",
+    "simplify",
+]
+
+
+def simplify(graph: Graph, *, public_functions: bool = False) -> Graph:
+    """The same real function in fewer and cheaper operations.
+
+    With `public_functions` constants in front of smooth functions stay with linear operations.
+    """
+    for rewrite in (
+        merge_reshapes,
+        join_elementwise,
+        *([keep_constants] if public_functions else []),
+        fold_affine,
+        fold_batchnorm,
+        fold_affine,
+        join_relus,
+        pool_before_relu,
+        merge_reshapes,
+    ):
+        graph = rewrite(graph)
+    return graph
+
+
+def lower(
+    graph: Graph,
+    *,
+    ring_bits: int,
+    scale_bits: int,
+    weight_scale: int,
+    margin: float,
+    headroom: int | None = None,
+) -> Graph:
+    """The integer graph of a real one whose values all have a magnitude.
+
+    `headroom` is what `move_truncation` leaves above the point; by default, what was
+    measured takes.
+    Raises `OverflowRisk` if some value could leave the ring.
+    """
+    placed = move_truncation(
+        graph,
+        ring_bits=ring_bits,
+        scale_bits=scale_bits,
+        weight_scale=weight_scale,
+        headroom=headroom_of(graph) if headroom is None else headroom,
+    )
+    check_ranges(placed, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
+    return quantize(placed)

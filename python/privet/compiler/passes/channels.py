@@ -1,0 +1,33 @@
+"""Constants that vary only along one axis, and layers that can take them in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privet.compiler.graph.operations import Array, Conv2d, Dense, Shape
+
+
+def along(constant: Array, shape: Shape, axis: int) -> Array | None:
+    """The constant, broadcast to `shape`, as a vector along `axis`; None if it varies elsewhere."""
+    padded = constant.reshape((1,) * (len(shape) - constant.ndim) + constant.shape)
+    axis %= len(shape)
+    if any(size != 1 for i, size in enumerate(padded.shape) if i != axis):
+        return None
+    return np.broadcast_to(padded.reshape(-1), (shape[axis],))
+
+
+def affine(layer: Conv2d | Dense, factor: Array, offset: Array | None) -> Conv2d | Dense:
+    """The layer followed by `y * factor + offset` per output channel or column."""
+    kind = layer.weight.dtype
+    bias = offset
+    if layer.bias is not None:
+        bias = plus(layer.bias.astype(np.float64) * factor, offset)
+    if isinstance(layer, Dense):
+        return Dense(layer.weight * factor.astype(kind), bias)
+    weight = layer.weight * factor.astype(kind)[:, None, None, None]
+    return Conv2d(weight, bias, layer.stride, layer.padding, layer.dilation, layer.groups)
+
+
+def plus(a: Array, b: Array | None) -> Array:
+    """The sum, if there is a second summand."""
+    return a if b is None else np.asarray(a + b)

@@ -1,0 +1,123 @@
+"""Refuses a graph in which some value could leave its ring as measured, and says what to do.
+
+After a truncation that is the narrower ring in which suites keep the value (`ring_widths`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privet.compiler.graph import Graph, Node, Value
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array
+from privet.compiler.passes.ring_widths import ring_widths
+from privet.errors import OverflowRisk
+
+GUARD_BITS = 2
+"""Every integer stays below `2^(ring_bits - GUARD_BITS)`."""
+WEIGHT_BITS_AT_MOST = 28
+RING_BITS = range(16, 51)
+SCALE_BITS = range(4, 21)
+"""The widths and scales that a program may have."""
+
+
+def check_ranges(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float) -> Graph:
+    """The graph itself, if every value, weight and bias fits.
+
+    # Errors
+    `OverflowRisk`, which names the layer whose value needs the most bits.
+    """
+    producers = graph.producers()
+    widths = ring_widths(graph, ring_bits)
+    worst: tuple[int, int] | None = None
+    for id, value in graph.values.items():
+        needed = bits_for(*_extent(value)) + ring_bits - widths[id]
+        if needed > ring_bits and (worst is None or needed > worst[0]):
+            worst = needed, id
+    if worst is not None:
+        needed, id = worst
+        raise _risk(graph, producers.get(id), id, needed, ring_bits, scale_bits, margin)
+    for node in graph.nodes:
+        _check_constants(graph, node, ring_bits, scale_bits)
+    return graph
+
+
+def bits_for(magnitude: float, scale: int) -> int:
+    """Ring bits for reals up to `magnitude` at this scale, guard bits included."""
+    return max(math.frexp(magnitude)[1] + scale, 0) + GUARD_BITS
+
+
+def _extent(value: Value) -> tuple[float, int]:
+    assert value.magnitude is not None, "ranges are measured before this pass"
+    assert value.scale is not None, "move_truncation runs before this pass"
+    return value.magnitude, value.scale
+
+
+def _risk(
+    graph: Graph,
+    node: Node | None,
+    id: int,
+    needed: int,
+    ring_bits: int,
+    scale_bits: int,
+    margin: float,
+) -> OverflowRisk:
+    value = graph.values[id]
+    magnitude, scale = _extent(value)
+    layer = node.name if node else value.name
+    kind = type(node.operation).__name__ if node else "input"
+    # A value that stands at a multiple of the base scale gains that multiple per bit given up.
+    less = scale_bits - math.ceil((needed - ring_bits) / max(scale // scale_bits, 1))
+    ways = ["with calibration inputs closer to the real ones"]
+    if less in SCALE_BITS:
+        ways.insert(0, f"with --scale {less} or less")
+    if needed in RING_BITS:
+        ways.insert(0, f"with --bits {needed} or more")
+    return OverflowRisk(
+        f"layer {layer} ({kind}): values up to {magnitude:.4g} (measured {magnitude / margin:.4g}, "
+        f"margin {margin:g}) need {needed} bits at scale {scale}, and the ring has {ring_bits}. "
+        f"Compile {', '.join(ways[:-1])}{', or ' if ways[1:] else ''}{ways[-1]}",
+        layer=layer,
+        magnitude=magnitude,
+        bits_needed=needed,
+    )
+
+
+def _check_constants(graph: Graph, node: Node, ring_bits: int, scale_bits: int) -> None:
+    _, scale = _extent(graph.values[node.output])
+    _, before = _extent(graph.values[node.inputs[0]])
+    weight: Array | None = None
+    bias: Array | None = None
+    match node.operation:
+        case op.Conv2d() | op.Dense() as layer:
+            weight, bias = layer.weight, layer.bias
+        case op.Scale() as layer:
+            weight = layer.weight
+        case op.AddConstant() as layer:
+            bias = layer.bias
+        case op.Polynomial(coefficients=coefficients):
+            bias, scale = coefficients, op.COEFFICIENT_BITS
+    guarded = ring_bits - GUARD_BITS
+    if weight is not None:
+        limit = min(WEIGHT_BITS_AT_MOST, guarded // 4 * 4)
+        _check(node, "weights", weight, scale - before, limit, scale_bits)
+    if bias is not None:
+        _check(node, "biases", bias, scale, guarded, scale_bits)
+
+
+def _check(
+    node: Node, what: str, constants: Array, scale: int, limit: int, scale_bits: int
+) -> None:
+    magnitude = float(np.abs(constants).max(initial=0.0))
+    needed = math.frexp(magnitude)[1] + scale if magnitude else 0
+    if needed > limit:
+        raise OverflowRisk(
+            f"layer {node.name}: {what} up to {magnitude:.4g} need {needed} bits at scale {scale}, "
+            f"and at most {limit} are possible. Compile with more --bits, with a --scale below "
+            f"{scale_bits}, or rescale the model's weights",
+            layer=node.name,
+            magnitude=magnitude,
+            bits_needed=needed + GUARD_BITS,
+        )

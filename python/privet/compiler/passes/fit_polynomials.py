@@ -1,0 +1,90 @@
+"""Replaces smooth functions by polynomials on the intervals that were measured.
+
+A polynomial of the model stays what it is where its terms matter; any other function becomes its
+Chebyshev interpolant. The degree is the smallest whose error is within the tolerance, and from
+there as high as the same number of encrypted products in a row reaches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numpy.polynomial import chebyshev
+
+from privet.compiler.graph import Graph, Node
+from privet.compiler.graph.function import Function
+from privet.compiler.graph.operations import Elementwise, Polynomial
+from privet.compiler.passes.rewriter import Rewriter
+from privet.errors import Problem, UnsupportedModel
+
+HIGHEST_DEGREE = 127
+GROWTH = 2.0
+"""How many times as far as on the measured interval a polynomial may reach on the wider one."""
+
+Reals = npt.NDArray[np.float64]
+
+
+def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
+    """The graph with each `Elementwise` a `Polynomial`; values need magnitudes.
+
+    A polynomial is good to `error` times the function's largest magnitude, on an interval up to
+    `margin` times as wide as what was measured. (A polynomial that the model itself has may explode
+    beyond where it was meant to be used; then its interval is narrower.)
+
+    # Errors
+    `UnsupportedModel` if a function needs a degree above `HIGHEST_DEGREE`.
+    """
+    rewriter = Rewriter(graph)
+    problems = []
+
+    def rewrite(node: Node) -> int:
+        if not isinstance(node.operation, Elementwise):
+            return rewriter.copy(node)
+        magnitude = graph.values[node.inputs[0]].magnitude
+        assert magnitude is not None, "ranges are measured before this pass"
+        fitted = fit(node.operation.function, magnitude / margin or 1.0, margin, error)
+        if fitted is None:
+            why = f"no polynomial of degree {HIGHEST_DEGREE} or less is close on its range"
+            instead = "Give calibration inputs, or a larger error for activations"
+            problems.append(Problem(node.name, "activation", why, instead))
+            return rewriter.copy(node)
+        return rewriter.add(node, fitted, *(rewriter.new[id] for id in node.inputs))
+
+    fitted = rewriter.walk(rewrite)
+    if problems:
+        raise UnsupportedModel(problems)
+    return fitted
+
+
+def fit(function: Function, measured: float, margin: float, error: float) -> Polynomial | None:
+    """A polynomial for `function` of arguments up to `measured`; None if none is good enough."""
+    points = HIGHEST_DEGREE + 1
+    exact = function.degree is not None and function.degree <= HIGHEST_DEGREE
+    if exact and function.degree is not None:
+        points = function.degree + 1
+    narrow = interpolant(function, measured, points)
+    bound = measured * margin
+    series = interpolant(function, bound, points)
+    if exact:
+        allowed = GROWTH * max(float(np.abs(narrow).sum()), margin * abs(float(narrow[1])))
+        while float(np.abs(series).sum()) > allowed and bound > 1.01 * measured:
+            bound = max(measured, 0.9 * bound)
+            series = interpolant(function, bound, points)
+    largest = float(np.abs(chebyshev.chebval(np.linspace(-1, 1, 257), series)).max())
+    tails = np.append(np.cumsum(np.abs(series[::-1]))[::-1][1:], 0.0)
+    fitting = np.nonzero(tails <= error * largest)[0]
+    degree = max(int(fitting[0]), 1)
+    if not exact and degree > HIGHEST_DEGREE * 3 // 4:
+        return None  # a tail that is cut off by the number of points says nothing
+    # Degrees up to 2^k - 1 take k products in a row; a square alone takes one.
+    reached = degree if degree <= 2 else (1 << degree.bit_length()) - 1
+    return Polynomial(series[: reached + 1], bound)
+
+
+def interpolant(function: Function, bound: float, points: int) -> Reals:
+    """Chebyshev coefficients of the interpolant at that many nodes of [-bound, bound]."""
+    nodes = chebyshev.chebpts1(points)
+    values = function(bound * nodes)
+    series = chebyshev.chebvander(nodes, points - 1).T @ values * (2.0 / points)
+    series[0] /= 2.0
+    return np.asarray(series, dtype=np.float64)

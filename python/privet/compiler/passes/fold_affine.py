@@ -1,0 +1,69 @@
+"""Adds constants that follow a linear layer to its bias, and joins neighbouring constants.
+
+Adding a constant costs nothing in any suite, so constants in front of a layer stay where they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privet.compiler.graph import Graph, Node
+from privet.compiler.graph.operations import AddConstant, ChannelAffine, Conv2d, Dense, Reshape
+from privet.compiler.passes.channels import affine, along, plus
+from privet.compiler.passes.rewriter import Rewriter
+
+
+def fold_affine(graph: Graph) -> Graph:
+    """The same function with fewer `AddConstant`."""
+    rewriter = Rewriter(graph)
+
+    def rewrite(node: Node) -> int:
+        if not isinstance(node.operation, AddConstant):
+            return rewriter.copy(node)
+        folded = _fold(rewriter, node, node.operation)
+        return rewriter.copy(node) if folded is None else folded
+
+    return rewriter.walk(rewrite)
+
+
+def _fold(rewriter: Rewriter, node: Node, addition: AddConstant) -> int | None:
+    source = rewriter.source(rewriter.new[node.inputs[0]])
+    if source is None:
+        return None
+    shape = rewriter.builder.shape(source.output)
+    reshape = None
+    if isinstance(source.operation, Reshape):
+        reshape, source = source, rewriter.source(source.inputs[0])
+        if source is None or not isinstance(source.operation, Conv2d | Dense):
+            return None
+    layer = source.operation
+    axis = 1
+    if reshape is not None:
+        inner = rewriter.builder.shape(source.output)
+        if isinstance(layer, Dense) and inner[-1] == shape[-1]:
+            axis = -1
+        elif inner[:2] != shape[:2]:
+            return None
+    match layer:
+        case AddConstant(bias=bias):
+            total = np.asarray(bias.astype(np.float64) + addition.bias)
+            return rewriter.add(node, AddConstant(total), *source.inputs)
+        case ChannelAffine(factor=factor, offset=offset, uniform=uniform):
+            vector = along(addition.bias, shape, 1)
+            if vector is None:
+                return None
+            joined = ChannelAffine(
+                factor, plus(vector, offset), uniform=uniform and addition.bias.size == 1
+            )
+            return rewriter.add(node, joined, *source.inputs)
+        case Conv2d() | Dense():
+            vector = along(addition.bias, shape, axis)
+            if vector is None:
+                return None
+            folded = affine(layer, np.ones_like(vector), vector)
+            if reshape is None:
+                return rewriter.add(node, folded, *source.inputs)
+            made = rewriter.add_new(source.name, folded, *source.inputs)
+            return rewriter.add(node, reshape.operation, made)
+        case _:
+            return None

@@ -1,0 +1,113 @@
+"""Removes `ChannelAffine`: into the layer before it, or into a layer of its own.
+
+Folding into the layer after it would save a layer, but where the factors are small the weights
+would shrink below their fixed-point step, and a choice by the factors' size would be public
+(docs/decisions/public-half.md). So what happens depends on the graph's form alone.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privet.compiler.graph import Graph, Node
+from privet.compiler.graph.operations import (
+    AddConstant,
+    Array,
+    ChannelAffine,
+    Conv2d,
+    Dense,
+    Reshape,
+    Scale,
+    Shape,
+)
+from privet.compiler.passes.channels import affine, plus
+from privet.compiler.passes.rewriter import Rewriter
+
+
+def fold_batchnorm(graph: Graph) -> Graph:
+    """The same function without `ChannelAffine`."""
+    return _lower(_fold_backward(graph))
+
+
+def _fold_backward(graph: Graph) -> Graph:
+    rewriter = Rewriter(graph)
+
+    def rewrite(node: Node) -> int:
+        if not isinstance(node.operation, ChannelAffine):
+            return rewriter.copy(node)
+        factor, offset = node.operation.factor, node.operation.offset
+        source = rewriter.source(rewriter.new[node.inputs[0]])
+        if source is None:
+            return rewriter.copy(node)
+        match source.operation:
+            case Conv2d() | Dense() as layer:
+                return rewriter.add(node, affine(layer, factor, offset), *source.inputs)
+            case ChannelAffine() as inner:
+                moved = offset if inner.offset is None else plus(inner.offset * factor, offset)
+                uniform = inner.uniform and node.operation.uniform
+                joined = ChannelAffine(inner.factor * factor, moved, uniform=uniform)
+                return rewriter.add(node, joined, *source.inputs)
+            case Reshape() as reshape:
+                made = _through(rewriter, source, node.operation)
+                if made is not None:
+                    return rewriter.add(node, reshape, made)
+        return rewriter.copy(node)
+
+    return rewriter.walk(rewrite)
+
+
+def _through(rewriter: Rewriter, reshape: Node, change: ChannelAffine) -> int | None:
+    """Folds into the layer in front of a reshape, if the channels stay or share one number."""
+    layer = rewriter.source(reshape.inputs[0])
+    if layer is None or not isinstance(layer.operation, Conv2d | Dense):
+        return None
+    shape = rewriter.builder.shape(layer.output)
+    factor, offset = change.factor, change.offset
+    if shape[:2] != rewriter.builder.shape(reshape.output)[:2]:
+        if not change.uniform:
+            return None
+        factor = np.full(shape[1], factor[0])
+        offset = None if offset is None else np.full(shape[1], offset[0])
+    return rewriter.add_new(layer.name, affine(layer.operation, factor, offset), *layer.inputs)
+
+
+def _lower(graph: Graph) -> Graph:
+    rewriter = Rewriter(graph)
+
+    def rewrite(node: Node) -> int:
+        if not isinstance(node.operation, ChannelAffine):
+            return rewriter.copy(node)
+        x = rewriter.new[node.inputs[0]]
+        return _layer(rewriter, node, node.operation, x)
+
+    return rewriter.walk(rewrite)
+
+
+def _layer(rewriter: Rewriter, node: Node, change: ChannelAffine, x: int) -> int:
+    """A layer of its own: a 1x1 convolution over images, an elementwise product over rows."""
+    factor, offset = change.factor, change.offset
+    shape = rewriter.builder.shape(x)
+    if change.uniform:
+        single = None if offset is None else offset[:1]
+        return _convolve(rewriter, node, x, (1, 1, 1, math.prod(shape)), factor[:1], single)
+    if len(shape) > 2:
+        image = (*shape[:2], math.prod(shape[2:-1]), shape[-1])
+        return _convolve(rewriter, node, x, image, factor, offset)
+    scale = Scale(np.array(np.broadcast_to(factor, shape)))
+    if offset is None:
+        return rewriter.add(node, scale, x)
+    return rewriter.add(node, AddConstant(offset), rewriter.add_new(node.name, scale, x))
+
+
+def _convolve(
+    rewriter: Rewriter, node: Node, x: int, image: Shape, factor: Array, offset: Array | None
+) -> int:
+    """A depthwise 1x1 convolution over `x` seen as `image`."""
+    shape = rewriter.builder.shape(x)
+    layer = Conv2d(factor.reshape(-1, 1, 1, 1), offset, groups=len(factor))
+    if image == shape:
+        return rewriter.add(node, layer, x)
+    seen = rewriter.add_new(node.name, Reshape(image), x)
+    return rewriter.add(node, Reshape(shape), rewriter.add_new(node.name, layer, seen))

@@ -1,0 +1,25 @@
+"""`Concat(Relu(a), Relu(b))` becomes `Relu(Concat(a, b))`: one comparison layer, fewer rounds."""
+
+from __future__ import annotations
+
+from privet.compiler.graph import Graph, Node
+from privet.compiler.graph.operations import Concat, Relu
+from privet.compiler.passes.rewriter import Rewriter
+
+
+def join_relus(graph: Graph) -> Graph:
+    """The same function with each group of joined ReLUs made one."""
+    rewriter = Rewriter(graph)
+
+    def rewrite(node: Node) -> int:
+        if not isinstance(node.operation, Concat) or len(set(node.inputs)) < len(node.inputs):
+            return rewriter.copy(node)
+        sources = [rewriter.source(rewriter.new[id]) for id in node.inputs]
+        relus = [s for s in sources if s is not None and isinstance(s.operation, Relu)]
+        if len(relus) < len(sources):
+            return rewriter.copy(node)
+        before = [source.inputs[0] for source in relus]
+        joined = rewriter.add_new(node.name, node.operation, *before)
+        return rewriter.add(node, Relu(), joined, name=relus[0].name)
+
+    return rewriter.walk(rewrite)

@@ -1,0 +1,60 @@
+"""Leaves constants in front of a smooth function to linear operations.
+
+In suite `stream` a client computes functions in the clear, so that they are public. A factor or a
+summand of the argument alone, such as the bias of a layer with one output, is the model's: it goes
+back in front of the function, where `fold_affine` and `fold_batchnorm` find the layer it belongs
+to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from privet.compiler.graph import Graph, Node
+from privet.compiler.graph.function import Function, Step
+from privet.compiler.graph.operations import (
+    AddConstant,
+    ChannelAffine,
+    Elementwise,
+    Operation,
+    Scale,
+    Shape,
+)
+from privet.compiler.passes.rewriter import Rewriter
+
+
+def keep_constants(graph: Graph) -> Graph:
+    """The same function, with no scaling or shift of its argument alone in an `Elementwise`."""
+    rewriter = Rewriter(graph)
+
+    def rewrite(node: Node) -> int:
+        if not isinstance(node.operation, Elementwise):
+            return rewriter.copy(node)
+        x, shape = rewriter.new[node.inputs[0]], graph.values[node.inputs[0]].shape
+        leading, rest = parted(node.operation.function)
+        for step in leading:
+            x = rewriter.add_new(node.name, _linear(step, shape), x)
+        return rewriter.add(node, Elementwise(rest), x)
+
+    return rewriter.walk(rewrite)
+
+
+def parted(function: Function) -> tuple[list[Step], Function]:
+    """The scalings and shifts that all else reads the argument through, and all else."""
+    leading, steps = [], list(function.steps)
+    while len(steps) > 1 and steps[0].name in ("scale", "shift"):
+        if any(0 in step.operands for step in steps[1:]):
+            break
+        leading.append(steps.pop(0))
+        steps = [replace(it, operands=tuple(at - 1 for at in it.operands)) for it in steps]
+    return leading, Function(tuple(steps))
+
+
+def _linear(step: Step, shape: Shape) -> Operation:
+    if step.name == "shift":
+        return AddConstant(np.full((1,) * len(shape), step.constant))
+    if len(shape) < 2:
+        return Scale(np.full(shape, step.constant), uniform=True)
+    return ChannelAffine(np.full(shape[1], step.constant), None, uniform=True)

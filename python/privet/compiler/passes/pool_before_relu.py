@@ -1,0 +1,25 @@
+"""`MaxPool(Relu(x))` becomes `Relu(MaxPool(x))`, which compares fewer elements.
+
+A ReLU also sinks below a reshape, so that one-dimensional pooling is reached.
+"""
+
+from __future__ import annotations
+
+from privet.compiler.graph import Graph, Node
+from privet.compiler.graph.operations import MaxPool2d, Relu, Reshape
+from privet.compiler.passes.rewriter import Rewriter
+
+
+def pool_before_relu(graph: Graph) -> Graph:
+    """The same function with ReLUs behind the reshapes and max pools that only they feed."""
+    rewriter = Rewriter(graph)
+
+    def rewrite(node: Node) -> int:
+        if isinstance(node.operation, MaxPool2d | Reshape):
+            source = rewriter.source(rewriter.new[node.inputs[0]])
+            if source is not None and isinstance(source.operation, Relu):
+                pooled = rewriter.add_new(node.name, node.operation, *source.inputs)
+                return rewriter.add(node, Relu(), pooled, name=source.name)
+        return rewriter.copy(node)
+
+    return rewriter.walk(rewrite)

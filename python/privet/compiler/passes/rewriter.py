@@ -1,0 +1,61 @@
+"""The frame that passes share: walk a graph in order and build the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from privet.compiler.graph import Graph, GraphBuilder, Node, Value
+from privet.compiler.graph.operations import Operation
+
+
+class Rewriter:
+    """A graph being rebuilt. `new` maps the old graph's values to the new one's.
+
+    A pass gives `walk` a function that maps one old node to the id of its new value, by `copy` or
+    by adding other nodes. What becomes unused disappears when the new graph is built.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.old = graph
+        self.builder = GraphBuilder(graph.name)
+        self.new: dict[int, int] = {}
+        self._uses = graph.uses()
+        self._old_of: dict[int, int] = {}
+        self._made: dict[int, Node] = {}
+
+    def walk(self, rewrite: Callable[[Node], int]) -> Graph:
+        """Rebuilds every node by `rewrite` and returns the new graph."""
+        for entry in self.old.inputs:
+            value = self.old.values[entry.value]
+            self.new[entry.value] = self.builder.input(entry.name, value)
+            self._old_of[self.new[entry.value]] = entry.value
+        for node in self.old.nodes:
+            self.new[node.output] = rewrite(node)
+            self._old_of[self.new[node.output]] = node.output
+        for output in self.old.outputs:
+            self.builder.output(output.name, self.new[output.value], output.client)
+        return self.builder.build()
+
+    def copy(self, node: Node) -> int:
+        return self.add(node, node.operation, *(self.new[id] for id in node.inputs))
+
+    def add(self, node: Node, operation: Operation, *inputs: int, name: str | None = None) -> int:
+        """An operation on new values that makes what `node` made; named as it unless told."""
+        like = self.old.values[node.output]
+        return self.add_new(name or node.name, operation, *inputs, like=like)
+
+    def add_new(
+        self, name: str, operation: Operation, *inputs: int, like: Value | None = None
+    ) -> int:
+        """An operation on new values that the old graph has no counterpart of."""
+        made = self.builder.add(operation, inputs, node=name, like=like)
+        self._made[made] = Node(operation, name, inputs, made)
+        return made
+
+    def source(self, new: int) -> Node | None:
+        """The new node that makes a new value, if nothing but the current node reads it."""
+        old = self._old_of.get(new)
+        node = self._made.get(new)
+        if node is None or (old is not None and self._uses[old] != 1):
+            return None
+        return node

@@ -1,0 +1,37 @@
+"""The ring that suites `gmw` and `fss` keep each value in.
+
+A truncation drops the low bits of shares, so that its result lies in a ring that is narrower by as
+many bits, until a step needs the wide one. The parties' planner follows the same rule
+(`crates/suites/src/sharing/plan.rs`), and a test holds the two together; where a suite is wider
+than this, it holds more.
+"""
+
+from __future__ import annotations
+
+from privet.compiler.graph import Graph
+from privet.compiler.graph import operations as op
+
+WIDE = (
+    *(op.Conv2d, op.Dense, op.Scale, op.ShiftLeft, op.AvgPool2d, op.Truncate),
+    *(op.Mul, op.Polynomial, op.Elementwise),
+)
+"""Operations whose inputs are in the program's ring: because they must, or in other suites."""
+
+
+def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
+    """Bits of the ring that each value of an integer graph is made in."""
+    current = dict.fromkeys(graph.values, ring_bits)
+    made = dict(current)
+    for node in graph.nodes:
+        widths = {current[id] for id in node.inputs}
+        if isinstance(node.operation, WIDE) or len(widths) > 1:
+            current.update(dict.fromkeys(node.inputs, ring_bits))
+        match node.operation:
+            case op.Truncate(bits=bits):
+                width = ring_bits - bits
+            case op.ArgMax():
+                width = ring_bits
+            case _:
+                width = current[node.inputs[0]]
+        current[node.output] = made[node.output] = width
+    return made

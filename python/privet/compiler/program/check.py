@@ -1,0 +1,162 @@
+"""Consistency of a public half: every value written once before it is read, every shape right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from privet.compiler.graph.operations import Array, Shape
+from privet.compiler.graph.shapes import infer_shape
+from privet.compiler.program.operations import decode
+from privet.compiler.program.public import CALIBRATIONS, Program, ProgramOperation
+from privet.errors import InvalidProgram
+
+# As `crates/program/src/check.rs` bounds them: far above any image model, and so low that nothing
+# below takes time or memory by what a peer wrote.
+MAX_ELEMENTS = 1 << 28
+MAX_TOTAL = 1 << 32
+MAX_OPERATIONS = 1 << 12
+MAX_LINEAR = 1 << 9
+MAX_INPUTS = 4 * MAX_OPERATIONS
+MAX_ENDS = 1 << 8
+MAX_RANK = 8
+
+_ARITY = {"add": 2, "sub": 2, "mul": 2}
+
+
+class _NoTensors(dict[str, Array]):
+    """Stands in for the private half: zeros of whatever shape the operation declares."""
+
+    def __init__(self, operation: ProgramOperation) -> None:
+        attributes = operation.attributes
+        super().__init__()
+        for kind in ("weight", "bias"):
+            shape = attributes.get(f"{kind}_shape")
+            if shape is not None:
+                self[attributes[kind]] = _zeros(tuple(shape))
+        if operation.op == "polynomial":
+            self[attributes["coefficients"]] = _zeros((attributes["degree"] + 1,))
+            self[attributes["bound"]] = _zeros((1,))
+        if operation.op in ("conv2d", "dense") and attributes["bias"] is not None:
+            columns = attributes["weight_shape"][0 if operation.op == "conv2d" else 1]
+            self[attributes["bias"]] = _zeros((columns,))
+
+
+def check_program(program: Program) -> None:
+    """Raises `InvalidProgram`, which names the place, if the program contradicts itself."""
+    for place, problem in _problems(program):
+        raise InvalidProgram(f"the program is inconsistent at {place}: {problem}")
+
+
+def _bounds(program: Program) -> Iterator[tuple[str, str]]:
+    """Totals against their limits, before anything is made of the values."""
+    operations = program.operations
+    reads = sum(len(operation.inputs) for operation in operations)
+    if len(operations) > MAX_OPERATIONS or len(program.values) > 2 * MAX_OPERATIONS:
+        yield "operations", f"more than {MAX_OPERATIONS}"
+    if reads > MAX_INPUTS:
+        yield "operations", f"more than {MAX_INPUTS} inputs of operations"
+    if max(len(program.inputs), len(program.outputs)) > MAX_ENDS:
+        yield "inputs and outputs", f"more than {MAX_ENDS}"
+    for id, value in enumerate(program.values):
+        if not _bounded(value.shape):
+            yield f"value {id}", f"shape {list(value.shape)} is out of bounds"
+    total = sum(math.prod(value.shape) for value in program.values)
+    if total > MAX_TOTAL:
+        yield "values", f"{total} elements in all, more than {MAX_TOTAL}"
+    weighted = [it for it in operations if "weight_shape" in it.attributes]
+    if len(weighted) > MAX_LINEAR:
+        yield "operations", f"{len(weighted)} have weights, more than {MAX_LINEAR}"
+    total = 0
+    for operation in weighted:
+        shape = operation.attributes["weight_shape"]
+        if not isinstance(shape, list | tuple) or not _bounded(shape):
+            yield f"operation {operation.name}", f"weights of shape {shape!r} are out of bounds"
+        total += math.prod(shape)
+    if total > MAX_TOTAL:
+        yield "weights", f"{total} elements in all, more than {MAX_TOTAL}"
+
+
+def _bounded(shape: Sequence[object]) -> bool:
+    """Whether a shape's rank and number of elements are within the limits."""
+    count = 1
+    for size in shape:
+        if type(size) is not int or not 1 <= size <= MAX_ELEMENTS // count:
+            return False
+        count *= size
+    return len(shape) <= MAX_RANK
+
+
+def _problems(program: Program) -> Iterator[tuple[str, str]]:
+    yield from _bounds(program)
+    if not 8 <= program.ring_bits <= 64 or not 0 <= program.scale_bits < program.ring_bits:
+        yield "its header", f"ring of {program.ring_bits} bits, scale {program.scale_bits}"
+    if len(program.weights_commitment) != 64:
+        yield "its header", "the commitment to the weights is no SHA-256"
+    if not program.inputs or not program.outputs:
+        yield "its header", "a program needs at least one input and one output"
+    if program.calibration not in CALIBRATIONS:
+        yield "its header", f"a calibration {program.calibration!r}"
+    if program.batch < 1:
+        yield "its header", f"a batch of {program.batch}"
+    for id, value in enumerate(program.values):
+        if not 0 <= value.scale < program.ring_bits:
+            yield f"value {id}", f"scale {value.scale}"
+    written: set[int] = set()
+    for entry in program.inputs:
+        if not (math.isfinite(entry.magnitude) and entry.magnitude > 0):
+            yield f"input {entry.name}", f"magnitude {entry.magnitude}"
+        yield from _write(program, written, entry.value, f"input {entry.name}")
+    for operation in program.operations:
+        place = f"operation {operation.name} ({operation.op})"
+        missing = [id for id in operation.inputs if id not in written]
+        if missing or not operation.inputs:
+            yield place, f"reads value {missing} before it is written"
+        yield from _write(program, written, operation.output, place)
+        yield from ((place, problem) for problem in _operation(program, operation))
+    for output in program.outputs:
+        if output.value not in written:
+            yield f"output {output.name}", f"value {output.value} is never written"
+        elif output.client is not None:
+            rank = len(program.values[output.value].shape)
+            if not 0 <= output.client.axis < max(rank, 1):
+                yield f"output {output.name}", f"axis {output.client.axis} of {rank} axes"
+    yield from _batch(program)
+
+
+def _batch(program: Program) -> Iterator[tuple[str, str]]:
+    """Every input and output of several samples has them along its first axis."""
+    ends = [(entry.name, entry.value) for entry in program.inputs]
+    ends += [(output.name, output.value) for output in program.outputs]
+    for name, id in ends:
+        known = program.batch > 1 and 0 <= id < len(program.values)
+        if known and program.values[id].shape[:1] != (program.batch,):
+            yield name, f"shape {list(program.values[id].shape)} for a batch of {program.batch}"
+
+
+def _write(program: Program, written: set[int], id: int, place: str) -> Iterator[tuple[str, str]]:
+    if id in written or not 0 <= id < len(program.values):
+        yield place, f"writes value {id}, which is taken or does not exist"
+    written.add(id)
+
+
+def _operation(program: Program, operation: ProgramOperation) -> Iterator[str]:
+    inputs = [program.values[id].shape for id in operation.inputs]
+    declared = program.values[operation.output].shape
+    if operation.op != "concat" and len(inputs) != _ARITY.get(operation.op, 1):
+        yield f"{len(inputs)} inputs"
+        return
+    try:
+        decoded = decode(operation.op, operation.attributes, declared, _NoTensors(operation))
+        inferred = infer_shape(decoded, inputs)
+    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+        yield str(error)
+        return
+    if inferred != declared:
+        yield f"gives {list(inferred)}, not {list(declared)}"
+
+
+def _zeros(shape: Shape) -> Array:
+    return np.broadcast_to(np.int64(0), shape)

@@ -1,0 +1,58 @@
+"""The parties: a server that offers models, a client that asks it, a dealer, all over TLS."""
+
+from typing import TYPE_CHECKING
+
+from privet.lazy import attach
+
+if TYPE_CHECKING:
+    from privet.runtime.client import Client, Link
+    from privet.runtime.credentials import Credentials
+    from privet.runtime.dealer import Dealer, Dealt
+    from privet.runtime.dry import Dry
+    from privet.runtime.local import Run, run
+    from privet.runtime.pool import Pool, PoolEvent
+    from privet.runtime.result import Result
+    from privet.runtime.server import Finished, Server
+    from privet.runtime.stock import Holding, Stock
+    from privet.runtime.target import Level
+    from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
+
+__all__ = [
+    "Client",
+    "Credentials",
+    "Dealer",
+    "DealerCost",
+    "Dealt",
+    "Dry",
+    "Finished",
+    "Holding",
+    "LayerCost",
+    "Level",
+    "Link",
+    "MemoryUse",
+    "PhaseCost",
+    "Pool",
+    "PoolEvent",
+    "Result",
+    "Run",
+    "Server",
+    "Stock",
+    "run",
+]
+
+__getattr__ = attach(
+    __name__,
+    {
+        "privet.runtime.client": ("Client", "Link"),
+        "privet.suites.costs": ("DealerCost", "LayerCost", "MemoryUse", "PhaseCost"),
+        "privet.runtime.credentials": ("Credentials",),
+        "privet.runtime.dealer": ("Dealer", "Dealt"),
+        "privet.runtime.dry": ("Dry",),
+        "privet.runtime.local": ("Run", "run"),
+        "privet.runtime.pool": ("Pool", "PoolEvent"),
+        "privet.runtime.result": ("Result",),
+        "privet.runtime.server": ("Finished", "Server"),
+        "privet.runtime.stock": ("Holding", "Stock"),
+        "privet.runtime.target": ("Level",),
+    },
+)

@@ -1,0 +1,192 @@
+"""A listening socket that gives every authenticated peer a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from privet import _native
+from privet.errors import Misuse, PeerMisbehaved, PrivetError
+from privet.logs import Seldom
+from privet.runtime.credentials import Credentials
+from privet.runtime.listening import most_files
+from privet.runtime.revocation import Revoked
+
+MAX_SESSIONS = 64
+"""Sessions at the same time, and handshakes; fewer where a process may open few files. Further
+peers wait: for a session after their handshake, for that in the system's queue."""
+
+HANDSHAKE_SECONDS = 10.0
+HURRY_SECONDS = 1.0
+"""How long a handshake may take once a quarter of the places are taken by handshakes, so that peers
+who say nothing do not keep others out for long."""
+
+POLL_SECONDS = 0.05
+SHORT_SECONDS = 0.5
+"""How long nobody is accepted when the system has no resources left."""
+
+Serve = Callable[[_native.Connection, str], None]
+"""Serves one peer, given its connection and how it is called: its fingerprint, or its address."""
+
+Failed = Callable[[str, PrivetError], None]
+"""Hears of a session that failed, or of a listener that could not accept (the peer is empty)."""
+
+
+class Acceptor:
+    """Accepts peers over TLS and serves each on a thread of its own until `close` is called."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        host: str,
+        port: int,
+        timeout: float,
+        serve: Serve,
+        failed: Failed,
+        revoked: Revoked | None = None,
+    ) -> None:
+        self._listener: _native.Listener | None = _native.Listener(
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}", credentials.native
+        )
+        self.address = self._listener.address
+        self._timeout = timeout
+        self._serve = serve
+        self._failed = failed
+        self._revoked = revoked or Revoked()
+        self._places = _places()
+        self._sessions = threading.BoundedSemaphore(self._places)
+        self._handshakes = threading.BoundedSemaphore(self._places)
+        self._greeting = 0
+        self._clients: Counter[str] = Counter()
+        self._seldom = Seldom()
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Accepts peers until `close` is called from another thread."""
+        listener = self._listener
+        if listener is None:
+            raise Misuse("this listener has been closed")
+        while not self._stopping.is_set():
+            if not self._handshakes.acquire(timeout=POLL_SECONDS):
+                continue
+            pending = self._accept(listener)
+            if pending is None:
+                self._handshakes.release()
+                continue
+            threading.Thread(target=self._greet, args=(pending,), daemon=True).start()
+
+    def start(self) -> None:
+        """Runs on a thread of its own."""
+        if self._thread is not None:
+            raise Misuse("this listener has been started already")
+        self._thread = threading.Thread(target=self.run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops listening; sessions that run go on to their end."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._listener = None
+
+    def _accept(self, listener: _native.Listener) -> _native.Pending | None:
+        """The next peer, if one comes soon."""
+        try:
+            return listener.accept(POLL_SECONDS)
+        except PrivetError as error:
+            # The system is short of something, such as file descriptors: sessions that end free it.
+            if self._seldom.due() is not None:
+                self._failed("", error)
+            self._stopping.wait(SHORT_SECONDS)
+            return None
+
+    def _greet(self, pending: _native.Pending) -> None:
+        """Finds out who a peer is, within a time that is short where many have not said it."""
+        peer = pending.address
+        with self._lock:
+            self._greeting += 1
+            crowded = 4 * self._greeting > self._places
+        try:
+            connection = pending.handshake(min(HURRY_SECONDS if crowded else 60, HANDSHAKE_SECONDS))
+            peer = connection.peer or peer
+            why = self._revoked.refuses(peer)
+            if why is not None:
+                raise PeerMisbehaved(f"it was turned away: {why}")
+            placed = self._take_place(peer)
+        except PrivetError as error:
+            self._failed(peer, error)
+            return
+        finally:
+            with self._lock:
+                self._greeting -= 1
+            self._handshakes.release()
+        if not placed:
+            self._failed(peer, PeerMisbehaved("too many sessions are open: it was turned away"))
+            return
+        try:
+            connection.set_timeout(self._timeout)
+            self._serve(connection, peer)
+        except PrivetError as error:
+            self._failed(peer, error)
+        finally:
+            with self._lock:
+                self._clients[peer] -= 1
+            self._sessions.release()
+
+    def _take_place(self, peer: str) -> bool:
+        """Waits a while for a session to end; no client has more than half of them."""
+        with self._lock:
+            if 2 * self._clients[peer] >= self._places:
+                return False
+            self._clients[peer] += 1
+        placed = self._sessions.acquire(timeout=HANDSHAKE_SECONDS)
+        with self._lock:
+            self._clients[peer] -= not placed
+            self._clients += Counter()
+        return placed
+
+
+def _places() -> int:
+    """Sessions, and handshakes, for which this process may open enough files."""
+    return min(MAX_SESSIONS, max(2, most_files() // 5))
+
+
+class Service:
+    """What listens by an `Acceptor`; use it as a context manager or call `close`."""
+
+    def __init__(self, acceptor: Acceptor) -> None:
+        self._acceptor = acceptor
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port that peers connect to."""
+        return self._acceptor.address
+
+    def serve_forever(self) -> None:
+        """Serves until `close` is called from another thread."""
+        self._acceptor.run()
+
+    def start(self) -> Self:
+        """Serves on a thread of its own."""
+        self._acceptor.start()
+        return self
+
+    def close(self) -> None:
+        """Stops listening; sessions that run go on to their end."""
+        self._acceptor.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

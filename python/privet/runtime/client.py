@@ -1,0 +1,260 @@
+"""The client: asks a server for private predictions."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from privet import _native, suites
+from privet.compiler.executor import encode_input
+from privet.compiler.executor.codec import Inputs
+from privet.compiler.executor.samples import fill
+from privet.compiler.program import Program
+from privet.errors import Misuse, PrivetError
+from privet.runtime import dry
+from privet.runtime.credentials import Credentials
+from privet.runtime.dry import Dry
+from privet.runtime.memory import machine_memory, parse_size
+from privet.runtime.result import Result, Spent, read_result
+from privet.runtime.route import Route, check_dealer
+from privet.runtime.session import Session
+from privet.runtime.supply import Supply
+from privet.suites import MaterialSuite, Progress, Suite
+from privet.suites.costs import NOTHING, LayerCost, PhaseCost, read_report
+
+Link = _native.Link
+
+
+class Client:
+    """A session with a server; use it as a context manager.
+
+    `state` is a directory that keeps material between sessions; any number of clients and pools
+    may share it. `program_hash` is the program that the client expects; without it, the client
+    takes the one that the server describes.
+
+    `suite` is a suite with its options, such as `privet.Gmw(rounds="log")`, or the name of one for
+    its defaults; it must be one that makes material. If a dealer makes it, that is the one at
+    `dealer` (`HOST:PORT`), whom the server must use as well; it must collude with neither party.
+    What promises less than the default is served only where the server accepts it, and results
+    name it (`Result.weaknesses`).
+
+    `link` (`lan`, `wan`, or round-trip time and bandwidth such as `20ms,100Mbit`) makes the
+    connection that slow in both directions, for real. What the suite leaves open is taken as it
+    suits the link. Without `link`, what material is ready for comes first, then what suits the
+    network's measured round trip. The attribute `suite` tells the choice, `extension` which OT
+    extension suits the same link for making material, `forecast` what it will all take.
+
+    `when_dry` says what to do if no material is ready for an inference: `make` a piece, `wait` as
+    long as `timeout` for another process to make one, `refuse`, or a suite to fall back to: to its
+    material if there is some, and to making it if none can be made for the suite asked for.
+
+    `memory` (bytes, or such as `2GB`; without it, what the machine has) refuses a program for which
+    this process would take more, before anything else is done with it;
+    `max_disk` likewise refuses to prepare beyond that much material in `state`.
+
+    Nothing that the server sends can make the client reveal its input: a wrong program gives wrong
+    predictions, so pin the hash if you rely on them.
+
+    # Errors
+    `LinkError` if the server cannot be reached, `NotAccepted` if its policy does not serve this
+    client, `PeerMisbehaved` if it does not speak the protocol.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        credentials: Credentials,
+        *,
+        state: str | os.PathLike[str],
+        model: str | None = None,
+        program_hash: str | None = None,
+        suite: Suite | str = suites.DEFAULT,
+        dealer: str | None = None,
+        when_dry: str = dry.MAKE,
+        memory: int | str | None = None,
+        max_disk: int | str | None = None,
+        link: Link | str | None = None,
+        server_name: str | None = None,
+        timeout: float = 120.0,
+    ) -> None:
+        asked = suites.material_suite(suites.as_suite(suite))
+        check_dealer(asked, dealer)
+        other = dry.fallback(when_dry, asked, dealer)
+        limit = parse_size(memory) or machine_memory()
+        self.link = Link(link) if isinstance(link, str) else link
+        self._when_dry, self._timeout = when_dry, timeout
+        self._costs: dict[str, tuple[PhaseCost, tuple[LayerCost, ...]]] = {}
+        self._session = Session(
+            host,
+            port,
+            credentials,
+            state=state,
+            dealer=dealer,
+            max_disk=parse_size(max_disk, "disk space"),
+            link=self.link,
+            server_name=server_name,
+            timeout=timeout,
+        )
+        try:
+            # What the server sends is read only if it is the program that was pinned.
+            public = self._session.native.describe(model, program_hash)
+            self.program = Program.from_public_bytes(public)
+            network = self.link or network_of(self._session.rtt)
+
+            pinned = self.link is not None
+            self._asked = Route(asked, public, network, pinned=pinned)
+            self._other = Route(other, public, network, pinned=pinned) if other else None
+            self._asked.plan.check_client_memory(limit)
+            self._asked.settle(self._session.native)
+        except PrivetError:
+            self._session.leave()
+            raise
+
+    @property
+    def suite(self) -> MaterialSuite:
+        """The suite that was asked for, every choice made."""
+        return self._asked.suite
+
+    @property
+    def forecast(self) -> suites.Forecast:
+        """What one preparation and one inference take."""
+        return self._asked.forecast
+
+    @property
+    def extension(self) -> str | None:
+        """The OT extension that makes the correlations; None with a dealer."""
+        return self.forecast.extension
+
+    @property
+    def program_hash(self) -> str:
+        """The program's name: SHA-256 of its public half."""
+        return self._asked.plan.program_hash
+
+    @property
+    def server_fingerprint(self) -> str | None:
+        """SHA-256 of the server's certificate."""
+        return self._session.peer
+
+    @property
+    def label(self) -> str:
+        """The suite with its options, as the store labels the material that `prepare` makes."""
+        return self._asked.plan.suite
+
+    @property
+    def piece_bytes(self) -> int:
+        """Most bytes that a piece takes in `state`."""
+        return self._asked.plan.piece_bytes()
+
+    def ready(self) -> list[str]:
+        """Ids of material that is ready for this program with this server."""
+        return self._session.native.ready(self._asked.plan)
+
+    def prepare(self, count: int = 1, *, progress: Progress | None = None) -> list[str]:
+        """Makes `count` pieces of material, each good for one inference; their ids.
+
+        # Errors
+        `NotAccepted` if the server's policy does not accept this mode; `PeerBusy` if the server has
+        no room for it now, `StoreFull` if this side has none beyond
+        `max_disk`; `LinkError`; `PeerMisbehaved`.
+        """
+        if count < 1:
+            raise Misuse(f"count is {count}; at least 1 is possible")
+        return [self._make(self._asked, progress) for _ in range(count)]
+
+    def offline_cost(self, material: str) -> PhaseCost | None:
+        """What a piece cost that this object made; None for others."""
+        cost = self._costs.get(material)
+        return cost[0] if cost else None
+
+    def infer(
+        self, inputs: Inputs, *, material: str | None = None, progress: Progress | None = None
+    ) -> Result:
+        """Runs one private inference on real inputs, by name or in order.
+
+        A program for a batch takes up to that many samples, along the first axis of each input; it
+        does the same work for fewer, and the server does not learn their number.
+
+        Uses up the piece `material`, or the first that is ready and that no other process takes
+        first; if there is none, does what `when_dry` says. A piece is spent once the server was
+        asked, whatever becomes of it, unless the server refuses.
+
+        # Errors
+        `InputError` before anything is spent if an input does not fit; `MaterialError` if no
+        material is ready and none may be made, or if the piece is missing or used here or at the
+        server; `NotAccepted` if the server's policy does not accept this mode, `PeerBusy` if it
+        gives no answer now; `LinkError`; `PeerMisbehaved`.
+        """
+        filled, samples = fill(self.program, inputs)
+        encoded = encode_input(self.program, filled)
+        payload = [array.astype("<i8").tobytes() for array in encoded]
+        if material is not None:
+            revealed, report = self._session.native.infer(
+                self._asked.plan, material, payload, progress
+            )
+            return self._result(self._asked, None, (material, revealed, report), samples)
+
+        def take(route: Route) -> Spent | None:
+            route.settle(self._session.native)
+            return self._session.native.infer_next(route.plan, payload, progress)
+
+        def unprepared(route: Route) -> Spent:
+            return "", *self._session.native.infer_unprepared(route.plan, payload, progress)
+
+        supply = Supply(
+            self._session,
+            self._asked,
+            self._other,
+            self._when_dry,
+            self._timeout,
+            take,
+            lambda route: self._make(route, progress),
+            unprepared if self.suite.refills else None,
+        )
+        return self._result(*supply.spend(), samples)
+
+    def _result(self, route: Route, why: Dry | None, spent: Spent, samples: int) -> Result:
+        # Without a name nothing was prepared.
+        made = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
+        return read_result(
+            self.program,
+            route.suite,
+            spent,
+            samples,
+            made=made,
+            dry=why,
+        )
+
+    def _make(self, route: Route, progress: Progress | None) -> str:
+        material, report = self._session.native.prepare(route.plan, progress)
+        self._costs[material] = read_report(report)
+        return material
+
+    def close(self) -> None:
+        """Ends the session; prepared material stays for the next."""
+        self._session.native.close()
+
+    def abandon(self) -> None:
+        """Breaks the session from another thread; what it does there fails with `LinkError`."""
+        self._session.abandon()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._session.leave()
+
+
+def network_of(rtt: float | None) -> Link | None:
+    """What is taken for the network when only its round trip is known: the bandwidth of `wan`."""
+    if rtt is None:
+        return None
+    return Link(f"{1e6 * min(rtt, 10):.0f}us,{Link('wan').bits_per_second / 1e6:.0f}Mbit")

@@ -1,0 +1,108 @@
+"""The dealer: a third party that makes the material of two others, and the way to it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from privet import _native
+from privet.errors import Misuse, PrivetError
+from privet.keys import DEALER_NAME
+from privet.runtime.acceptor import Acceptor, Service
+from privet.runtime.address import split_address
+from privet.runtime.credentials import Credentials
+from privet.runtime.revocation import Revoked
+from privet.suites.costs import DealerCost
+
+PATIENCE_SECONDS = 30.0
+"""How long a party waits at the dealer for the other one."""
+
+MOST_BYTES = 16 << 30
+"""The largest piece that a dealer makes, in bytes on the wire."""
+
+TRUST = "needs a dealer that colludes with neither party"
+"""What dealt material rests on, for people."""
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """A piece that was dealt, or a deal that failed.
+
+    `peer` is the fingerprint of the party that came last, or that failed.
+    """
+
+    peer: str
+    model: str | None = None
+    material: str | None = None
+    cost: DealerCost | None = None
+    error: PrivetError | None = None
+
+
+Listener = Callable[[Dealt], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Dealer(Service):
+    """Deals over TLS to parties of its authority; use it as a context manager or call `close`.
+
+    Two parties get halves of one piece if both ask for the same one and each names the other's
+    certificate. The dealer sees public halves of programs, who asks, and the material that it
+    makes; it keeps nothing. `revoked` is as for `Server`. `on_dealt` hears of every deal, made or
+    failed.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        timeout: float = 120.0,
+        most_bytes: int = MOST_BYTES,
+        patience: float = PATIENCE_SECONDS,
+        revoked: str | os.PathLike[str] | None = None,
+        on_dealt: Listener | None = None,
+    ) -> None:
+        if most_bytes < 1 or patience <= 0:
+            raise Misuse("a dealer needs a positive limit of bytes and some patience")
+        self._native = _native.Dealer(most_bytes, patience)
+        self._on_dealt = on_dealt
+        list_ = Revoked(revoked)
+        super().__init__(
+            Acceptor(credentials, host, port, timeout, self._deal, self._failed, list_)
+        )
+
+    def _deal(self, connection: _native.Connection, peer: str) -> None:
+        dealt = self._native.serve(connection)
+        if dealt is not None:
+            model, material, to_client, to_server, seconds, peak_rss_mb = dealt
+            cost = DealerCost(to_client, to_server, seconds, peak_rss_mb)
+            self._tell(Dealt(peer, model, material, cost))
+
+    def _failed(self, peer: str, error: PrivetError) -> None:
+        self._tell(Dealt(peer, error=error))
+
+    def _tell(self, dealt: Dealt) -> None:
+        if self._on_dealt is None:
+            return
+        try:
+            self._on_dealt(dealt)
+        except Exception:
+            _log.exception("on_dealt raised on %s", dealt)
+
+
+def dialer(
+    address: str | None, credentials: Credentials, timeout: float, link: _native.Link | None = None
+) -> _native.Dialer | None:
+    """The way to the dealer at `HOST:PORT`, whose certificate must carry the dealer's name.
+
+    # Errors
+    `Misuse` if `address` is no address.
+    """
+    if address is None:
+        return None
+    host, port = split_address(address)
+    return _native.Dialer(host, port, credentials.native, DEALER_NAME, timeout, link)

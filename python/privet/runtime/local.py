@@ -1,0 +1,246 @@
+"""`privet.run`: every party on this machine, as processes over loopback TLS."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet import suites
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import decode_output, execute
+from privet.compiler.executor.codec import Inputs, encode_input
+from privet.compiler.executor.ranges import Calibration
+from privet.compiler.executor.reference import random_inputs, run_plaintext
+from privet.compiler.executor.samples import fill, split, trim
+from privet.compiler.graph import ModelSource
+from privet.errors import Misuse
+from privet.runtime.client import Link
+from privet.runtime.memory import parse_size
+from privet.suites import LocalJob, LocalResult, Mode, Precision, Progress, Suite, Weakness
+from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
+
+Array = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A private inference beside its two references.
+
+    `config` is the suite with every choice made, as it was given or as it suited the link, and
+    `extension` the OT extension that suited it (None where none makes correlations); `link` what
+    the connection was shaped to. If a dealer made the material, `dealer` is its cost.
+
+    `batch` is how many samples the program takes at once, `samples` how many were given; costs are
+    those of the whole batch. `memory` has what each party's process took.
+
+    `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
+    to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
+    place of the largest element of the first output with ONNX Runtime's, for each sample.
+    `probabilities` says that the model ends in a softmax, which the client computes. `calibration`
+    is what the program's ranges rest on (`Result`). `plan` has the figures of the suite's plan, if
+    it has one, and `account` is what there is to say of how it ran.
+    """
+
+    model: str
+    config: Suite
+    link: Link | None
+    program_hash: str
+    calibration: str
+    batch: int
+    samples: int
+    outputs: dict[str, Array]
+    reference: dict[str, Array]
+    probabilities: bool
+    argmax_agrees: bool
+    max_abs_error: float
+    max_fixed_point_error: int
+    offline: PhaseCost
+    online: PhaseCost
+    layers: tuple[LayerCost, ...]
+    memory: dict[str, MemoryUse]
+    dealer: DealerCost | None
+    extension: str | None
+    plan: Mapping[str, Any] | None
+    account: tuple[str, ...]
+
+    @property
+    def trust(self) -> str | None:
+        """What it rests on beyond the parties' following the protocol; None if on nothing."""
+        return self.config.trust.caution
+
+    @property
+    def mode(self) -> Mode:
+        """Every choice that a server may forbid."""
+        return self.config.mode
+
+    @property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """In which ways it was made with less than what the default mode promises."""
+        return self.config.weaknesses
+
+
+def run(
+    model: ModelSource | Compiled,
+    inputs: Inputs | None = None,
+    *,
+    suite: Suite | str = suites.DEFAULT,
+    bits: int | None = None,
+    scale: int | None = None,
+    batch: int = 1,
+    link: Link | str | None = None,
+    memory: int | str | None = None,
+    calibration: Calibration | None = None,
+    input_range: tuple[float, float] | None = None,
+    timeout: float = 600.0,
+    progress: Progress | None = None,
+) -> Run:
+    """Runs a model privately between local processes and compares with plaintext.
+
+    `inputs` are real arrays by name or in order; without them, random ones. The fixed-point ranges
+    are measured on `calibration`, or on random inputs, and on `inputs` as well, so that this call
+    works on the model at hand; a real server has only its own calibration inputs.
+
+    `suite` is a suite with its options, such as `privet.Gmw(rounds="log")`, or the name of one for
+    its defaults. The server here accepts what is asked for; `Run.weaknesses` names what is weaker
+    than the default. `bits` and `scale` are those of `privet.compile`; each suite has its own.
+
+    `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
+    then hold up to that many along their first axis. `link` delays both directions and limits their
+    bandwidth for real, as `Client` says; what a suite leaves open follows from it. `memory` limits
+    each party's process, as `Server` and `Client` say.
+
+    # Errors
+    Those of `privet.compile`; `UnsupportedModel` if the suite has no protocol for a layer;
+    `InputError`; `PeerError` if a party fails.
+    """
+    config = suites.as_suite(suite)
+    link = Link(link) if isinstance(link, str) else link
+    widths = config.precision.with_widths(bits, scale)
+    if isinstance(model, Compiled):
+        compiled = model
+    else:
+        compiled = compile_for(model, inputs, widths, calibration, input_range, batch)
+    config.check_supports(compiled.program)
+    if inputs is None:
+        inputs = random_inputs(compiled.program, input_range)
+    named, samples = fill(compiled.program, inputs)
+    encode_input(compiled.program, named)
+    alone = None
+    if config.compiled_batch(batch) < batch:
+        if isinstance(model, Compiled):
+            raise Misuse("to compute one sample at a time takes a model as ONNX, not a program")
+        alone = compile_for(model, inputs, widths, calibration, input_range, batch, alone=True)
+    with tempfile.TemporaryDirectory(prefix="privet-") as folder:
+        limit = parse_size(memory)
+        job = LocalJob(Path(folder), compiled, named, timeout, link, limit, progress, alone)
+        return _compare(compiled, named, samples, link, config.run_local(job))
+
+
+def compile_for(
+    model: ModelSource,
+    inputs: Inputs | None,
+    widths: Precision,
+    calibration: Calibration | None,
+    input_range: tuple[float, float] | None,
+    batch: int,
+    alone: bool = False,
+) -> Compiled:
+    """Compiles a model that takes `inputs`: ranges are measured on them, too, if need be.
+
+    With `alone` the same for one sample of the batch that `inputs` are.
+    """
+    given = list(calibration) if calibration is not None else None
+    build = partial(compile, model, **vars(widths), input_range=input_range)
+    compiled = build(calibration=given, batch=batch)
+    samples = _covering(compiled, given, inputs, input_range)
+    if samples is given and not alone:
+        return compiled
+    return build(calibration=samples, batch=1 if alone else batch)
+
+
+def _covering(
+    compiled: Compiled,
+    samples: list[Any] | None,
+    inputs: Inputs | None,
+    input_range: tuple[float, float] | None,
+) -> list[Any] | None:
+    """The calibration, with `inputs` added if they are larger than what it covers."""
+    if inputs is None:
+        return samples
+    given, count = fill(compiled.program, inputs)
+    # What is no array of real numbers is refused by `encode_input`, with a better message.
+    arrays = list(given.values())
+    if any(array.dtype.kind not in "fiu" for array in arrays):
+        return samples
+    largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
+    covered = largest <= min(entry.magnitude for entry in compiled.program.inputs)
+    if covered or not np.isfinite(largest):
+        return samples
+    known = samples or split(random_inputs(compiled.program, input_range), 1)
+    seen = [given] if compiled.program.batch == 1 else split(given, count)
+    return [*known, *seen]
+
+
+def _compare(
+    compiled: Compiled,
+    inputs: Mapping[str, Array],
+    samples: int,
+    link: Link | None,
+    result: LocalResult,
+) -> Run:
+    program = compiled.program
+    decoded = decode_output(program, result.integers)
+    outputs = dict(zip(decoded, trim(program, list(decoded.values()), samples), strict=True))
+    fixed = execute(program, compiled.weights, inputs)
+    single = [inputs] if program.batch == 1 else split(inputs, samples)
+    reference = run_plaintext(compiled.source, single, list(outputs))
+    first = next(iter(outputs))
+    agrees = all(
+        int(np.argmax(private)) == int(np.argmax(plain))
+        for private, plain in zip(
+            *(np.reshape(each[first], (samples, -1)) for each in (outputs, reference)), strict=True
+        )
+    )
+    if np.issubdtype(reference[first].dtype, np.integer):
+        agrees = bool(np.array_equal(outputs[first], reference[first]))
+    return Run(
+        model=program.model,
+        config=result.suite,
+        link=link,
+        program_hash=program.program_hash,
+        calibration=program.calibration,
+        batch=program.batch,
+        samples=samples,
+        outputs=outputs,
+        reference=reference,
+        probabilities=program.outputs[0].client is not None,
+        argmax_agrees=agrees,
+        max_abs_error=max(
+            float(np.abs(outputs[name] - reference[name]).max(initial=0)) for name in outputs
+        ),
+        max_fixed_point_error=max(
+            int(np.abs(private - exact).max(initial=0))
+            for private, exact in zip(
+                *(trim(program, each, samples) for each in (result.integers, fixed.integers)),
+                strict=True,
+            )
+        ),
+        offline=result.offline,
+        online=result.online,
+        layers=result.layers,
+        memory=result.memory,
+        dealer=result.dealer,
+        extension=result.extension,
+        plan=result.plan,
+        account=result.account,
+    )
+
+
+__all__ = ["Run", "run"]

@@ -1,0 +1,95 @@
+"""A suite in each of its modes on one model, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privet import suites
+from privet.compiler.compile import Compiled
+from privet.compiler.executor.codec import Inputs
+from privet.compiler.executor.ranges import Calibration
+from privet.compiler.executor.reference import random_inputs
+from privet.compiler.graph import ModelSource
+from privet.errors import Misuse
+from privet.runtime.local import Run, compile_for, run
+from privet.suites import Suite
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A suite with options that belong together, and what they promise of the result."""
+
+    name: str
+    guarantee: str
+    suite: Suite
+
+
+def modes(suite: Suite, words: str) -> list[Mode]:
+    """The modes of a suite that `words` names, with commas between, or all; in the suite's order.
+
+    # Errors
+    `Misuse` if a name is unknown, or the suite has an option that a mode would set.
+    """
+    known = suite.variants
+    names = list(known) if words == ALL else words.split(",")
+    for name in names:
+        if name not in known:
+            possible = ", ".join(known) or f"none of suite {suite.name}"
+            raise Misuse(f"mode {name} is unknown; possible are {possible}, or {ALL}")
+    usual = type(suite)()
+    for option in {option for _, options in known.values() for option in options}:
+        if getattr(suite, option) != getattr(usual, option):
+            raise Misuse(
+                f"modes of suite {suite.name} are to be compared: leave out {option}, which picks "
+                "one"
+            )
+    return [
+        Mode(name, guarantee, replace(suite, **options))
+        for name, (guarantee, options) in known.items()
+        if name in names
+    ]
+
+
+def run_modes(
+    model: ModelSource,
+    inputs: Inputs | None = None,
+    words: str = ALL,
+    *,
+    suite: Suite | str = suites.DEFAULT,
+    bits: int | None = None,
+    scale: int | None = None,
+    calibration: Calibration | None = None,
+    input_range: tuple[float, float] | None = None,
+    batch: int = 1,
+    **options: Any,
+) -> Sequence[tuple[Mode, Run]]:
+    """Compiles a model once and runs it in each of the named modes that it allows, on the same
+    inputs. Arguments are those of `privet.run`.
+
+    # Errors
+    As `modes` and `privet.run`.
+    """
+    config = suites.as_suite(suite)
+    wanted = modes(config, words)
+    widths = config.precision.with_widths(bits, scale)
+    compiled = compile_for(model, inputs, widths, calibration, input_range, batch)
+    if inputs is None:
+        inputs = random_inputs(compiled.program, input_range)
+    return [
+        (mode, run(compiled, inputs, suite=mode.suite, **options))
+        for mode in wanted
+        if mode is wanted[0] or _allows(compiled, mode.suite)
+    ]
+
+
+def _allows(compiled: Compiled, suite: Suite) -> bool:
+    """Whether a model can be planned for a suite: not every ring has a prime, for one."""
+    try:
+        suite.plan(compiled.program)
+    except Misuse:
+        return False
+    return True

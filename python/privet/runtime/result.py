@@ -1,0 +1,140 @@
+"""A private prediction, and how it is read from what the protocol revealed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from privet.compiler.executor import decode_output
+from privet.compiler.executor.samples import trim
+from privet.compiler.program import Program
+from privet.runtime.dry import Dry
+from privet.suites import Mode, Suite, Weakness
+from privet.suites.costs import LayerCost, PhaseCost, read_report
+
+Array = npt.NDArray[np.generic]
+
+Spent = tuple[str, list[bytes], str]
+"""A piece that was spent, what the server helped to reveal with it, and the report."""
+
+Made = tuple[PhaseCost | None, tuple[LayerCost, ...]]
+"""What a piece cost to make, in all and by layer; None and nothing if somebody else made it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A private prediction.
+
+    `outputs` are reals by name, `integers` the fixed-point numbers they come from, in the
+    program's order; of a batch, both hold an entry along the first axis for each of the `samples`
+    given. `material` is empty if nothing was prepared. `offline` is the cost of the material that
+    was spent, wherever it was made; zero if there was none, None if another client object made it.
+
+    `config` is the suite with every choice made, as that material was made for it. `dry` tells what
+    was done if no material was ready; None if some was.
+
+    `calibration` is what the program's ranges rest on: `samples` that its owner gave, a proof
+    (`sound`), or `random` inputs, which leave an answer that may be wrong without a sign. `plan` is
+    that of suite `ckks`, as `privet.suites.plan_ckks` tells it.
+    """
+
+    outputs: dict[str, Array]
+    integers: tuple[Array, ...]
+    material: str
+    config: Suite
+    calibration: str
+    dry: Dry | None
+    offline: PhaseCost | None
+    online: PhaseCost
+    layers: tuple[LayerCost, ...]
+    samples: int = 1
+    plan: Mapping[str, Any] | None = None
+
+    @property
+    def trust(self) -> str | None:
+        """What it rests on beyond the two parties' following the protocol; None if on nothing."""
+        return self.config.trust.caution
+
+    @property
+    def mode(self) -> Mode:
+        """Every choice that a server may forbid."""
+        return self.config.mode
+
+    @property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """In which ways it was made with less than what the default mode promises."""
+        return self.mode.weaknesses
+
+
+def read_result(
+    program: Program,
+    suite: Suite,
+    spent: Spent,
+    samples: int,
+    *,
+    made: Made = (None, ()),
+    dry: Dry | None = None,
+) -> Result:
+    """The prediction for `samples` samples in what was revealed of the program's batch."""
+    material, revealed, report = spent
+    integers = tuple(
+        np.frombuffer(data, dtype="<i8").reshape(program.values[output.value].shape)
+        for data, output in zip(revealed, program.outputs, strict=True)
+    )
+    outputs = decode_output(program, integers)
+    kept = trim(program, list(outputs.values()), samples)
+    offline, offline_layers = made
+    online, online_layers = read_report(report)
+    return Result(
+        outputs=dict(zip(outputs, kept, strict=True)),
+        integers=tuple(trim(program, integers, samples)),
+        material=material,
+        config=suite,
+        calibration=program.calibration,
+        dry=dry,
+        offline=offline,
+        online=online,
+        layers=offline_layers + online_layers,
+        samples=samples,
+    )
+
+
+def join_results(results: Sequence[Result]) -> Result:
+    """One result of several, of one program, whose samples follow one another.
+
+    `material` names all pieces, with commas between; costs are added up, layer by layer in the
+    order of the results.
+    """
+    first = results[0]
+    if len(results) == 1:
+        return first
+    offline = [result.offline for result in results if result.offline is not None]
+    return Result(
+        outputs={
+            name: np.concatenate([result.outputs[name] for result in results])
+            for name in first.outputs
+        },
+        integers=tuple(
+            np.concatenate(arrays)
+            for arrays in zip(*(result.integers for result in results), strict=True)
+        ),
+        material=",".join(result.material for result in results),
+        config=first.config,
+        calibration=first.calibration,
+        dry=first.dry,
+        offline=_total(offline) if len(offline) == len(results) else None,
+        online=_total([result.online for result in results]),
+        layers=tuple(layer for result in results for layer in result.layers),
+        samples=sum(result.samples for result in results),
+    )
+
+
+def _total(costs: Sequence[PhaseCost]) -> PhaseCost:
+    total = costs[0]
+    for cost in costs[1:]:
+        total += cost
+    return total

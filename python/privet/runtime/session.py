@@ -1,0 +1,84 @@
+"""A client's connection to its server, which can be opened anew and broken from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from privet import _native
+from privet.errors import PrivetError
+from privet.runtime.credentials import Credentials
+from privet.runtime.dealer import dialer
+
+
+class Session:
+    """An open connection; `native` is what speaks on it.
+
+    `state` is the client's state directory, `max_disk` the most bytes of material in it. To connect
+    may take `patience` seconds, by default `timeout`. The other parameters are those of
+    `privet.Client`.
+
+    # Errors
+    `LinkError` if the server cannot be reached, `PeerMisbehaved` if it is no Privet.
+    """
+
+    native: _native.Client
+    peer: str | None
+    rtt: float | None
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        credentials: Credentials,
+        *,
+        state: str | os.PathLike[str],
+        dealer: str | None,
+        max_disk: int | None,
+        link: _native.Link | None,
+        server_name: str | None,
+        timeout: float,
+        patience: float | None = None,
+    ) -> None:
+        name, soon = server_name or host, patience or timeout
+        self._address = (host, port, credentials.native, name, soon, link)
+        self._timeout = timeout
+        self._store = (str(Path(state) / "client"), max_disk)
+        self._dialer = dialer(dealer, credentials, timeout, link)
+        self._stopper: _native.Stopper | None = None
+        self._abandoned = False
+        self.open()
+
+    def open(self) -> None:
+        """Connects; to be called again once the earlier connection is closed or broken.
+
+        # Errors
+        As the class.
+        """
+        connection = _native.Connection.connect(*self._address)
+        connection.set_timeout(self._timeout)
+        self._stopper = connection.stopper()
+        if self._abandoned:
+            self.abandon()
+        self.peer, self.rtt = connection.peer, connection.rtt
+        store, max_disk = self._store
+        self.native = _native.Client(connection, store, self._dialer, max_disk)
+
+    def reopen(self) -> None:
+        """Leaves a connection that may have broken, and connects again."""
+        self.leave()
+        self.open()
+
+    def leave(self) -> None:
+        """Closes a session that may have broken: the server need not wait for it."""
+        with contextlib.suppress(PrivetError):
+            self.native.close()
+
+    def abandon(self) -> None:
+        """Breaks the connections to server and dealer from another thread, for good."""
+        self._abandoned = True
+        if self._stopper is not None:
+            self._stopper.stop()
+        if self._dialer is not None:
+            self._dialer.stop()

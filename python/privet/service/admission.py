@@ -1,0 +1,247 @@
+"""The one grant that a worker holds, and what its sessions may do under it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from privet.errors import Misuse, PrivetError
+from privet.service import confinement
+from privet.service.confinement import MemoryBound
+from privet.service.executor.grant import Grant
+from privet.suites.costs import read_report
+
+LINGER_SECONDS = 2.0
+"""How long a client may keep its connection once its job is done."""
+
+
+class Stopper(Protocol):
+    """Breaks a connection."""
+
+    def stop(self) -> None:
+        """Whoever uses the connection finds it closed."""
+
+
+Say = Callable[..., None]
+"""Tells the executor of an event: its name, then its fields."""
+
+
+@dataclass
+class Turn:
+    """A grant from its arrival to its end, with times of the monotonic clock."""
+
+    grant: Grant
+    bound: MemoryBound
+    granted: float
+    grace: threading.Timer
+    asked: float | None = None
+    refused: str | None = None
+    links: list[Stopper] = field(default_factory=list)
+
+    def times(self) -> dict[str, float]:
+        """How long the client took to ask, and the job since then."""
+        now = time.monotonic()
+        asked = now if self.asked is None else self.asked
+        return {"waited": asked - self.granted, "seconds": now - asked}
+
+
+class Admission:
+    """Lets the client of the grant ask once for the very job of the grant, and nobody else.
+
+    `die` ends the process at once; it is called when a job takes more memory than it may. All
+    methods may be called from any thread.
+    """
+
+    def __init__(self, say: Say, die: Callable[[], None]) -> None:
+        self._say = say
+        self._die = die
+        self._lock = threading.RLock()
+        self._turn: Turn | None = None
+
+    def open(self, grant: Grant) -> None:
+        """Admits a job from now on.
+
+        # Errors
+        `Misuse` if another job has not ended; `OSError` if there are no such cores.
+        """
+        with self._lock:
+            if self._turn is not None:
+                raise Misuse(f"job {self._turn.grant.job} has not ended")
+            confinement.pin(grant.cores)
+            confinement.give_back_memory()
+            confinement.reset_peak()
+            bound = MemoryBound(grant.memory, self._exceeded)
+            grace = _timer(grant.grace, self._give_up)
+            self._turn = Turn(grant, bound, time.monotonic(), grace)
+            bound.start()
+            grace.start()
+        self._say("granted", job=grant.job)
+
+    def revoke(self, job: str) -> None:
+        """Ends a job: at once if the client has not asked, else with its connection."""
+        with self._lock:
+            turn = self._turn
+            if turn is None or turn.grant.job != job:
+                return
+            if turn.asked is None:
+                self._end(turn, "failed", error="stopped", message="it was stopped", kept=True)
+            for link in turn.links:
+                link.stop()
+
+    def visit(self, client: str, link: Stopper | None) -> Visit:
+        """What a session of the client with this fingerprint may do."""
+        with self._lock:
+            turn = self._turn
+            if turn is None or turn.grant.client != client:
+                return Visit(self, None)
+            if link is not None:
+                turn.links.append(link)
+            return Visit(self, turn, link)
+
+    def admit(
+        self,
+        turn: Turn | None,
+        kind: str,
+        subject: str | None,
+        suite: str | None,
+        piece: str | None,
+    ) -> str | None:
+        """Whether a request is the one of the grant; if not, why."""
+        with self._lock:
+            if turn is None or turn is not self._turn:
+                return "there is no grant for this client here: ask the service for a job"
+            if turn.asked is not None:
+                return "the grant was used: a grant serves one request"
+            grant = turn.grant
+            if kind == "describe":
+                return None
+            if subject != grant.program:
+                turn.refused = "the grant is for another program"
+            elif kind == "hidden_weights":
+                return None
+            elif kind != grant.phase:
+                turn.refused = f"the grant is to {grant.phase}"
+            elif piece != grant.material:
+                turn.refused = "the grant is for another piece of material"
+            elif suite not in (grant.suite, None):
+                turn.refused = f"the grant is for suite {grant.suite!r}"
+            else:
+                turn.asked = time.monotonic()
+                turn.grace.cancel()
+                self._say("started", job=grant.job, waited=turn.times()["waited"])
+                return None
+            return turn.refused
+
+    def finished(self, turn: Turn, material: str | None, report: str) -> None:
+        """The job is done."""
+        cost, _ = read_report(report, by_server=True)
+        self._end(turn, "finished", material=material, cost=asdict(cost))
+
+    def failed(self, turn: Turn, error: PrivetError) -> None:
+        """The session of the job failed."""
+        self._end(turn, "failed", error="failed", message=f"{type(error).__name__}: {error}")
+
+    def leave(self, turn: Turn, link: Stopper) -> None:
+        """A session under this grant is over."""
+        with self._lock:
+            turn.links.remove(link)
+
+    def _give_up(self) -> None:
+        with self._lock:
+            turn = self._turn
+            # A timer that could not be cancelled in time belongs to a grant that has ended.
+            if (
+                turn is None
+                or turn.asked is not None
+                or turn.grace is not threading.current_thread()
+            ):
+                return
+            message = turn.refused or "the client did not ask in time"
+            self._end(turn, "failed", error="absent", message=message, kept=True)
+            for link in turn.links:
+                link.stop()
+
+    def _exceeded(self) -> None:
+        with self._lock:
+            turn = self._turn
+            if turn is not None:
+                message = f"it took more than the {turn.grant.memory} bytes it may have"
+                self._end(turn, "failed", error="over memory", message=message)
+                self._die()
+
+    def _end(self, turn: Turn, event: str, **fields: Any) -> None:
+        with self._lock:
+            if turn is not self._turn:
+                return
+            self._turn = None
+            turn.grace.cancel()
+            turn.bound.end()
+            memory = {"peak_rss": confinement.peak_bytes(), "base_rss": turn.bound.base}
+            self._say(event, job=turn.grant.job, **fields, **memory, **turn.times())
+
+
+class Visit:
+    """A session with a client, under the grant that was open for it when it came, if any."""
+
+    def __init__(
+        self, admission: Admission, turn: Turn | None, link: Stopper | None = None
+    ) -> None:
+        self._admission = admission
+        self._turn = turn
+        self._link = link
+        self._asked = False
+        self._linger: threading.Timer | None = None
+
+    @property
+    def threads(self) -> int:
+        """On how many threads the session computes."""
+        return 1 if self._turn is None else len(self._turn.grant.cores)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether there is a grant for this client."""
+        return self._turn is not None
+
+    def admit(
+        self,
+        kind: str,
+        subject: str | None = None,
+        suite: str | None = None,
+        piece: str | None = None,
+    ) -> str | None:
+        """Whether a request may be served; if not, why."""
+        refusal = self._admission.admit(self._turn, kind, subject, suite, piece)
+        if refusal is None and kind in ("prepare", "infer"):
+            self._asked = True
+        return refusal
+
+    def hear(self, _kind: str, _model: str, material: str | None, report: str | None) -> None:
+        """A request was served; the client has a moment to say goodbye."""
+        if self._turn is not None and self._asked and report is not None:
+            if self._link is not None:
+                self._linger = _timer(LINGER_SECONDS, self._link.stop)
+                self._linger.start()
+            self._admission.finished(self._turn, material, report)
+
+    def failed(self, error: PrivetError) -> bool:
+        """The session failed; whether the job did with it."""
+        if self._turn is not None and self._asked:
+            self._admission.failed(self._turn, error)
+        return self._asked
+
+    def over(self) -> None:
+        """The session has ended."""
+        if self._linger is not None:
+            self._linger.cancel()
+        if self._turn is not None and self._link is not None:
+            self._admission.leave(self._turn, self._link)
+
+
+def _timer(seconds: float, action: Callable[[], None]) -> threading.Timer:
+    """A timer that keeps no process alive."""
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    return timer

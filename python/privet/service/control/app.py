@@ -1,0 +1,145 @@
+"""The HTTP application: each route of the table with what all of them have in common.
+
+Who calls, how often, how much and in what form is settled here, before a handler runs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from privet.errors import Misuse
+from privet.service.asks import parameters
+from privet.service.control.calls import Call, Route
+from privet.service.control.identity import Gate, Identity
+from privet.service.control.pages import Pages
+from privet.service.control.refusal import Refusal, bad_request, not_found, too_many
+from privet.service.control.routes import ROUTES
+from privet.service.http import METHODS, read_body
+from privet.service.limits import Buckets
+from privet.service.schema import read
+from privet.service.service import Service
+
+Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_log = logging.getLogger(__name__)
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""On every answer, unless a handler has set its own."""
+
+
+def make_app(service: Service, gate: Gate) -> web.Application:
+    """The application over a service."""
+    app = web.Application(client_max_size=service.limits.body_bytes, middlewares=[_front(service)])
+    calls = Buckets()
+    pages = Pages(ROUTES, service.version)
+    for route in ROUTES:
+        app.router.add_route(
+            route.method, route.path, _endpoint(service, pages, gate, calls, route), name=route.name
+        )
+    return app
+
+
+def _front(service: Service) -> Any:
+    """Times, counts and logs calls, and turns what goes wrong into answers."""
+
+    def refused(refusal: Refusal) -> web.Response:
+        service.metrics.refused(refusal.reason)
+        return refusal.response()
+
+    @web.middleware
+    async def front(request: web.Request, handler: Endpoint) -> web.StreamResponse:
+        start = time.monotonic()
+        resource = request.match_info.route.resource
+        name = resource.canonical if resource is not None else "unknown"
+        response: web.StreamResponse
+        try:
+            response = await handler(request)
+        except Refusal as refusal:
+            response = refused(refusal)
+        except web.HTTPException as error:
+            response = refused(_translated(error))
+        except Exception:
+            _log.exception("call failed", extra={"route": name})
+            response = refused(Refusal(500, "internal", "the service made a mistake; see its log"))
+        if not response.prepared:
+            for header, value in HEADERS.items():
+                response.headers.setdefault(header, value)
+        _account(service, request.method, name, response.status, time.monotonic() - start)
+        return response
+
+    return front
+
+
+def _account(service: Service, method: str, route: str, status: int, seconds: float) -> None:
+    method = method if method in METHODS else "other"
+    service.metrics.call(method, route, status, seconds)
+    if method != "GET" or status >= 400:
+        fields = {"method": method, "route": route, "status": status}
+        _log.info("call", extra={**fields, "seconds": round(seconds, 4)})
+
+
+def _translated(error: web.HTTPException) -> Refusal:
+    if error.status == 413:
+        return Refusal(413, "too large", "the body is larger than this service takes")
+    if error.status == 405:
+        return Refusal(405, "method", "there is no such call at this address; see /openapi.json")
+    if error.status == 404:
+        return not_found("there is nothing at this address; see /openapi.json")
+    return Refusal(error.status, "http", error.reason)
+
+
+def _endpoint(
+    service: Service, pages: Pages, gate: Gate, buckets: Buckets, route: Route
+) -> Endpoint:
+    async def endpoint(request: web.Request) -> web.StreamResponse:
+        caller = gate.identify(request)
+        _admit(service, buckets, route, caller)
+        try:
+            query = read(route.parameters, parameters(request.query), "the address")
+            body = await _body(request, route)
+        except Misuse as error:
+            raise bad_request(str(error)) from error
+        return await route.handler(
+            Call(service, pages, caller, request, dict(request.match_info), query, body)
+        )
+
+    return endpoint
+
+
+def _admit(service: Service, buckets: Buckets, route: Route, caller: Identity) -> None:
+    if route.role == "operator" and not caller.operator:
+        raise Refusal(403, "operators only", "this is for operators of the service")
+    limits = service.limits
+    rate = limits.calls_per_second
+    wait = buckets.take((caller.client,), rate, rate, time.monotonic())
+    if wait:
+        raise too_many(f"more than {rate:g} calls a second", wait)
+    if route.waits and service.jobs.waiting(caller.client) >= limits.long_polls:
+        raise too_many(f"more than {limits.long_polls} calls that wait for news", 1.0, "long polls")
+
+
+async def _body(request: web.Request, route: Route) -> Any:
+    """The body as the route's dataclass; None for a route that takes none.
+
+    # Errors
+    `Misuse` if it is no JSON object of that form.
+    """
+    if route.body is None:
+        return None
+    raw = await read_body(request)
+    try:
+        document = json.loads(raw) if raw else {}
+    except (ValueError, RecursionError) as error:
+        raise Misuse(f"the body is no JSON ({type(error).__name__})") from error
+    return read(route.body, document, "the body")

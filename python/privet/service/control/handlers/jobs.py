@@ -1,0 +1,164 @@
+"""Notices, requests, and news of them. A client sees and ends its own jobs only."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from typing import Any
+
+from privet.errors import Misuse, NotAccepted
+from privet.scheduler import Refused, Why
+from privet.service.asks import Ask, News, NoticeBody, RequestBody, Wait
+from privet.service.control.calls import Answer, Call, answer
+from privet.service.control.handlers.models import find
+from privet.service.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
+from privet.service.jobs import Job
+from privet.service.limits import Exhausted
+from privet.service.repository import Version
+
+NOT_YOURS = "there is no such job of yours"
+
+
+async def notice(call: Call[NoticeBody]) -> Answer:
+    """Announces a request: material is made ahead."""
+    if (before := _before(call, "notice")) is not None:
+        return before
+    version = _wanted(call)
+    waiting = [it for it in _mine(call, version) if it.kind == "notice"]
+    most = version.config.limits.notices_per_client
+    stock = call.service.asked(call.caller.client, version)
+    if len(waiting) + stock + 1 > most:
+        raise too_many(
+            f"you have {len(waiting)} notices that wait and {stock} pieces that you asked for, of "
+            f"{version.name}, and {most} is the most: use them first",
+            call.service.retry_seconds(),
+            "notices",
+        )
+    return _submit(call, version)
+
+
+async def request(call: Call[RequestBody]) -> Answer:
+    """Asks for an inference."""
+    if (before := _before(call, "request")) is not None:
+        return before
+    version = _wanted(call)
+    limits = version.config.limits
+    if limits.requests_per_minute is not None:
+        _spend(call, version.name, limits.requests_per_minute)
+    return _submit(call, version)
+
+
+async def news(call: Call[None]) -> Answer:
+    """The client's jobs that changed after `seen`; waits for some."""
+    wait: News = call.parameters
+    jobs, client = call.service.jobs, call.caller.client
+    ahead = call.service.presence.of(client) if wait.ahead else nullcontext()
+    with call.service.listening.of(client), ahead:
+        await jobs.wait(client, wait.seen, wait.wait)
+    changed = sorted(jobs.news(client, wait.seen), key=lambda job: job.sequence)
+    return answer({"sequence": jobs.sequence(client), "jobs": [job.document() for job in changed]})
+
+
+async def job(call: Call[None]) -> Answer:
+    """One job; waits until it changes after `seen`."""
+    wait: Wait = call.parameters
+    found = _own(call)
+    if isinstance(found, Job):
+        client = call.caller.client
+        with call.service.listening.of(client):
+            await call.service.jobs.wait(client, wait.seen, wait.wait, found.id)
+        return answer(found.document())
+    return answer(found)
+
+
+async def cancel(call: Call[None]) -> Answer:
+    """Ends a job as cancelled, also one that runs."""
+    found = _own(call)
+    if isinstance(found, Job):
+        call.service.cancel(found)
+        return answer(found.document())
+    return answer(found)
+
+
+def _own(call: Call[None]) -> Job | dict[str, Any]:
+    """The caller's job that the address names, or what is on record of it."""
+    id, client = call.path["id"], call.caller.client
+    found = call.service.jobs.mine(client, id) or call.service.past(client, id)
+    if found is None:
+        raise not_found(NOT_YOURS)
+    return found
+
+
+def _before(call: Call[Any], kind: str) -> Answer | None:
+    """The answer of a call of the same key, if there was one."""
+    made = call.service.jobs.keyed(call.caller.client, call.body.key)
+    if made is None:
+        return None
+    if (made.kind, made.version.model) != (kind, call.path["model"]):
+        raise Refusal(409, "key", f"key {made.key} was used for another call: take a new one")
+    return _admitted(made)
+
+
+def _admitted(job: Job) -> Answer:
+    return answer({"id": job.id, "state": job.state, "sequence": job.sequence}, 202)
+
+
+def _wanted(call: Call[Any]) -> Version:
+    body: Ask = call.body
+    if call.service.draining:
+        raise unavailable("the service is shutting down", 5.0, "draining")
+    if (why := call.service.why_no_room()) is not None:
+        raise Refusal(507, "disk", f"{why}: try again later", 30.0)
+    version = find(call, body.version)
+    if body.program not in (None, version.program.program_hash):
+        raise Refusal(
+            409,
+            "other program",
+            f"model {version.name} is program {version.program.program_hash} now: look whether "
+            "you trust it, and ask for that",
+        )
+    _spend(call, "", call.service.limits.requests_per_minute)
+    return version
+
+
+def _spend(call: Call[Any], model: str, rate: float) -> None:
+    """Takes one request out of the caller's bucket: of a model's, or of the service's own."""
+    name = (call.caller.client, model)
+    wait = call.service.buckets.take(name, rate / 60, max(1.0, rate / 6), time.monotonic())
+    if wait:
+        of = f" of model {model}" if model else ""
+        raise too_many(f"more than {rate:g} requests a minute{of}", wait)
+
+
+def _mine(call: Call[Any], version: Version) -> list[Job]:
+    mine = call.service.jobs.open(call.caller.client)
+    return [it for it in mine if it.version.model == version.model]
+
+
+def _submit(call: Call[Any], version: Version) -> Answer:
+    limit_reached = call.service.limit_reached(call.caller.client, version)
+    if limit_reached is not None:
+        refuse = too_many if limit_reached.own else unavailable
+        raise refuse(str(limit_reached), call.service.retry_seconds(), limit_reached.reason)
+    try:
+        caller = call.caller
+        made = call.service.submit(caller.client, caller.certified, version, call.body)
+    except NotAccepted as error:
+        raise Refusal(403, "policy", str(error)) from error
+    except Exhausted as error:
+        raise too_many(str(error), error.seconds, "answers") from error
+    except Misuse as error:
+        raise bad_request(str(error)) from error
+    except Refused as refused:
+        raise _translated(call, refused) from refused
+    return _admitted(made)
+
+
+def _translated(call: Call[Any], refused: Refused) -> Refusal:
+    if refused.retry:
+        return unavailable(str(refused), call.service.retry_seconds(), str(refused.why))
+    if refused.why in (Why.UNKNOWN_NOTICE, Why.FOREIGN_NOTICE):
+        # In the same words, so that nobody learns which notices others have.
+        return not_found("there is no such notice of yours")
+    status = 413 if refused.why is Why.TOO_LARGE else 409
+    return Refusal(status, str(refused.why), str(refused))

@@ -1,0 +1,122 @@
+"""What clients learn of models: form, suites, security, their own stock. Never a weight, a
+calibration, a profile, or anything of another client."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aiohttp import web
+
+from privet.compiler.program import Program
+from privet.service.control.calls import Answer, Call, answer
+from privet.service.control.refusal import bad_request, not_found, unavailable
+from privet.service.repository import Version
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+
+DATATYPE = "FP64"
+"""Of inputs and outputs at the client, in the protocol's words; in between they are integers."""
+
+
+async def index(call: Call[Any]) -> Answer:
+    """Every model and version, and whether it is served. Why it is not, only operators hear."""
+    rows = [
+        {
+            "name": row.model,
+            "version": None if row.version is None else str(row.version),
+            "suites": list(row.suites),
+            "ready": row.ready,
+            **({"error": row.error} if call.caller.operator else {}),
+        }
+        for row in call.service.repository.rows()
+        if row.ready or call.caller.operator
+    ]
+    return answer({"models": rows})
+
+
+async def model(call: Call[Any]) -> Answer:
+    """Metadata of a version, or of the model's newest."""
+    version = find(call)
+    stock = call.service.stock(call.caller.client, version)
+    return answer(describe(version, call.service.repository.versions(version.model), stock))
+
+
+async def ready(call: Call[Any]) -> Answer:
+    """Whether a version, or any, takes new jobs."""
+    version = find(call)
+    if call.service.draining:
+        raise unavailable("the service is shutting down", 5.0, "draining")
+    return answer({"name": version.model, "version": str(version.number), "ready": True})
+
+
+async def program(call: Call[Any]) -> Answer:
+    """The public half of the program, byte for byte what its hash is of."""
+    return web.Response(body=find(call).program.to_public_bytes(), content_type="application/json")
+
+
+def find(call: Call[Any], number: int | None = None) -> Version:
+    """The version that the address names, or the model's newest.
+
+    # Errors
+    `Refusal` 404 if it is not served, 503 if it may be once all are loaded, 400 if the version is
+    no number.
+    """
+    name, text = call.path["model"], call.path.get("version")
+    if text is not None and not _NUMBER.fullmatch(text):
+        raise bad_request("versions are numbers from 1 on")
+    number = int(text) if text is not None else number
+    version = call.service.repository.version(name, number)
+    if version is not None:
+        return version
+    if call.service.loading:
+        raise unavailable(str(call.service.why_not_ready()), 5.0, "starting")
+    known = ", ".join(str(it.number) for it in call.service.repository.versions(name))
+    if known:
+        raise not_found(f"model {name} has no version {number}; it has {known}")
+    raise not_found(f"there is no model {name}; GET /v2/models lists those that are served")
+
+
+def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -> dict[str, Any]:
+    """A version as the Open Inference Protocol tells it, and what is Privet's own."""
+    program = version.program
+    return {
+        "name": version.model,
+        "versions": [str(it.number) for it in siblings],
+        "platform": "privet",
+        "inputs": [_tensor(program, it.name, it.value) for it in program.inputs],
+        "outputs": [_tensor(program, it.name, it.value) for it in program.outputs],
+        "privet": {
+            "version": str(version.number),
+            "description": version.config.description,
+            "program": program.program_hash,
+            "batch": program.batch,
+            "ring_bits": program.ring_bits,
+            "scale_bits": program.scale_bits,
+            "calibration": program.calibration,
+            "magnitudes": {it.name: it.magnitude for it in program.inputs},
+            "input_range": version.config.input_range and list(version.config.input_range),
+            "suites": [
+                {
+                    "suite": suite,
+                    "security": security,
+                    "rounds": list(version.config.rounds) if suite == "gmw" else [],
+                    "trust": _trust(version, suite, security),
+                }
+                for suite, security in version.offers
+            ],
+            "operations": [
+                {"op": it.op, "name": it.name, "shape": list(program.values[it.output].shape)}
+                for it in program.operations
+            ],
+            "stock": stock,
+        },
+    }
+
+
+def _trust(version: Version, suite: str, security: str) -> str | None:
+    return None if version.homomorphic else version.ask(suite, security).choice.trust
+
+
+def _tensor(program: Program, name: str, value: int) -> dict[str, Any]:
+    return {"name": name, "datatype": DATATYPE, "shape": list(program.values[value].shape)}

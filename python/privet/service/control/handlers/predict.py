@@ -1,0 +1,145 @@
+"""For browsers: the page that asks a model of suite `ckks`, its module, and the relay of sessions.
+
+What passes here are public evaluation keys and ciphertexts: the key that opens them is made in the
+page and stays there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from privet.errors import Misuse, NotAccepted, PeerBusy, PrivetError
+from privet.service.control.calls import Answer, Call
+from privet.service.control.handlers.models import find
+from privet.service.control.refusal import Refusal, bad_request, not_found, too_many, unavailable
+from privet.service.model_server import SILENCE_SECONDS, Streams
+
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' blob:; worker-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+"""The page's Content-Security-Policy, and its worker's: nothing inline, nothing from elsewhere.
+Only here may WebAssembly be compiled."""
+
+MESSAGE_BYTES = 2**17
+"""The most that a client may put into one message of a WebSocket; what a session carries is cut."""
+
+CHUNK_BYTES = 2**16
+
+_HEADERS = {"Content-Security-Policy": POLICY}
+
+
+async def page(call: Call[Any]) -> Answer:
+    """The page."""
+    return await asset(call, "predict.html")
+
+
+async def asset(call: Call[Any], name: str | None = None) -> Answer:
+    """A file of the page: scripts, or the module, compressed where the browser takes that."""
+    name = name or call.path["file"]
+    if name in ("ckks.wasm", "ckks.js"):
+        return await _module(call, name)
+    found = call.pages.file(name)
+    if found is None:
+        raise not_found("there is no such file")
+    kind, text = found
+    return web.Response(text=text, content_type=kind, headers=_HEADERS)
+
+
+async def _module(call: Call[Any], name: str) -> Answer:
+    try:
+        module = await asyncio.to_thread(call.pages.module)
+    except Misuse as error:
+        raise Refusal(404, "no module", str(error)) from error
+    if name == "ckks.js":
+        return web.Response(text=module.script, content_type="text/javascript", headers=_HEADERS)
+    headers = {**_HEADERS, "Vary": "Accept-Encoding"}
+    body = module.code
+    if "gzip" in call.request.headers.get("Accept-Encoding", ""):
+        body, headers["Content-Encoding"] = module.compressed, "gzip"
+    return web.Response(body=body, content_type="application/wasm", headers=headers)
+
+
+async def session(call: Call[Any]) -> Answer:
+    """Relays a session with the version's process, as a stream of bytes in binary messages."""
+    version = find(call)
+    model_server = call.service.model_servers.find(version)
+    if model_server is None:
+        raise bad_request(f"model {version.name} is not served in suite ckks")
+    if call.service.draining:
+        raise unavailable("the service is shutting down", 5.0, "draining")
+    _check_origin(call.request)
+    try:
+        call.service.admit(call.caller.client, call.caller.certified, version.session_mode, 0)
+    except NotAccepted as error:
+        raise Refusal(403, "policy", str(error)) from error
+    rates = (call.service.limits.requests_per_minute, version.config.limits.requests_per_minute)
+    per_minute = max(1, int(min(rate for rate in rates if rate is not None)))
+    try:
+        with model_server.place(call.caller.client):
+            await model_server.start()
+            session = call.service.sessions.open(
+                call.caller.client, model_server, call.caller.certified
+            )
+            try:
+                streams = await model_server.connect(session.client, per_minute, session.number)
+                return await _relay(call, streams, session.closing)
+            finally:
+                call.service.sessions.close(session)
+    except PeerBusy as error:
+        raise too_many(str(error), 5.0, "sessions") from error
+    except (PrivetError, OSError) as error:
+        raise unavailable(f"the model's process does not answer: {error}", 5.0, "desk") from error
+
+
+def _check_origin(request: web.Request) -> None:
+    """Refuses the page of another site, which a browser would lend its user's certificate."""
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        raise Refusal(403, "other origin", "sessions are for this service's own page")
+
+
+async def _relay(call: Call[Any], streams: Streams, closing: asyncio.Event) -> Answer:
+    reader, writer = streams
+    socket = web.WebSocketResponse(max_msg_size=MESSAGE_BYTES, compress=False)
+    try:
+        await socket.prepare(call.request)
+        down = asyncio.create_task(_down(reader, socket))
+        tasks: list[asyncio.Task[Any]] = [down, asyncio.create_task(_up(socket, writer))]
+        tasks += [asyncio.create_task(it.wait()) for it in (call.service.closing, closing)]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if closing.is_set():
+            # The process finds the end of what the client said, and says no more.
+            with contextlib.suppress(OSError):
+                writer.write_eof()
+            await asyncio.wait([down], timeout=SILENCE_SECONDS)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        if socket.prepared:
+            await socket.close(code=WSCloseCode.OK)
+    return socket
+
+
+async def _up(socket: web.WebSocketResponse, writer: asyncio.StreamWriter) -> None:
+    async for message in socket:
+        if message.type is not WSMsgType.BINARY:
+            return
+        writer.write(message.data)
+        await writer.drain()
+
+
+async def _down(reader: asyncio.StreamReader, socket: web.WebSocketResponse) -> None:
+    while data := await reader.read(CHUNK_BYTES):
+        async with asyncio.timeout(SILENCE_SECONDS):
+            await socket.send_bytes(data)

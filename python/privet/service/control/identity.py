@@ -1,0 +1,186 @@
+"""Who calls: the client's certificate, and a bearer token where tokens are asked for.
+
+A client is named by the SHA-256 fingerprint of its certificate, as everywhere in Privet; material
+and jobs belong to that name. Tokens come on top of certificates, never instead of them: a service
+whose authority signs for many uses can admit some of those certificates.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import re
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from privet.errors import Misuse
+from privet.keys import OPERATOR_NAME
+from privet.runtime.credentials import check_dates, common_name, trust_authorities
+from privet.runtime.revocation import Reread, Revoked
+from privet.service.control.refusal import Refusal
+
+_LINE = re.compile(r"([0-9a-f]{64})\s+(\S+)(?:\s+(operator))?")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A caller: `client` is its certificate's fingerprint, `certified` the common name in it, and
+    `name` what people call it."""
+
+    client: str
+    name: str
+    operator: bool
+    certified: str | None = None
+
+
+@dataclass(frozen=True)
+class Token:
+    """A line of the file of tokens: SHA-256 of one, whose it is, and whether an operator's."""
+
+    digest: str
+    name: str
+    operator: bool
+
+
+def read_tokens(path: Path) -> tuple[Token, ...]:
+    """Tokens from a file: `SHA256 NAME` or `SHA256 NAME operator` a line; `#` begins a comment.
+
+    # Errors
+    `Misuse` if it cannot be read, or a line is something else; the line's number is told.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise Misuse(f"the tokens {path} cannot be read: {error}") from error
+    tokens = []
+    for number, line in enumerate(lines, 1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        found = _LINE.fullmatch(text)
+        if found is None:
+            raise Misuse(
+                f"{path}, line {number}: needs the token's SHA-256 in 64 hexadecimal digits, a "
+                "name, and for an operator the word operator"
+            )
+        if found[1] == hashlib.sha256(b"").hexdigest():
+            raise Misuse(f"{path}, line {number}: this is the SHA-256 of no token at all")
+        tokens.append(Token(found[1], found[2], found[3] is not None))
+    return tuple(tokens)
+
+
+def tls(keys: Path) -> ssl.SSLContext:
+    """TLS 1.3 for the control plane: shows `server.pem`, and lets in whom `ca.pem` has signed.
+
+    # Errors
+    `Misuse` if a file is missing or no certificate, or the server's is not valid now.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_cert_chain(keys / "server.pem", keys / "server.key")
+        trust_authorities(context, keys / "ca.pem")
+    except (OSError, ssl.SSLError) as error:
+        raise Misuse(
+            f"the server's certificate in {keys} cannot be used ({error}): `privet keys DIR` makes "
+            "certificates for a first try"
+        ) from error
+    check_dates(keys / "server.pem")
+    return context
+
+
+class Gate:
+    """Tells who calls, or refuses.
+
+    `operators` are common names or fingerprints of certificates that may see the operator's page,
+    metrics and events. With `tokens` (or a file of them, read again when it changes), every caller
+    needs one of them besides. Whose certificate is on the list of the `revoked` is refused.
+
+    # Errors
+    `Misuse` if the file of tokens cannot be read.
+    """
+
+    def __init__(
+        self,
+        operators: Iterable[str] = (OPERATOR_NAME,),
+        tokens: tuple[Token, ...] | Path = (),
+        revoked: Revoked | None = None,
+    ) -> None:
+        self._operators = frozenset(operators)
+        self._file = Reread(tokens, read_tokens) if isinstance(tokens, Path) else None
+        self._fixed = () if isinstance(tokens, Path) else tokens
+        self._revoked = revoked or Revoked()
+        self._tokens()
+
+    def identify(self, request: web.Request) -> Identity:
+        """The caller of a request.
+
+        # Errors
+        `Refusal` 401 if a token is needed and none of ours was shown; 403 if the certificate was
+        revoked; 503 if the file of tokens has become unreadable.
+        """
+        transport = request.transport
+        link = transport.get_extra_info("ssl_object") if transport else None
+        certificate = link.getpeercert(binary_form=True) if link else None
+        if link is None or certificate is None:
+            raise Refusal(401, "no certificate", "a client certificate is needed")
+        client = hashlib.sha256(certificate).hexdigest()
+        why = self.refuses(client)
+        if why is not None:
+            raise Refusal(403, "revoked", why)
+        certified = common_name(link.getpeercert())
+        name = certified or client[:16]
+        operator = client in self._operators or name in self._operators
+        if self._file is None and not self._fixed:
+            return Identity(client, name, operator, certified)
+        token = self._token(request.headers.get("Authorization", ""))
+        return Identity(client, token.name, operator or token.operator, certified)
+
+    def refuses(self, client: str) -> str | None:
+        """Why the client of this fingerprint may ask nothing any more; None if it may."""
+        return self._revoked.refuses(client)
+
+    def _tokens(self) -> tuple[Token, ...]:
+        return self._fixed if self._file is None else self._file.value()
+
+    def _token(self, header: str) -> Token:
+        try:
+            tokens = self._tokens()
+        except Misuse as error:
+            text = "the file of tokens cannot be read here: nobody is let in"
+            raise Refusal(503, "tokens", text, 5.0) from error
+        digest = hashlib.sha256(_shown(header)).hexdigest()
+        # All are compared, in constant time, so that the time tells nothing of any of them.
+        found = [token for token in tokens if hmac.compare_digest(token.digest, digest)]
+        if not found:
+            raise Refusal(
+                401,
+                "no token",
+                "this service asks for a token: Authorization: Bearer TOKEN",
+                # A browser asks its user, and sends the token as a password. Each scheme has a line
+                # of its own: Chromium reads one in a line, and finds two to be none.
+                headers=[
+                    ("WWW-Authenticate", 'Basic realm="privet", charset="UTF-8"'),
+                    ("WWW-Authenticate", "Bearer"),
+                ],
+            )
+        return found[0]
+
+
+def _shown(header: str) -> bytes:
+    """The token in a header: a bearer's, or the password of a user of any name."""
+    scheme, _, value = header.partition(" ")
+    raw = value.strip().encode(errors="surrogateescape")
+    if scheme.lower() == "bearer":
+        return raw
+    if scheme.lower() == "basic":
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(raw, validate=True).partition(b":")[2]
+    return b""

@@ -1,0 +1,131 @@
+"""The control plane on a port, from start to drain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import ssl
+from collections.abc import Callable
+
+from privet.errors import PrivetError
+from privet.service.control.app import make_app
+from privet.service.control.identity import Gate
+from privet.service.http import serving
+from privet.service.service import Service
+
+LINGER_SECONDS = 1.0
+"""How long calls are answered after a drain: clients want to hear how their jobs ended."""
+
+CLOSING_SECONDS = 2.0
+"""How long open calls have to end after that."""
+
+_log = logging.getLogger(__name__)
+
+
+async def serve(
+    service: Service,
+    gate: Gate,
+    tls: ssl.SSLContext,
+    host: str,
+    port: int,
+    listening: Callable[[str, int], None],
+) -> int:
+    """Serves until a signal; the exit code.
+
+    SIGTERM or SIGINT drains: health turns to not ready, nothing new is admitted, what was admitted
+    runs to its end. A second signal ends at once, with code 1. Calls are answered from the start,
+    by 503 while models are loaded; `listening` hears the address once they are.
+
+    # Errors
+    As `Service.start`; `OSError` if the port cannot be had.
+    """
+    stop = _Stop()
+    running: asyncio.Task[None] | None = None
+    try:
+        app = make_app(service, gate)
+        async with serving(app, host, port, tls, shutdown=CLOSING_SECONDS) as address:
+            try:
+                if not await _started(service, stop):
+                    return 0
+                running = asyncio.create_task(service.run())
+                listening(*address)
+                return await _until_stopped(service, running, stop)
+            finally:
+                service.leave()
+    finally:
+        stop.forget()
+        await service.close()
+        if running is not None:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def _started(service: Service, stop: _Stop) -> bool:
+    """Whether the service has started; not if a signal came before."""
+    starting = asyncio.create_task(service.start())
+    signalled = asyncio.create_task(stop.wait(1))
+    await asyncio.wait({starting, signalled}, return_when=asyncio.FIRST_COMPLETED)
+    signalled.cancel()
+    if starting.done():
+        await starting
+        return True
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    return False
+
+
+async def _until_stopped(service: Service, running: asyncio.Task[None], stop: _Stop) -> int:
+    first = asyncio.create_task(stop.wait(1))
+    await asyncio.wait({first, running}, return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        first.cancel()
+        await running
+        raise PrivetError("the service stopped by itself")
+    _log.info("draining", extra={"jobs": len(service.jobs.open())})
+    drained = asyncio.create_task(service.drain())
+    second = asyncio.create_task(stop.wait(2))
+    await asyncio.wait({drained, second, running}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (drained, second):
+        task.cancel()
+    if running.done():
+        await running
+    if drained.done():
+        drained.result()
+        _log.info("drained")
+        await asyncio.sleep(LINGER_SECONDS)
+        return 0
+    _log.warning("stopped with jobs running", extra={"jobs": len(service.jobs.open())})
+    return 1
+
+
+class _Stop:
+    """Counts signals to stop."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._news = asyncio.Condition()
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._heard)
+
+    async def wait(self, count: int) -> None:
+        """Waits until that many signals have come."""
+        async with self._news:
+            await self._news.wait_for(lambda: self._count >= count)
+
+    def forget(self) -> None:
+        """Listens no more."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.remove_signal_handler(number)
+
+    def _heard(self) -> None:
+        self._count += 1
+        task = self._loop.create_task(self._tell())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self) -> None:
+        async with self._news:
+            self._news.notify_all()

@@ -1,0 +1,430 @@
+"""Between the scheduler, which decides, and the executor, which acts: one loop of events.
+
+The scheduler hears of everything at the time it happened and says what to do, once; this does it.
+All runs on one event loop, so nothing here needs a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from privet.errors import PrivetError
+from privet.scheduler import (
+    Action,
+    Key,
+    Machine,
+    MaterialGone,
+    Phase,
+    Scheduler,
+    Start,
+    Stop,
+    Stream,
+    Submission,
+    Usage,
+)
+from privet.service.estimates import Estimates
+from privet.service.executor import Executor, Failure, Grant, Node, Outcome, Running
+from privet.service.garbage_collector import GarbageCollector
+from privet.service.jobs import Go, Job
+from privet.service.material_index import MaterialEntry, MaterialIndex
+
+LEAST_GRACE = 2.0
+"""Seconds that a client always has to come."""
+
+RERUN = ("crashed", "over memory", "machine lost")
+"""Failures that are not the client's: the job runs again, on fresh material."""
+
+Told = Callable[[Action, MaterialEntry | None], None]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A job that is over: from when to when, in seconds on the driver's clock."""
+
+    start: Start
+    outcome: Outcome
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True)
+class Door:
+    """What clients need to know besides a job's address: the name in the certificate there, how
+    long they may take to come, and where the dealer is, if there is one."""
+
+    server_name: str
+    grace: float
+    dealer: str | None
+
+
+class Host(Protocol):
+    """Runs jobs that need no executor: those of sessions of suite `ckks`."""
+
+    async def run(self, start: Start, cores: tuple[int, ...]) -> Outcome:
+        """Runs a job on `cores`; never raises for what goes wrong in it."""
+
+    async def stop(self, job: str) -> None:
+        """Ends a job, if it has not ended by itself; need not wait for that."""
+
+
+class Driver:
+    """Runs what the scheduler decides.
+
+    `find` gives the job that a start serves (making one for material that nobody asked for),
+    `changed` hears of a job that its client should look at, `joined` of a machine before it gets
+    jobs. All must be quick.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        executor: Executor,
+        collector: GarbageCollector,
+        estimates: Estimates,
+        door: Door,
+        *,
+        find: Callable[[Start], Job | None],
+        changed: Callable[[Job], None],
+        joined: Callable[[Node], Awaitable[None]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.scheduler = scheduler
+        self.material_index = MaterialIndex()
+        self.clock = clock
+        self._executor = executor
+        self._collector = collector
+        self._estimates = estimates
+        self._door = door
+        self._find, self._changed, self._joined = find, changed, joined
+        self._host: Host | None = None
+        self._hosted: set[str] = set()
+        self._rested: set[str] = set()
+        self._told: Told = lambda action, piece: None
+        self._ran: Callable[[Ran], None] = lambda ran: None
+        self._nodes: dict[str, Node] = {}
+        self._starts: dict[str, Start] = {}
+        self._stops: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._fault: BaseException | None = None
+
+    def tell(self, told: Told, ran: Callable[[Ran], None]) -> None:
+        """From now on, `told` hears of each action as it is carried out (and which piece is gone,
+        if it is about one), `ran` of each job that is over. Both must be quick."""
+        self._told, self._ran = told, ran
+
+    def lend(self, host: Host) -> None:
+        """From now on, `host` runs the jobs of sessions."""
+        self._host = host
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The machines that are there."""
+        return list(self._nodes.values())
+
+    # From clients -------------------------------------------------------------------------------
+
+    def submit(self, submission: Submission) -> None:
+        """Admits a submission.
+
+        # Errors
+        `Refused`, as the scheduler says.
+        """
+        self.scheduler.submit(self.clock(), submission)
+        self._wake.set()
+
+    def cancel(self, id: str) -> bool:
+        """Cancels a submission; False if it is too late."""
+        done = self.scheduler.cancel(self.clock(), id)
+        self._wake.set()
+        return done
+
+    def present(self, client: str, present: bool) -> None:
+        """A client came or left that would make material ahead."""
+        self.scheduler.client_present(self.clock(), client, present)
+        self._wake.set()
+
+    def listens(self, client: str, listens: bool) -> None:
+        """A client began or ceased to wait for news of its jobs."""
+        self.scheduler.client_listens(self.clock(), client, listens)
+        self._wake.set()
+
+    def rest(self, start: Start, outcome: Outcome, began: float) -> None:
+        """A job that began then has done its work, and from now on only keeps its memory."""
+        now = self.clock()
+        key = Key(start.model, start.suite, start.batch, start.phase)
+        usage = Usage(outcome.seconds, outcome.memory, cores=len(start.cores))
+        self.scheduler.rest(now, start.job, self._estimates.measured(key, usage))
+        self._rested.add(start.job)
+        self._ran(Ran(start, outcome, began, now))
+        self._wake.set()
+
+    def set_aside(self, machine: str, memory: int) -> bool:
+        """Keeps memory of a machine from jobs, see the scheduler; whether it is free now.
+
+        # Errors
+        `Misuse` if there is no such machine, or jobs would have nothing left.
+        """
+        free = self.scheduler.set_aside(self.clock(), machine, memory)
+        self._wake.set()
+        return free
+
+    def drain(self) -> None:
+        """Admits nothing more."""
+        self.scheduler.drain(self.clock())
+        self._wake.set()
+
+    # Material -----------------------------------------------------------------------------------
+
+    def found(self, material: str, stream: Stream, machine: str) -> None:
+        """A piece lies on a machine from an earlier life of the service."""
+        self.scheduler.stock_found(self.clock(), material, stream, machine)
+        self.material_index.put(MaterialEntry(material, stream, machine, None))
+
+    def give_up_stock(self, materials: Iterable[str]) -> None:
+        """Deletes those of these pieces that nobody has claimed."""
+        for material in materials:
+            self.scheduler.stock_gone(self.clock(), material)
+        self._wake.set()
+
+    # The loop -----------------------------------------------------------------------------------
+
+    async def join(self, node: Node, *, reserved: bool = False) -> None:
+        """A machine is there; a `reserved` one is none of the executor's, and for sessions only."""
+        if not reserved:
+            await self._collector.joined(node.name)
+        self._nodes[node.name] = node
+        machine = Machine(node.name, len(node.cores), node.memory, reserved)
+        self.scheduler.machine_joined(self.clock(), machine)
+        await self._joined(node)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Drives until `close`. Raises what should never happen: the service cannot go on then."""
+        watch = asyncio.create_task(self._watch())
+        try:
+            while not self._closed:
+                self._wake.clear()
+                for action in self.scheduler.decide(self.clock()):
+                    self._do(action)
+                await self._rest()
+                if self._fault is not None:
+                    raise self._fault
+                if watch.done() and not self._closed:
+                    await watch
+        finally:
+            watch.cancel()
+
+    async def drained(self) -> None:
+        """Waits until everything has ended; `drain` first."""
+        while not (self.scheduler.drained and not self._tasks):
+            await asyncio.sleep(0.05)
+
+    async def close(self) -> None:
+        """Stops driving; jobs that run are left to the executor's own `close`."""
+        self._closed = True
+        self._wake.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _rest(self) -> None:
+        due = self.scheduler.next_event_at()
+        seconds = None if due is None else max(0.0, due - self.clock())
+        try:
+            await asyncio.wait_for(self._wake.wait(), seconds)
+        except TimeoutError:
+            return
+
+    async def _watch(self) -> None:
+        async for event in self._executor.events():
+            if event.kind == "joined":
+                try:
+                    await self.join(event.node)
+                except PrivetError as error:
+                    # It went again meanwhile, or its store cannot be read: it gets no jobs.
+                    extra = {"machine": event.node.name, "error": str(error)}
+                    _log.warning("machine not taken in", extra=extra)
+            elif self._nodes.pop(event.node.name, None) is not None:
+                _log.warning("machine lost", extra={"machine": event.node.name})
+                self._collector.lost(event.node.name)
+                self.scheduler.machine_lost(self.clock(), event.node.name)
+            self._wake.set()
+
+    # Actions ------------------------------------------------------------------------------------
+
+    def _do(self, action: Action) -> None:
+        piece = None
+        if isinstance(action, Start):
+            self._starts[action.job] = action
+            if action.material is not None:
+                self.material_index.take(action.material)
+            self._background(self._job(action))
+        elif isinstance(action, Stop):
+            self._stops[action.job] = action.reason
+            hosted = self._host if action.job in self._hosted else None
+            self._background((hosted or self._executor).stop(action.job))
+        elif isinstance(action, MaterialGone):
+            piece = self.material_index.take(action.material)
+            if action.reason != "machine lost":
+                self._background(self._collector.remove(action.material, action.machine))
+        self._told(action, piece)
+
+    async def _job(self, start: Start) -> None:
+        began = self.clock()
+        job = self._find(start)
+        try:
+            outcome = await self._carry_out(start, job)
+        except (PrivetError, OSError) as error:
+            # No worker came up, or the material went meanwhile: it starts again from a fresh piece.
+            outcome = Outcome(start.job, "crashed", str(error), start.material)
+        finally:
+            if job is not None and job.go.pop(start.job, None) is not None:
+                self._changed(job)
+        self._over(Ran(start, outcome, began, self.clock()))
+
+    async def _carry_out(self, start: Start, job: Job | None) -> Outcome:
+        node = self._nodes.get(start.machine)
+        if node is None or job is None:
+            why: Failure = "machine lost" if node is None else "failed"
+            return Outcome(start.job, why, "there is nothing to run", start.material)
+        if job.version.homomorphic and self._host is not None:
+            if start.job in self._stops:
+                return Outcome(start.job, "stopped")
+            self._hosted.add(start.job)
+            return await self._host.run(start, tuple(node.cores[index] for index in start.cores))
+        grant = self._grant(start, node, job)
+        if grant.material is not None:
+            self._collector.take(grant.material, grant.client, grant.program, grant.suite)
+        running = await self._executor.run(grant)
+        told = start.job not in self._stops
+        if told:
+            self._let_go(start, job, grant, running)
+        else:
+            await self._executor.stop(start.job)
+        outcome = await running.outcome()
+        if told and outcome.failure in ("absent", "stopped") and not outcome.seconds:
+            self.scheduler.client_lapsed(self.clock(), start.client)
+        if told and outcome.kept and grant.material is not None:
+            # Its client was told to come and did not: perhaps it has lost its half of the piece.
+            outcome = replace(outcome, kept=False)
+            self._background(self._collector.remove(grant.material, grant.machine))
+        try:
+            self._collector.settle(grant, outcome)
+        except PrivetError as error:
+            # The disk is full. A piece that was made is taken in by a later sweep.
+            _log.error("not recorded", extra={"job": start.job, "error": str(error)})
+        return outcome
+
+    def _grant(self, start: Start, node: Node, job: Job) -> Grant:
+        return Grant(
+            start.job,
+            "infer" if start.phase is Phase.ON else "prepare",
+            start.client,
+            job.version.program.program_hash,
+            start.suite,
+            start.machine,
+            tuple(node.cores[index] for index in start.cores),
+            start.memory,
+            start.limit_seconds,
+            start.material,
+            self._grace(start.client),
+        )
+
+    def _grace(self, client: str) -> float:
+        """Seconds that a client has to come: half as long after each time that it did not."""
+        grace = self._door.grace
+        halved = grace / (1 << min(self.scheduler.lapses(client), 10))
+        return min(grace, max(LEAST_GRACE, halved))
+
+    def _let_go(self, start: Start, job: Job, grant: Grant, running: Running) -> None:
+        """Tells the client that it may come."""
+        job.go[start.job] = Go(
+            start.job,
+            grant.phase,
+            running.host,
+            running.port,
+            self._door.server_name,
+            grant.program,
+            start.suite,
+            start.material,
+            start.batch,
+            grant.grace,
+            start.limit_seconds,
+            self._door.dealer,
+        )
+        job.state = "inferring" if grant.phase == "infer" else "preparing"
+        self._changed(job)
+
+    def _over(self, ran: Ran) -> None:
+        """Tells the scheduler how a job ended."""
+        start, outcome, now = ran.start, ran.outcome, self.clock()
+        self._starts.pop(start.job)
+        stopped = self._stops.pop(start.job, None)
+        self._hosted.discard(start.job)
+        if start.job in self._rested:
+            self._rested.discard(start.job)
+            self.scheduler.finished(now, start.job)
+            self._wake.set()
+            return
+        key = Key(start.model, start.suite, start.batch, start.phase)
+        if outcome.failure is None:
+            usage = Usage(outcome.seconds, outcome.memory, outcome.bytes, cores=len(start.cores))
+            usage = self._estimates.measured(key, usage)
+            here = start.machine in self._nodes
+            if start.phase is Phase.PRE and outcome.material is not None and here:
+                stream = Stream(start.client, start.model, start.suite, start.batch)
+                piece = MaterialEntry(
+                    outcome.material, stream, start.machine, start.request, start.ahead
+                )
+                self.material_index.put(piece)
+            self.scheduler.finished(now, start.job, usage, outcome.material)
+        else:
+            if outcome.failure == "over memory":
+                self._estimates.exceeded(key, start.memory)
+            rerun = outcome.failure in RERUN and stopped is None
+            self.scheduler.failed(now, start.job, stopped or _reason(outcome), rerun)
+            self._put_back(start, outcome)
+        self._ran(ran)
+        self._wake.set()
+
+    def _put_back(self, start: Start, outcome: Outcome) -> None:
+        """A piece that nobody touched serves its client's next request."""
+        if outcome.kept and start.material is not None and start.machine in self._nodes:
+            stream = Stream(start.client, start.model, start.suite, start.batch)
+            self.found(start.material, stream, start.machine)
+
+    def _background(self, work: Awaitable[None]) -> None:
+        async def quietly() -> None:
+            try:
+                await work
+            except (PrivetError, OSError) as error:
+                _log.warning("not done", extra={"error": str(error)})
+            except Exception as error:
+                self._fault = error
+                self._wake.set()
+
+        task = asyncio.create_task(quietly())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _reason(outcome: Outcome) -> str:
+    """Why a job failed, in words for its client: no more than it may know."""
+    return {
+        "absent": "the client did not come in time",
+        "failed": f"the session failed: {outcome.message}",
+        "stopped": "it was stopped",
+        "timed out": "it took longer than its limit",
+        "over memory": "it took more memory than it may have",
+        "crashed": "the service could not run it to its end",
+        "machine lost": "its machine was lost",
+    }[str(outcome.failure)]

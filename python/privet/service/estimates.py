@@ -1,0 +1,117 @@
+"""What jobs take: by formula and rule of thumb at first, then as measured.
+
+A rule of thumb for times is wrong by a factor, so the first run replaces it instead of joining an
+average. What was measured of a model and version serves again when it became another program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from privet.scheduler import Demand, Key, Phase, Profiles, Usage
+from privet.service.repository.config import HOMOMORPHIC
+from privet.suites import Forecast
+
+MEMORY_FLOOR = 48 * 2**20
+"""Least memory of a job: its session, buffers and threads, which no formula counts."""
+
+TRUSTED_SHARE = 0.5
+"""Part of the memory by formula below which no measurement is trusted: a warm process that finds
+what it needs in memory that it freed before grows by nothing, and the next one does."""
+
+HEADROOM = 1.3
+"""Memory given to a job by memory expected: runs of one kind differ by that much at most."""
+
+FIXED_SECONDS = 0.5
+OFFLINE_BYTES_PER_SECOND = 20e6
+ONLINE_BYTES_PER_SECOND = 50e6
+"""Traffic that a job does in a second of one core: within a factor of ten on models of the zoo."""
+
+
+class Estimates:
+    """Keeps `profiles` filled; `rows` are those of an earlier process."""
+
+    def __init__(self, profiles: Profiles, rows: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._profiles = profiles
+        self._guessed: set[Key] = set()
+        self._floors: dict[Key, int] = {}
+        profiles.load(rows)
+
+    def expect(self, model: str, suite: str, batch: int, of: Forecast, cores: int) -> None:
+        """Jobs of `model` under `suite` will come, `batch` samples at once."""
+        self._profiles.set_at_once(model, suite, batch)
+        for phase, guess in _guesses(of, cores).items():
+            floor = max(MEMORY_FLOOR, int(TRUSTED_SHARE * guess.memory))
+            self._expect(Key(model, suite, batch, phase), guess, floor)
+
+    def expect_session(self, model: str, batch: int, demands: Mapping[Phase, Demand]) -> None:
+        """Sessions of suite `ckks` will come, whose keys and inferences take that much by plan. A
+        process evaluates for several clients, so that nobody can measure what memory each takes.
+        """
+        self._profiles.set_at_once(model, HOMOMORPHIC, batch)
+        for phase, demand in demands.items():
+            self._expect(Key(model, HOMOMORPHIC, batch, phase), demand, demand.memory)
+
+    def _expect(self, key: Key, guess: Demand, floor: int) -> None:
+        self._floors[key] = floor
+        if self._profiles.knows(key):
+            self._lend(key, guess.cores)
+            return
+        known = self._earlier(key)
+        if known is None:
+            self._guessed.add(key)
+        self._profiles.set(key, guess if known is None else replace(known, cores=guess.cores))
+
+    def measured(self, key: Key, usage: Usage) -> Usage:
+        """A run took that much: what the scheduler is to hear of it, after this."""
+        usage = replace(usage, memory=max(self._floors.get(key, MEMORY_FLOOR), usage.memory))
+        if key in self._guessed:
+            self._guessed.discard(key)
+            guess = self._profiles.expected(key)
+            self._profiles.set(key, replace(guess, memory=usage.memory, seconds=usage.seconds))
+        return usage
+
+    def exceeded(self, key: Key, memory: int) -> None:
+        """A run took more than the `memory` that it was given: the next gets twice as much."""
+        known = self._profiles.expected(key)
+        self._profiles.set(key, replace(known, memory=max(known.memory, 2 * memory)))
+
+    def row(self, key: Key) -> dict[str, Any] | None:
+        """What is known of `key`, for storing; None if it was never measured."""
+        if key in self._guessed or not self._profiles.knows(key):
+            return None
+        of = self._profiles.expected(key)
+        return {**vars(key), "phase": str(key.phase), **vars(of)}
+
+    def _lend(self, key: Key, cores: int) -> None:
+        """The configuration gives the jobs another number of cores than they were measured on."""
+        known = self._profiles.expected(key)
+        if known.cores != cores:
+            seconds = self._profiles.scaling.moved(known.seconds, known.cores, cores)
+            self._profiles.set(key, replace(known, cores=cores, seconds=seconds))
+
+    def _earlier(self, key: Key) -> Demand | None:
+        name = key.model.partition("@")[0]
+        for row in self._profiles.rows():
+            other = Key(row["model"], row["suite"], row["batch"], Phase(row["phase"]))
+            same = replace(other, model=key.model) == key
+            if same and other.model.partition("@")[0] == name and other not in self._guessed:
+                return self._profiles.expected(other)
+        return None
+
+
+def _guesses(of: Forecast, cores: int) -> dict[Phase, Demand]:
+    offline = of.offline_bytes_client + of.offline_bytes_server + of.dealer_bytes_server
+    online = of.online_bytes_client + of.online_bytes_server
+    memory = max(MEMORY_FLOOR, of.memory_bytes_server)
+    return {
+        Phase.PRE: Demand(
+            cores,
+            memory,
+            FIXED_SECONDS + offline / OFFLINE_BYTES_PER_SECOND,
+            of.material_bytes_server,
+        ),
+        Phase.ON: Demand(cores, memory, FIXED_SECONDS + online / ONLINE_BYTES_PER_SECOND),
+    }

@@ -1,0 +1,179 @@
+"""Records what the driver tells: it becomes news for clients, records and figures."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from privet.scheduler import (
+    Action,
+    Ended,
+    Key,
+    MaterialGone,
+    MaterialReady,
+    Phase,
+    Start,
+)
+from privet.service.driver import Ran
+from privet.service.estimates import Estimates
+from privet.service.jobs import Job, Jobs
+from privet.service.material_index import MaterialEntry, MaterialIndex
+from privet.service.metrics import Metrics
+from privet.service.monitor import Done, Monitor
+from privet.service.records import Records, Run
+from privet.service.timeline import Timeline
+
+_log = logging.getLogger(__name__)
+
+
+class EventRecorder:
+    """Keeps `jobs` true. `settled` hears of each job that has nothing more to say.
+
+    `epoch` is the time since 1970 at which the driver's clock showed 0.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        material_index: MaterialIndex,
+        records: Records,
+        metrics: Metrics,
+        timeline: Timeline,
+        monitor: Monitor,
+        estimates: Estimates,
+        epoch: float,
+        settled: Callable[[Job], None],
+    ) -> None:
+        self._jobs = jobs
+        self._material_index = material_index
+        self._records = records
+        self._metrics = metrics
+        self._timeline = timeline
+        self._monitor = monitor
+        self._estimates = estimates
+        self._epoch = epoch
+        self._settled = settled
+        # Notices that a request took over before their material was made: by which.
+        self._claims: dict[str, str] = {}
+
+    def submitted(self, job: Job, told: Job | None) -> None:
+        """A notice or a request was admitted; `told` is the notice that it names."""
+        self._jobs.add(job)
+        self._records.submitted(job)
+        self._metrics.submitted(job.kind, job.version.key, job.asked.label)
+        if told is not None and told.state == "prepared":
+            self.close(told, f"used by {job.id}")
+        elif told is not None:
+            self._claims[told.id] = job.id
+
+    def refused(self, reason: str) -> None:
+        """Something was not admitted, in a word."""
+        self._metrics.refused(reason)
+
+    def close(self, job: Job, reason: str) -> None:
+        """A notice that was done, or material that was made ahead, has no more to say."""
+        job.state, job.reason, job.ended = "ended", reason, time.time()
+        if job.kind == "notice":
+            self._records.ended(job)
+        self._jobs.changed(job)
+        self._settled(job)
+
+    def told(self, action: Action, piece: MaterialEntry | None) -> None:
+        """The driver carried out an action, by which a piece is gone if it is about one."""
+        if isinstance(action, Ended):
+            self._ended(action)
+        elif isinstance(action, MaterialReady):
+            self._made(action)
+        elif isinstance(action, MaterialGone):
+            self._gone(action, piece)
+        elif isinstance(action, Start) and action.phase is Phase.ON:
+            if action.material is not None:
+                self._metrics.material(action.model, "used")
+            job = self._jobs.find(action.request)
+            if job is not None and job.waited is None:
+                job.waited = time.time() - job.created
+                self._metrics.waited(action.model, job.waited)
+
+    def ran(self, ran: Ran) -> None:
+        """A job is over."""
+        start, outcome = ran.start, ran.outcome
+        run = self._run(ran)
+        self._records.ran(run)
+        self._timeline.add(run)
+        phase = str(start.phase)
+        self._metrics.ran(phase, start.model, start.suite, outcome.seconds, outcome.failure)
+        if outcome.cost is not None:
+            self._metrics.sent(phase, "client", outcome.cost.bytes_client)
+            self._metrics.sent(phase, "server", outcome.cost.bytes_server)
+        row = self._estimates.row(Key(start.model, start.suite, start.batch, start.phase))
+        if outcome.failure is None and row is not None:
+            self._records.keep_profiles([row])
+        job = self._jobs.find(start.request)
+        if job is not None and outcome.failure is None and start.phase is Phase.ON:
+            job.done = min(job.samples, job.done + start.batch)
+            self._jobs.changed(job)
+        if outcome.failure is not None:
+            extra = {"job": start.job, "failure": outcome.failure, "why": outcome.message}
+            _log.info("job failed", extra=extra)
+
+    def _run(self, ran: Ran) -> Run:
+        start, outcome = ran.start, ran.outcome
+        return Run(
+            start.job,
+            start.request,
+            str(start.phase),
+            start.model,
+            start.suite,
+            start.batch,
+            start.machine,
+            start.cores,
+            self._epoch + ran.began,
+            self._epoch + ran.ended,
+            outcome.seconds,
+            outcome.memory,
+            outcome.failure,
+        )
+
+    def _made(self, made: MaterialReady) -> None:
+        job = self._jobs.find(made.id)
+        if job is None:
+            return
+        self._metrics.material(job.version.key, "made")
+        if job.kind == "ahead":
+            self.close(job, "made ahead")
+            return
+        if job.kind == "notice":
+            job.done = min(job.samples, job.done + job.version.program.batch)
+        elif job.state != "ended":
+            job.state = "prepared"
+        self._jobs.changed(job)
+
+    def _gone(self, gone: MaterialGone, piece: MaterialEntry | None) -> None:
+        self._metrics.material(piece.stream.model if piece else "", gone.reason)
+        for job in self._jobs.live():
+            if (
+                job.kind == "notice"
+                and job.state == "prepared"
+                and not self._material_index.has(job.id)
+            ):
+                self.close(job, f"its material is gone: {gone.reason}")
+
+    def _ended(self, ended: Ended) -> None:
+        job = self._jobs.find(ended.id)
+        if job is None:
+            return
+        job.outcome, job.reason, job.ended = str(ended.outcome), ended.reason, time.time()
+        seconds = job.ended - job.created
+        self._records.ended(job)
+        self._metrics.ended(job.kind, job.version.key, job.outcome, seconds)
+        if job.kind == "request" and job.outcome == "done":
+            self._monitor.add(Done(job.ended, seconds, job.waited or 0.0))
+        extra = {"job": job.id, "kind": job.kind, "model": job.version.name}
+        extra |= {"client": job.client[:16], "outcome": job.outcome, "reason": job.reason}
+        _log.info("ended", extra={**extra, "seconds": round(seconds, 3)})
+        claim = self._claims.pop(job.id, None)
+        waits = job.kind == "notice" and job.outcome == "done" and self._material_index.has(job.id)
+        job.state = "prepared" if waits and claim is None else "ended"
+        self._jobs.changed(job)
+        self._settled(job)

@@ -1,0 +1,16 @@
+"""Executors: they run the server's half of jobs in processes of their own."""
+
+from privet.service.executor.grant import Failure, Grant, Outcome, Phase
+from privet.service.executor.protocol import Executor, MachineEvent, Node, Piece, Running
+
+__all__ = [
+    "Executor",
+    "Failure",
+    "Grant",
+    "MachineEvent",
+    "Node",
+    "Outcome",
+    "Phase",
+    "Piece",
+    "Running",
+]

@@ -1,0 +1,284 @@
+"""Jobs on this machine, each in one of a number of worker processes that are kept warm."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from privet import _native
+from privet.errors import Misuse, PrivetError
+from privet.service.executor.grant import Grant, Outcome
+from privet.service.executor.job import LocalJob
+from privet.service.executor.protocol import MachineEvent, Node, Piece
+from privet.service.executor.slot import Offer, Slot
+
+PATIENCE_SECONDS = 60.0
+"""How long a job waits for a worker that is being replaced."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class LocalExecutor:
+    """Runs jobs on this machine, as `Executor` says.
+
+    `keys` is a directory with the server's certificate, `state` the one that keeps its material.
+    `cores` are the CPUs that jobs may have (those that this process may use), `memory` the bytes
+    that they may have together (what is available now), `workers` how many run at once at most
+    (one for each core). With `jobs_per_core` over 1, the node has each core that often, under
+    numbers that lie a constant apart.
+
+    Workers listen on `host`, from the port `first_port` on if one is given; clients reach them at
+    `advertise` (the same). `dealer` and `max_material` are those of `privet.Server`; `policy` is
+    what workers accept, in JSON, by default as `privet.Server` (the control plane counts answers
+    before them); `timeout` bounds a worker's wait for any one message, in seconds; `revoked` is a
+    file as for `privet.Server`.
+    """
+
+    def __init__(
+        self,
+        *,
+        keys: str | os.PathLike[str],
+        state: str | os.PathLike[str],
+        name: str = "local",
+        cores: Sequence[int] | None = None,
+        jobs_per_core: int = 1,
+        memory: int | None = None,
+        workers: int | None = None,
+        host: str = "127.0.0.1",
+        advertise: str | None = None,
+        first_port: int = 0,
+        dealer: str | None = None,
+        max_material: int | None = None,
+        policy: str | None = None,
+        timeout: float = 30.0,
+        revoked: str | os.PathLike[str] | None = None,
+    ) -> None:
+        mine = sorted(os.sched_getaffinity(0))
+        cores = tuple(mine if cores is None else cores)
+        if not cores or not set(cores) <= set(mine):
+            raise Misuse(f"this process may use the cores {mine}, not {list(cores)}")
+        memory = available_memory() if memory is None else memory
+        self._apart = max(cores) + 1
+        lent = tuple(core + turn * self._apart for turn in range(jobs_per_core) for core in cores)
+        self.node = Node(name, lent, memory, advertise or host)
+        self._state = Path(state).absolute()
+        self._settings = {
+            "keys": str(Path(keys).absolute()),
+            "state": str(self._state),
+            "dealer": dealer,
+            "max_material": max_material,
+            "policy": policy,
+            "host": host,
+            "timeout": timeout,
+            "revoked": None if revoked is None else str(Path(revoked).absolute()),
+        }
+        self._first_port = first_port
+        self._count = len(lent) if workers is None else workers
+        self._slots: list[Slot] = []
+        self._programs: dict[str, Offer] = {}
+        self._jobs: dict[str, Grant] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._news = asyncio.Event()
+        self._closed = asyncio.Event()
+
+    async def start(self) -> None:
+        """Starts all workers."""
+        self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._store = await asyncio.to_thread(_native.Store, str(self._state / "server"))
+        for number in range(self._count):
+            port = self._first_port and self._first_port + number
+            settings = {**self._settings, "port": port}
+            slot = Slot(settings, self.node.host, self._programs, self._settle, self._changed)
+            self._slots.append(slot)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for slot in self._slots:
+                    group.create_task(slot.start())
+        except ExceptionGroup as errors:
+            await self.close()
+            raise errors.exceptions[0] from None
+
+    def machines(self) -> list[Node]:
+        """This machine."""
+        return [self.node]
+
+    def here(self) -> str | None:
+        """This machine."""
+        return self.node.name
+
+    async def events(self) -> AsyncIterator[MachineEvent]:
+        """Nothing: this machine is there for as long as the executor."""
+        await self._closed.wait()
+        nothing: tuple[MachineEvent, ...] = ()
+        for event in nothing:
+            yield event
+
+    def workers(self) -> list[int]:
+        """Ids of the workers' processes."""
+        return [slot.pid for slot in self._slots if slot.pid is not None]
+
+    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
+        """Offers a program; busy workers offer it once their job has ended."""
+        offer = Offer(str(Path(folder).absolute()), warm)
+        offers = [self._background(self._offer(slot, offer)) for slot in self._slots]
+        done, _ = await asyncio.wait(offers, return_when=asyncio.FIRST_COMPLETED)
+        program = done.pop().result()
+        self._programs[program] = offer
+        busy = {offer for offer, slot in zip(offers, self._slots, strict=True) if slot.job}
+        await asyncio.wait({*offers} - busy or {*offers})
+        return program
+
+    async def withdraw(self, program: str) -> None:
+        """Offers a program no more."""
+        self._programs.pop(program, None)
+        for slot in self._slots:
+            await slot.withdraw(program)
+
+    async def run(self, grant: Grant) -> LocalJob:
+        """Admits a job."""
+        self._check(grant)
+        self._jobs[grant.job] = grant
+        while True:
+            try:
+                slot = await self._slot(lambda slot: slot.can(grant.program))
+            except BaseException:
+                self._jobs.pop(grant.job, None)
+                raise
+            try:
+                job = await slot.grant(self._on_cpus(grant))
+            except asyncio.CancelledError:
+                self._background(self.stop(grant.job))
+                raise
+            if not job.is_stillborn:
+                return job
+
+    async def stop(self, job: str) -> None:
+        """Ends a job."""
+        for slot in self._slots:
+            if slot.job is not None and slot.job.job == job:
+                await slot.job.stop()
+
+    async def pieces(self, machine: str) -> list[Piece]:
+        """The material here."""
+        self._check_machine(machine)
+        now = time.time()
+        pieces = map(json.loads, await asyncio.to_thread(self._store.pieces))
+        return [
+            Piece(
+                it["id"],
+                it["peer"],
+                it["program"],
+                it["suite"],
+                it["bytes"],
+                now - it["age_seconds"],
+            )
+            for it in pieces
+        ]
+
+    async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
+        """Removes pieces."""
+        self._check_machine(machine)
+        return await asyncio.to_thread(self._discard, list(materials))
+
+    async def close(self) -> None:
+        """Ends all workers."""
+        self._closed.set()
+        self._changed()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*(slot.close() for slot in self._slots))
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._slots.clear()
+
+    async def _offer(self, slot: Slot, offer: Offer) -> str:
+        while not slot.can():
+            await self._news.wait()
+        return await slot.offer(offer)
+
+    async def _slot(self, fits: Callable[[Slot], bool]) -> Slot:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not self._closed.is_set():
+                    for slot in self._slots:
+                        if fits(slot):
+                            return slot
+                    await self._news.wait()
+        except TimeoutError:
+            raise PrivetError("no worker came up for a job in time") from None
+        raise PrivetError("the executor was closed")
+
+    def _changed(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def _settle(self, job: LocalJob, outcome: Outcome) -> None:
+        if not job.is_stillborn:
+            self._background(self._wind_up(job, outcome))
+
+    async def _wind_up(self, job: LocalJob, outcome: Outcome) -> None:
+        """Tells how a job ended, once the material of a failed one is out of reach."""
+        try:
+            if outcome.failure and outcome.material and not outcome.kept:
+                await asyncio.to_thread(self._discard, [outcome.material])
+            elif outcome.material and job.grant.phase == "prepare":
+                size = await asyncio.to_thread(self._store.piece_bytes, outcome.material)
+                outcome = replace(outcome, bytes=size)
+        except PrivetError as error:
+            _log.error("material %s of job %s stays: %s", outcome.material, job.job, error)
+        finally:
+            self._jobs.pop(job.job, None)
+            job.settle(outcome)
+
+    def _discard(self, materials: list[str]) -> list[str]:
+        return [material for material in materials if self._store.discard(material)]
+
+    def _background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        # Who waits for it gets its error; nobody else need hear of it.
+        _ = task.cancelled() or task.exception()
+
+    def _check(self, grant: Grant) -> None:
+        self._check_machine(grant.machine)
+        if grant.job in self._jobs:
+            raise Misuse(f"job {grant.job} runs already")
+        if grant.program not in self._programs:
+            raise Misuse(f"program {grant.program} is not offered")
+        if not set(grant.cores) <= set(self.node.cores):
+            raise Misuse(f"job {grant.job}: {self.node.name} has the cores {self.node.cores}")
+        taken = {core for other in self._jobs.values() for core in other.cores}
+        if taken & set(grant.cores):
+            raise Misuse(f"job {grant.job}: another job has its cores")
+        if grant.memory + sum(other.memory for other in self._jobs.values()) > self.node.memory:
+            raise Misuse(f"job {grant.job}: other jobs have its memory")
+
+    def _on_cpus(self, grant: Grant) -> Grant:
+        """The grant with the CPUs that its cores are."""
+        cpus = {core % self._apart for core in grant.cores}
+        return replace(grant, cores=tuple(sorted(cpus)))
+
+    def _check_machine(self, machine: str) -> None:
+        if machine != self.node.name:
+            raise Misuse(f"there is no machine {machine!r} here, only {self.node.name!r}")
+
+
+def available_memory() -> int:
+    """Bytes that processes could still take on this machine, as Linux estimates it."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    raise Misuse("this system does not tell its memory: say how much jobs may have")

@@ -1,0 +1,349 @@
+"""Jobs on the nodes of a Ray cluster.
+
+On each node an actor owns the worker processes. It holds all CPUs and the memory that its jobs may
+have, so that Ray gives them to nobody else; which job runs where is the scheduler's choice, not
+Ray's. Clients connect to the node. Ray carries grants and outcomes, and programs with their
+weights: let it use TLS, as its documentation says, where the network is not your own.
+
+A node whose resources name it (`ray start --resources '{"privet:alpha": 1}'`) is the machine
+`alpha`, also after a restart, and finds its material again. If any node is named so, only those
+serve; otherwise every node with a CPU does, under its host's name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privet.errors import InvalidProgram, Misuse, PrivetError
+from privet.runtime.address import split_address
+from privet.service.executor.agent import FILES, NodeAgent
+from privet.service.executor.grant import Grant, Outcome
+from privet.service.executor.protocol import MachineEvent, Node, Piece
+
+POLL_SECONDS = 1.0
+"""Between two looks at the cluster, and between two signs of life of a node."""
+
+SILENCE_SECONDS, MISSED = 4.0, 2
+"""A node is lost that so many times gave no sign of life for so long."""
+
+START_SECONDS = 120.0
+"""How long an actor may take to come up with its workers."""
+
+KNOCK_SECONDS = 10.0
+"""How long the cluster's head may take to accept a connection."""
+
+NAME = "privet:"
+"""Begins the name of the resource that names a node."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Machine:
+    """A node of ours, the actor there, and its jobs that have not ended."""
+
+    node: Node
+    id: str
+    agent: Any
+    lost: asyncio.Future[None]
+    jobs: dict[str, RayJob] = field(default_factory=dict)
+
+
+class RayJob:
+    """A job on a node of the cluster."""
+
+    def __init__(
+        self,
+        grant: Grant,
+        host: str,
+        port: int,
+        started: Awaitable[bool | None],
+        outcome: Awaitable[Outcome | None],
+    ) -> None:
+        self.job, self.host, self.port = grant.job, host, port
+        self._grant = grant
+        self._started = asyncio.ensure_future(started)
+        self._outcome = asyncio.ensure_future(outcome)
+
+    async def started(self) -> bool:
+        """Waits for the client's request; whether it came before the job ended."""
+        return bool(await asyncio.shield(self._started))
+
+    async def outcome(self) -> Outcome:
+        """Waits for the end."""
+        outcome = await asyncio.shield(self._outcome)
+        lost = Outcome(self.job, "machine lost", "its machine was lost", self._grant.material)
+        return outcome or lost
+
+
+class RayExecutor:
+    """Runs jobs on the nodes of the cluster at `address`, as `Executor` says.
+
+    `state` is a directory on each node, in which each has one of its own; `keys` is where each
+    finds the server's certificate. `memory` are the bytes that the jobs of one node may have (what
+    Ray says that it has). `options` are those of `LocalExecutor` for each node: `workers`,
+    `first_port`, `dealer`, `max_material`, `policy`, `timeout`, `revoked`.
+    """
+
+    def __init__(
+        self,
+        *,
+        keys: str | os.PathLike[str],
+        state: str | os.PathLike[str],
+        address: str = "auto",
+        memory: int | None = None,
+        **options: Any,
+    ) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise Misuse("the Ray executor needs Ray: pip install 'privet[ray]'") from error
+        self._ray = ray
+        self._address = address
+        self._memory = memory
+        self._state = Path(state).absolute()
+        self._options = {"keys": str(Path(keys).absolute()), **options}
+        self._machines: dict[str, Machine] = {}
+        self._programs: dict[str, tuple[Any, bool]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._events: asyncio.Queue[MachineEvent | None] = asyncio.Queue()
+
+    async def start(self) -> None:
+        """Connects to the cluster and starts an actor on each of its nodes that serves."""
+        await self._knock()
+        try:
+            await asyncio.to_thread(
+                self._ray.init,
+                address=self._address,
+                namespace="privet",
+                log_to_driver=False,
+                logging_level=logging.WARNING,
+            )
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
+        await self._look()
+        while not self._events.empty():
+            self._events.get_nowait()
+        self._background(self._keep_looking())
+
+    def machines(self) -> list[Node]:
+        """The nodes that are there now."""
+        return [machine.node for machine in self._machines.values()]
+
+    def here(self) -> str | None:
+        """None: which of the nodes is this one, if any, Ray does not say."""
+        return None
+
+    async def events(self) -> AsyncIterator[MachineEvent]:
+        """Nodes that join or are lost."""
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
+        """Offers a program on every node; its files are sent there."""
+        try:
+            files = {name: (Path(folder) / name).read_bytes() for name in FILES}
+        except OSError as error:
+            raise InvalidProgram(f"{error.filename} cannot be read: {error.strerror}") from error
+        sent = await asyncio.to_thread(self._ray.put, files)
+        machines = list(self._machines.values())
+        calls = [self._call(machine, machine.agent.offer, sent, warm) for machine in machines]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        programs = [answer for answer in answers if isinstance(answer, str)]
+        for machine, answer in zip(machines, answers, strict=True):
+            if isinstance(answer, BaseException):
+                _log.error("%s cannot offer a program: %s", machine.node.name, answer)
+        if not programs:
+            raise _first_error(answers, "there is no machine that could offer a program")
+        self._programs[programs[0]] = (sent, warm)
+        return programs[0]
+
+    async def withdraw(self, program: str) -> None:
+        """Offers a program no more."""
+        self._programs.pop(program, None)
+        for machine in list(self._machines.values()):
+            await self._call(machine, machine.agent.withdraw, program)
+
+    async def run(self, grant: Grant) -> RayJob:
+        """Admits a job on the node that the grant names."""
+        machine = self._machine(grant.machine)
+        # Whether the node still answers shows when the job is asked for.
+        answer = await self._call(machine, machine.agent.run, grant)
+        host, port = answer or (machine.node.host, 0)
+        started = self._call(machine, machine.agent.started, grant.job)
+        outcome = self._outcome(machine, grant.job)
+        job = machine.jobs[grant.job] = RayJob(grant, host, port, started, outcome)
+        return job
+
+    async def stop(self, job: str) -> None:
+        """Ends a job."""
+        for machine in list(self._machines.values()):
+            if job in machine.jobs:
+                running = machine.jobs[job]
+                await self._call(machine, machine.agent.stop, job)
+                await running.outcome()
+
+    async def pieces(self, machine: str) -> list[Piece]:
+        """The material on a node."""
+        place = self._machine(machine)
+        return await self._call(place, place.agent.pieces) or []
+
+    async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
+        """Removes pieces from a node."""
+        place = self._machine(machine)
+        return await self._call(place, place.agent.discard, list(materials)) or []
+
+    async def close(self) -> None:
+        """Ends all actors with their workers, and leaves the cluster."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for machine in list(self._machines.values()):
+            await self._call(machine, machine.agent.close)
+            self._lose(machine)
+        self._events.put_nowait(None)
+        await asyncio.to_thread(self._ray.shutdown)
+
+    def _machine(self, name: str) -> Machine:
+        if name not in self._machines:
+            raise Misuse(f"there is no machine {name!r}, only {sorted(self._machines)}")
+        return self._machines[name]
+
+    async def _outcome(self, machine: Machine, job: str) -> Outcome | None:
+        try:
+            outcome: Outcome | None = await self._call(machine, machine.agent.outcome, job)
+            return outcome
+        finally:
+            machine.jobs.pop(job, None)
+
+    async def _call(self, machine: Machine, call: Any, *arguments: Any) -> Any:
+        """What a node answers; None if it is lost first, which a call that fails makes it."""
+        if machine.lost.done():
+            return None
+        answer = asyncio.ensure_future(call.remote(*arguments))
+        await asyncio.wait([answer, machine.lost], return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            answer.cancel()
+            return None
+        try:
+            return answer.result()
+        except self._ray.exceptions.RayActorError as error:
+            _log.warning("%s is lost: %s", machine.node.name, error)
+            self._lose(machine)
+            return None
+
+    async def _knock(self) -> None:
+        """Fails if nobody is at the cluster's address: Ray itself would try for minutes."""
+        if self._address == "auto":
+            return
+        host, port = split_address(self._address)
+        try:
+            async with asyncio.timeout(KNOCK_SECONDS):
+                _, writer = await asyncio.open_connection(host, port)
+        except (OSError, TimeoutError) as error:
+            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
+        writer.close()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
+                await self._look()
+            except Exception:
+                _log.exception("the cluster cannot be looked at")
+
+    async def _look(self) -> None:
+        """Takes in the nodes that are new."""
+        nodes = [node for node in await asyncio.to_thread(self._ray.nodes) if node["Alive"]]
+        named = [node for node in nodes if _name(node)]
+        known = {machine.id for machine in self._machines.values()}
+        new = [node for node in named or nodes if node["NodeID"] not in known]
+        await asyncio.gather(*(self._join(node) for node in new if node["Resources"].get("CPU")))
+
+    async def _join(self, node: dict[str, Any]) -> None:
+        name = _name(node) or node["NodeManagerHostname"]
+        if name in self._machines:
+            return
+        agent = self._agent(node, name)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                found = await agent.start.remote()
+                for program in list(self._programs.values()):
+                    await agent.offer.remote(*program)
+        except (self._ray.exceptions.RayError, PrivetError, TimeoutError) as error:
+            _log.error("%s cannot serve: %s", name, error)
+            self._ray.kill(agent)
+            return
+        lost = asyncio.get_running_loop().create_future()
+        machine = self._machines[name] = Machine(found, node["NodeID"], agent, lost)
+        self._events.put_nowait(MachineEvent("joined", found))
+        self._background(self._watch(machine))
+
+    def _agent(self, node: dict[str, Any], name: str) -> Any:
+        """An actor on the node, which takes all that it has for jobs."""
+        strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            node["NodeID"], soft=False
+        )
+        resources = node["Resources"]
+        memory = int(self._memory or resources["memory"])
+        actor = self._ray.remote(NodeAgent).options(
+            num_cpus=resources["CPU"],
+            memory=memory,
+            resources={key: 1 for key in resources if key.startswith(NAME)},
+            scheduling_strategy=strategy,
+            max_restarts=0,
+        )
+        return actor.remote(
+            state=str(self._state / name),
+            count=int(resources["CPU"]),
+            name=name,
+            memory=memory,
+            host=node["NodeManagerAddress"],
+            **self._options,
+        )
+
+    async def _watch(self, machine: Machine) -> None:
+        """Waits until a node gives no more sign of life."""
+        missed = 0
+        while missed < MISSED and not machine.lost.done():
+            try:
+                async with asyncio.timeout(SILENCE_SECONDS):
+                    await self._call(machine, machine.agent.ping)
+                missed = 0
+                await asyncio.sleep(POLL_SECONDS)
+            except TimeoutError:
+                missed += 1
+        if missed:
+            _log.warning("%s is lost: it does not answer", machine.node.name)
+        self._lose(machine)
+
+    def _lose(self, machine: Machine) -> None:
+        if machine.lost.done():
+            return
+        self._machines.pop(machine.node.name, None)
+        machine.lost.set_result(None)
+        # If it is only cut off, it must not go on: its jobs count as ended.
+        self._ray.kill(machine.agent)
+        self._events.put_nowait(MachineEvent("lost", machine.node))
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _name(node: dict[str, Any]) -> str | None:
+    """The name that a node's resources give it."""
+    names = [key.removeprefix(NAME) for key in node["Resources"] if key.startswith(NAME)]
+    return names[0] if names else None
+
+
+def _first_error(answers: Sequence[object], otherwise: str) -> PrivetError:
+    errors = [answer for answer in answers if isinstance(answer, PrivetError)]
+    return errors[0] if errors else PrivetError(otherwise)

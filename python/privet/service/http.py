@@ -1,0 +1,112 @@
+"""HTTP at a port, for control plane and gateway: bounded connections, errors that quote nothing.
+
+aiohttp's own handler answers bytes that are no HTTP with the text of its parser's error and logs
+it, and that text quotes them. Here such bytes get a fixed answer, and no line in a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from ssl import SSLContext
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web_protocol import PayloadAccessError, RequestHandler, RequestPayloadError
+
+from privet.logs import trace
+from privet.runtime.listening import Bounds, Listening
+
+IDLE_SECONDS = 75.0
+"""How long a connection may stay open without a call; longer than a call may be held for news."""
+
+BODY_SECONDS = 60.0
+"""How long the body of a call may take to arrive; the gateway's bodies may be large."""
+
+METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
+"""Methods as they are counted and logged; others are `other`, since a client chooses them."""
+
+_log = logging.getLogger(__name__)
+
+
+class Handler(RequestHandler):
+    """A connection of aiohttp whose errors quote nothing."""
+
+    __slots__ = ()
+
+    def log_exception(self, *_args: Any, **fields: Any) -> None:
+        """Tells where a connection broke off, and not what came there."""
+        error = fields.get("exc_info")
+        where = trace(error) if isinstance(error, BaseException) else []
+        _log.info("a connection broke off", extra={"trace": where})
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to what is no request, or whose handling broke off."""
+        if request.writer is not None and request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun already")
+        text = "the request is no proper HTTP" if status < 500 else "the request was broken off"
+        response = web.json_response({"error": text, "reason": "http"}, status=status)
+        response.force_close()
+        return response
+
+
+@asynccontextmanager
+async def serving(
+    app: web.Application,
+    host: str,
+    port: int,
+    tls: SSLContext | None,
+    *,
+    shutdown: float,
+    bounds: Bounds | None = None,
+    cancel: bool = False,
+) -> AsyncIterator[tuple[str, int]]:
+    """Serves an application meanwhile; gives the address. Calls under way at the end have
+    `shutdown` seconds; with `cancel`, a call ends when its client goes.
+
+    # Errors
+    `OSError` if the address cannot be had.
+    """
+    runner = web.AppRunner(
+        app, access_log=None, shutdown_timeout=shutdown, handler_cancellation=cancel
+    )
+    await runner.setup()
+    server = runner.server
+    assert server is not None
+    loop = asyncio.get_running_loop()
+
+    def handler() -> Handler:
+        options: dict[str, Any] = {"access_log": None, "keepalive_timeout": IDLE_SECONDS}
+        return Handler(server, loop=loop, **options)
+
+    listening = Listening(handler, tls, bounds)
+    try:
+        yield await listening.listen(host, port)
+    finally:
+        await listening.close()
+        await runner.cleanup()
+
+
+async def read_body(request: web.Request) -> bytes:
+    """The body of a call.
+
+    # Errors
+    `web.HTTPRequestTimeout` if it does not come, `web.HTTPBadRequest` if it is no proper HTTP.
+    """
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
+    except (PayloadAccessError, RequestPayloadError, HttpProcessingError, OSError):
+        # The parser's text quotes what it could not read.
+        raise web.HTTPBadRequest from None

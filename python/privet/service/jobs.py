@@ -1,0 +1,206 @@
+"""The jobs that clients asked for, as clients see them, and how clients wait for news.
+
+A client's jobs share one count of changes: it tells a client that polls which news it has seen,
+and nothing about other clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from privet.service.repository import Asked, Version
+
+Kind = Literal["notice", "request", "ahead", "session"]
+"""An advance notice, a request for an inference, material that the service offers to make, or the
+keys of a session of suite `ckks`."""
+
+State = Literal["queued", "preparing", "prepared", "inferring", "ended"]
+"""`prepared`: the material is ready. A notice then is done and waits for its request; a request
+waits for its turn. A session then has its keys."""
+
+KEPT = 200
+"""Jobs of one client that are remembered after their end."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """Leave to run one job now: connect to `host` and `port`, and prepare or infer.
+
+    `server_name` is in the certificate there. `program` is the hash to expect, `suite` the label of
+    the plan, `material` the piece to use (none to prepare), `samples` how many go through at most.
+    The client must have asked within `grace` seconds; the job is killed
+    `seconds` after that. Suites with a dealer find it at `dealer`.
+    """
+
+    job: str
+    phase: Literal["prepare", "infer"]
+    host: str
+    port: int
+    server_name: str
+    program: str
+    suite: str
+    material: str | None
+    samples: int
+    grace: float
+    seconds: float
+    dealer: str | None
+
+    def document(self) -> dict[str, Any]:
+        """As clients get it."""
+        return vars(self).copy()
+
+
+@dataclass
+class Job:
+    """A notice or a request. `created` and `ended` are in seconds since 1970, `done` counts the
+    samples whose material is made (of a notice) or that are inferred (of a request); `notice` is
+    what announced a request, or the session that it is made in; `waited` is
+    how many seconds passed until the first inference started, `key` is the client's name for the
+    call that made it."""
+
+    id: str
+    client: str
+    kind: Kind
+    version: Version
+    asked: Asked
+    samples: int
+    notice: str | None
+    created: float
+    key: str | None = None
+    state: State = "queued"
+    outcome: str | None = None
+    reason: str = ""
+    ended: float | None = None
+    done: int = 0
+    waited: float | None = None
+    sequence: int = 0
+    go: dict[str, Go] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """As clients get it; of itself it holds nothing about other clients or the schedule."""
+        choice = self.asked.choice
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "model": self.version.model,
+            "version": self.version.number,
+            "program": self.version.program.program_hash,
+            "suite": choice.suite,
+            "security": choice.security,
+            "rounds": choice.rounds,
+            "truncation": choice.truncation,
+            "correlations": choice.correlations,
+            "linear": choice.linear,
+            "calibration": self.version.program.calibration,
+            "samples": self.samples,
+            "notice": self.notice,
+            "state": self.state,
+            "done": self.done,
+            "go": [go.document() for go in self.go.values()],
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "sequence": self.sequence,
+        }
+
+
+class Jobs:
+    """All jobs that live, and the latest that ended."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._live: dict[str, Job] = {}
+        self._clients: dict[str, dict[str, Job]] = defaultdict(dict)
+        self._keys: dict[tuple[str, str], Job] = {}
+        self._sequences: dict[str, int] = defaultdict(int)
+        self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._left = False
+
+    def add(self, job: Job) -> None:
+        """Adds a job; its client hears of it."""
+        self._jobs[job.id] = self._live[job.id] = job
+        mine = self._clients[job.client]
+        mine[job.id] = job
+        if job.key is not None:
+            self._keys[job.client, job.key] = job
+        if len(mine) > KEPT:
+            for old in [it for it in mine.values() if it.state == "ended"][: len(mine) - KEPT]:
+                del mine[old.id], self._jobs[old.id]
+                if old.key is not None:
+                    del self._keys[old.client, old.key]
+        self.changed(job)
+
+    def find(self, id: str) -> Job | None:
+        """A job by its id."""
+        return self._jobs.get(id)
+
+    def mine(self, client: str, id: str) -> Job | None:
+        """A client's own job by its id; None also for another client's."""
+        return self._clients[client].get(id) if client in self._clients else None
+
+    def keyed(self, client: str, key: str | None) -> Job | None:
+        """The job that a client's call of that key made, if it is remembered."""
+        return None if key is None else self._keys.get((client, key))
+
+    def live(self, client: str | None = None) -> list[Job]:
+        """The jobs that have not ended, of one client or of all, the oldest first."""
+        return [job for job in self._live.values() if client in (None, job.client)]
+
+    def open(self, client: str | None = None) -> list[Job]:
+        """As `live`, but only jobs with work to do that a client asked for: no notices whose
+        material lies ready, no sessions that have their keys, nothing that is made ahead."""
+        asked = [job for job in self.live(client) if job.kind != "ahead"]
+        return [it for it in asked if it.kind == "request" or it.state != "prepared"]
+
+    def changed(self, job: Job) -> None:
+        """Tells the job's client that it changed."""
+        if job.state == "ended":
+            self._live.pop(job.id, None)
+        self._sequences[job.client] += 1
+        job.sequence = self._sequences[job.client]
+        for event in self._waiting.get(job.client, ()):
+            event.set()
+
+    def sequence(self, client: str) -> int:
+        """How often a client's jobs have changed."""
+        return self._sequences.get(client, 0)
+
+    def news(self, client: str, seen: int) -> list[Job]:
+        """A client's jobs that changed after `seen`; all that live if `seen` is of another life of
+        the service."""
+        if seen > self.sequence(client):
+            return self.live(client)
+        return [job for job in self._clients.get(client, {}).values() if job.sequence > seen]
+
+    def waiting(self, client: str) -> int:
+        """How many calls of a client wait for news."""
+        return len(self._waiting.get(client, ()))
+
+    def leave(self) -> None:
+        """Lets go of all who wait, now and later."""
+        self._left = True
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
+
+    async def wait(self, client: str, seen: int, seconds: float, id: str | None = None) -> None:
+        """Waits until a job of the client, or its job `id`, changes after `seen`."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        event = asyncio.Event()
+        self._waiting[client].add(event)
+        try:
+            while not any(id in (None, job.id) for job in self.news(client, seen)):
+                left = deadline - asyncio.get_running_loop().time()
+                if left <= 0 or self._left:
+                    return
+                event.clear()
+                try:
+                    await asyncio.wait_for(event.wait(), left)
+                except TimeoutError:
+                    return
+        finally:
+            self._waiting[client].discard(event)
+            if not self._waiting[client]:
+                del self._waiting[client]

@@ -1,0 +1,87 @@
+"""The machine that the service itself runs on: there the processes of suite `ckks` compute.
+
+What such a process holds without clients is set aside from the memory of jobs for as long as it
+runs. Its clients' keys and inferences are jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from privet.errors import Misuse
+from privet.service.driver import Driver
+from privet.service.estimates import HEADROOM
+from privet.service.executor import Executor, Node
+from privet.service.executor.local import available_memory
+from privet.service.repository import Version
+
+APART = "control plane"
+"""What it is called where the executor lends nothing of it: then it runs sessions only."""
+
+GLANCE_SECONDS = 0.05
+
+
+class LocalNode:
+    """Memory of this machine for `driver`'s jobs and for processes beside them."""
+
+    def __init__(self, executor: Executor, driver: Driver) -> None:
+        self._executor = executor
+        self._driver = driver
+        self._apart: Node | None = None
+        self._taken: dict[str, int] = {}
+
+    @property
+    def name(self) -> str:
+        """How schedules call it."""
+        return self._executor.here() or APART
+
+    def is_apart(self, node: Node) -> bool:
+        """Whether a machine is this one, and none of the executor's."""
+        return node is self._apart
+
+    async def take(self, version: Version) -> None:
+        """Sets aside what a version's process holds; waits until no job has it.
+
+        # Errors
+        `Misuse` with the figure if it leaves no room for a client.
+        """
+        plan = version.plan or {}
+        own = int(plan["memory_bytes_model"])
+        client = int(HEADROOM * (plan["memory_bytes_keys"] + plan["memory_bytes_working"]))
+        left = (await self._node()).memory - sum(self._taken.values())
+        if own + client > left:
+            raise Misuse(
+                f"serving {version.name} takes about {own / 1e6:.0f} MB and {client / 1e6:.0f} MB "
+                f"for a client, more than the {left / 1e6:.0f} MB that are left: raise --memory, "
+                "or serve less"
+            )
+        self._taken[version.key] = own
+        free = not self._is_lent() or self._driver.set_aside(self.name, own)
+        while not free:
+            await asyncio.sleep(GLANCE_SECONDS)
+            free = self._driver.set_aside(self.name, 0)
+
+    def give(self, version: Version) -> None:
+        """The version's process is gone."""
+        taken = self._taken.pop(version.key, 0)
+        if self._is_lent():
+            self._driver.set_aside(self.name, -taken)
+
+    def joined(self, node: Node) -> None:
+        """A machine runs jobs from now on; if it is this one, not in what was taken before."""
+        if node.name == self.name:
+            self._driver.set_aside(node.name, sum(self._taken.values()))
+
+    def _is_lent(self) -> bool:
+        return any(node.name == self.name for node in self._driver.nodes)
+
+    async def _node(self) -> Node:
+        for node in self._executor.machines():
+            if node.name == self._executor.here():
+                return node
+        if self._apart is None:
+            cores = tuple(sorted(os.sched_getaffinity(0)))
+            self._apart = Node(APART, cores, available_memory() // 2, "")
+            await self._driver.join(self._apart, reserved=True)
+        return self._apart

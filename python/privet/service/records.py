@@ -1,0 +1,201 @@
+"""What outlives the process: jobs, runs and profiles, in one SQLite file.
+
+Inputs and predictions never come here: the service has neither. A full disk stops nothing: what
+cannot be written is kept, up to a bound, and written when there is room again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privet.logs import Seldom
+from privet.service.jobs import Job
+
+RESTARTED = "the service was restarted while this job waited or ran: ask again"
+
+KEPT_SECONDS = 30 * 86400.0
+"""How long jobs and runs that ended are kept."""
+
+MOST_WAITING = 10_000
+"""Lines that are kept while the disk is full; the oldest go first."""
+
+_log = logging.getLogger(__name__)
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS jobs (
+    id TEXT PRIMARY KEY, client TEXT NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
+    version INTEGER NOT NULL, program TEXT NOT NULL, suite TEXT NOT NULL, samples INTEGER NOT NULL,
+    notice TEXT, created REAL NOT NULL, ended REAL, outcome TEXT, reason TEXT NOT NULL DEFAULT '',
+    document TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS jobs_open ON jobs (ended) WHERE ended IS NULL;
+CREATE TABLE IF NOT EXISTS runs (
+    job TEXT PRIMARY KEY, request TEXT NOT NULL, phase TEXT NOT NULL, model TEXT NOT NULL,
+    suite TEXT NOT NULL, samples INTEGER NOT NULL, machine TEXT NOT NULL, cores TEXT NOT NULL,
+    started REAL NOT NULL, ended REAL NOT NULL, seconds REAL NOT NULL, memory INTEGER NOT NULL,
+    failure TEXT
+);
+CREATE TABLE IF NOT EXISTS profiles (
+    model TEXT, suite TEXT, batch INTEGER, phase TEXT, cores INTEGER NOT NULL,
+    memory INTEGER NOT NULL, seconds REAL NOT NULL, material INTEGER NOT NULL,
+    PRIMARY KEY (model, suite, batch, phase)
+);
+PRAGMA user_version = 1;
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A job that ran: on which cores, from when to when (seconds since 1970).
+
+    `phase` is `pre` or `on`, `seconds` what it computed without waiting for its client, `memory`
+    its peak in bytes; `failure` None if it was done.
+    """
+
+    job: str
+    request: str
+    phase: str
+    model: str
+    suite: str
+    samples: int
+    machine: str
+    cores: tuple[int, ...]
+    started: float
+    ended: float
+    seconds: float
+    memory: int
+    failure: str | None
+
+
+class Records:
+    """The file; every call is done when it returns, unless the disk is full."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._base = sqlite3.connect(path, isolation_level=None)
+        path.chmod(0o600)
+        self._base.row_factory = sqlite3.Row
+        # Without a flush for every job: what a crash of the system loses is the last few lines.
+        self._base.execute("PRAGMA journal_mode = WAL")
+        self._base.execute("PRAGMA synchronous = NORMAL")
+        self._base.executescript(_TABLES)
+        self._waiting: deque[tuple[str, Any]] = deque(maxlen=MOST_WAITING)
+        self._seldom = Seldom()
+
+    @property
+    def waiting(self) -> int:
+        """Lines that could not be written yet."""
+        return len(self._waiting)
+
+    def _write(self, line: str, values: Any) -> None:
+        """Writes a line, after those that wait."""
+        self._waiting.append((line, values))
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Writes what waits, as long as there is room."""
+        try:
+            while self._waiting:
+                self._base.execute(*self._waiting[0])
+                self._waiting.popleft()
+        except sqlite3.OperationalError as error:
+            if self._seldom.due() is not None:
+                extra = {"error": str(error), "lines": len(self._waiting)}
+                _log.error("records cannot be written: is the disk full?", extra=extra)
+
+    def submitted(self, job: Job) -> None:
+        """Writes down a new job."""
+        self._write(
+            "INSERT INTO jobs (id, client, kind, model, version, program, suite, samples, notice,"
+            " created, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                job.id,
+                job.client,
+                job.kind,
+                job.version.model,
+                job.version.number,
+                job.version.program.program_hash,
+                job.asked.label,
+                job.samples,
+                job.notice,
+                job.created,
+                json.dumps(job.document()),
+            ),
+        )
+
+    def ended(self, job: Job) -> None:
+        """Writes down how a job ended."""
+        self._write(
+            "UPDATE jobs SET ended = ?, outcome = ?, reason = ?, document = ? WHERE id = ?",
+            (job.ended, job.outcome, job.reason, json.dumps(job.document()), job.id),
+        )
+
+    def ran(self, run: Run) -> None:
+        """Writes down a run."""
+        cores = ",".join(map(str, run.cores))
+        values = {**vars(run), "cores": cores}
+        marks = ", ".join(f":{name}" for name in values)
+        self._write(f"INSERT OR REPLACE INTO runs VALUES ({marks})", values)
+
+    def interrupt(self, now: float) -> int:
+        """Ends the jobs that the last process left open; how many those were."""
+        done = self._base.execute(
+            "UPDATE jobs SET ended = ?, outcome = 'failed', reason = ? WHERE ended IS NULL",
+            (now, RESTARTED),
+        )
+        return done.rowcount
+
+    def past(self, client: str, id: str) -> dict[str, Any] | None:
+        """A client's own job that this process does not know any more, as `Job.document` tells one;
+        it has ended in any case."""
+        row = self._base.execute(
+            "SELECT outcome, reason, document FROM jobs WHERE id = ? AND client = ?", (id, client)
+        ).fetchone()
+        if row is None:
+            return None
+        told = {"outcome": row["outcome"], "reason": row["reason"]}
+        return {**json.loads(row["document"]), **told, "state": "ended", "go": [], "sequence": 0}
+
+    def profiles(self) -> list[dict[str, Any]]:
+        """The profile table, as `privet.scheduler.Profiles.load` reads it."""
+        return [dict(row) for row in self._base.execute("SELECT * FROM profiles")]
+
+    def keep_profiles(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Writes rows of the profile table."""
+        line = (
+            "INSERT OR REPLACE INTO profiles VALUES"
+            " (:model, :suite, :batch, :phase, :cores, :memory, :seconds, :material)"
+        )
+        for row in rows:
+            self._write(line, dict(row))
+
+    def runs(self, since: float, most: int = 2000) -> list[Run]:
+        """The latest runs that ended after `since`, the oldest first."""
+        rows = self._base.execute(
+            "SELECT * FROM runs WHERE ended > ? ORDER BY ended DESC LIMIT ?", (since, most)
+        ).fetchall()
+        return [_run(row) for row in reversed(rows)]
+
+    def prune(self, now: float | None = None) -> None:
+        """Forgets jobs and runs that ended long ago."""
+        limit = (time.time() if now is None else now) - KEPT_SECONDS
+        self._write("DELETE FROM jobs WHERE ended < ?", (limit,))
+        self._write("DELETE FROM runs WHERE ended < ?", (limit,))
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._base.close()
+
+
+def _run(row: sqlite3.Row) -> Run:
+    values = dict(row)
+    values["cores"] = tuple(int(core) for core in values["cores"].split(",") if core)
+    return Run(**values)

@@ -1,0 +1,25 @@
+"""The model repository: folders of models, compiled, checked and followed while they change."""
+
+from privet.service.repository.build import Build, Builder
+from privet.service.repository.config import Limits, ModelConfig, parse_config, read_config
+from privet.service.repository.files import ModelFolders, Models, SingleModel
+from privet.service.repository.repository import Repository, Row
+from privet.service.repository.version import Asked, Choice, Version, load_version
+
+__all__ = [
+    "Asked",
+    "Build",
+    "Builder",
+    "Choice",
+    "Limits",
+    "ModelConfig",
+    "ModelFolders",
+    "Models",
+    "Repository",
+    "Row",
+    "SingleModel",
+    "Version",
+    "load_version",
+    "parse_config",
+    "read_config",
+]

@@ -1,0 +1,49 @@
+"""Compiles one version: `python -m privet.service.repository`, the process of a `Builder`.
+
+Reads a job as JSON from standard input and prints what came of it: `{"folder": ...}` or
+`{"error": ...}`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from privet.errors import PrivetError
+from privet.runtime.calibration import read_samples
+from privet.runtime.catalog import compile_once
+
+
+def build(job: dict[str, Any]) -> Path:
+    """Compiles here and now."""
+    calibration = job["calibration"]
+    given = job["input_range"]
+    return compile_once(
+        Path(job["onnx"]),
+        Path(job["programs"]),
+        bits=job["bits"],
+        scale=job["scale"],
+        weight_scale=job["weight_scale"],
+        relu=job["relu"],
+        calibration=read_samples(Path(calibration)) if calibration else None,
+        input_range=(given[0], given[1]) if given else None,
+        name=job["name"],
+        batch=job["batch"],
+        sound=job["sound"],
+    )
+
+
+def main() -> int:
+    """Does the job on standard input."""
+    try:
+        answer = {"folder": str(build(json.load(sys.stdin)))}
+    except (PrivetError, OSError) as error:
+        answer = {"error": str(error)}
+    sys.stdout.write(json.dumps(answer) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,205 @@
+"""`config.toml` of a model in the repository: how it is compiled, and how it may be asked."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privet.errors import Misuse
+from privet.service.schema import (
+    Flag,
+    Integer,
+    Number,
+    Part,
+    Several,
+    Text,
+    described,
+    option,
+    read,
+)
+from privet.suites import (
+    ENCRYPTED_DATA,
+    ENCRYPTED_MODEL,
+    LIGHT,
+    PREPARED,
+    STATISTICAL,
+    from_options,
+)
+
+CONFIG_FILE = "config.toml"
+MODEL_FILE = "model.onnx"
+
+NEWEST = "newest"
+ALL = "all"
+
+HOMOMORPHIC = "ckks"
+
+DEPTHS = ("linear", "log", "blocks")
+
+
+@dataclass(frozen=True)
+class _Versions:
+    """`newest`, `all`, or a list of numbers."""
+
+    def read(self, value: Any) -> str | tuple[int, ...]:
+        if value in (NEWEST, ALL):
+            return str(value)
+        try:
+            return tuple(Several(Integer(1, 10**9), most=100).read(value))
+        except ValueError as error:
+            raise ValueError(f'"{NEWEST}", "{ALL}", or a list of numbers such as [1, 3]') from error
+
+    def schema(self) -> dict[str, Any]:
+        return {"oneOf": [Text((NEWEST, ALL)).schema(), Several(Integer(1, 10**9)).schema()]}
+
+
+@dataclass(frozen=True)
+class _Range:
+    """The lowest and the highest number."""
+
+    def read(self, value: Any) -> tuple[float, float]:
+        one = Number(-1e9, 1e9)
+        if not isinstance(value, (list, tuple)) or len(value) != 2:
+            raise ValueError("the lowest and the highest number, such as [0, 1]")
+        low, high = (one.read(item) for item in value)
+        if low > high:
+            raise ValueError("the lowest number first, then the highest")
+        return low, high
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Table `[limits]`: what clients may ask of this model."""
+
+    requests_per_minute: int | None = option(
+        Integer(1, 10**6),
+        "inferences that one client may ask for in a minute, on the average; none but the "
+        "service's own if left out. Answers leak a model bit by bit: this is the price of "
+        "extracting it",
+    )
+    queued: int = option(Integer(1, 10**6), "jobs of all clients that may wait or run at once", 200)
+    queued_per_client: int = option(
+        Integer(1, 10**6), "jobs of one client that may wait or run at once", 50
+    )
+    notices_per_client: int = option(
+        Integer(0, 10**6), "notices of one client, and pieces made for them, at once", 20
+    )
+    timeout: float = option(
+        Number(0.1, 86400), "seconds that any request for this model may take, queues included", 600
+    )
+    memory: str | None = option(
+        Text(pattern=r"\d+(\.\d+)? ?([kMGT]i?)?B?", longest=20),
+        "in suite `ckks`: most memory of the model's process, such as `2GB`; half of what the "
+        "machine has free when it starts if left out",
+    )
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What `config.toml` says; every option may be left out, and the file too."""
+
+    description: str = option(Text(longest=500), "a line for people who list the models", "")
+    versions: str | tuple[int, ...] = option(
+        _Versions(), 'folders to serve: `"newest"`, `"all"`, or numbers such as `[1, 3]`', NEWEST
+    )
+    bits: int | None = option(
+        Integer(16, 50), "width of the ring in bits; 37 if left out, in suite `ckks` 50"
+    )
+    scale: int | None = option(
+        Integer(4, 20),
+        "fractional bits of inputs and weights; 12 if left out, in suite `ckks` 16 and 18",
+    )
+    batch: int = option(Integer(1, 4096), "samples that one inference computes at once", 1)
+    cores: int = option(Integer(1, 4096), "cores that each job of this model gets", 1)
+    calibration: str | None = option(
+        Text(pattern=r"[\w.-]+\.np[yz]"),
+        "`.npy` or `.npz` beside `model.onnx`, or else beside `config.toml`: real samples, one "
+        "along the first axis, on which value ranges are measured; random ones if left out, "
+        "and results say so",
+    )
+    input_range: tuple[float, float] | None = option(
+        _Range(), "lowest and highest number of an input, for random samples"
+    )
+    sound: bool = option(
+        Flag(),
+        "whether the model is refused unless no input within its bound can leave the ring; results "
+        "then need no samples",
+        False,
+    )
+    suites: tuple[str, ...] = option(
+        Several(Text((*PREPARED, HOMOMORPHIC))),
+        "suites to offer; those that the service can run if left out (`fss` needs a dealer). "
+        "`ckks` stands alone: such a model is asked [in a browser](../how-to/browser.md)",
+    )
+    flooding: str = option(
+        Text((STATISTICAL, LIGHT)),
+        "in suite `ckks`: noise on results. `light` is weaker, and clients are served only if the "
+        "service accepts it (`--flooding light`)",
+        STATISTICAL,
+    )
+    scenario: str = option(
+        Text((ENCRYPTED_DATA, ENCRYPTED_MODEL)),
+        "in suite `ckks`: whether the service evaluates the model on encrypted data, or clients "
+        "evaluate the model, which is encrypted under the service's key",
+        ENCRYPTED_DATA,
+    )
+    security: tuple[str, ...] = option(
+        Several(Text(("semi-honest", "malicious"))),
+        "security levels to offer; `malicious` is for `fss`",
+        ("semi-honest", "malicious"),
+    )
+    rounds: tuple[str, ...] = option(
+        Several(Text(DEPTHS)),
+        "depths of comparisons to offer in suite `gmw`; a client that does not choose gets the "
+        "first",
+        DEPTHS,
+    )
+    limits: Limits = field(
+        default_factory=Limits, metadata=described(Part(Limits), "what clients may ask")
+    )
+
+    @property
+    def homomorphic(self) -> bool:
+        """Whether the model is offered in suite `ckks`, by a process of its own."""
+        return self.suites == (HOMOMORPHIC,)
+
+
+def read_config(folder: Path) -> ModelConfig:
+    """The configuration of the model in `folder`; the defaults if it has none.
+
+    # Errors
+    `Misuse` that names the file, the option, and what is possible.
+    """
+    path = folder / CONFIG_FILE
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ModelConfig()
+    except (OSError, ValueError) as error:
+        raise Misuse(f"{path} cannot be read as TOML: {error}") from error
+    return parse_config(document, str(path))
+
+
+def parse_config(document: Any, where: str) -> ModelConfig:
+    """The configuration in a table; `where` is its name in errors.
+
+    # Errors
+    `Misuse` that names the option, and what is possible.
+    """
+    config = read(ModelConfig, document, where)
+    if config.suites == ("gmw",) and config.security == ("malicious",):
+        raise Misuse(f"{where}: security malicious is for suite fss; offer it, or semi-honest")
+    if config.suites and HOMOMORPHIC in config.suites and not config.homomorphic:
+        raise Misuse(
+            f"{where}: suite ckks computes with polynomials in place of activations, which no "
+            "other suite does: offer it alone, and the model once more for others"
+        )
+    if config.homomorphic:
+        options = {"scenario": config.scenario, "flooding": config.flooding}
+        from_options(HOMOMORPHIC, options)
+    return config

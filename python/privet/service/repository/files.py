@@ -1,0 +1,171 @@
+"""Where models come from: the folders of a repository, or one file that is served by itself.
+
+```
+repository/
+  digits/config.toml          may be missing: then all options have their defaults
+  digits/1/model.onnx
+  digits/2/model.onnx         a version is a folder named by a whole number
+  digits/2/samples.npy        calibration = "samples.npy"
+```
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from privet.errors import Misuse
+from privet.service.repository.config import ALL, MODEL_FILE, NEWEST, ModelConfig, read_config
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a model may be called: it is part of addresses."""
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+
+Signature = tuple[tuple[str, int, int, int], ...]
+"""Name, change time in nanoseconds, inode and size of each file that a version is made of."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of one version. `calibration` is None where there is none."""
+
+    model: str
+    number: int
+    onnx: Path
+    calibration: Path | None
+
+    def signature(self) -> Signature:
+        """What changes when a file does."""
+        paths = [self.onnx, *([self.calibration] if self.calibration else [])]
+        return tuple(mark for path in paths if (mark := _mark(path)) is not None)
+
+
+class Models(Protocol):
+    """The models to serve."""
+
+    @property
+    def required(self) -> bool:
+        """Whether a service does not start without all of them."""
+
+    def names(self) -> list[str]:
+        """The names of the models.
+
+        # Errors
+        `Misuse` if nothing can be read.
+        """
+
+    def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
+        """A model's configuration, and the versions that are to be served.
+
+        # Errors
+        `Misuse` or `OSError` if the model cannot be served.
+        """
+
+
+@dataclass(frozen=True)
+class ModelFolders:
+    """The repository in `folder`: a folder for each model; hidden ones are none."""
+
+    folder: Path
+    required: bool = False
+
+    def names(self) -> list[str]:
+        """As `Models`."""
+        try:
+            folders = [it for it in self.folder.iterdir() if it.is_dir() and it.name[0] != "."]
+        except OSError as error:
+            raise Misuse(
+                f"the repository {self.folder} cannot be read: {error.strerror}"
+            ) from error
+        return sorted(folder.name for folder in folders)
+
+    def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
+        """As `Models`."""
+        folder = self.folder / name
+        config = read_config(folder)
+        return config, chosen(folder, config)
+
+
+@dataclass(frozen=True)
+class SingleModel:
+    """The one model in the file `onnx`, called `name`, with samples for its calibration if any."""
+
+    name: str
+    onnx: Path
+    calibration: Path | None = None
+    config: ModelConfig = field(default_factory=ModelConfig)
+    required: bool = True
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    def names(self) -> list[str]:
+        """As `Models`."""
+        return [self.name]
+
+    def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
+        """As `Models`."""
+        return self.config, [Source(name, 1, self.onnx, self.calibration)]
+
+
+def check_name(name: str) -> None:
+    """Checks what a model is to be called.
+
+    # Errors
+    `Misuse` if it cannot be part of an address.
+    """
+    if not NAME.fullmatch(name):
+        raise Misuse(
+            f"{name!r} cannot be a model's name: letters, digits and ._- (at most 64), "
+            "beginning with a letter or a digit"
+        )
+
+
+def versions(folder: Path) -> list[int]:
+    """The versions that have a model, in order."""
+    found = (it.name for it in folder.iterdir() if _NUMBER.fullmatch(it.name))
+    return sorted(int(name) for name in found if (folder / name / MODEL_FILE).is_file())
+
+
+def chosen(folder: Path, config: ModelConfig) -> list[Source]:
+    """The versions that are to be served.
+
+    # Errors
+    `Misuse` if one is missing, there is none, or the folder's name cannot be a model's.
+    """
+    check_name(folder.name)
+    there = versions(folder)
+    if not there:
+        raise Misuse(f"{folder} has no version: put the model into {folder / '1' / MODEL_FILE}")
+    if config.versions == NEWEST:
+        wanted = there[-1:]
+    elif config.versions == ALL:
+        wanted = there
+    else:
+        wanted = [int(number) for number in config.versions]
+    missing = [number for number in wanted if number not in there]
+    if missing:
+        raise Misuse(f"{folder / str(missing[0]) / MODEL_FILE} is missing; there are {there}")
+    return [_source(folder, number, config) for number in wanted]
+
+
+def _source(folder: Path, number: int, config: ModelConfig) -> Source:
+    home = folder / str(number)
+    calibration = None
+    if config.calibration is not None:
+        places = (home / config.calibration, folder / config.calibration)
+        calibration = next((place for place in places if place.is_file()), None)
+        if calibration is None:
+            raise Misuse(f"calibration {places[0]} is missing, and so is {places[1]}")
+    return Source(folder.name, number, home / MODEL_FILE, calibration)
+
+
+def _mark(path: Path) -> tuple[str, int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return str(path), found.st_mtime_ns, found.st_ino, found.st_size

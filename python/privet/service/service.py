@@ -1,0 +1,434 @@
+"""The service: repository, jobs, driver, records and metrics, put together.
+
+It knows nothing of HTTP; the control plane's handlers call it, and so do tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privet import suites
+from privet.errors import NotAccepted, PrivetError
+from privet.runtime.revocation import Revoked
+from privet.scheduler import (
+    Action,
+    Ended,
+    Limits,
+    Phase,
+    Policy,
+    Profiles,
+    Refused,
+    Scheduler,
+    Snapshot,
+    Start,
+    Submission,
+    Why,
+)
+from privet.service.admission_limit import LimitReached, limit_reached
+from privet.service.asks import Ask, RequestBody
+from privet.service.driver import Door, Driver
+from privet.service.estimates import HEADROOM, Estimates
+from privet.service.event_recorder import EventRecorder
+from privet.service.executor import Executor, Node
+from privet.service.garbage_collector import GarbageCollector
+from privet.service.jobs import Job, Jobs
+from privet.service.ledger import Ledger
+from privet.service.limits import Buckets, Exhausted, ServiceLimits
+from privet.service.local_node import LocalNode
+from privet.service.material_index import MaterialEntry
+from privet.service.metrics import Metrics
+from privet.service.model_server import ModelServer, ModelServers
+from privet.service.monitor import Monitor
+from privet.service.offers import Offers
+from privet.service.presence import Presence
+from privet.service.records import Records
+from privet.service.repository import Build, Models, Repository, Version
+from privet.service.sessions import Sessions
+from privet.service.timeline import WINDOW_SECONDS, Timeline
+
+RECORDS_FILE = "service.sqlite"
+LEDGER_FILE = "ledger.sqlite"
+ANSWERS_FOLDER = "answers"
+
+PRUNE_SECONDS = 3600.0
+SWEEP_SECONDS = 10.0
+EXPEL_SECONDS = 1.0
+
+RESERVED_BYTES = 32 << 20
+"""Where less is free on the disk of the state, no job is admitted that leaves something there."""
+
+_log = logging.getLogger(__name__)
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes that are free on a folder's disk."""
+    return shutil.disk_usage(folder).free
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a service runs. `poll`: how often, in seconds, the `models` are looked at; `most_bytes`
+    what material may take on a machine's disk before the oldest goes; `accepts`: in which modes
+    clients may ask, and for how many answers; `revoked`: whose jobs and sessions are ended."""
+
+    models: Models
+    state: Path
+    door: Door
+    policy: Policy = field(default_factory=Policy)
+    accepts: suites.Policy = field(default_factory=suites.Policy)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
+    bounds: Limits = field(default_factory=Limits)
+    poll: float = 5.0
+    most_bytes: int | None = None
+    revoked: Revoked = field(default_factory=Revoked)
+
+
+class Service:
+    """Everything behind the control plane's calls. All times are in seconds since 1970, except the
+    driver's, whose clock never runs back."""
+
+    def __init__(self, settings: Settings, executor: Executor, build: Build, version: str) -> None:
+        self.settings = settings
+        self.version = version
+        self.limits = settings.limits
+        self.buckets = Buckets()
+        self.guard = suites.Guard(settings.accepts, str(settings.state / ANSWERS_FOLDER))
+        self.jobs = Jobs()
+        self.loading = True
+        self.draining = False
+        self.closing = asyncio.Event()
+        self.started = time.time()
+        self.metrics = Metrics(self.snapshot)
+        self._executor = executor
+        self._changes = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.records = Records(settings.state / RECORDS_FILE)
+        self.timeline = Timeline(self.records.runs(time.time() - WINDOW_SECONDS))
+        self.monitor = Monitor()
+        self.profiles = Profiles(headroom=HEADROOM)
+        self._estimates = Estimates(self.profiles, self.records.profiles())
+        self.collector = GarbageCollector(
+            Ledger(settings.state / LEDGER_FILE),
+            executor,
+            lifetime=settings.bounds.material_seconds,
+            most_bytes=settings.most_bytes,
+        )
+        self.driver = Driver(
+            Scheduler([], self.profiles, settings.policy, settings.bounds),
+            executor,
+            self.collector,
+            self._estimates,
+            settings.door,
+            find=self._find,
+            changed=self.jobs.changed,
+            joined=self._joined,
+        )
+        self._local_node = LocalNode(executor, self.driver)
+        self.model_servers = ModelServers(self._local_node, self._hear)
+        self._offers = Offers(executor, self.jobs, self.metrics, self.model_servers)
+        dealer = settings.door.dealer is not None
+        self.repository = Repository(
+            settings.models, build, self._offers.offer, self._retire, dealer=dealer
+        )
+        self.presence = Presence(self.driver.present)
+        self.listening = Presence(self.driver.listens)
+        self.epoch = time.time() - self.driver.clock()
+        self._recorder = EventRecorder(
+            self.jobs,
+            self.driver.material_index,
+            self.records,
+            self.metrics,
+            self.timeline,
+            self.monitor,
+            self._estimates,
+            self.epoch,
+            self._settled,
+        )
+        self.driver.tell(self._tell, self._recorder.ran)
+        self.sessions = Sessions(
+            self.driver,
+            self.jobs,
+            self._recorder,
+            self._estimates,
+            self.limit_reached,
+            self.admit,
+            lambda: self._local_node.name,
+        )
+        self.driver.lend(self.sessions)
+
+    def snapshot(self) -> Snapshot:
+        """The scheduler's state now."""
+        return self.driver.scheduler.snapshot(self.driver.clock())
+
+    # Life ---------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Starts the executor, loads the repository, and takes stock of what lies on disk.
+
+        # Errors
+        `Misuse` if the repository cannot be read or the executor cannot run here; what loading
+        a model raises that must be there.
+        """
+        ended = self.records.interrupt(time.time())
+        if ended:
+            _log.warning("jobs of an earlier process failed", extra={"jobs": ended})
+        await self._executor.start()
+        await self.repository.refresh()
+        self.repository.require()
+        for node in self._executor.machines():
+            await self.driver.join(node)
+        self.loading = False
+
+    async def run(self) -> None:
+        """Drives jobs and follows the repository until `close`."""
+        async with asyncio.TaskGroup() as group:
+            follow = group.create_task(self._follow())
+            prune = group.create_task(self._prune())
+            sweep = group.create_task(self._sweep())
+            expel = group.create_task(self._expel())
+            await self.driver.run()
+            expel.cancel()
+            follow.cancel()
+            prune.cancel()
+            sweep.cancel()
+
+    async def drain(self) -> None:
+        """Takes nothing new, and waits until all that was admitted has ended."""
+        self.draining = True
+        self.driver.drain()
+        await self.driver.drained()
+
+    def leave(self) -> None:
+        """Lets go of calls that wait: there will be no more news."""
+        self.draining = True
+        self.closing.set()
+        self.jobs.leave()
+
+    async def close(self) -> None:
+        """Ends everything, at once."""
+        self.leave()
+        await self.driver.close()
+        await self.model_servers.close()
+        await self._executor.close()
+        self.records.close()
+        self.collector.ledger.close()
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.poll)
+            try:
+                if await self.repository.refresh():
+                    self._changes.set()
+            except (PrivetError, OSError) as error:
+                _log.warning("the repository cannot be read", extra={"error": str(error)})
+
+    async def _sweep(self) -> None:
+        """Keeps material within its bounds; what went is given up."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.records.catch_up()
+            try:
+                await self.collector.sweep()
+            except (PrivetError, OSError) as error:
+                _log.error("material is not swept", extra={"error": str(error)})
+            materials = self.driver.material_index.materials()
+            self.driver.give_up_stock([it for it in materials if not self.collector.is_ready(it)])
+
+    async def _expel(self) -> None:
+        """Ends jobs and sessions of clients whose certificates were revoked meanwhile."""
+        refuses = self.settings.revoked.refuses
+        while True:
+            await asyncio.sleep(EXPEL_SECONDS)
+            for job in self.jobs.live():
+                if why := refuses(job.client):
+                    self.cancel(job, why)
+            self.sessions.expel(refuses)
+
+    async def _prune(self) -> None:
+        while True:
+            self.records.prune()
+            await asyncio.sleep(PRUNE_SECONDS)
+
+    async def changes(self) -> None:
+        """Waits until the table of the repository has changed."""
+        await self._changes.wait()
+        self._changes.clear()
+
+    # For calls ----------------------------------------------------------------------------------
+
+    def is_served(self, key: str) -> bool:
+        """Whether a version is offered, by how schedules call it."""
+        return self._offers.find(key) is not None
+
+    def why_not_ready(self) -> str | None:
+        """Why the service takes no jobs now; None if it does."""
+        if self.draining:
+            return "the service is shutting down"
+        if self.loading:
+            return "the service starts: its models are being loaded"
+        if not self.repository.models():
+            return "no model is served"
+        if not self.driver.nodes:
+            return "no machine is there to run jobs"
+        return self.why_no_room()
+
+    def why_no_room(self) -> str | None:
+        """Why nothing that needs the disk is taken now; None if there is room."""
+        if self.records.waiting or free_bytes(self.settings.state) < RESERVED_BYTES:
+            return "the service's disk is full"
+        return None
+
+    def retry_seconds(self) -> float:
+        """When somebody whom a full queue sent away had better come back."""
+        return min(60.0, max(1.0, self.driver.scheduler.backlog_seconds()))
+
+    def stock(self, client: str, version: Version) -> dict[str, int]:
+        """A client's own pieces for a version, by the label of the suite."""
+        return self.driver.material_index.of(client, version.key)
+
+    def asked(self, client: str, version: Version) -> int:
+        """How many of them the client asked for; the service made the others ahead."""
+        return self.driver.material_index.asked(client, version.key)
+
+    def limit_reached(self, client: str, version: Version) -> LimitReached | None:
+        """Why a client may have no further job of a version now; None if it may."""
+        return limit_reached(self.jobs, client, version, self.limits.queued)
+
+    def submit(self, client: str, name: str | None, version: Version, body: Ask) -> Job:
+        """Admits a notice or a request of the client with this fingerprint, and the common name in
+        its certificate.
+
+        # Errors
+        `Misuse` if the version does not serve what is asked; `NotAccepted` if the service's policy
+        does not accept it, `Exhausted` if it gives no answer now; `Refused` by the scheduler.
+        """
+        notice = body.notice if isinstance(body, RequestBody) else None
+        told = self._notice(client, notice) if notice is not None else None
+        choice = (
+            body.suite,
+            body.security,
+            body.rounds,
+            body.truncation,
+            body.correlations,
+            body.linear,
+        )
+        asked = told.asked if told and not any(choice) else version.ask(*choice)
+        batch = version.program.batch
+        cores = version.config.cores
+        if asked.forecast is None:
+            raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {notice}")
+        self._estimates.expect(version.key, asked.label, batch, asked.forecast, cores)
+        request = isinstance(body, RequestBody)
+        answers = -(-body.samples // batch) * batch
+        self.admit(client, name, asked.mode, answers if request else 0)
+        job = Job(
+            secrets.token_hex(8),
+            client,
+            "request" if request else "notice",
+            version,
+            asked,
+            body.samples,
+            notice,
+            time.time(),
+            body.key,
+        )
+        most = version.config.limits.timeout
+        deadline = body.deadline if isinstance(body, RequestBody) else None
+        self.driver.submit(
+            Submission(
+                job.id,
+                client,
+                version.key,
+                asked.label,
+                answers,
+                not request,
+                told.id if told else None,
+                min(body.timeout or most, most),
+                None if deadline is None else self.driver.clock() + deadline,
+            )
+        )
+        self._recorder.submitted(job, told)
+        return job
+
+    def admit(self, client: str, name: str | None, mode: suites.Mode, answers: int) -> None:
+        """Holds a client to the policy: it may ask in a mode, and has so many answers counted.
+
+        # Errors
+        `NotAccepted`; `Exhausted`.
+        """
+        refusal = self.guard.check(client, name, mode.text)
+        if refusal is not None:
+            raise NotAccepted(refusal)
+        spent = self.guard.count(client, name, answers) if answers else None
+        if spent is not None:
+            text, seconds = spent
+            raise NotAccepted(text) if seconds is None else Exhausted(text, seconds)
+
+    def cancel(self, job: Job, reason: str = "cancelled by the client") -> None:
+        """Cancels a job, unless it is too late."""
+        if self.driver.cancel(job.id) and job.state == "prepared" and job.kind == "notice":
+            job.outcome = "cancelled"
+            self._recorder.close(job, reason)
+
+    def past(self, client: str, id: str) -> dict[str, Any] | None:
+        """A client's job of an earlier process, or one that ended long ago, as on record."""
+        return self.records.past(client, id)
+
+    def _notice(self, client: str, id: str) -> Job | None:
+        """The notice that a request names; None if it came to nothing with an earlier process."""
+        told = self.jobs.mine(client, id)
+        if told is None and self.records.past(client, id) is None:
+            raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {id}")
+        return told
+
+    # For repository and driver ------------------------------------------------------------------
+
+    async def _joined(self, node: Node) -> None:
+        if self._local_node.is_apart(node):
+            return
+        self._local_node.joined(node)
+        await self._offers.take_stock(self.driver, self.collector, node.name)
+
+    async def _retire(self, version: Version) -> None:
+        """Lets requests for it run to their end; gives up what was prepared, and sessions."""
+        self._offers.retire(version)
+        for job in self.jobs.live():
+            if job.version.key == version.key and job.kind in ("notice", "session"):
+                self.cancel(job, "the model was changed")
+        self.driver.give_up_stock(self.driver.material_index.materials(version.key))
+        await self._offers.withdraw(version)
+
+    def _tell(self, action: Action, piece: MaterialEntry | None) -> None:
+        self._recorder.told(action, piece)
+        if isinstance(action, Ended):
+            self.sessions.ended(action)
+
+    def _hear(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
+        self.sessions.hear(model_server, event)
+
+    def _settled(self, job: Job) -> None:
+        if self._offers.is_retired(job.version):
+            task = asyncio.ensure_future(self._offers.withdraw(job.version))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _find(self, start: Start) -> Job | None:
+        """The job that a start serves; what is made ahead becomes a job of the client's."""
+        job, version = self.jobs.find(start.request), self._offers.find(start.model)
+        if job is not None or version is None or start.phase is Phase.ON:
+            return job
+        asked = version.labelled(start.suite)
+        if asked is None:
+            return None
+        job = Job(
+            start.request, start.client, "ahead", version, asked, start.batch, None, time.time()
+        )
+        self.jobs.add(job)
+        return job

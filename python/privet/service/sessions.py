@@ -1,0 +1,347 @@
+"""Sessions of suite `ckks` as jobs: what they compute waits for its turn like all else.
+
+A client's keys are a T_pre alone: it takes a core until they are there, then keeps their memory
+until the session ends, `LEASE_SECONDS` at most. Each inference is a T_on alone: the version's
+process asks for it when the inputs are there, and computes when the scheduler starts it. So
+whatever runs on the machine shares one account of cores and memory, and one order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from privet.errors import NotAccepted
+from privet.runtime import PhaseCost
+from privet.scheduler import Demand, Ended, Phase, Refused, Start, Submission
+from privet.service.admission_limit import LimitReached
+from privet.service.driver import Driver
+from privet.service.estimates import FIXED_SECONDS, OFFLINE_BYTES_PER_SECOND, Estimates
+from privet.service.event_recorder import EventRecorder
+from privet.service.executor import Failure, Outcome
+from privet.service.jobs import Job, Jobs
+from privet.service.limits import Exhausted
+from privet.service.model_server import SILENCE_SECONDS, ModelServer
+from privet.service.repository import Version
+from privet.service.repository.config import HOMOMORPHIC
+from privet.service.repository.version import SESSION
+from privet.suites import Mode
+
+LEASE_SECONDS = 600.0
+"""How long a session may keep its keys: then others that wait for the memory get it."""
+
+QUEUE_SECONDS = SILENCE_SECONDS - 20.0
+"""How long a client may wait for its turn: it takes the service for dead a little later."""
+
+OVER = "the session is over"
+
+Work = Literal["keys", "infer", "step"]
+"""A client's keys (of an encrypted model, the service's own); an inference; and of an encrypted
+model, each refresh and decryption in an inference that has begun."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Turn:
+    """Something that a session asked for: the `job` it became. `start` once the scheduler let it
+    begin, `end` is then set when it is over."""
+
+    work: Work
+    job: Job
+    start: Start | None = None
+    began: float = 0.0
+    end: asyncio.Future[Outcome] | None = None
+
+
+@dataclass(eq=False)
+class Session:
+    """A client's conversation with a version's process, `number` on both sides; `name` is the
+    common name in the client's certificate.
+
+    `keys` and `asked` are what it holds and what it waits for or computes; `busy` from a client's
+    question to its answer. `over`: the client has left. `ending`: it is to end once it is not busy;
+    `closing` is set when the service ends it.
+    """
+
+    number: int
+    client: str
+    model_server: ModelServer
+    name: str | None = None
+    keys: Turn | None = None
+    asked: Turn | None = None
+    busy: bool = False
+    over: bool = False
+    ending: bool = False
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def version(self) -> Version:
+        """What it asks."""
+        return self.model_server.version
+
+
+class Sessions:
+    """All sessions: hears the processes, and runs for `driver` what it decides to start."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        jobs: Jobs,
+        recorder: EventRecorder,
+        estimates: Estimates,
+        limit_reached: Callable[[str, Version], LimitReached | None],
+        admit: Callable[[str, str | None, Mode, int], None],
+        machine: Callable[[], str],
+    ) -> None:
+        self._driver = driver
+        self._jobs = jobs
+        self._recorder = recorder
+        self._estimates = estimates
+        self._limit_reached = limit_reached
+        self._admit = admit
+        self._machine = machine
+        self._last = 0
+        self._sessions: dict[int, Session] = {}
+        self._turns: dict[str, tuple[Session, Turn]] = {}
+
+    # For the control plane ----------------------------------------------------------------------
+
+    def open(self, client: str, model_server: ModelServer, name: str | None = None) -> Session:
+        """A client comes, with the common name in its certificate."""
+        self._last += 1
+        session = self._sessions[self._last] = Session(self._last, client, model_server, name)
+        return session
+
+    def close(self, session: Session) -> None:
+        """A client has left: what waits is cancelled, what computes ends soon."""
+        session.over = True
+        turn = session.asked
+        if turn is not None and turn.start is None:
+            self._driver.cancel(turn.job.id)
+        session.model_server.order(session=session.number, gone=True)
+        if session.keys is None and session.asked is None:
+            self._sessions.pop(session.number, None)
+
+    def expel(self, refuses: Callable[[str], str | None]) -> None:
+        """Ends the sessions of clients that are refused now."""
+        for session in list(self._sessions.values()):
+            if refuses(session.client) is not None:
+                session.closing.set()
+
+    # For the model servers ----------------------------------------------------------------------
+
+    def hear(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
+        """An event of a version's process, or (None) its end."""
+        if event is None:
+            for session in [
+                it for it in self._sessions.values() if it.model_server is model_server
+            ]:
+                self._lost(session)
+            return
+        found = self._sessions.get(int(event.get("session", 0)))
+        if found is not None and found.model_server is model_server:
+            self._heard(found, event)
+        elif event["event"] == "ask":
+            # The client left before the process came to ask, which waits for an answer.
+            model_server.order(session=event["session"], refused=OVER, busy=True)
+
+    def _heard(self, session: Session, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "ask":
+                self._ask(session, event["work"])
+            case "leave":
+                self._worked(session, float(event["seconds"]), event.get("error"))
+            case "prepared" | "inferred" | "failed":
+                self._answered(session)
+            case "left":
+                self._left(session)
+
+    def _ask(self, session: Session, work: Work) -> None:
+        if session.over:
+            self._refuse(session, OVER, busy=True)
+            return
+        session.busy = True
+        if work == "keys" and session.keys is not None:
+            self._drop_keys(session)
+        try:
+            # What has begun goes on, however many others have come meanwhile.
+            limit_reached = (
+                None if work == "step" else self._limit_reached(session.client, session.version)
+            )
+            if limit_reached is not None:
+                self._recorder.refused(limit_reached.reason)
+                self._refuse(session, str(limit_reached), busy=True)
+                return
+            if work == "infer":
+                mode, answers = session.version.session_mode, session.version.session_batch
+                self._admit(session.client, session.name, mode, answers)
+            session.asked = Turn(work, self._submit(session, work))
+        except (NotAccepted, Exhausted) as refused:
+            busy = isinstance(refused, Exhausted)
+            self._recorder.refused("answers" if busy else "policy")
+            self._refuse(session, str(refused), busy=busy)
+            return
+        except Refused as refused:
+            self._recorder.refused(str(refused.why))
+            self._refuse(session, str(refused), busy=refused.retry)
+            return
+        self._turns[session.asked.job.id] = (session, session.asked)
+        loop = asyncio.get_running_loop()
+        loop.call_later(QUEUE_SECONDS, self._waited, session.asked.job)
+
+    def _submit(self, session: Session, work: Work) -> Job:
+        version, keys = session.version, work == "keys"
+        batch = version.session_batch
+        self._estimates.expect_session(
+            version.key, batch, demands(version, session.model_server.seconds)
+        )
+        within = None if keys or session.keys is None else session.keys.job.id
+        kind: Literal["session", "request"] = "session" if keys else "request"
+        id, now = secrets.token_hex(8), time.time()
+        job = Job(id, session.client, kind, version, SESSION, batch, within, now)
+        self._driver.submit(
+            Submission(
+                id,
+                session.client,
+                version.key,
+                HOMOMORPHIC,
+                batch,
+                notice=keys,
+                timeout=None if keys else version.config.limits.timeout,
+                only=Phase.PRE if keys else Phase.ON,
+                machine=self._machine(),
+                lease=LEASE_SECONDS if keys else 0.0,
+            )
+        )
+        self._recorder.submitted(job, None)
+        return job
+
+    def _waited(self, job: Job) -> None:
+        """Nobody waits for ever: the client would take the service for dead."""
+        found = self._turns.get(job.id)
+        if found is not None and found[1].start is None:
+            session, turn = found
+            del self._turns[job.id]
+            session.asked = None
+            self._recorder.refused("full")
+            text = f"the service is full: no room in {QUEUE_SECONDS:.0f} s; try again later"
+            self._refuse(session, text, busy=True)
+            self._driver.cancel(turn.job.id)
+
+    def _worked(self, session: Session, seconds: float, error: str | None) -> None:
+        """The process has computed, or received keys."""
+        turn = session.asked
+        if turn is None or turn.start is None:
+            return
+        session.asked = None
+        if turn.work == "keys" and error is None:
+            session.keys = turn
+            turn.job.state = "prepared"
+            self._driver.rest(turn.start, self._done(session, turn, seconds), turn.began)
+            self._jobs.changed(turn.job)
+        elif error is None:
+            self._end(turn, self._done(session, turn, seconds))
+        else:
+            failure: Failure = "absent" if session.over else "failed"
+            self._end(turn, Outcome(turn.start.job, failure, error, seconds=seconds))
+
+    def _answered(self, session: Session) -> None:
+        """The client has its answer: a session that is to end may now."""
+        session.busy = False
+        if session.ending:
+            session.closing.set()
+
+    def _left(self, session: Session) -> None:
+        self._sessions.pop(session.number, None)
+        self._drop_keys(session)
+
+    def _lost(self, session: Session) -> None:
+        """The process has died."""
+        turn, session.asked = session.asked, None
+        if turn is not None and turn.start is not None:
+            self._end(turn, Outcome(turn.start.job, "crashed", "the model's process died"))
+        elif turn is not None:
+            self._driver.cancel(turn.job.id)
+        session.closing.set()
+        self._left(session)
+
+    def _drop_keys(self, session: Session) -> None:
+        turn, session.keys = session.keys, None
+        if turn is not None and turn.start is not None:
+            self._end(turn, Outcome(turn.start.job))
+
+    # For the driver -----------------------------------------------------------------------------
+
+    async def run(self, start: Start, cores: tuple[int, ...]) -> Outcome:
+        """Lets a session's process work, and waits until it has."""
+        found = self._turns.get(start.request)
+        if found is None or found[0].over:
+            return Outcome(start.job, "absent", "the client has left")
+        session, turn = found
+        turn.start, turn.began = start, self._driver.clock()
+        turn.end = asyncio.get_running_loop().create_future()
+        turn.job.state = "preparing" if turn.work == "keys" else "inferring"
+        self._jobs.changed(turn.job)
+        session.model_server.order(session=session.number, cores=len(cores))
+        return await turn.end
+
+    async def stop(self, job: str) -> None:
+        """Ends a job: an inference at its next layer; with keys their session, once the client has
+        the answer that it waits for."""
+        for session, turn in list(self._turns.values()):
+            if turn.start is None or turn.start.job != job:
+                continue
+            session.ending = True
+            if turn.work != "keys":
+                session.model_server.order(session=session.number, gone=True)
+            elif not session.busy or session.asked is turn:
+                session.closing.set()
+
+    def ended(self, ended: Ended) -> None:
+        """A submission ended; one that had not begun will not."""
+        found = self._turns.get(ended.id)
+        if found is None or found[1].start is not None:
+            return
+        session, turn = found
+        del self._turns[ended.id]
+        if session.asked is turn:
+            session.asked = None
+            self._refuse(session, f"{ended.outcome}: {ended.reason}", busy=True)
+
+    def _end(self, turn: Turn, outcome: Outcome) -> None:
+        self._turns.pop(turn.job.id, None)
+        if turn.end is not None and not turn.end.done():
+            turn.end.set_result(outcome)
+
+    def _done(self, session: Session, turn: Turn, seconds: float) -> Outcome:
+        """Bytes by the plan, which is what passes."""
+        assert turn.start is not None
+        plan, groups = session.version.plan or {}, int((session.version.plan or {})["groups"])
+        if turn.work == "keys":
+            sent, answered = plan["offline_bytes_client"], plan["offline_bytes_server"]
+            cost = PhaseCost(seconds, int(sent), int(answered), 1, 0.0)
+        else:
+            sent, answered = plan["online_bytes_client"], plan["online_bytes_server"]
+            cost = PhaseCost(seconds, sent // groups, answered // groups, 1, 0.0)
+        return Outcome(turn.start.job, cost=cost, seconds=seconds)
+
+    def _refuse(self, session: Session, text: str, *, busy: bool) -> None:
+        session.model_server.order(session=session.number, refused=text, busy=busy)
+
+
+def demands(version: Version, seconds: float) -> dict[Phase, Demand]:
+    """What keys and an inference take by the version's plan; `seconds` is what its process says
+    that evaluating takes on one core."""
+    plan, cores = version.plan or {}, version.config.cores
+    sent = plan["offline_bytes_client"] + plan["offline_bytes_server"]
+    arriving = FIXED_SECONDS + sent / OFFLINE_BYTES_PER_SECOND
+    return {
+        Phase.PRE: Demand(1, int(plan["memory_bytes_keys"]), arriving),
+        Phase.ON: Demand(cores, int(plan["memory_bytes_working"]), seconds / cores),
+    }

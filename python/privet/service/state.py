@@ -1,0 +1,114 @@
+"""The state of everything as one document: for the operator's page, `privet top`, and scripts."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from privet.scheduler import Line, Snapshot
+from privet.service.monitor import Span
+from privet.service.service import Service
+from privet.service.timeline import shown
+
+
+def state(service: Service, since: float = 0.0) -> dict[str, Any]:
+    """The document; all times in seconds since 1970, memory in bytes. Its `timeline` has runs of
+    the last ten minutes that ended after `since`."""
+    now = service.snapshot()
+    epoch = service.epoch
+    return {
+        "now": time.time(),
+        "started": service.started,
+        "version": service.version,
+        "policy": now.policy,
+        "not_ready": service.why_not_ready(),
+        "draining": service.draining,
+        "models": [vars(row) for row in service.repository.rows()],
+        "machines": [vars(load) for load in now.machines],
+        "queues": {
+            name: _queue(getattr(now, name), epoch)
+            for name in ("pre", "transit", "waiting", "ready")
+        },
+        "running": _running(now, epoch),
+        "timeline": service.timeline.document(time.time(), since),
+        "stock": _stock(service),
+        "profiles": _profiles(service),
+        "counts": _counts(now),
+        "last": _last(service, now),
+        "backlog_seconds": _finite(service.driver.scheduler.backlog_seconds()),
+    }
+
+
+def _queue(line: Line, epoch: float) -> dict[str, Any]:
+    first = [
+        {
+            "id": job.request or job.notice,
+            "notice": job.notice,
+            "client": job.client[:16],
+            "model": shown(job.model),
+            "suite": job.suite,
+            "batch": job.batch,
+            "since": epoch + job.since,
+        }
+        for job in line.first
+    ]
+    return {"length": line.length, "first": first}
+
+
+def _running(now: Snapshot, epoch: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "job": job.job,
+            "phase": str(job.phase),
+            "client": job.client[:16],
+            "model": shown(job.model),
+            "suite": job.suite,
+            "batch": job.batch,
+            "machine": job.machine,
+            "cores": list(job.cores),
+            "memory": job.memory,
+            "started": epoch + job.started,
+            "expected_end": epoch + job.expected_end,
+            "limit_end": epoch + job.limit_end,
+            "stopping": job.stopping,
+        }
+        for job in now.running
+    ]
+
+
+def _stock(service: Service) -> list[dict[str, Any]]:
+    return [
+        {"model": shown(model), "suite": suite, "pieces": count}
+        for (model, suite), count in sorted(service.driver.material_index.by_model().items())
+    ]
+
+
+def _profiles(service: Service) -> list[dict[str, Any]]:
+    rows = service.profiles.rows()
+    served = [row for row in rows if service.is_served(row["model"])]
+    return [{**row, "model": shown(row["model"])} for row in served]
+
+
+def _counts(now: Snapshot) -> dict[str, Any]:
+    counters = now.counters
+    return {
+        "requests": counters.requests,
+        "notices": counters.notices,
+        "refused": dict(counters.refused),
+        "ended": {str(outcome): count for outcome, count in counters.ended.items()},
+        "jobs": dict(counters.jobs),
+        "material": dict(counters.material),
+    }
+
+
+def _last(service: Service, now: Snapshot) -> Any:
+    """The monitor's figures, with the jobs that run."""
+    clock = time.time()
+    cores = sum(load.cores for load in now.machines)
+    spans = [Span(job.cores, service.epoch + job.started, clock) for job in now.running]
+    ended = [Span(run.cores, run.started, run.ended) for run in service.timeline.runs()]
+    return service.monitor.document(clock, service.started, spans + ended, cores)
+
+
+def _finite(seconds: float) -> float | None:
+    return None if seconds == float("inf") else seconds

@@ -1,0 +1,83 @@
+"""Asks a service for its state, as an operator: for `privet top` and scripts."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+
+from privet.errors import LinkError, Misuse
+from privet.runtime.address import split_address
+from privet.runtime.credentials import trust_authorities
+
+
+class Watch:
+    """A connection to the control plane at `address` (`HOST:PORT`), as an operator.
+
+    `keys` is a directory with `ca.pem`, `ROLE.pem` and `ROLE.key`; `token` a bearer token, where
+    the service asks for one. `server_name` is checked against the server's certificate.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        keys: Path,
+        role: str = "operator",
+        token: str | None = None,
+        server_name: str | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        self._host, self._port = split_address(address)
+        self._name = server_name or self._host
+        self._timeout = timeout
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        try:
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            trust_authorities(self._tls, keys / "ca.pem")
+            self._tls.minimum_version = ssl.TLSVersion.TLSv1_3
+            self._tls.load_cert_chain(keys / f"{role}.pem", keys / f"{role}.key")
+        except OSError as error:
+            raise Misuse(f"the {role}'s certificate in {keys} cannot be used: {error}") from error
+        self._connection: http.client.HTTPSConnection | None = None
+
+    def state(self) -> dict[str, Any]:
+        """The state, as `/v2/state` tells it.
+
+        # Errors
+        `LinkError` if the service does not answer; `Misuse` if it refuses.
+        """
+        connection = self._connection or _Named(
+            self._name, self._host, self._port, timeout=self._timeout, context=self._tls
+        )
+        try:
+            connection.request("GET", "/v2/state", headers=self._headers)
+            response = connection.getresponse()
+            answer: dict[str, Any] = json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.close()
+            raise LinkError(f"{self._host}:{self._port} does not answer: {error}") from error
+        self._connection = connection
+        if response.status != 200:
+            raise Misuse(f"{self._host}:{self._port} refuses: {answer.get('error')}")
+        return answer
+
+    def close(self) -> None:
+        """Closes the connection; the next call opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+class _Named(http.client.HTTPSConnection):
+    """A connection to a host whose certificate bears another name."""
+
+    def __init__(self, name: str, host: str, port: int, **options: Any) -> None:
+        self._name, self._link = name, options["context"]
+        super().__init__(host, port, **options)
+
+    def connect(self) -> None:
+        """Connects, and checks the name."""
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._link.wrap_socket(self.sock, server_hostname=self._name)

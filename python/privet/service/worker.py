@@ -1,0 +1,161 @@
+"""A worker: a process that does one job at a time for whom it is told to.
+
+`python -m privet.service.worker` reads orders from standard input and writes events to standard
+output, a JSON object a line. The first line says where its things are; `listening` answers it.
+
+| Order `do` | Fields | Answer |
+|---|---|---|
+| `offer` | `folder`, `warm` | `offered` with `program`, or `not offered` with `error`, `message` |
+| `withdraw` | `program` | |
+| `grant` | those of `Grant` | `granted`; then `started`; then `finished` or `failed` |
+| `revoke` | `job` | `failed`, unless the job has ended |
+
+It serves sessions like any server, but each request passes the gate of `Admission`. It dies with
+its parent, and with standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from privet import _native
+from privet.errors import PrivetError
+from privet.logs import log_to_stderr
+from privet.runtime import Credentials, Server
+from privet.service import confinement
+from privet.service.admission import Admission
+from privet.service.executor.grant import Grant
+from privet.suites import Policy
+
+STRANGER_SECONDS = 2.0
+"""How long a session may be silent whose client has no grant."""
+
+_log = logging.getLogger(__name__)
+
+
+class DataPort(Server):
+    """A server whose sessions do what `admission` admits."""
+
+    def __init__(self, credentials: Credentials, admission: Admission, **options: Any) -> None:
+        self._admission = admission
+        super().__init__(credentials, **options)
+
+    def withdraw(self, program: str) -> None:
+        """Offers a program no more."""
+        self._native.remove(program)
+
+    def _session(self, connection: _native.Connection, client: str) -> None:
+        visit = self._admission.visit(client, connection.stopper())
+
+        def admit(kind: str, *request: str | None) -> str | None:
+            return self._revoked.refuses(client) or visit.admit(kind, *request)
+
+        if not visit.is_expected:
+            connection.set_timeout(STRANGER_SECONDS)
+        try:
+            self._native.serve(connection, visit.hear, admit, visit.threads)
+        except PrivetError as error:
+            if not visit.failed(error):
+                self._failed(client, error)
+        finally:
+            visit.over()
+
+    def _failed(self, client: str, error: PrivetError) -> None:
+        _log.info("a session with %s without a job failed: %s", client[:16], error)
+
+
+class Worker:
+    """Obeys orders of its parent, who reads events from the file descriptor `events`."""
+
+    def __init__(self, job: dict[str, Any], events: int) -> None:
+        self._events = events
+        self._lock = threading.Lock()
+        self._admission = Admission(self.say, self.die)
+        self._port = DataPort(
+            Credentials.from_directory(job["keys"], "server"),
+            self._admission,
+            state=job["state"],
+            policy=None if job["policy"] is None else Policy(job["policy"]),
+            dealer=job["dealer"],
+            max_material=job["max_material"],
+            host=job["host"],
+            port=job["port"],
+            timeout=job["timeout"],
+            revoked=job["revoked"],
+        )
+
+    def run(self) -> None:
+        """Works until standard input closes."""
+        self._port.start()
+        self.say("listening", port=self._port.address[1])
+        for line in sys.stdin:
+            self._obey(json.loads(line))
+
+    def say(self, event: str, **fields: Any) -> None:
+        """Tells the parent."""
+        line = json.dumps({"event": event, **fields}) + "\n"
+        with self._lock:
+            try:
+                os.write(self._events, line.encode())
+            except OSError:
+                os._exit(1)
+
+    def die(self) -> None:
+        """Ends the process at once: nothing that it holds may be used any more."""
+        os._exit(1)
+
+    def _obey(self, order: dict[str, Any]) -> None:
+        match order.pop("do"):
+            case "offer":
+                self._offer(order["folder"], order["warm"])
+            case "withdraw":
+                self._port.withdraw(order["program"])
+            case "grant":
+                self._grant(Grant(**{**order, "cores": tuple(order["cores"])}))
+            case "revoke":
+                self._admission.revoke(order["job"])
+
+    def _offer(self, folder: str, warm: bool) -> None:
+        try:
+            program = self._port.add_saved(folder, warm=warm)
+        except PrivetError as error:
+            self.say("not offered", error=type(error).__name__, message=str(error))
+        else:
+            self.say("offered", program=program.program_hash)
+
+    def _grant(self, grant: Grant) -> None:
+        try:
+            self._admission.open(grant)
+        except (PrivetError, OSError) as error:
+            self.say("failed", job=grant.job, error="failed", message=str(error), kept=True)
+
+
+def main() -> None:
+    """Works for the process that started this one."""
+    confinement.die_with_parent()
+    confinement.keep_no_core()
+    # Who stops the service, in a terminal or by its control group, stops its workers through it,
+    # after their jobs.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    log_to_stderr()
+    # What else prints must not look like an event.
+    events = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        Worker(json.loads(sys.stdin.readline()), events).run()
+    except PrivetError as error:
+        line = {"event": "not listening", "error": type(error).__name__, "message": str(error)}
+        os.write(events, (json.dumps(line) + "\n").encode())
+    # Jobs and sessions end with the process; nobody waits for them.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

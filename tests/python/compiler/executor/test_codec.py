@@ -1,0 +1,109 @@
+"""Between reals and integers: what a client needs, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import model, node, single
+
+from privet.compiler.compile import compile
+from privet.compiler.executor import decode_output, encode_input
+from privet.compiler.program import Program
+from privet.errors import InputError, InvalidModel
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    made = single("Add", [(1, 3), (1, 3)])
+    sample = {"x0": np.full((1, 3), 3.0), "x1": np.full((1, 3), 3.0)}
+    return compile(made, calibration=[sample]).program
+
+
+ONES = np.ones((1, 3))
+
+
+def test_encoding_rounds_to_nearest(program: Program) -> None:
+    reals = np.array([[0.4, 0.6, -0.6]]) / 4096
+    encoded = encode_input(program, {"x1": ONES, "x0": reals})
+    assert [array.tolist() for array in encoded] == [[[0, 1, -1]], [[4096] * 3]]
+    assert encoded[0].dtype == np.int64
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int32, np.uint8])
+def test_number_types(program: Program, kind: Any) -> None:
+    encoded = encode_input(program, [ONES.astype(kind), ONES])
+    np.testing.assert_array_equal(encoded[0], encoded[1])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([ONES], "1 inputs given"),
+        ({"x0": ONES}, "missing: x1"),
+        ({"x0": ONES, "x1": ONES, "z": ONES}, "unknown: z"),
+        ([ONES, np.ones(3)], r"input x1 has shape \[3\]"),
+        ([ONES, ONES.astype(str)], "input x1 has type"),
+        ([ONES, ONES.astype(complex)], "input x1 has type"),
+        ([ONES, ONES > 0], "input x1 has type bool"),
+        ([ONES * np.nan, ONES], "input x0 holds NaN"),
+        ([ONES * np.inf, ONES], "input x0 holds NaN or infinity"),
+        ([ONES * 6.1, ONES], "x0 reaches 6.1, and the program was compiled for magnitudes up to 6"),
+    ],
+)
+def test_unfit_inputs(program: Program, inputs: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        encode_input(program, inputs)
+
+
+def test_decoding_checks_shapes(program: Program) -> None:
+    with pytest.raises(InputError, match="outputs given"):
+        decode_output(program, [])
+    with pytest.raises(InputError, match="output y0"):
+        decode_output(program, [np.zeros((3, 1), np.int64)])
+
+
+@pytest.mark.parametrize(
+    ("sample", "message"),
+    [
+        (ONES, "must map"),
+        ({"x0": ONES}, "names"),
+        ({"x0": ONES, "x1": np.ones(3)}, "has shape"),
+        ({"x0": ONES, "x1": ONES * np.nan}, "finite numbers"),
+    ],
+)
+def test_unfit_calibration(sample: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        compile(single("Add", [(1, 3), (1, 3)]), calibration=[sample])
+
+
+def test_empty_calibration_is_refused() -> None:
+    with pytest.raises(InputError, match="empty"):
+        compile(single("Relu", [(1, 3)]), calibration=[])
+
+
+def test_input_range_covers_its_ends() -> None:
+    program = compile(single("Relu", [(1, 3)]), input_range=(0.0, 255.0)).program
+    assert program.inputs[0].magnitude == 512.0
+
+
+def test_stated_ranges_replace_measured_ones() -> None:
+    made = model([node("Relu", ["x"], ["y"])], {"x": (1, 3)}, ["y"])
+    compiled = compile(made, ranges={"x": 100.0})
+    assert compiled.magnitudes["x"] == 200.0
+    assert compiled.magnitudes["y"] < 20.0
+    with pytest.raises(InputError, match="ranges names z"):
+        compile(made, ranges={"z": 1.0})
+
+
+def test_softmax_of_large_logits_is_finite() -> None:
+    program = compile(single("Softmax", [(1, 3)]), input_range=(-1000, 1000)).program
+    decoded = decode_output(program, [np.array([[1000 << 12, 0, -1000 << 12]])])
+    np.testing.assert_allclose(decoded["y0"], [[1, 0, 0]], atol=1e-12)
+
+
+def test_weights_that_are_not_finite_are_refused() -> None:
+    made = single("Mul", [(1, 2), np.asarray([1, np.nan], np.float32)])
+    with pytest.raises(InvalidModel, match="not finite"):
+        compile(made)

@@ -1,0 +1,191 @@
+"""The bound on what a program's values can reach: no input within the public bound exceeds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+from tests.python.compiler.graph.networks import (
+    SHAPE,
+    SMOOTH,
+    STEPS,
+    in_reals,
+    network,
+    sizes_of_all,
+    victim,
+)
+from tests.python.compiler.graph.single import Array, model, node
+from tests.simulated_errors import PrivateArithmetic
+
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.sound import LINEAR_ERROR
+from privet.compiler.graph import Graph
+from privet.compiler.passes.ring_widths import ring_widths
+from privet.compiler.program.build import integer_graph
+from privet.errors import OverflowRisk, UnsupportedModel
+from privet.suites import Gmw
+
+ROOM: dict[str, Any] = {"bits": 50, "scale": 6, "headroom": 36}
+
+
+def extremes(compiled: Compiled, rng: np.random.Generator) -> list[Array]:
+    """Inputs at the edge of the bound: by the signs of weights, all of one sign, and at random."""
+    (entry,) = compiled.program.inputs
+    shape = compiled.program.values[entry.value].shape
+    size = int(np.prod(shape))
+    signs = [np.ones(size), -np.ones(size), np.zeros(size)]
+    for tensor in compiled.weights.tensors.values():
+        signs.append(np.resize(np.where(tensor.reshape(-1) < 0, -1.0, 1.0), size))
+    signs += [rng.choice([-1.0, 1.0], size) for _ in range(6)]
+    signs += [rng.uniform(-1.0, 1.0, size) for _ in range(3)]
+    return [(entry.magnitude * sign).reshape(shape) for sign in signs]
+
+
+def exceeds(compiled: Compiled, limits: list[int | None], rng: np.random.Generator) -> list[str]:
+    """Where some extreme input goes beyond these limits, in the clear or privately."""
+    found = set()
+    for x in extremes(compiled, rng):
+        for arithmetic in (None, PrivateArithmetic("one-bit", rng)):
+            try:
+                run = execute(compiled.program, compiled.weights, [x], arithmetic)
+            except OverflowRisk:
+                continue
+            for id, (reached, limit) in enumerate(zip(run.magnitudes, limits, strict=True)):
+                if limit is not None and reached > limit:
+                    found.add(f"value {id}")
+    return sorted(found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5),
+    sizes_of_all(),
+    st.integers(0, 1 << 30),
+)
+def test_no_input_within_its_bound_exceeds_the_sound_bound(
+    steps: list[str], sizes: dict[str, str], seed: int
+) -> None:
+    sample = [np.full(SHAPE, 0.5, np.float32)]
+    try:
+        made = compile(network(steps, STEPS, sizes, seed), calibration=sample, **ROOM)
+    except OverflowRisk:
+        reject()
+    limits = [layer.sound for layer in made.ranges().layers]
+    assert not exceeds(made, limits, np.random.default_rng(seed))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from(sorted(SMOOTH)), min_size=1, max_size=4),
+    sizes_of_all(),
+    st.integers(0, 1 << 30),
+    st.sampled_from(["polynomial", "function"]),
+)
+def test_nor_with_smooth_functions(
+    steps: list[str], sizes: dict[str, str], seed: int, smooth: str
+) -> None:
+    sample = [np.full(SHAPE, 0.5, np.float32)]
+    try:
+        made = compile(
+            network(steps, SMOOTH, sizes, seed), calibration=sample, smooth=smooth, **ROOM
+        )
+    except (OverflowRisk, UnsupportedModel):
+        reject()
+    limits = [layer.sound for layer in made.ranges().layers]
+    assert not exceeds(made, limits, np.random.default_rng(seed))
+
+
+def test_what_calibration_measured_is_exceeded() -> None:
+    """The control: a bound by samples, with its margin, does not hold for every input."""
+    made = compile(victim())
+    limits: list[int | None] = [2 * layer.measured for layer in made.ranges().layers]
+    assert exceeds(made, limits, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kind", ["dense", "conv"])
+def test_the_bound_of_one_layer_is_reached(kind: str) -> None:
+    """By the input that has the signs of its weights."""
+    rng = np.random.default_rng(3)
+    shape: tuple[int, ...]
+    if kind == "dense":
+        weight = rng.standard_normal((6, 4)).astype(np.float32)
+        nodes, shape = [node("MatMul", ["x", "w"], ["y"])], (1, 6)
+    else:
+        weight = rng.standard_normal((4, 2, 3, 3)).astype(np.float32)
+        nodes, shape = [node("Conv", ["x", "w"], ["y"])], (1, 2, 3, 3)
+    made = compile(model(nodes, {"x": shape}, ["y"], {"w": weight}))
+    integers = next(t for name, t in made.weights.tensors.items() if name.endswith("weight"))
+    columns = integers.T if kind == "dense" else integers.reshape(4, -1)
+    worst = np.abs(columns).sum(axis=1).argmax()
+    x = made.program.inputs[0].magnitude * np.sign(columns[worst]).reshape(shape)
+    reached = execute(made.program, made.weights, [x]).magnitudes[-1]
+    assert made.ranges().layers[-1].sound == reached + LINEAR_ERROR
+
+
+def test_a_wrong_answer_within_the_bound_is_foreseen() -> None:
+    """An input that the client may give leaves the ring: the owner is told before anybody asks."""
+    made, x = compile(victim()), np.full((1, 784), 6.0)
+    assert np.abs(x).max() <= made.program.inputs[0].magnitude
+    with pytest.raises(OverflowRisk):
+        execute(made.program, made.weights, [x])
+    ranges = made.ranges()
+    assert not ranges.is_sound
+    assert next(layer.name for layer in ranges.layers if not layer.is_sound) == "the_gemm"
+
+
+def test_more_bits_make_it_right() -> None:
+    needed = compile(victim()).ranges().bits_needed
+    assert needed is not None
+    made = compile(victim(), bits=needed, sound=True)
+    x = np.full((1, 784), made.program.inputs[0].magnitude)
+    outputs = execute(made.program, made.weights, [x]).outputs["y"]
+    np.testing.assert_allclose(outputs, in_reals(victim(), x), rtol=1e-3, atol=2.0)
+    with pytest.raises(OverflowRisk, match="sound"):
+        compile(victim(), bits=needed - 1, sound=True)
+
+
+def test_smaller_inputs_are_safe() -> None:
+    made = compile(victim())
+    share = made.ranges().safe_share()
+    assert 0 < share < 1
+    x = np.full((1, 784), float(share) * made.program.inputs[0].magnitude)
+    outputs = execute(made.program, made.weights, [x]).outputs["y"]
+    np.testing.assert_allclose(outputs, in_reals(victim(), x), rtol=1e-3, atol=2.0)
+
+
+def test_a_sum_of_narrow_values_counts_its_narrow_ring() -> None:
+    """Two results of ReLUs fit their rings and their sum need not, however wide the program's."""
+    nodes = [
+        node("MatMul", ["x", "w"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Neg", ["a"], ["c"]),
+        node("Relu", ["c"], ["d"]),
+        node("Add", ["b", "d"], ["y"]),
+    ]
+    made = compile(model(nodes, {"x": (1, 4)}, ["y"], {"w": np.eye(4, dtype=np.float32) * 300}))
+    layers = made.ranges().layers
+    assert layers[-1].ring_bits == 25
+    assert all(layer.is_sound for layer in layers[:-1])
+    assert not layers[-1].is_sound
+    assert made.ranges(narrow=False).is_sound
+
+
+def graph_and_plan(steps: list[str], seed: int) -> tuple[Graph, int, list[int]]:
+    sizes = dict.fromkeys(("w", "b", "grouped", "fc", "channel", "full", "row"), "small")
+    made = compile(network(steps, STEPS, sizes, seed))
+    public = made.program.to_public_bytes()
+    widths = Gmw(rounds="log").native(public).widths()
+    return integer_graph(made.program, made.weights), made.program.ring_bits, widths
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=6), st.integers(0, 99))
+def test_rings_are_those_of_the_parties(steps: list[str], seed: int) -> None:
+    graph, ring_bits, planned = graph_and_plan(steps, seed)
+    widths = ring_widths(graph, ring_bits)
+    guarded = [min(width, ring_bits) for width in planned]
+    assert [widths[id] for id in graph.values] == guarded

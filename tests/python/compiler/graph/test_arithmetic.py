@@ -1,0 +1,88 @@
+"""Add, Sub, Mul, Div, Neg and Sum against ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import check, constant, model, node, single
+
+from privet.compiler.graph import import_model
+from privet.errors import UnsupportedModel
+
+SHAPES = [
+    ((2, 3), (2, 3)),
+    ((2, 3), (3,)),
+    ((2, 3), (2, 1)),
+    ((2, 3, 4, 4), (3, 1, 1)),
+    ((1, 3, 4, 4), (1, 3, 4, 4)),
+    ((2, 3, 4, 4), (4,)),
+    ((2, 3, 5), (1, 3, 1)),
+    ((3,), (2, 3)),
+    ((1, 3, 1, 1), (2, 3, 4, 4)),
+    ((2, 3), ()),
+    ((), (2,)),
+    ((), ()),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div"])
+def test_private_with_a_constant(operator: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    operand = constant(*b) + np.float32(2 if operator == "Div" else 0)
+    check(single(operator, [a, operand]))
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul"])
+def test_constant_with_a_private(operator: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    check(single(operator, [constant(*a), b]))
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+@pytest.mark.parametrize("operator", ["Add", "Sub"])
+def test_two_private(operator: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    check(single(operator, [a, b]))
+
+
+def test_neg() -> None:
+    check(single("Neg", [(2, 3)]))
+
+
+@pytest.mark.parametrize(
+    "operands",
+    [
+        [(2, 3)],
+        [(2, 3), (2, 3), (2, 3)],
+        [(2, 3), (3,), constant(2, 1)],
+        [constant(1), (2, 3), constant(3)],
+    ],
+)
+def test_sum_of_any_number(operands: list[Any]) -> None:
+    check(single("Sum", operands))
+
+
+def test_a_tensor_added_to_itself() -> None:
+    check(model([node("Add", ["x", "x"], ["y"])], {"x": (2, 3)}, ["y"]))
+
+
+def test_opset_6_lines_operands_up_by_axis() -> None:
+    x, b = constant(2, 3, 4), constant(3)
+    made = single("Add", [(2, 3, 4), b], opset=6, broadcast=1, axis=1)
+    check(made, {"x0": x}, wanted=[x + b[:, None]])
+
+
+def test_products_of_two_private_tensors() -> None:
+    check(single("Mul", [(2, 3), (2, 3)]), units=8)
+    check(single("Mul", [(2, 3), (3,)]), units=8)
+
+
+def test_division_by_a_private_tensor_is_refused() -> None:
+    with pytest.raises(UnsupportedModel, match="private"):
+        import_model(single("Div", [(2, 3), (2, 3)]), name="m")
+
+
+def test_division_by_zero_is_refused() -> None:
+    with pytest.raises(UnsupportedModel, match="zero"):
+        import_model(single("Div", [(2,), np.asarray([1, 0], np.float32)]), name="m")

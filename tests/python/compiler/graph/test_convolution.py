@@ -1,0 +1,74 @@
+"""Conv against ONNX Runtime, over shapes and attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.python.compiler.graph.single import check, constant, model, node, single
+
+from privet.compiler.graph import import_model
+from privet.errors import UnsupportedModel
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> dict[str, Any]:
+    """An input shape, a weight shape and attributes of a Conv that fits them."""
+    rank = draw(st.integers(1, 2))
+    groups = draw(st.integers(1, 3))
+    per_group, out_per_group = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    kernel = [draw(st.integers(1, 3)) for _ in range(rank)]
+    dilations = [draw(st.integers(1, 2)) for _ in range(rank)]
+    attributes: dict[str, Any] = {
+        "strides": [draw(st.integers(1, 3)) for _ in range(rank)],
+        "dilations": dilations,
+        "group": groups,
+    }
+    mode = draw(st.sampled_from(["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"]))
+    pads = [0] * (2 * rank)
+    if mode == "NOTSET":
+        pads = attributes["pads"] = [draw(st.integers(0, 2)) for _ in range(2 * rank)]
+    else:
+        attributes["auto_pad"] = mode
+    size = [draw(st.integers(1, 8)) for _ in range(rank)]
+    for axis in range(rank):
+        reach = (kernel[axis] - 1) * dilations[axis] + 1
+        assume(size[axis] + pads[axis] + pads[axis + rank] >= reach)
+    return {
+        "x": (draw(st.integers(1, 2)), groups * per_group, *size),
+        "weight": (groups * out_per_group, per_group, *kernel),
+        "bias": draw(st.booleans()),
+        "attributes": attributes,
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(convolutions())
+def test_every_form_of_conv(case: dict[str, Any]) -> None:
+    operands = [case["x"], constant(*case["weight"])]
+    if case["bias"]:
+        operands.append(constant(case["weight"][0], seed=2))
+    check(single("Conv", operands, **case["attributes"]))
+
+
+def test_weights_among_the_inputs_as_old_exporters_list_them() -> None:
+    operands = [(1, 2, 5, 5), constant(3, 2, 3, 3), constant(3)]
+    check(single("Conv", operands, opset=7, listed=True))
+
+
+def test_bias_that_is_left_out_by_an_empty_name() -> None:
+    check(single("Conv", [(1, 2, 5, 5), constant(3, 2, 3, 3), ""]))
+
+
+def test_three_dimensional_conv_is_refused() -> None:
+    made = single("Conv", [(1, 2, 4, 4, 4), constant(3, 2, 3, 3, 3)])
+    with pytest.raises(UnsupportedModel, match="3 spatial axes"):
+        import_model(made, name="m")
+
+
+def test_private_weights_are_refused() -> None:
+    made = model([node("Conv", ["x", "w"], ["y"])], {"x": (1, 2, 4, 4), "w": (3, 2, 3, 3)}, ["y"])
+    with pytest.raises(UnsupportedModel, match="weights depend on the private input"):
+        import_model(made, name="m")

@@ -1,0 +1,36 @@
+"""Dynamic axes: the batch is 1, everything else must be given."""
+
+from __future__ import annotations
+
+import pytest
+from tests.python.compiler.graph.single import private, single
+
+from privet.compiler.graph import import_model
+from privet.errors import InvalidModel
+
+
+def test_a_dynamic_batch_is_one() -> None:
+    graph = import_model(single("Relu", [private("batch", 3)]), name="m")
+    assert graph.values[0].shape == (1, 3)
+
+
+def test_a_given_shape_wins() -> None:
+    made = single("Relu", [private("batch", 3, None)])
+    graph = import_model(made, name="m", input_shapes={"x0": [4, 3, 7]})
+    assert graph.values[0].shape == (4, 3, 7)
+
+
+def test_other_dynamic_axes_must_be_given() -> None:
+    with pytest.raises(InvalidModel, match=r"input_shapes=\{'x0'"):
+        import_model(single("Relu", [private("batch", "length")]), name="m")
+
+
+@pytest.mark.parametrize("shape", [[4, 2], [4], [4, 3, 1], [0, 3]])
+def test_a_shape_that_does_not_fit(shape: list[int]) -> None:
+    with pytest.raises(InvalidModel, match="does not fit"):
+        import_model(single("Relu", [private("b", 3)]), name="m", input_shapes={"x0": shape})
+
+
+def test_a_shape_for_no_input() -> None:
+    with pytest.raises(InvalidModel, match="no input 'z'; its inputs: x0"):
+        import_model(single("Relu", [private("b", 3)]), name="m", input_shapes={"z": [1, 3]})

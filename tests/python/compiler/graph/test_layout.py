@@ -1,0 +1,121 @@
+"""Operators that rename axes, and the shape arithmetic that exporters write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from tests.python.compiler.graph.single import check, constant, model, node, single
+
+from privet.compiler.graph import import_model
+from privet.errors import UnsupportedModel
+
+
+@pytest.mark.parametrize(
+    ("target", "allowzero"), [([6, 4], 0), ([0, -1], 0), ([-1], 0), ([4, 0, 2], 0), ([2, 12], 1)]
+)
+def test_reshape(target: list[int], allowzero: int) -> None:
+    check(single("Reshape", [(2, 3, 4), np.array(target)], allowzero=allowzero))
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3, -1, -2])
+def test_flatten(axis: int) -> None:
+    check(single("Flatten", [(2, 3, 4)], axis=axis))
+
+
+@pytest.mark.parametrize("axes", [None, [0], [-1], [0, 2]])
+@pytest.mark.parametrize("opset", [11, 13])
+def test_squeeze(axes: list[int] | None, opset: int) -> None:
+    shape = (1, 3, 1)
+    if axes is None:
+        check(single("Squeeze", [shape], opset=opset))
+    elif opset < 13:
+        check(single("Squeeze", [shape], opset=opset, axes=axes))
+    else:
+        check(single("Squeeze", [shape, np.array(axes)], opset=opset))
+
+
+@pytest.mark.parametrize("axes", [[0], [-1], [0, 2], [1, -1]])
+@pytest.mark.parametrize("opset", [11, 13])
+def test_unsqueeze(axes: list[int], opset: int) -> None:
+    if opset < 13:
+        check(single("Unsqueeze", [(2, 3)], opset=opset, axes=axes))
+    else:
+        check(single("Unsqueeze", [(2, 3), np.array(axes)], opset=opset))
+
+
+def test_identity_and_dropout() -> None:
+    check(single("Identity", [(2, 3)]))
+    check(single("Dropout", [(2, 3)]))
+    check(single("Dropout", [(2, 3)], opset=7, ratio=0.3))
+    check(single("Dropout", [(2, 3), np.float32(0.3), np.array(False)]))
+
+
+def test_a_mask_that_nobody_reads_is_no_problem() -> None:
+    nodes = [node("Dropout", ["x"], ["y", "mask"])]
+    check(model(nodes, {"x": (2, 3)}, ["y"], opset=9))
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_dropout_in_training_or_with_its_mask_is_refused(outputs: int) -> None:
+    training = np.array(outputs == 1)
+    made = single("Dropout", [(2, 3), np.float32(0.3), training], outputs=outputs)
+    with pytest.raises(UnsupportedModel):
+        import_model(made, name="m")
+
+
+def test_cast_between_floats() -> None:
+    nodes = [
+        node("Cast", ["x"], ["d"], to=onnx.TensorProto.DOUBLE),
+        node("Cast", ["d"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    check(model(nodes, {"x": (2, 3)}, ["y"]))
+
+
+def test_cast_of_an_index() -> None:
+    nodes = [
+        node("ArgMax", ["x"], ["i"], axis=1),
+        node("Cast", ["i"], ["f"], to=onnx.TensorProto.FLOAT),
+        node("Mul", ["f", "half"], ["y"]),
+    ]
+    check(model(nodes, {"x": (2, 5)}, ["y"], {"half": np.float32(0.5)}))
+
+
+def test_cast_to_integers_is_refused() -> None:
+    with pytest.raises(UnsupportedModel, match="rounds a private tensor to int64"):
+        import_model(single("Cast", [(2,)], to=onnx.TensorProto.INT64), name="m")
+
+
+def test_flatten_as_exporters_write_it() -> None:
+    """Shape, Gather, Unsqueeze, Concat and Reshape vanish into one reshape."""
+    nodes: list[Any] = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "zero"], ["b"], axis=0),
+        node("Unsqueeze", ["b", "axes"], ["u"]),
+        node("Concat", ["u", "rest"], ["t"], axis=0),
+        node("Reshape", ["x", "t"], ["y"]),
+    ]
+    constants = {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([-1])}
+    made = model(nodes, {"x": (2, 3, 4)}, ["y"], constants)
+    assert len(import_model(made, name="m").nodes) == 1
+    check(made)
+
+
+def test_weights_computed_from_constants() -> None:
+    nodes = [
+        node("Mul", ["w", "two"], ["w2"]),
+        node("Transpose", ["w2"], ["wt"], perm=[1, 0]),
+        node("MatMul", ["x", "wt"], ["y"]),
+    ]
+    check(model(nodes, {"x": (2, 3)}, ["y"], {"w": constant(4, 3), "two": np.float32(2)}))
+
+
+def test_size_is_a_constant() -> None:
+    nodes = [
+        node("Size", ["x"], ["n"]),
+        node("Cast", ["n"], ["f"], to=onnx.TensorProto.FLOAT),
+        node("Div", ["x", "f"], ["y"]),
+    ]
+    check(model(nodes, {"x": (2, 2)}, ["y"]))

@@ -1,0 +1,61 @@
+"""BatchNormalization, alone and beside other layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import Array, check, constant, model, node, single
+
+from privet.compiler.compile import compile
+from privet.compiler.graph import import_model
+from privet.errors import UnsupportedModel
+
+
+def statistics(channels: int) -> list[Array]:
+    """Scale, bias, mean and variance."""
+    variance = np.abs(constant(channels, seed=4)) + np.float32(0.5)
+    return [*(constant(channels, seed=seed) for seed in (1, 2, 3)), variance]
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 5), (1, 3, 4, 4), (2, 3, 2, 2, 2), (4, 3, 1, 1)])
+@pytest.mark.parametrize("opset", [7, 9, 14, 15])
+def test_alone(shape: tuple[int, ...], opset: int) -> None:
+    made = single("BatchNormalization", [shape, *statistics(3)], opset=opset, epsilon=1e-3)
+    check(made)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "weights", "attributes"),
+    [
+        ("Conv", (1, 3, 6, 6), (3, 3, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ("Conv", (1, 3, 6, 6), (3, 3, 3, 3), {}),
+        ("Conv", (2, 3, 6), (3, 3, 3), {"pads": [1, 1]}),
+        ("Conv", (1, 3, 6, 6), (3, 1, 3, 3), {"group": 3, "pads": [1, 1, 1, 1]}),
+        ("Gemm", (2, 3), (3, 3), {}),
+    ],
+)
+@pytest.mark.parametrize("first", ["layer", "norm"])
+def test_beside_a_layer(
+    layer: str, shape: tuple[int, ...], weights: tuple[int, ...], attributes: Any, first: str
+) -> None:
+    names = ["s", "b", "m", "v"]
+    a, b = ("x", "h") if first == "layer" else ("h", "x")
+    nodes = [
+        node(layer, [a, "w", "c"], ["h" if first == "layer" else "y"], **attributes),
+        node("BatchNormalization", [b, *names], ["y" if first == "layer" else "h"]),
+    ]
+    constants = dict(zip(names, statistics(3), strict=True))
+    constants |= {"w": constant(*weights), "c": constant(3, seed=9)}
+    made = model(nodes if first == "layer" else nodes[::-1], {"x": shape}, ["y"], constants)
+    check(made)
+    if first == "layer":
+        operations = [o.op for o in compile(made).program.operations]
+        assert len([o for o in operations if o in ("conv2d", "dense", "scale")]) == 1
+
+
+def test_training_mode_is_refused() -> None:
+    made = single("BatchNormalization", [(1, 3, 4, 4), *statistics(3)], training_mode=1, outputs=3)
+    with pytest.raises(UnsupportedModel, match="training mode"):
+        import_model(made, name="m")

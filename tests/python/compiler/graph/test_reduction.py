@@ -1,0 +1,39 @@
+"""ReduceMean, ReduceSum and ArgMax against ONNX Runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import check, single
+
+
+@pytest.mark.parametrize("operator", ["ReduceMean", "ReduceSum"])
+@pytest.mark.parametrize("axes", [None, [2, 3], [1], [-1], [0, 2], [-2, 1]])
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("opset", [11, 18])
+def test_reduce(operator: str, axes: list[int] | None, keepdims: int, opset: int) -> None:
+    shape = (2, 3, 4, 5)
+    by_input = opset >= 18 or (operator == "ReduceSum" and opset >= 13)
+    if axes is None:
+        check(single(operator, [shape], opset=opset, keepdims=keepdims))
+    elif by_input:
+        check(single(operator, [shape, np.array(axes)], opset=opset, keepdims=keepdims))
+    else:
+        check(single(operator, [shape], opset=opset, keepdims=keepdims, axes=axes))
+
+
+def test_reduce_over_nothing() -> None:
+    check(single("ReduceMean", [(2, 3)], noop_with_empty_axes=1))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_arg_max(axis: int, keepdims: int) -> None:
+    check(single("ArgMax", [(4, 5, 6)], axis=axis, keepdims=keepdims))
+
+
+@pytest.mark.parametrize("select_last", [0, 1])
+def test_arg_max_of_equals(select_last: int) -> None:
+    made = single("ArgMax", [(2, 4)], axis=1, select_last_index=select_last)
+    x = np.array([[1, 3, 3, 0], [2, 2, 2, 2]], np.float32)
+    check(made, {"x0": x})

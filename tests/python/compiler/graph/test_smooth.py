@@ -1,0 +1,147 @@
+"""Smooth activations: imported alone or composed, they become polynomials that stay close."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.python.compiler.graph.single import expected, model, node, samples, single
+
+from privet.compiler.compile import compile
+from privet.compiler.executor import execute
+from privet.compiler.graph import import_model
+from privet.compiler.graph.function import SMOOTH, Function, Step, combine
+from privet.compiler.passes import simplify
+from privet.compiler.passes.fit_polynomials import HIGHEST_DEGREE, fit
+from privet.errors import UnsupportedModel
+
+ERROR = 2.0**-12
+
+
+def check_smooth(made: onnx.ModelProto, *, polynomials: int = 1) -> list[int]:
+    """Asserts that the model compiles to polynomials and agrees; their degrees."""
+    inputs = samples(made)
+    compiled = compile(made, bits=50, scale=16, calibration=[inputs], activation_error=ERROR)
+    degrees = [o.attributes["degree"] for o in compiled.program.operations if o.op == "polynomial"]
+    assert len(degrees) == polynomials
+    found = execute(compiled.program, compiled.weights, inputs).outputs
+    for output, wanted in zip(made.graph.output, expected(made, inputs), strict=True):
+        scale = max(1.0, float(np.abs(wanted).max()))
+        np.testing.assert_allclose(found[output.name], wanted, rtol=0, atol=8 * ERROR * scale)
+    return degrees
+
+
+@pytest.mark.parametrize("operator", ["Sigmoid", "Tanh", "Softplus", "Erf"])
+def test_smooth_operators(operator: str) -> None:
+    check_smooth(single(operator, [(3, 5)]))
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu(approximate: str) -> None:
+    check_smooth(single("Gelu", [(3, 5)], approximate=approximate))
+
+
+@pytest.mark.parametrize(("exponent", "degree"), [(2.0, 2), (3.0, 3), (5.0, 5)])
+def test_whole_powers_are_exact_polynomials(exponent: float, degree: int) -> None:
+    (found,) = check_smooth(single("Pow", [(3, 5), np.float32(exponent)]))
+    assert found == degree
+
+
+@pytest.mark.parametrize("exponent", [0.5, -1.0, 0.0, 17.0])
+def test_other_powers_are_refused(exponent: float) -> None:
+    with pytest.raises(UnsupportedModel, match="exponent"):
+        import_model(single("Pow", [(3,), np.float32(exponent)]), name="m")
+
+
+def test_a_composition_is_one_polynomial() -> None:
+    nodes = [
+        node("Sigmoid", ["x"], ["gate"]),
+        node("Mul", ["x", "gate"], ["silu"]),
+        node("Add", ["silu", "one"], ["y"]),
+    ]
+    check_smooth(model(nodes, {"x": (2, 4)}, ["y"], {"one": np.float32(1)}))
+
+
+def test_a_product_of_different_values_stays_a_product() -> None:
+    nodes = [node("Sigmoid", ["a"], ["gate"]), node("Mul", ["gate", "b"], ["y"])]
+    made = model(nodes, {"a": (2, 4), "b": (2, 4)}, ["y"])
+    kinds = [type(n.operation).__name__ for n in simplify(import_model(made, name="m")).nodes]
+    assert kinds == ["Elementwise", "Mul"]
+
+
+def test_linear_compositions_are_left_alone() -> None:
+    nodes = [node("Add", ["x", "x"], ["two"]), node("Mul", ["two", "half"], ["y"])]
+    made = model(nodes, {"x": (2, 4)}, ["y"], {"half": np.float32(0.5)})
+    graph = simplify(import_model(made, name="m"))
+    assert all(type(n.operation).__name__ != "Elementwise" for n in graph.nodes)
+
+
+def test_what_functions_share_is_kept_once() -> None:
+    square = combine("mul", Function(), Function())
+    both = combine("add", combine("mul", square, square), combine("scale", square, constant=2.0))
+    assert [step.name for step in both.steps] == ["mul", "mul", "scale", "add"]
+    assert both.degree == 4
+    x = np.linspace(-2, 2, 9)
+    np.testing.assert_allclose(both(x), x**4 + 2 * x**2)
+
+
+def test_a_function_of_a_function() -> None:
+    outer = Function((Step("tanh", (0,)), Step("mul", (0, 1))))
+    inner = Function((Step("scale", (0,), 3.0), Step("shift", (1,), 1.0)))
+    x = np.linspace(-1, 1, 7)
+    np.testing.assert_allclose(outer.after(inner)(x), (3 * x + 1) * np.tanh(3 * x + 1))
+
+
+def values(fitted: Any, x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(np.polynomial.chebyshev.chebval(x / fitted.bound, fitted.coefficients))
+
+
+@given(
+    name=st.sampled_from(sorted(SMOOTH)),
+    reach=st.floats(0.1, 8.0),
+    error=st.sampled_from([2.0**-6, 2.0**-10, 2.0**-14]),
+)
+@settings(deadline=None)
+def test_fits_keep_their_error_on_the_whole_interval(name: str, reach: float, error: float) -> None:
+    function = Function((Step(name, (0,)),))
+    fitted = fit(function, reach, 1.5, error)
+    assert fitted is not None
+    assert fitted.bound == 1.5 * reach
+    x = np.linspace(-fitted.bound, fitted.bound, 999)
+    largest = np.abs(function(x)).max()
+    assert np.abs(values(fitted, x) - function(x)).max() <= 1.01 * error * largest
+
+
+def test_degrees_fill_their_depth() -> None:
+    for error in (2.0**-4, 2.0**-8, 2.0**-12, 2.0**-16):
+        fitted = fit(Function((Step("softplus", (0,)),)), 4.0, 2.0, error)
+        assert fitted is not None
+        assert fitted.degree <= 2 or fitted.degree + 1 == 1 << fitted.degree.bit_length()
+
+
+def test_a_polynomial_keeps_to_where_it_is_tame() -> None:
+    """The model's own polynomial of degree 31 explodes beyond [-1, 1]."""
+    steps = [Step("scale", (0,), 2.0)]
+    older, newer = 0, 0
+    for _ in range(30):  # Chebyshev's recurrence; T_0 is left out, which makes no difference here
+        steps.append(Step("mul", (1, newer)))
+        steps.append(Step("sub", (len(steps), older)))
+        older, newer = newer, len(steps)
+    function = Function(tuple(steps))
+    fitted = fit(function, 0.95, 2.0, 2.0**-10)
+    assert fitted is not None
+    assert 0.95 <= fitted.bound < 1.1
+    x = np.linspace(-0.95, 0.95, 99)
+    np.testing.assert_allclose(values(fitted, x), function(x), atol=0.1)
+
+
+def test_what_no_polynomial_follows_is_refused() -> None:
+    assert fit(Function((Step("sigmoid", (0,)),)), 4000.0, 2.0, 2.0**-10) is None
+    made = single("Sigmoid", [(2, 3)])
+    with pytest.raises(UnsupportedModel, match=str(HIGHEST_DEGREE)):
+        compile(made, bits=50, scale=16, calibration=[np.full((2, 3), 4000.0, np.float32)])

@@ -1,0 +1,166 @@
+"""Where truncations go, and which models are refused for their ranges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from tests.python.compiler.graph.single import constant, model, node
+
+from privet.compiler.compile import Compiled, compile
+from privet.errors import OverflowRisk
+
+
+def compiled(nodes: list[onnx.NodeProto], shape: tuple[int, ...], **options: Any) -> Compiled:
+    constants: dict[str, Any] = {
+        "w": constant(4, 4, 3, 3, spread=0.2),
+        "fc": constant(8, 8, spread=0.2),
+        "big": np.full((8, 8), 30.0, np.float32),
+    }
+    made = model(nodes, {"x": shape}, [nodes[-1].output[0]], constants)
+    return compile(made, **options)
+
+
+def steps(found: Compiled) -> list[tuple[str, int]]:
+    """Each operation and the scale of what it makes."""
+    return [(o.op, found.program.values[o.output].scale) for o in found.program.operations]
+
+
+def test_linear_outputs_stay_high_until_a_comparison() -> None:
+    nodes = [
+        node("Gemm", ["x", "fc"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Gemm", ["b", "fc"], ["y"]),
+    ]
+    found = steps(compiled(nodes, (1, 8)))
+    assert found == [("dense", 24), ("truncate", 12), ("relu", 12), ("dense", 24)]
+
+
+def test_a_second_linear_layer_truncates_only_where_the_ring_is_too_small() -> None:
+    nodes = [node("Gemm", ["x", "fc"], ["a"]), node("Gemm", ["a", "fc"], ["y"])]
+    assert steps(compiled(nodes, (1, 8), bits=50)) == [("dense", 24), ("dense", 36)]
+    narrow = steps(compiled(nodes, (1, 8), bits=37))
+    assert narrow == [("dense", 24), ("truncate", 12), ("dense", 24)]
+
+
+def test_more_headroom_truncates_earlier() -> None:
+    nodes = [node("Gemm", ["x", "fc"], ["a"]), node("Gemm", ["a", "fc"], ["y"])]
+    wide: dict[str, Any] = {"bits": 50}
+    assert steps(compiled(nodes, (1, 8), headroom=12, **wide)) == [("dense", 24), ("dense", 36)]
+    early = steps(compiled(nodes, (1, 8), headroom=13, **wide))
+    assert early == [("dense", 24), ("truncate", 12), ("dense", 24)]
+
+
+def test_a_residual_sum_shifts_the_lower_side_left() -> None:
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        node("Add", ["x", "c"], ["s"]),
+        node("Relu", ["s"], ["y"]),
+    ]
+    found = steps(compiled(nodes, (1, 4, 6, 6)))
+    assert found == [
+        ("conv2d", 24),
+        ("shift_left", 24),
+        ("add", 24),
+        ("truncate", 12),
+        ("relu", 12),
+    ]
+
+
+def test_an_average_over_a_power_of_two_raises_the_scale() -> None:
+    nodes = [node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2])]
+    found = compiled(nodes, (1, 4, 6, 6))
+    assert steps(found) == [("avg_pool2d", 14)]
+    assert found.program.operations[0].attributes["factors"] == [1]
+
+
+def test_averages_over_different_powers_of_two_stay_exact() -> None:
+    nodes = [node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], pads=[1, 1, 0, 0])]
+    found = compiled(nodes, (1, 4, 2, 2))
+    assert steps(found) == [("avg_pool2d", 14)]
+    assert found.program.operations[0].attributes["factors"] == [4, 2, 2, 1]
+
+
+def test_another_average_truncates_first_and_keeps_a_precise_factor() -> None:
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        node("AveragePool", ["c"], ["y"], kernel_shape=[3, 3]),
+    ]
+    found = compiled(nodes, (1, 4, 6, 6))
+    assert [op for op, _ in steps(found)] == ["conv2d", "truncate", "avg_pool2d"]
+    (factor,) = found.program.operations[2].attributes["factors"]
+    rise = steps(found)[2][1] - 12
+    assert abs(factor * 9 / 2**rise - 1) < 2**-12
+
+
+def test_one_value_is_truncated_once_for_all_its_readers() -> None:
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        node("Relu", ["c"], ["r"]),
+        node("MaxPool", ["c"], ["m"], kernel_shape=[3, 3], pads=[1] * 4),
+        node("Add", ["r", "m"], ["y"]),
+    ]
+    found = [op for op, _ in steps(compiled(nodes, (1, 4, 6, 6)))]
+    assert found.count("truncate") == 1
+
+
+def test_overflow_names_the_layer_the_range_and_a_way_out() -> None:
+    nodes = [
+        node("Gemm", ["x", "big"], ["a"]),
+        onnx.helper.make_node("Gemm", ["a", "big"], ["b"], name="second"),
+        node("Relu", ["b"], ["y"]),
+    ]
+    sample = np.ones((1, 8), np.float32)
+    with pytest.raises(OverflowRisk) as caught:
+        compiled(nodes, (1, 8), calibration=[sample], bits=37)
+    error = caught.value
+    assert error.layer == "second"
+    assert error.magnitude == pytest.approx(2 * 240 * 240)
+    assert error.bits_needed == 17 + 24 + 2
+    assert "measured 5.76e+04, margin 2" in str(error)
+    assert "--bits 43 or more, with --scale 9 or less" in str(error)
+    # What the message says to do is enough, and no less is.
+    assert compiled(nodes, (1, 8), calibration=[sample], bits=43)
+    assert compiled(nodes, (1, 8), calibration=[sample], scale=9)
+    with pytest.raises(OverflowRisk):
+        compiled(nodes, (1, 8), calibration=[sample], bits=42)
+    with pytest.raises(OverflowRisk):
+        compiled(nodes, (1, 8), calibration=[sample], scale=10)
+
+
+def test_a_sum_in_a_narrow_ring_is_refused() -> None:
+    """Results of ReLUs lie in 25 bits, which hold each of them and not their sum."""
+    nodes = [
+        node("MatMul", ["x", "fc"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Add", ["b", "b"], ["y"]),
+    ]
+    sample = np.ones((1, 8), np.float32)
+    made = model(nodes, {"x": (1, 8)}, ["y"], {"fc": np.eye(8, dtype=np.float32) * 700})
+    with pytest.raises(OverflowRisk, match="--bits 38 or more"):
+        compile(made, calibration=[sample])
+    assert compile(made, calibration=[sample], bits=38)
+
+
+def test_the_margin_counts() -> None:
+    nodes = [node("Gemm", ["x", "big"], ["y"])]
+    sample = np.ones((1, 8), np.float32)
+    options: dict[str, Any] = {"calibration": [sample], "bits": 35}
+    assert compiled(nodes, (1, 8), margin=2.0, **options)
+    with pytest.raises(OverflowRisk, match="the_gemm"):
+        compiled(nodes, (1, 8), margin=3.0, **options)
+
+
+def test_an_input_that_is_too_large_is_named() -> None:
+    nodes = [node("Relu", ["x"], ["y"])]
+    with pytest.raises(OverflowRisk, match="layer x \\(input\\)"):
+        compiled(nodes, (1, 8), input_range=(0, 1e9))
+
+
+def test_weights_that_are_too_large_are_named() -> None:
+    factors = {"c": np.asarray([1, 7e4], np.float32)}
+    made = model([node("Mul", ["x", "c"], ["y"])], {"x": (1, 2)}, ["y"], factors)
+    with pytest.raises(OverflowRisk, match="the_mul: weights up to 7e\\+04 need 29 bits"):
+        compile(made, bits=50, calibration=[np.full((1, 2), 1e-3, np.float32)])

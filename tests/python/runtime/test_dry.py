@@ -1,0 +1,225 @@
+"""What a client does that finds no material, and what processes that share material do."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.attacks.scene import INPUT, SOON, small_model
+
+from privet.compiler.compile import Compiled
+from privet.errors import MaterialError, Misuse
+from privet.runtime import Client, Credentials, Dealer, Finished, Pool, Result, Server
+from privet.suites import Fss, Gmw, Suite
+
+TRUST = "needs a dealer that colludes with neither party"
+
+
+class Scene:
+    """A server of a small model; `told` are its events, `dealt` is how it reaches a dealer."""
+
+    def __init__(self, keys: Path, folder: Path, compiled: Compiled) -> None:
+        self.keys = keys
+        self.folder = folder
+        self.compiled = compiled
+        self.told: queue.Queue[Finished] = queue.Queue()
+        self.address = ("", 0)
+
+    @contextmanager
+    def serving(self, **options: Any) -> Iterator[None]:
+        """Runs the server."""
+        credentials = Credentials.from_directory(self.keys, "server")
+        with Server(
+            credentials, state=self.folder / "server", on_finished=self.told.put, **options
+        ) as server:
+            server.add(self.compiled.program, self.compiled.weights)
+            self.address = server.start().address
+            yield
+
+    def options(self, **more: Any) -> dict[str, Any]:
+        """What clients and pools are given."""
+        return {"state": self.folder / "client", "timeout": SOON, **more}
+
+    def infer(self, **options: Any) -> Result:
+        """One prediction."""
+        credentials = Credentials.from_directory(self.keys, "client")
+        with Client(*self.address, credentials, **self.options(**options)) as client:
+            return client.infer([INPUT])
+
+    def fill(self, level: int, **options: Any) -> None:
+        """Makes material."""
+        credentials = Credentials.from_directory(self.keys, "client")
+        more = self.options(**options)
+        Pool(*self.address, credentials, levels={"small": level}, max_disk="1GB", **more).fill()
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Compiled:
+    return small_model()
+
+
+@pytest.fixture
+def scene(key_folder: Path, tmp_path: Path, compiled: Compiled) -> Iterator[Scene]:
+    scene = Scene(key_folder, tmp_path, compiled)
+    with scene.serving():
+        yield scene
+
+
+@contextmanager
+def dealing(keys: Path) -> Iterator[str]:
+    """A dealer; its address."""
+    with Dealer(Credentials.from_directory(keys, "dealer")) as dealer:
+        dealer.start()
+        yield "{}:{}".format(*dealer.address)
+
+
+def test_a_client_that_refuses_says_nothing_to_the_server(scene: Scene) -> None:
+    with pytest.raises(MaterialError, match="no material is ready"):
+        scene.infer(when_dry="refuse")
+    made = scene.infer()
+    assert made.dry is not None
+    assert made.offline is not None
+    assert made.dry.action == "made"
+    assert made.dry.seconds >= made.offline.seconds
+    kinds = [scene.told.get(timeout=SOON).kind for _ in range(4)]
+    assert kinds == ["described", "described", "prepared", "inferred"]
+
+
+def test_a_client_waits_for_another_process(scene: Scene) -> None:
+    with pytest.raises(MaterialError, match="after 1 s"):
+        scene.infer(when_dry="wait", timeout=1)
+    later = threading.Timer(0.5, scene.fill, (1,))
+    later.start()
+    result = scene.infer(when_dry="wait")
+    later.join()
+    assert result.dry is not None
+    assert result.dry.action == "waited"
+    assert result.offline is None
+
+
+def test_a_client_falls_back_where_no_dealer_answers(
+    key_folder: Path, tmp_path: Path, compiled: Compiled
+) -> None:
+    scene = Scene(key_folder, tmp_path, compiled)
+    asked = {"suite": "fss", "when_dry": "gmw"}
+    with dealing(key_folder) as dealer, scene.serving(dealer=dealer):
+        fine = scene.infer(**asked, dealer=dealer)
+        assert fine.dry is not None
+        assert (fine.config.name, fine.trust, fine.dry.action) == ("fss", TRUST, "made")
+
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
+            made = scene.infer(**asked, dealer=nowhere)
+            assert (made.config.label, made.trust) == ("gmw linear exact", None)
+            assert made.dry is not None
+            assert made.offline is not None
+            assert made.dry.action == "fell back"
+            assert (made.dry.asked or "").startswith("fss")
+            assert nowhere in (made.dry.reason or "")
+            assert made.offline.bytes_dealer == 0
+
+        scene.fill(1)
+        stocked = scene.infer(**asked, dealer=dealer)
+        assert (stocked.config.name, stocked.offline) == ("gmw", None)
+        assert stocked.dry is not None
+        assert stocked.dry.reason is None
+
+
+@pytest.mark.parametrize("suite", [Gmw(correlations="dealer"), Fss()])
+def test_material_of_one_way_is_none_of_another(
+    key_folder: Path, tmp_path: Path, compiled: Compiled, suite: Suite
+) -> None:
+    scene = Scene(key_folder, tmp_path, compiled)
+    with dealing(key_folder) as dealer, scene.serving(dealer=dealer):
+        scene.fill(2, suite=suite, dealer=dealer)
+        result = scene.infer(suite=suite, dealer=dealer, when_dry="refuse")
+        assert (result.dry, result.trust) == (None, TRUST)
+        with pytest.raises(MaterialError):
+            scene.infer(when_dry="refuse")
+
+
+@pytest.mark.parametrize(
+    ("policy", "part"), [("gmw", "what was asked for"), ("fss", "HOST:PORT"), ("magic", "refuse")]
+)
+def test_policies_that_cannot_be_are_refused(
+    key_folder: Path, tmp_path: Path, policy: str, part: str
+) -> None:
+    credentials = Credentials.from_directory(key_folder, "client")
+    with pytest.raises(Misuse, match=part):
+        Client("127.0.0.1", 1, credentials, state=tmp_path / "client", when_dry=policy)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pool_waits_for_a_dealer_that_is_away(
+    key_folder: Path, tmp_path: Path, compiled: Compiled
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        host, port = taken.getsockname()
+    address = f"{host}:{port}"
+    scene = Scene(key_folder, tmp_path, compiled)
+    told: queue.Queue[Any] = queue.Queue()
+    credentials = Credentials.from_directory(key_folder, "client")
+    with scene.serving(dealer=address):
+        more = scene.options(suite="fss", dealer=address)
+        with Pool(
+            *scene.address,
+            credentials,
+            levels={"small": 1},
+            max_disk="1GB",
+            on_event=told.put,
+            **more,
+        ) as pool:
+            pool.start()
+            until(told, lambda event: event.kind == "waiting" and address in str(event.error))
+            with Dealer(
+                Credentials.from_directory(key_folder, "dealer"), host=host, port=port
+            ) as dealer:
+                dealer.start()
+                until(told, lambda event: event.levels[0].ready == 1)
+
+
+def until(events: queue.Queue[Any], found: Callable[[Any], bool]) -> None:
+    """Waits for an event."""
+    limit = time.monotonic() + SOON
+    while not found(events.get(timeout=SOON)):
+        assert time.monotonic() < limit
+
+
+def test_many_processes_share_material(scene: Scene, tmp_path: Path) -> None:
+    processes, each = 4, 5
+    scene.fill(processes * each)
+    host, port = scene.address
+    job = {"host": host, "port": port, "keys": str(scene.keys), "count": each}
+    (tmp_path / "job.json").write_text(json.dumps({**job, "state": str(scene.folder / "client")}))
+    script = Path(__file__).with_name("sharing_client.py")
+    command = [sys.executable, str(script), str(tmp_path / "job.json")]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with ExitStack() as stack:
+        clients = [
+            stack.enter_context(subprocess.Popen(command, **pipes)) for _ in range(processes)
+        ]
+        for client in clients:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "connected\n"
+        for client in clients:
+            assert client.stdin is not None
+            client.stdin.write("go\n")
+            client.stdin.flush()
+        told = [client.communicate(timeout=SOON)[0] for client in clients]
+    used = [material for output in told for material in json.loads(output)]
+    assert len(used) == len(set(used)) == processes * each
+    store = scene.folder / "client" / "client"
+    assert sorted(path.name for path in (store / "spent").iterdir()) == sorted(used)
+    assert list((store / "ready").iterdir()) == []

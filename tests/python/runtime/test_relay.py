@@ -1,0 +1,66 @@
+"""A relay delays what goes through it, and loses nothing."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from privet.runtime import Link
+from privet.suites.relay import HOST, relayed
+
+
+def echo(listener: socket.socket) -> None:
+    """Sends back what one visitor sends, until it ends."""
+    visitor, _ = listener.accept()
+    with visitor:
+        while data := visitor.recv(1 << 16):
+            visitor.sendall(data)
+
+
+def receive(link: socket.socket, count: int) -> bytes:
+    found = b""
+    while len(found) < count and (more := link.recv(count - len(found))):
+        found += more
+    return found
+
+
+@pytest.fixture
+def listener() -> socket.socket:
+    made = socket.create_server((HOST, 0))
+    threading.Thread(target=echo, args=(made,), daemon=True).start()
+    return made
+
+
+@contextmanager
+def visiting(listener: socket.socket, link: str) -> Iterator[socket.socket]:
+    """A connection to the listener over a link."""
+    with (
+        closing(listener),
+        relayed(listener.getsockname()[1], Link(link)) as port,
+        socket.create_connection((HOST, port)) as visitor,
+    ):
+        yield visitor
+
+
+def test_a_round_trip_takes_its_time(listener: socket.socket) -> None:
+    with visiting(listener, "60ms,1Gbit") as visitor:
+        begun = time.monotonic()
+        visitor.sendall(b"ping")
+        assert receive(visitor, 4) == b"ping"
+        assert 0.06 <= time.monotonic() - begun < 0.5
+        visitor.shutdown(socket.SHUT_WR)
+        assert visitor.recv(1) == b""  # the end goes round, too
+
+
+def test_bytes_come_whole_and_no_faster_than_the_link(listener: socket.socket) -> None:
+    sent = bytes(range(256)) * 2000  # 4 Mbit
+    with visiting(listener, "10ms,20Mbit") as visitor:
+        begun = time.monotonic()
+        threading.Thread(target=visitor.sendall, args=(sent,)).start()
+        assert receive(visitor, len(sent)) == sent
+        assert 0.2 <= time.monotonic() - begun < 2.0

@@ -1,0 +1,87 @@
+"""What keeps a worker to its bounds, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def run(script: str) -> str:
+    """What a process prints that runs `script`."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    return done.stdout.strip() or done.stderr
+
+
+def test_memory_is_watched_as_it_is_touched() -> None:
+    script = """
+import os, threading
+from privet.service.confinement import MemoryBound, resident_bytes
+seen = threading.Event()
+bound = MemoryBound(64 << 20, seen.set)
+bound.start()
+reserved = memoryview(bytearray(0))
+import mmap
+reserved = mmap.mmap(-1, 128 << 20)        # reserved, not touched
+assert not seen.wait(0.2)
+for at in range(0, 48 << 20, 4096):
+    reserved[at] = 1
+assert not seen.wait(0.2)
+for at in range(48 << 20, 96 << 20, 4096):
+    reserved[at] = 1
+assert seen.wait(5)
+print("seen")
+"""
+    assert run(script) == "seen"
+
+
+def test_a_single_huge_allocation_fails_at_once() -> None:
+    script = """
+from privet.service.confinement import MemoryBound
+bound = MemoryBound(1 << 20, lambda: None)
+bound.start()
+try:
+    bytearray(1 << 30)
+except MemoryError:
+    bound.end()
+    bytearray(1 << 30)
+    print("failed, then not")
+"""
+    assert run(script) == "failed, then not"
+
+
+def test_all_threads_are_pinned() -> None:
+    script = """
+import os, threading
+from privet.service import confinement
+core = max(os.sched_getaffinity(0))
+wait = threading.Event()
+thread = threading.Thread(target=wait.wait)
+thread.start()
+confinement.pin([core])
+cores = [os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")]
+print(len(cores) >= 2 and all(one == {core} for one in cores))
+wait.set()
+"""
+    assert run(script) == "True"
+
+
+def test_peaks_are_forgotten() -> None:
+    script = """
+from privet.service import confinement
+block = bytearray(256 << 20)
+block[::4096] = bytes(len(block[::4096]))
+peak = confinement.peak_bytes()
+del block
+confinement.give_back_memory()
+confinement.reset_peak()
+print(confinement.peak_bytes() < peak - (200 << 20))
+"""
+    assert run(script) == "True"

@@ -1,0 +1,202 @@
+"""An executor that only pretends, and a service over it with a port on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from privet.runtime import PhaseCost
+from privet.runtime.listening import Bounds
+from privet.service.control.app import make_app
+from privet.service.control.identity import Gate, tls
+from privet.service.driver import Door
+from privet.service.executor import Grant, MachineEvent, Node, Outcome, Piece
+from privet.service.http import serving
+from privet.service.repository import Build, ModelConfig, ModelFolders
+from privet.service.repository.files import Source
+from privet.service.service import Service, Settings
+
+GIB = 2**30
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Waits until a condition holds, as it must soon."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+class PretendedJob:
+    """A job that ends when its executor says so."""
+
+    host, port = "127.0.0.1", 7400
+
+    def __init__(self, grant: Grant) -> None:
+        self.grant = grant
+        self.end: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    @property
+    def job(self) -> str:
+        """Its name."""
+        return self.grant.job
+
+    async def started(self) -> bool:
+        """Whether it did not fail."""
+        return (await self.outcome()).failure is None
+
+    async def outcome(self) -> Outcome:
+        """How it was told to end."""
+        return await asyncio.shield(self.end)
+
+
+@dataclass
+class Pretender:
+    """Runs nothing: a job ends by itself after `seconds`, or (None) when `finish` or `fail` is
+    called for it."""
+
+    seconds: float | None = None
+    nodes: list[Node] = field(default_factory=lambda: [Node("here", (0, 1), 4 * GIB, "127.0.0.1")])
+    jobs: dict[str, PretendedJob] = field(default_factory=dict)
+    offered: dict[str, Path] = field(default_factory=dict)
+    withdrawn: list[str] = field(default_factory=list)
+    store: dict[str, Piece] = field(default_factory=dict)
+    discarded: list[str] = field(default_factory=list)
+    news: asyncio.Queue[MachineEvent | None] = field(default_factory=asyncio.Queue)
+    count: int = 0
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    def machines(self) -> list[Node]:
+        """Those it was made with."""
+        return self.nodes
+
+    def here(self) -> str | None:
+        """The first of them."""
+        return self.nodes[0].name if self.nodes else None
+
+    async def events(self) -> AsyncIterator[MachineEvent]:
+        """What was put into `news`."""
+        while (event := await self.news.get()) is not None:
+            yield event
+
+    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
+        """Remembers a program."""
+        self.offered[str(folder)] = Path(folder)
+        return str(folder)
+
+    async def withdraw(self, program: str) -> None:
+        """Remembers that."""
+        self.withdrawn.append(program)
+
+    async def run(self, grant: Grant) -> PretendedJob:
+        """Pretends to."""
+        job = self.jobs[grant.job] = PretendedJob(grant)
+        if self.seconds is not None:
+            asyncio.get_running_loop().call_later(self.seconds, self.finish, grant.job)
+        return job
+
+    async def stop(self, job: str) -> None:
+        """Ends a job as stopped."""
+        self.fail(job, "stopped")
+
+    async def pieces(self, machine: str) -> list[Piece]:
+        """What `store` has."""
+        return list(self.store.values())
+
+    async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
+        """Remembers that."""
+        self.discarded += materials
+        return [it for it in materials if self.store.pop(it, None)]
+
+    async def close(self) -> None:
+        """Ends the events."""
+        await self.news.put(None)
+
+    def finish(self, job: str, **fields: Any) -> None:
+        """Lets a job end well."""
+        end = self.jobs[job].end
+        if end.done():
+            return
+        self.count += 1
+        cost = PhaseCost(0.5, 1000, 2000, 3, 10.0)
+        grant = self.jobs[job].grant
+        made = f"{self.count:032x}" if grant.phase == "prepare" else grant.material
+        done = Outcome(job, material=made, cost=cost, seconds=0.5, peak_rss=50, base_rss=20)
+        done = replace(done, **fields)
+        if grant.phase == "prepare" and done.material is not None:
+            whose = (grant.client, grant.program, grant.suite)
+            self.store[done.material] = Piece(done.material, *whose, 10, time.time())
+        elif grant.material is not None:
+            self.store.pop(grant.material, None)
+        end.set_result(done)
+
+    def fail(self, job: str, failure: Any, **fields: Any) -> None:
+        """Lets a job end badly."""
+        end = self.jobs[job].end
+        if not end.done():
+            grant = self.jobs[job].grant
+            end.set_result(Outcome(job, failure, "so it was told", grant.material, **fields))
+
+    async def granted(self, phase: str) -> PretendedJob:
+        """Waits for a job of a phase that has not ended; the latest."""
+        async with asyncio.timeout(10):
+            while True:
+                open = [it for it in self.jobs.values() if not it.end.done()]
+                found = [it for it in open if it.grant.phase == phase]
+                if found:
+                    return found[-1]
+                await asyncio.sleep(0.01)
+
+
+@dataclass
+class Scene:
+    """A service in this process; `address` is where its control plane listens."""
+
+    service: Service
+    executor: Pretender
+    address: str
+
+
+@asynccontextmanager
+async def scene(
+    folder: Path,
+    keys: Path,
+    program: Path,
+    executor: Pretender | None = None,
+    gate: Gate | None = None,
+    compiler: Build | None = None,
+    connections: Bounds | None = None,
+    **settings: Any,
+) -> AsyncIterator[Scene]:
+    """A service on the repository in `folder`, whose models all compile to the one in `program`
+    unless there is a `compiler`."""
+
+    async def build(source: Source, config: ModelConfig) -> Path:
+        return program
+
+    executor = executor or Pretender()
+    models = ModelFolders(folder / "repository")
+    given = Settings(models, folder / "state", Door("localhost", 5.0, None), poll=0.05)
+    service = Service(replace(given, **settings), executor, compiler or build, "0.0")
+    await service.start()
+    app = make_app(service, gate or Gate())
+    running = asyncio.create_task(service.run())
+    try:
+        async with serving(app, "127.0.0.1", 0, tls(keys), shutdown=0.1, bounds=connections) as (
+            host,
+            port,
+        ):
+            try:
+                yield Scene(service, executor, f"{host}:{port}")
+            finally:
+                service.leave()
+    finally:
+        await service.close()
+        await running

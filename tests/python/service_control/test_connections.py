@@ -1,0 +1,183 @@
+"""Connections that say nothing: they keep nobody out, and fill no log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from tests.attacks.scene import INPUT, small_model
+from tests.e2e.visitor import Visitor
+from tests.e2e.visitor import tls as client_tls
+from tests.python.service_control import quiet_server
+from tests.python.service_control.actors import Scene, scene
+
+from privet import keys
+from privet.runtime import Client, Credentials, Server, acceptor, listening
+from privet.runtime.listening import Bounds
+from privet.service.control.identity import tls
+from privet.service.http import serving
+
+IDLE = 200
+FILES = 100
+
+
+@contextmanager
+def idle(port: int, count: int) -> Iterator[None]:
+    """So many connections that say nothing."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            link = socket.socket()
+            link.setblocking(False)
+            link.connect_ex(("127.0.0.1", port))
+            stack.enter_context(closing(link))
+        yield
+
+
+def healthy(port: int, link_tls: ssl.SSLContext, patience: float) -> bool:
+    """Whether an honest call is answered in time."""
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=patience) as plain,
+            link_tls.wrap_socket(plain, server_hostname="localhost") as link,
+        ):
+            link.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return link.recv(100).startswith(b"HTTP/1.1 200")
+    except OSError:
+        return False
+
+
+def under_siege(key_folder: Path, who: str, calls: int, patience: float) -> tuple[int, int]:
+    """How many of the calls are answered beside 200 idle connections where the process may open 100
+    files, and how many lines it logs."""
+    command = [sys.executable, quiet_server.__file__, str(key_folder), str(FILES), who]
+    mine = client_tls(key_folder, "client")
+    with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines: list[str] = []
+        errors = process.stderr
+        reader = threading.Thread(target=lambda: lines.extend(errors))
+        reader.start()
+        port = int(process.stdout.readline())
+        assert healthy(port, mine, 10.0)
+        with idle(port, IDLE):
+            time.sleep(0.5)
+            answered = sum(healthy(port, mine, patience) for _ in range(calls))
+            assert process.poll() is None
+        process.kill()
+        reader.join()
+    return answered, len(lines)
+
+
+def test_idle_strangers_stop_no_call_and_fill_no_log(key_folder: Path, figures: list[str]) -> None:
+    answered, lines = under_siege(key_folder, "ours", 10, 5.0)
+    assert answered == 10
+    assert lines <= 3
+    # The control: aiohttp's own way of accepting.
+    beside, many = under_siege(key_folder, "aiohttp", 2, 1.0)
+    assert beside == 0
+    assert many > 50
+    figures.append(f"{IDLE} idle connections, {FILES} files: {lines} lines logged; without {many}")
+
+
+def test_places_are_shared_between_clients(folder: Path, program: Path, tmp_path: Path) -> None:
+    made = tmp_path / "keys"
+    keys.make(made, keep_ca_key=True)
+    keys.issue(made, "greedy")
+    bounds = Bounds(connections=16, of_client=12, handshakes=8, of_address=8)
+
+    async def act(it: Scene) -> None:
+        mine, port = client_tls(made, "greedy"), int(it.address.rpartition(":")[2])
+        writers = []
+        for _ in range(20):
+            _, writer = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=mine, server_hostname="localhost"
+            )
+            writers.append(writer)
+        async with Visitor(it.address, made, folder / "c") as client:
+            assert (await client.call("GET", "/v2/health/live"))[0] == 200
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.sleep(0.2)
+        async with Visitor(it.address, made, folder / "g", "greedy") as greedy:
+            assert (await greedy.call("GET", "/v2/health/live"))[0] == 200
+
+    async def main() -> None:
+        async with scene(folder, made, program, connections=bounds) as it:
+            await act(it)
+
+    asyncio.run(main())
+
+
+def test_a_body_that_does_not_come_is_given_up(
+    folder: Path, key_folder: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("privet.service.http.BODY_SECONDS", 0.2)
+
+    async def main() -> None:
+        async with scene(folder, key_folder, program) as it:
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1",
+                int(it.address.rpartition(":")[2]),
+                ssl=client_tls(key_folder, "client"),
+                server_hostname="localhost",
+            )
+            head = "POST /v2/models/digits/requests HTTP/1.1\r\nHost: localhost\r\n"
+            writer.write(f"{head}Content-Length: 10\r\n\r\n{{".encode())
+            async with asyncio.timeout(10):
+                assert b" 408 " in await reader.readline()
+            writer.transport.abort()
+
+    asyncio.run(main())
+
+
+def test_a_handshake_has_its_time(
+    key_folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(listening, "HANDSHAKE_SECONDS", 0.3)
+
+    async def main() -> None:
+        app = web.Application()
+        server_tls = tls(key_folder)
+        async with serving(app, "127.0.0.1", 0, server_tls, shutdown=0.1) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            async with asyncio.timeout(5):
+                assert await reader.read() == b""
+            writer.close()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("hurried", [True, False], ids=["as it is", "control"])
+def test_silent_peers_keep_a_data_port_busy_for_a_moment(
+    key_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hurried: bool
+) -> None:
+    monkeypatch.setattr(acceptor, "MAX_SESSIONS", 8)
+    monkeypatch.setattr(acceptor, "HANDSHAKE_SECONDS", 2.0)
+    monkeypatch.setattr(acceptor, "HURRY_SECONDS", 0.05 if hurried else 2.0)
+    compiled = small_model()
+    own = Credentials.from_directory(key_folder, "server")
+    with Server(own, state=tmp_path / "server") as server:
+        server.add(compiled.program, compiled.weights)
+        port = server.start().address[1]
+        with idle(port, 16):
+            time.sleep(0.1)
+            start = time.monotonic()
+            credentials = Credentials.from_directory(key_folder, "client")
+            with Client("localhost", port, credentials, state=tmp_path / "client") as client:
+                waited = time.monotonic() - start
+                client.infer([INPUT])
+    assert (waited < 4.0) == hurried

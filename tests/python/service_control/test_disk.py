@@ -1,0 +1,128 @@
+"""A full disk: the service says so, serves what needs none, and goes on when there is room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.e2e.visitor import Visitor
+from tests.python.service_control.actors import Pretender, Scene, eventually, scene
+
+from privet.errors import PrivetError
+from privet.service import service as module
+from privet.service.executor import Piece
+
+
+def fill(it: Scene, full: bool) -> None:
+    """Both databases have no page left, or room again: SQLite then says what it says on a full
+    disk."""
+    for base in (it.service.records._base, it.service.collector.ledger._database):
+        (pages,) = base.execute("PRAGMA page_count").fetchone()
+        base.execute(f"PRAGMA max_page_count = {pages if full else 1 << 30}")
+
+
+def crowd(it: Scene) -> None:
+    """Uses up the room in the pages that there are."""
+    base = it.service.records._base
+    base.execute("CREATE TABLE IF NOT EXISTS filler (text)")
+    fill(it, full=True)
+    until_full(lambda number: base.execute("INSERT INTO filler VALUES (?)", ("x" * 200,)))
+    ledger = it.service.collector.ledger._database
+    values = (*"abc", 1, 0.0, "nowhere", 1e12, "lost", 1e12)
+    line = f"INSERT INTO material VALUES ({', '.join('?' * 10)})"
+    until_full(lambda number: ledger.execute(line, (f"filler {number}", *values)))
+
+
+def until_full(write: Callable[[int], object], error: type[Exception] = sqlite3.Error) -> None:
+    """Writes until there is no room."""
+
+    def fill_up() -> None:
+        for number in range(10_000):
+            write(number)
+
+    with pytest.raises(error, match="full"):
+        fill_up()
+
+
+def test_a_full_disk_ends_nothing(
+    folder: Path,
+    key_folder: Path,
+    program: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "SWEEP_SECONDS", 0.1)
+    room = 1 << 40
+    monkeypatch.setattr(module, "free_bytes", lambda folder: room)
+
+    async def main() -> None:
+        nonlocal room
+        executor = Pretender()
+        async with (
+            scene(folder, key_folder, program, executor) as it,
+            Visitor(it.address, key_folder, folder / "c") as client,
+        ):
+            first = await client.request("digits")
+            job = await executor.granted("prepare")
+            crowd(it)
+            # What is left on the pages of the jobs' table would take a few lines more.
+            it.service.records._base.execute("PRAGMA query_only = ON")
+            room = 0
+            executor.seconds = 0.01
+            executor.finish(job.job)
+            # Its material could not be recorded, so the inference fails; the service does not.
+            await eventually(lambda: not it.service.jobs.live())
+            told = await client.good("GET", f"/v2/jobs/{first}")
+            assert (told["state"], told["outcome"]) == ("ended", "failed")
+            for path in ("digits/requests", "digits/notices"):
+                status, answer = await client.call("POST", f"/v2/models/{path}", {})
+                assert (status, answer["reason"]) == (507, "disk")
+                assert "disk is full" in answer["error"]
+            assert (await client.call("GET", "/v2/health/ready"))[0] == 503
+            for path in ("/v2/health/live", "/v2/models", "/v2/models/digits", "/v2/jobs"):
+                assert (await client.call("GET", path))[0] == 200
+            await asyncio.sleep(0.5)
+            assert it.service.records.waiting > 0
+            fill(it, full=False)
+            it.service.records._base.execute("PRAGMA query_only = OFF")
+            room = 1 << 40
+            await eventually(lambda: it.service.records.waiting == 0)
+            assert (await client.call("GET", "/v2/health/ready"))[0] == 200
+            mine = it.service.jobs.find(first)
+            assert mine is not None
+            past = it.service.past(mine.client, first)
+            assert past is not None
+            assert past["outcome"] == "failed"
+            second = await client.request("digits")
+            await eventually(lambda: not it.service.jobs.live())
+            assert (await client.good("GET", f"/v2/jobs/{second}"))["outcome"] == "done"
+            room = 1 << 20
+            assert (await client.call("POST", "/v2/models/digits/requests", {}))[0] == 507
+
+    with caplog.at_level(logging.ERROR, "privet"):
+        asyncio.run(main())
+    told = [record.message for record in caplog.records if "records" in record.message]
+    assert told == ["records cannot be written: is the disk full?"]
+
+
+def test_the_ledger_changes_nothing_on_a_full_disk(
+    folder: Path, key_folder: Path, program: Path
+) -> None:
+    async def main() -> None:
+        async with scene(folder, key_folder, program) as it:
+            crowd(it)
+            ledger = it.service.collector.ledger
+            before = ledger.counts()
+            until_full(lambda it: ledger.reconcile("m", _pieces(it), 1.0, 1e12), PrivetError)
+            assert not ledger._database.in_transaction
+            assert sum(ledger.counts().values()) >= sum(before.values())
+
+    asyncio.run(main())
+
+
+def _pieces(number: int) -> list[Piece]:
+    return [Piece(f"{number:032x}", "c", "p", "s", 1, 0.0)]

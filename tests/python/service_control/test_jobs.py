@@ -1,0 +1,362 @@
+"""Notices and requests through HTTP, over an executor that pretends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.visitor import Visitor
+from tests.python.service_control.actors import Pretender, Scene, eventually, scene
+
+from privet.scheduler import Limits
+from privet.service.driver import LEAST_GRACE
+from privet.service.executor import Piece
+
+Play = Callable[[Scene, Visitor], Awaitable[None]]
+
+
+@pytest.fixture
+def play(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
+    """Runs a test's coroutine beside a service, with a client of it."""
+
+    def run(act: Play, **options: Any) -> None:
+        async def main() -> None:
+            async with (
+                scene(folder, key_folder, program, **options) as it,
+                Visitor(it.address, key_folder, folder / "client") as visitor,
+            ):
+                await act(it, visitor)
+
+        asyncio.run(main())
+
+    return run
+
+
+async def until(visitor: Visitor, id: str, state: str) -> dict[str, Any]:
+    """Polls a job until it is in a state."""
+    seen = 0
+    async with asyncio.timeout(10):
+        while True:
+            job: dict[str, Any] = await visitor.good("GET", f"/v2/jobs/{id}?wait=5&seen={seen}")
+            if job["state"] == state:
+                return job
+            seen = job["sequence"]
+
+
+def test_a_request_is_told_to_prepare_and_then_to_infer(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        id = await visitor.request("digits")
+        job = await until(visitor, id, "preparing")
+        (go,) = job["go"]
+        # What ranges rest on is written down with the job.
+        assert job["calibration"] == "random"
+        grant = (await it.executor.granted("prepare")).grant
+        assert (go["job"], go["phase"], go["material"]) == (grant.job, "prepare", None)
+        assert (go["host"], go["port"], go["server_name"]) == ("127.0.0.1", 7400, "localhost")
+        assert (grant.suite, grant.program) == (go["suite"], job["program"])
+        assert set(grant.cores) <= {0, 1}
+        it.executor.finish(grant.job, material="a" * 32)
+        job = await until(visitor, id, "inferring")
+        assert [(go["phase"], go["material"]) for go in job["go"]] == [("infer", "a" * 32)]
+        it.executor.finish(job["go"][0]["job"])
+        job = await until(visitor, id, "ended")
+        assert (job["outcome"], job["done"], job["go"]) == ("done", 1, [])
+
+    play(act)
+
+
+def test_a_notice_makes_stock_that_its_request_uses(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        notice = await visitor.notify("digits", rounds="log")
+        it.executor.finish((await it.executor.granted("prepare")).job, material="b" * 32)
+        told = await until(visitor, notice, "prepared")
+        assert (told["outcome"], told["done"]) == ("done", 1)
+        model = await visitor.good("GET", "/v2/models/digits")
+        assert model["privet"]["stock"] == {told_label(it): 1}
+        id = await visitor.request("digits", notice=notice)
+        job = await until(visitor, id, "inferring")
+        assert job["rounds"] == "log"
+        assert job["go"][0]["material"] == "b" * 32
+        assert (await visitor.good("GET", f"/v2/jobs/{notice}"))["state"] == "ended"
+        assert (await visitor.good("GET", "/v2/models/digits"))["privet"]["stock"] == {}
+        status, answer = await visitor.call(
+            "POST", "/v2/models/digits/requests", {"notice": notice}
+        )
+        assert (status, answer["reason"]) == (409, "used notice")
+
+    play(act)
+
+
+def told_label(it: Scene) -> str:
+    """The label of the latest grant."""
+    return next(reversed(it.executor.jobs.values())).grant.suite
+
+
+def test_a_call_that_is_sent_again_finds_its_job(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        path = "/v2/models/digits/requests"
+        said = {"key": "call-1", "timeout": 60.0}
+        first = await visitor.call("POST", path, said)
+        again = await visitor.call("POST", path, said)
+        assert first[0] == again[0] == 202
+        assert first[1]["id"] == again[1]["id"]
+        assert len(it.service.jobs.live()) == 1
+        other = await visitor.call("POST", path, {"key": "call-2"})
+        assert other[1]["id"] != first[1]["id"]
+        status, answer = await visitor.call("POST", "/v2/models/digits/notices", {"key": "call-1"})
+        assert (status, answer["reason"]) == (409, "key")
+
+    play(act)
+
+
+def test_a_key_is_its_clients_own(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        id = await visitor.request("digits", key="call-1")
+        assert it.service.jobs.keyed("ab" * 32, "call-1") is None
+        mine = it.service.jobs.find(id)
+        assert mine is not None
+        assert it.service.jobs.keyed(mine.client, "call-1") is mine
+
+    play(act)
+
+
+def test_a_batch_runs_as_several_jobs(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        it.executor.seconds = 0.01
+        id = await visitor.request("digits", samples=3)
+        job = await until(visitor, id, "ended")
+        assert (job["outcome"], job["done"]) == ("done", 3)
+        assert len(it.executor.jobs) == 6
+
+    play(act)
+
+
+def test_a_client_sees_and_cancels_its_own_jobs_only(
+    play: Callable[..., None], key_folder: Path, folder: Path
+) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        id = await visitor.request("digits")
+        async with Visitor(it.address, key_folder, folder / "other", "operator") as other:
+            for method in ("GET", "DELETE"):
+                status, answer = await other.call(method, f"/v2/jobs/{id}")
+                unknown = await other.call(method, "/v2/jobs/0000")
+                assert (status, answer) == unknown
+                assert status == 404
+            assert (await other.good("GET", "/v2/jobs"))["jobs"] == []
+            status, answer = await other.call("POST", "/v2/models/digits/requests", {"notice": id})
+            assert status == 404
+        await it.executor.granted("prepare")
+        await visitor.good("DELETE", f"/v2/jobs/{id}")
+        job = await until(visitor, id, "ended")
+        assert job["outcome"] == "cancelled"
+
+    play(act)
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [("absent", "did not come"), ("failed", "so it was told"), ("timed out", "longer than")],
+)
+def test_a_job_that_fails_for_its_client_fails_its_request(
+    play: Callable[..., None], failure: str, words: str
+) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        id = await visitor.request("digits")
+        it.executor.fail((await it.executor.granted("prepare")).job, failure)
+        job = await until(visitor, id, "ended")
+        assert job["outcome"] == "failed"
+        assert words in job["reason"]
+
+    play(act)
+
+
+@pytest.mark.parametrize("failure", ["absent", "stopped"])
+def test_a_client_that_does_not_come_has_less_time_the_next_time(
+    play: Callable[..., None], failure: str
+) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        graces = []
+        for _ in range(3):
+            id = await visitor.request("digits")
+            job = await until(visitor, id, "preparing")
+            granted = await it.executor.granted("prepare")
+            assert job["go"][0]["grace"] == granted.grant.grace
+            graces.append(granted.grant.grace)
+            it.executor.fail(granted.job, failure)
+            await until(visitor, id, "ended")
+        assert graces == [5.0, 2.5, LEAST_GRACE]
+        # Whoever comes has all the time again; also who came and failed loses none.
+        id = await visitor.request("digits")
+        await until(visitor, id, "preparing")
+        it.executor.finish((await it.executor.granted("prepare")).job)
+        await until(visitor, id, "inferring")
+        infer = await it.executor.granted("infer")
+        assert infer.grant.grace == 5.0
+        it.executor.fail(infer.job, failure, seconds=0.1)
+        await until(visitor, id, "ended")
+        id = await visitor.request("digits")
+        await until(visitor, id, "preparing")
+        assert (await it.executor.granted("prepare")).grant.grace == 5.0
+
+    play(act, bounds=Limits(absent_seconds=30.0))
+
+
+def test_a_crash_runs_the_job_again_on_fresh_material(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        id = await visitor.request("digits")
+        it.executor.finish((await it.executor.granted("prepare")).job, material="c" * 32)
+        first = await it.executor.granted("infer")
+        it.executor.fail(first.job, "crashed")
+        again = await it.executor.granted("prepare")
+        it.executor.finish(again.job, material="d" * 32)
+        second = await it.executor.granted("infer")
+        assert second.grant.material == "d" * 32
+        it.executor.finish(second.job)
+        assert (await until(visitor, id, "ended"))["outcome"] == "done"
+
+    play(act)
+
+
+def test_too_little_memory_is_learned_from(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        await visitor.request("digits")
+        first = await it.executor.granted("prepare")
+        it.executor.fail(first.job, "over memory")
+        second = await it.executor.granted("prepare")
+        assert second.grant.memory >= 2 * first.grant.memory
+
+    play(act)
+
+
+def test_material_that_its_client_did_not_come_for_is_given_up(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        await visitor.request("digits")
+        it.executor.finish((await it.executor.granted("prepare")).job, material="e" * 32)
+        it.executor.fail((await it.executor.granted("infer")).job, "absent", kept=True)
+        id = await visitor.request("digits")
+        job = await until(visitor, id, "preparing")
+        assert job["go"][0]["material"] is None
+
+    play(act)
+
+
+def test_a_lost_machine_takes_its_material_along(play: Callable[..., None]) -> None:
+    from privet.service.executor import MachineEvent, Node
+
+    async def act(it: Scene, visitor: Visitor) -> None:
+        notice = await visitor.notify("digits")
+        it.executor.finish((await it.executor.granted("prepare")).job)
+        await until(visitor, notice, "prepared")
+        await it.executor.news.put(MachineEvent("lost", it.executor.nodes[0]))
+        job = await until(visitor, notice, "ended")
+        assert "machine lost" in job["reason"]
+        status, answer = await visitor.call("GET", "/v2/health/ready")
+        assert (status, "machine" in answer["error"]) == (503, True)
+        await it.executor.news.put(MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2")))
+        await visitor.request("digits")
+        assert (await it.executor.granted("prepare")).grant.cores == (7,)
+
+    play(act)
+
+
+def test_material_expires_and_is_deleted(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        notice = await visitor.notify("digits")
+        it.executor.finish((await it.executor.granted("prepare")).job, material="f" * 32)
+        await until(visitor, notice, "prepared")
+        assert "expired" in (await until(visitor, notice, "ended"))["reason"]
+        await eventually(lambda: it.executor.discarded == ["f" * 32])
+
+    play(act, bounds=Limits(material_seconds=0.3))
+
+
+def test_material_that_went_meanwhile_is_made_anew(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        notice = await visitor.notify("digits")
+        it.executor.finish((await it.executor.granted("prepare")).job, material="3" * 32)
+        await until(visitor, notice, "prepared")
+        it.service.collector.ledger.end("3" * 32, 0.0)
+        id = await visitor.request("digits", notice=notice)
+        it.executor.finish((await it.executor.granted("prepare")).job, material="4" * 32)
+        job = await until(visitor, id, "inferring")
+        assert job["go"][0]["material"] == "4" * 32
+
+    play(act)
+
+
+def test_a_timeout_ends_a_request(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        id = await visitor.request("digits", timeout=0.2)
+        job = await until(visitor, id, "ended")
+        assert job["outcome"] == "timed out"
+
+    play(act)
+
+
+def test_jobs_of_an_earlier_process_failed_and_profiles_are_kept(
+    play: Callable[..., None],
+) -> None:
+    ids = []
+
+    async def first(it: Scene, visitor: Visitor) -> None:
+        ids.append(await visitor.request("digits"))
+        it.executor.finish((await it.executor.granted("prepare")).job, seconds=77.0)
+        await it.executor.granted("infer")
+
+    async def second(it: Scene, visitor: Visitor) -> None:
+        job = await visitor.good("GET", f"/v2/jobs/{ids[0]}")
+        assert (job["state"], job["outcome"]) == ("ended", "failed")
+        assert "restarted" in job["reason"]
+        rows = it.service.profiles.rows()
+        assert [row["seconds"] for row in rows if row["phase"] == "pre"] == [77.0]
+
+    play(first)
+    play(second)
+
+
+def test_stock_of_an_earlier_process_is_used_and_strange_pieces_are_deleted(
+    play: Callable[..., None],
+) -> None:
+    found: dict[str, Any] = {}
+
+    async def first(it: Scene, visitor: Visitor) -> None:
+        found["notice"] = await visitor.notify("digits")
+        found["grant"] = (await it.executor.granted("prepare")).grant
+        it.executor.finish(found["grant"].job, material="1" * 32)
+        await until(visitor, found["notice"], "prepared")
+
+    async def second(it: Scene, visitor: Visitor) -> None:
+        assert it.executor.discarded == ["2" * 32]
+        id = await visitor.request("digits", notice=found["notice"])
+        job = await until(visitor, id, "inferring")
+        assert job["go"][0]["material"] == "1" * 32
+
+    play(first)
+    grant = found["grant"]
+    pieces = [
+        Piece("1" * 32, grant.client, grant.program, grant.suite, 10, 0.0),
+        Piece("2" * 32, grant.client, "0" * 64, grant.suite, 10, 0.0),
+    ]
+    play(second, executor=Pretender(store={it.material: it for it in pieces}))
+
+
+def test_news_wait_and_tell_each_change_once(play: Callable[..., None]) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        quiet = await visitor.good("GET", "/v2/jobs?wait=0.1")
+        assert quiet == {"sequence": 0, "jobs": []}
+        waiting = asyncio.create_task(visitor.good("GET", "/v2/jobs?wait=10"))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        id = await visitor.request("digits")
+        news = await waiting
+        assert [job["id"] for job in news["jobs"]] == [id]
+        await until(visitor, id, "preparing")
+        seen = (await visitor.good("GET", "/v2/jobs"))["sequence"]
+        assert (await visitor.good("GET", f"/v2/jobs?seen={seen}"))["jobs"] == []
+        # A count of another life of the service: all is told again.
+        assert len((await visitor.good("GET", "/v2/jobs?seen=999"))["jobs"]) == 1
+
+    play(act)

@@ -1,0 +1,104 @@
+"""A model that changes while it is served: jobs for what was run to their end, nothing is mixed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.e2e.services import put_digits
+from tests.e2e.test_commands import DIGITS
+from tests.e2e.visitor import Visitor
+from tests.python.service_control.actors import Scene, eventually, scene
+
+from privet.compiler.compile import compile
+from privet.service.repository import ModelConfig
+from privet.service.repository.files import Source
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    """Another program of the same name."""
+    compile(DIGITS, input_range=(0, 1), name="digits", bits=41).save(tmp_path / "second")
+    return tmp_path / "second"
+
+
+async def until_program(it: Scene, name: str) -> None:
+    """Waits until a model is another program than the one with that hash."""
+    async with asyncio.timeout(10):
+        while True:
+            version = it.service.repository.version("digits")
+            if version is not None and version.program.program_hash != name:
+                return
+            await asyncio.sleep(0.02)
+
+
+def test_a_change_gives_up_what_was_prepared_and_ends_what_was_asked(
+    folder: Path, key_folder: Path, program: Path, second: Path
+) -> None:
+    async def main() -> None:
+        async with (
+            scene(folder, key_folder, program) as it,
+            Visitor(it.address, key_folder, folder / "c") as visitor,
+        ):
+
+            async def build(source: Source, config: ModelConfig) -> Path:
+                return second if config.bits == 41 else program
+
+            it.service.repository._build = build
+            notice = await visitor.notify("digits")
+            it.executor.finish((await it.executor.granted("prepare")).job, material="a" * 32)
+            unwanted = await visitor.request("digits")
+            job = await it.executor.granted("prepare")
+            it.executor.finish(job.job, material="b" * 32)
+            infer = await it.executor.granted("infer")
+            first = job.grant.program
+
+            put_digits(folder / "repository", config="input_range = [0, 1]\nbits = 41\n")
+            await until_program(it, first)
+            told = await visitor.good("GET", f"/v2/jobs/{notice}")
+            assert (told["state"], told["outcome"]) == ("ended", "cancelled")
+            assert "changed" in told["reason"]
+            await eventually(lambda: it.executor.discarded == ["a" * 32])
+            assert it.executor.withdrawn == []
+            it.executor.finish(infer.job)
+            async with asyncio.timeout(10):
+                while it.executor.withdrawn != [first]:
+                    await asyncio.sleep(0.02)
+            told = await visitor.good("GET", f"/v2/jobs/{unwanted}")
+            assert told["outcome"] == "done"
+
+            await visitor.request("digits")
+            assert (await it.executor.granted("prepare")).grant.program != first
+            status, answer = await visitor.call(
+                "POST", "/v2/models/digits/requests", {"notice": notice}
+            )
+            assert (status, answer["reason"]) == (409, "cancelled notice")
+
+    asyncio.run(main())
+
+
+def test_measurements_of_a_version_serve_its_next_program(
+    folder: Path, key_folder: Path, program: Path, second: Path
+) -> None:
+    async def main() -> None:
+        async with (
+            scene(folder, key_folder, program) as it,
+            Visitor(it.address, key_folder, folder / "c") as visitor,
+        ):
+
+            async def build(source: Source, config: ModelConfig) -> Path:
+                return second if config.bits == 41 else program
+
+            it.service.repository._build = build
+            await visitor.request("digits")
+            job = await it.executor.granted("prepare")
+            it.executor.finish(job.job, seconds=123.0)
+            await it.executor.granted("infer")
+            put_digits(folder / "repository", config="input_range = [0, 1]\nbits = 41\n")
+            await until_program(it, job.grant.program)
+            await visitor.request("digits")
+            rows = [row for row in it.service.profiles.rows() if row["phase"] == "pre"]
+            assert [row["seconds"] for row in rows] == [123.0, 123.0]
+
+    asyncio.run(main())

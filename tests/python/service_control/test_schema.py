@@ -1,0 +1,79 @@
+"""Documents from outside: whatever they say, they are read or refused in words."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privet.errors import Misuse
+from privet.service.asks import NoticeBody, RequestBody, parameters
+from privet.service.repository import ModelConfig
+from privet.service.schema import Integer, Number, Several, Text, option, read, schema, table
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@dataclass(frozen=True)
+class Example:
+    """All kinds once."""
+
+    word: str = option(Text(("a", "b")), "a word", "a")
+    text: str | None = option(Text(longest=5), "a text")
+    count: int = option(Integer(1, 3), "a count", 1)
+    share: float = option(Number(0, 1), "a share", 0.5)
+    words: tuple[str, ...] = option(Several(Text(("a", "b"))), "words", ("a",))
+
+
+def documents(of: type[Any]) -> st.SearchStrategy[Any]:
+    """JSON that has some right names."""
+    names = list(schema(of)["properties"])
+    values = JSON | st.sampled_from(["gmw", "fss", "linear", 1, 0.5, "a", ["a"], ["b", "a"]])
+    return JSON | st.dictionaries(st.sampled_from(names), values, max_size=4)
+
+
+@pytest.mark.parametrize("of", [Example, NoticeBody, RequestBody, ModelConfig])
+def test_whatever_is_read_fits_the_schema_and_the_rest_is_refused(of: type[Any]) -> None:
+    document_schema = schema(of)
+
+    @given(documents(of))
+    def check(document: Any) -> None:
+        told = None
+        try:
+            read(of, document, "here")
+        except Misuse as error:
+            told = str(error)
+        if told is not None:
+            assert told.startswith("here: ")
+            return
+        given_only = {name: it for name, it in document.items() if it is not None}
+        jsonschema.validate(given_only, document_schema)
+
+    check()
+
+
+@given(st.dictionaries(st.sampled_from(["wait", "seen"]), st.text()))
+def test_any_parameters_are_read_or_refused(query: dict[str, str]) -> None:
+    from privet.service.asks import News
+
+    with contextlib.suppress(Misuse):
+        read(News, parameters(query), "the address")
+
+
+def test_null_means_left_out() -> None:
+    assert read(Example, {"count": None, "word": "b"}, "") == Example(word="b")
+
+
+def test_a_table_of_options() -> None:
+    lines = table(Example).splitlines()
+    assert '| `words` | `["a"]` | words |' in lines
+    assert "| `text` |  | a text |" in lines

@@ -1,0 +1,245 @@
+"""Marked secrets, sent by every way in: none comes out in a log, a metric, a state or an error.
+
+Each test has a control in which the same bytes reach aiohttp's own handler and log, where the same
+search finds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import grpc.aio
+import pytest
+from aiohttp import web
+from tests.e2e.visitor import Visitor
+from tests.e2e.visitor import tls as client_tls
+from tests.python.gateway.test_rest import MOST_BYTES, Echo
+from tests.python.service_control.actors import Pretender, scene
+
+from privet.gateway.oip.exchange import Exchange
+from privet.gateway.oip.rest import application
+from privet.gateway.oip.rpc import handlers
+from privet.logs import JsonLines
+from privet.runtime import Credentials, Finished, Server
+from privet.service.control.identity import Gate, Token
+from privet.service.http import serving
+
+TOKEN = "canary-token-5d41402abc4b"
+SECRET = "0.73125017363"
+"""A value of an input, as it is written."""
+
+FORMS = [
+    form.encode()
+    for word in (TOKEN, SECRET)
+    for form in (word, word.encode().hex(), word[4:], repr(word.encode())[2:-1])
+]
+
+
+def framings(path: str) -> list[bytes]:
+    """Requests that no parser can read, with the secrets where it stumbles."""
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n"
+    bearer = f"Authorization: Bearer {TOKEN}\r\n"
+    chunked = head + bearer + "Transfer-Encoding: chunked\r\n\r\n"
+    sized = head + bearer + "Content-Length: 2\r\n\r\n{}"
+    return [
+        text.encode()
+        for text in (
+            # A chunk whose size is the input; one that does not end where it says.
+            f"{chunked}{SECRET}\r\n{TOKEN}\r\n0\r\n\r\n",
+            f"{chunked}2\r\n{SECRET}{TOKEN}\r\n0\r\n\r\n",
+            f"{chunked}2\r\n{{}}\r\n{TOKEN}\r\n\r\n",
+            # What is left of a body is taken for the next request.
+            f"{sized}{SECRET} {TOKEN}\r\n\r\n",
+            f"{sized}{TOKEN} / HTTP/1.1\r\n\r\n",
+            # Headers and request lines that are none.
+            f"{head}Authorization Bearer {TOKEN}\r\nx{SECRET}\r\n\r\n",
+            f"{head}Authorization: Bearer {TOKEN}\r\nContent-Length: {SECRET}\r\n\r\n",
+            f"{TOKEN} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            f"GET {path}?{TOKEN} HTTP/{SECRET}\r\n\r\n",
+            f"{head}X: {TOKEN * 2000}\r\n\r\n",
+            f"{head}{bearer}Content-Length: 99\r\n\r\n{SECRET}",
+        )
+    ]
+
+
+@contextmanager
+def logged() -> Iterator[tuple[io.StringIO, io.StringIO]]:
+    """All that is logged meanwhile: as a service prints it, and as Python does by default."""
+    ours, plain = io.StringIO(), io.StringIO()
+    root, before = logging.getLogger(), logging.getLogger().level
+    added = []
+    for stream, formatter in ((ours, JsonLines()), (plain, logging.Formatter("%(message)s"))):
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(formatter)
+        root.addHandler(handler)
+        added.append(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        yield ours, plain
+    finally:
+        root.setLevel(before)
+        for handler in added:
+            root.removeHandler(handler)
+
+
+def found(told: bytes | str) -> list[bytes]:
+    """The secrets in it, in any of their forms."""
+    told = told.encode() if isinstance(told, str) else told
+    return [form for form in FORMS if form in told]
+
+
+async def say(address: str, text: bytes, tls: ssl.SSLContext | None) -> bytes:
+    """Sends bytes over a connection; what comes back until it is closed."""
+    port = int(address.rpartition(":")[2])
+    name = "localhost" if tls else None
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname=name)
+    writer.write(text)
+    try:
+        async with asyncio.timeout(1.0):
+            return await reader.read()
+    except (TimeoutError, OSError):
+        return b""
+    finally:
+        writer.transport.abort()
+
+
+def test_the_service_repeats_no_secret(folder: Path, key_folder: Path, program: Path) -> None:
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    gate = Gate(tokens=(Token(digest, "someone", False), Token("0" * 64, "other", True)))
+    answers: list[bytes] = []
+    documents: list[str] = []
+
+    async def main() -> None:
+        async with (
+            scene(folder, key_folder, program, Pretender(0.01), gate) as it,
+            Visitor(it.address, key_folder, folder / "c") as client,
+            Visitor(it.address, key_folder, folder / "o", "operator") as operator,
+        ):
+            tls = client_tls(key_folder, "client")
+            for text in framings("/v2/models/digits/requests"):
+                answers.append(await say(it.address, text, tls))
+            client.headers = {"Authorization": f"Bearer {TOKEN}x"}
+            assert (await client.call("GET", "/v2/jobs"))[0] == 401
+            client.headers = {"Authorization": f"Bearer {TOKEN}"}
+            operator.headers = dict(client.headers)
+            calls: list[tuple[str, str, Any]] = [
+                ("GET", f"/{SECRET}?token={TOKEN}", None),
+                ("DELETE", f"/v2/jobs/{SECRET}", None),
+                ("POST", "/v2/models/digits/requests", {"timeout": 0.5, "samples": 70000}),
+                ("POST", "/v2/models/digits/requests", {"notice": "0-73125017363"}),
+                ("POST", "/v2/models/digits/notices", {}),
+                ("POST", "/v2/models/digits/requests", "x" * 20_000 + SECRET),
+            ]
+            for method, path, body in calls:
+                status, answer = await client.call(method, path, body)
+                answers.append(f"{status} {answer}".encode())
+            await client.good("GET", "/v2/jobs?wait=1&seen=0")
+            for path in ("/metrics", "/v2/state", "/openapi.json"):
+                documents.append(str(await operator.good("GET", path)))
+
+    with logged() as (ours, plain):
+        asyncio.run(main())
+    text = ours.getvalue()
+    assert '"message": "ended"' in text
+    everything: list[bytes | str] = [text, *documents, *answers]
+    for told in everything:
+        assert found(told) == [], told
+    # Nor does Python's own format show them: the records themselves do not hold them.
+    assert found(plain.getvalue()) == []
+
+
+def test_the_gateway_repeats_no_input(folder: Path) -> None:
+    answers: list[bytes] = []
+    body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [SECRET]}]}
+    short = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [9], "data": [float(SECRET)]}]}
+
+    async def rest(exchange: Echo) -> None:
+        app = application(cast(Exchange, exchange), MOST_BYTES)
+        async with serving(app, "127.0.0.1", 0, None, shutdown=0.1) as (_, port):
+            bodies = [json.dumps(it).encode() for it in (body, short)]
+            bodies += [bodies[1][:-3], b"[" * 5000 + SECRET.encode(), b"\xff" + SECRET.encode()]
+            posts = [_post(it) for it in bodies] + framings("/v2/models/m/infer")
+            for text in posts:
+                answers.append(await say(f":{port}", text, None))
+
+    async def rpc(exchange: Echo) -> None:
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers((handlers(cast(Exchange, exchange)),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+            for text in (SECRET.encode(), b"\x0a\x05m" + SECRET.encode()):
+                try:
+                    await call(text)
+                except grpc.aio.AioRpcError as error:
+                    answers.append(f"{error.code()} {error.details()}".encode())
+        await server.stop(0.1)
+
+    async def main() -> None:
+        for exchange in (Echo(), Echo(ValueError(f"could not read {SECRET}"))):
+            await rest(exchange)
+            await rpc(exchange)
+
+    with logged() as (ours, plain):
+        asyncio.run(main())
+    assert answers
+    everything: list[bytes | str] = [ours.getvalue(), *answers]
+    for told in everything:
+        assert found(told) == [], told
+    assert "a call failed" in plain.getvalue()
+
+
+def _post(body: bytes) -> bytes:
+    head = "POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def test_the_search_finds_what_aiohttp_itself_repeats(folder: Path) -> None:
+    """The control: its own handler and Python's own format give both secrets away."""
+    answers: list[bytes] = []
+
+    async def main() -> None:
+        app = application(cast(Exchange, Echo()), MOST_BYTES)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        for text in framings("/v2/models/m/infer"):
+            answers.append(await say(f":{runner.addresses[0][1]}", text, None))
+        await runner.cleanup()
+
+    with logged() as (ours, plain):
+        asyncio.run(main())
+    assert {TOKEN.encode(), SECRET.encode()} <= set(found(plain.getvalue()))
+    assert any(found(answer) for answer in answers)
+    # The service's format alone keeps even these records to itself.
+    assert found(ours.getvalue()) == []
+
+
+@pytest.mark.parametrize("text", [f"POST / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"])
+def test_a_data_port_repeats_nothing(key_folder: Path, tmp_path: Path, text: str) -> None:
+    finished: list[Finished] = []
+    credentials = Credentials.from_directory(key_folder, "server")
+    with (
+        logged() as (ours, plain),
+        Server(credentials, state=tmp_path, on_finished=finished.append) as server,
+    ):
+        server.start()
+        with socket.create_connection(server.address) as connection:
+            connection.sendall(text.encode())
+            connection.recv(100)
+            while connection.recv(100):
+                pass
+    assert [it.error is not None for it in finished] == [True]
+    for told in (ours.getvalue(), plain.getvalue(), *map(repr, finished)):
+        assert found(told) == [], told

@@ -1,0 +1,400 @@
+"""Sessions of suite `ckks` as jobs: a real process of the suite beside an executor that pretends,
+on one machine whose cores and memory both share."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+import onnxruntime
+import pytest
+from tests.e2e.services import put_digits
+from tests.e2e.visitor import Visitor, tls
+from tests.python.service_control.actors import (
+    GIB,
+    PretendedJob,
+    Pretender,
+    Scene,
+    eventually,
+    scene,
+)
+
+from privet.compiler.compile import compile
+from privet.errors import PeerBusy, PeerError, PrivetError
+from privet.gateway import ServiceClient, Terms
+from privet.runtime import Credentials, Result
+from privet.service import sessions
+from privet.service.estimates import HEADROOM
+from privet.service.executor import Node
+from privet.service.limits import ServiceLimits
+from privet.service.local_node import APART
+from privet.service.repository import ModelConfig
+from privet.service.repository.files import Source
+from privet.suites import Ckks
+
+pytestmark = pytest.mark.go
+
+MODEL = Path(__file__).parents[3] / "zoo" / "models" / "digits-smooth" / "square.onnx"
+CONFIG = 'suites = ["ckks"]\ninput_range = [0, 1]\ncores = 2\n'
+TERMS = Terms(Ckks())
+
+X = np.random.default_rng(4).uniform(0, 1, (1, 1, 8, 8)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def smooth(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compiled program with smooth activations."""
+    folder = tmp_path_factory.mktemp("smooth")
+    compile(MODEL, bits=50, scale=16, input_range=(0, 1), name="smooth").save(folder)
+    return folder
+
+
+class Stage:
+    """A service of `smooth` in suite `ckks`, whose inferences take both cores of the machine, and
+    of `digits` in `gmw`, whose jobs take one and last until the executor is told to end them."""
+
+    def __init__(self, it: Scene, keys: Path, folder: Path) -> None:
+        self.service, self.executor, self.address = it.service, it.executor, it.address
+        self._keys, self._folder = keys, folder
+
+    def client(self) -> ServiceClient:
+        """A client of the service."""
+        credentials = Credentials.from_directory(self._keys, "client")
+        return ServiceClient(f"https://{self.address}", credentials, state=self._folder / "state")
+
+    def visitor(self, role: str = "client") -> Visitor:
+        """A caller of the control plane."""
+        return Visitor(self.address, self._keys, self._folder / "v", role)
+
+    async def socket(self) -> aiohttp.ClientWebSocketResponse:
+        """A session in which nothing was said yet."""
+        url = f"https://{self.address}/v2/models/smooth/versions/1/session"
+        self._web = aiohttp.ClientSession()
+        return await self._web.ws_connect(url, ssl=tls(self._keys, "client"))
+
+    async def leave(self) -> None:
+        """Lets go of what `socket` opened."""
+        await self._web.close()
+
+    async def waiting(
+        self, client: ServiceClient, visitor: Visitor
+    ) -> tuple[str, PretendedJob, asyncio.Task[Result]]:
+        """A notice of `digits`, the job that holds a core for it, and a prediction that waits for
+        both cores."""
+        notice = await visitor.notify("digits")
+        held = await self.executor.granted("prepare")
+        asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
+        await eventually(lambda: self.lengths() == (0, 1))
+        return notice, held, asked
+
+    def lengths(self) -> tuple[int, int]:
+        """How many jobs wait for a T_pre, and for a T_on."""
+        now = self.service.snapshot()
+        return now.pre.length, now.ready.length
+
+    def taken(self) -> tuple[int, int]:
+        """Cores and bytes that jobs and processes have."""
+        (load,) = self.service.snapshot().machines
+        return load.cores_taken, load.memory_taken
+
+    def plan(self) -> dict[str, Any]:
+        """The plan of `smooth`."""
+        version = self.service.repository.version("smooth")
+        assert version is not None
+        assert version.plan is not None
+        return version.plan
+
+
+Act = Callable[[Stage], Awaitable[None]]
+Play = Callable[..., None]
+
+
+@pytest.fixture
+def play(tmp_path: Path, key_folder: Path, smooth: Path, program: Path) -> Play:
+    """Runs a test's coroutine beside such a service; `memory` is what the machine lends."""
+
+    async def build(source: Source, config: ModelConfig) -> Path:
+        return smooth if config.homomorphic else program
+
+    def run(
+        act: Act, memory: int = 4 * GIB, kind: type[Pretender] = Pretender, **settings: Any
+    ) -> None:
+        async def main() -> None:
+            folder = tmp_path / "repository" / "smooth" / "1"
+            folder.mkdir(parents=True)
+            shutil.copy(MODEL, folder / "model.onnx")
+            (folder.parent / "config.toml").write_text(CONFIG)
+            put_digits(tmp_path / "repository")
+            executor = kind(nodes=[Node("here", (0, 1), memory, "127.0.0.1")])
+            async with scene(
+                tmp_path, key_folder, program, executor, compiler=build, **settings
+            ) as it:
+                await act(Stage(it, key_folder, tmp_path))
+
+        asyncio.run(main())
+
+    return run
+
+
+def assert_right(found: Result) -> None:
+    """The prediction is that of the model in the clear."""
+    session = onnxruntime.InferenceSession(MODEL)
+    expected = session.run(None, {session.get_inputs()[0].name: X})[0]
+    assert np.abs(next(iter(found.outputs.values())) - expected).max() < 0.05
+
+
+async def failing(asked: asyncio.Task[Result]) -> PrivetError:
+    """What a prediction failed with."""
+    async with asyncio.timeout(20):
+        with pytest.raises(PrivetError) as caught:
+            await asked
+    return caught.value
+
+
+def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        alone = it.taken()
+        assert alone == (0, it.plan()["memory_bytes_model"])
+        async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as boss:
+            _, held, asked = await it.waiting(client, visitor)
+            state = await boss.good("GET", "/v2/state")
+            resting = [run for run in state["running"] if run["suite"] == "ckks"]
+            keys = int(HEADROOM * it.plan()["memory_bytes_keys"])
+            assert [(run["phase"], run["cores"], run["memory"]) for run in resting] == [
+                ("pre", [], keys)
+            ]
+            assert [job["suite"] for job in state["queues"]["ready"]["first"]] == ["ckks"]
+            await asyncio.sleep(0.3)
+            assert not asked.done()
+            assert it.taken()[0] == 1
+            it.executor.finish(held.job)
+            assert_right(await asked)
+            await eventually(lambda: it.taken()[1] == alone[1])
+            news = await visitor.good("GET", "/v2/jobs")
+            jobs = [job for job in news["jobs"] if job["suite"] == "ckks"]
+            jobs.sort(key=lambda job: job["kind"], reverse=True)
+            assert [(job["kind"], job["state"], job["outcome"]) for job in jobs] == [
+                ("session", "ended", "done"),
+                ("request", "ended", "done"),
+            ]
+            assert jobs[1]["notice"] == jobs[0]["id"]
+            state = await boss.good("GET", "/v2/state")
+            runs = [run for run in state["timeline"] if run["suite"] == "ckks"]
+            assert [(run["phase"], len(run["cores"])) for run in runs] == [("pre", 1), ("on", 2)]
+            metrics = await boss.good("GET", "/metrics")
+            for line in (
+                'privet_submissions_total{kind="session",model="smooth/1",suite="ckks"} 1.0',
+                'privet_submissions_total{kind="request",model="smooth/1",suite="ckks"} 1.0',
+                'privet_job_seconds_count{model="smooth/1",phase="on",suite="ckks"} 1.0',
+            ):
+                assert line in metrics
+
+    play(act)
+
+
+def test_keys_wait_for_the_memory_of_another_session(play: Play, smooth: Path) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as first, it.client() as second, it.visitor() as visitor:
+            _, held, asked = await it.waiting(first, visitor)
+            later = asyncio.create_task(second.infer("smooth", [X], terms=TERMS))
+            await eventually(lambda: it.lengths() == (1, 1))
+            it.executor.finish(held.job)
+            assert_right(await asked)
+            assert_right(await later)
+
+    # The process, one client, and the job of the other model: no second set of keys.
+    sizes = measure(smooth)
+    digits = 80 * 2**20
+    play(act, memory=int(sizes["model"] + HEADROOM * (sizes["keys"] + sizes["working"])) + digits)
+
+
+def measure(folder: Path) -> dict[str, int]:
+    """Bytes by the plan of a compiled program."""
+    from privet.compiler.compile import PUBLIC_FILE
+    from privet.suites import plan_ckks
+
+    plan = plan_ckks((folder / PUBLIC_FILE).read_bytes())
+    return {name: int(plan[f"memory_bytes_{name}"]) for name in ("model", "keys", "working")}
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_figure(play: Play, smooth: Path) -> None:
+    sizes = measure(smooth)
+    most = int(sizes["model"] + HEADROOM * (sizes["keys"] + sizes["working"]))
+
+    async def act(it: Stage) -> None:
+        rows = {row.model: row for row in it.service.repository.rows()}
+        assert not rows["smooth"].ready
+        assert f"more than the {(most - 10**6) / 1e6:.0f} MB" in str(rows["smooth"].error)
+        async with it.visitor() as visitor:
+            status, _ = await visitor.call("GET", "/v2/models/smooth")
+            assert status == 404
+
+    play(act, memory=most - 10**6)
+
+
+def test_a_client_that_leaves_the_queue_gives_its_memory_back(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        alone = it.taken()[1]
+        async with it.client() as client, it.visitor() as visitor:
+            notice, _, asked = await it.waiting(client, visitor)
+            asked.cancel()
+            await eventually(lambda: it.lengths() == (0, 0))
+            await visitor.good("DELETE", f"/v2/jobs/{notice}")
+            await eventually(lambda: it.taken() == (0, alone))
+            await asyncio.gather(asked, return_exceptions=True)
+
+    play(act)
+
+
+def test_a_process_that_dies_gives_all_back(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        alone = it.taken()[1]
+        async with it.client() as client, it.visitor() as visitor:
+            notice, held, asked = await it.waiting(client, visitor)
+            version = it.service.repository.version("smooth")
+            assert version is not None
+            model_server = it.service.model_servers.find(version)
+            assert model_server is not None
+            assert model_server.process is not None
+            model_server.process.kill()
+            await failing(asked)
+            await eventually(lambda: it.lengths() == (0, 0))
+            it.executor.finish(held.job)
+            await eventually(lambda: it.taken() == (0, alone))
+            assert_right(await client.infer("smooth", [X], terms=TERMS))
+            await visitor.good("DELETE", f"/v2/jobs/{notice}")
+
+    play(act)
+
+
+class Elsewhere(Pretender):
+    """Lends machines none of which is this one."""
+
+    def here(self) -> str | None:
+        """None of them."""
+        return None
+
+
+def test_where_the_executor_lends_others_this_machine_is_for_sessions(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as boss:
+            for _ in range(3):
+                await visitor.notify("digits")
+            assert_right(await client.infer("smooth", [X], terms=TERMS))
+            state = await boss.good("GET", "/v2/state")
+            assert {run["machine"] for run in state["running"] if run["suite"] != "ckks"} == {
+                "here"
+            }
+            ours = {run["machine"] for run in state["timeline"] if run["suite"] == "ckks"}
+            assert ours == {APART}
+            sizes = {machine["name"]: machine["memory_taken"] for machine in state["machines"]}
+            assert sizes[APART] >= it.plan()["memory_bytes_model"]
+
+    play(act, kind=Elsewhere)
+
+
+def test_a_queue_that_is_full_refuses_and_tells(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor:
+            await visitor.notify("digits")
+            await it.executor.granted("prepare")
+            with pytest.raises(PeerBusy, match="the queue is full"):
+                await client.infer("smooth", [X], terms=TERMS)
+        assert it.lengths() == (0, 0)
+
+    play(act, limits=ServiceLimits(queued=1))
+
+
+def test_who_left_before_the_process_asked_is_refused(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(it: Stage) -> None:
+        version = it.service.repository.version("smooth")
+        assert version is not None
+        model_server = it.service.model_servers.find(version)
+        assert model_server is not None
+        session = it.service.sessions.open("client", model_server)
+        it.service.sessions.close(session)
+        orders: list[dict[str, Any]] = []
+        monkeypatch.setattr(model_server, "order", lambda **fields: orders.append(fields))
+        ask = {"event": "ask", "session": session.number, "work": "keys"}
+        it.service.sessions.hear(model_server, ask)
+        assert orders == [{"session": session.number, "refused": sessions.OVER, "busy": True}]
+        assert it.lengths() == (0, 0)
+
+    play(act)
+
+
+def test_nobody_waits_until_the_link_seems_dead(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "QUEUE_SECONDS", 0.5)
+
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor:
+            await visitor.notify("digits")
+            await it.executor.granted("prepare")
+            with pytest.raises(PeerBusy, match="the service is full"):
+                await client.infer("smooth", [X], terms=TERMS)
+            await eventually(lambda: it.lengths() == (0, 0))
+
+    play(act)
+
+
+def test_a_client_may_cancel_its_inference_and_nobody_elses(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor, it.visitor("operator") as other:
+            _, _, asked = await it.waiting(client, visitor)
+            news = await visitor.good("GET", "/v2/jobs")
+            (request,) = [it["id"] for it in news["jobs"] if it["kind"] == "request"]
+            (keys,) = [it["id"] for it in news["jobs"] if it["kind"] == "session"]
+            assert (await other.call("DELETE", f"/v2/jobs/{request}"))[0] == 404
+            # A session is nothing that a request could refer to.
+            assert (await visitor.call("POST", "/v2/models/smooth/requests", {"notice": keys}))[
+                0
+            ] in (400, 404)
+            await visitor.good("DELETE", f"/v2/jobs/{request}")
+            assert "cancelled" in str(await failing(asked))
+            assert it.lengths() == (0, 0)
+
+    play(act)
+
+
+def test_a_lease_that_is_over_ends_a_session_after_its_answer(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "LEASE_SECONDS", 0.5)
+
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor:
+            _, held, asked = await it.waiting(client, visitor)
+            await asyncio.sleep(1.0)
+            it.executor.finish(held.job)
+            assert_right(await asked)
+            await eventually(lambda: it.taken() == (0, it.plan()["memory_bytes_model"]))
+
+    play(act)
+
+
+def test_a_drain_lets_an_inference_end_and_takes_no_other(play: Play) -> None:
+    async def act(it: Stage) -> None:
+        async with it.client() as client, it.visitor() as visitor:
+            _, held, asked = await it.waiting(client, visitor)
+            idle = await it.socket()
+            drained = asyncio.create_task(it.service.drain())
+            await asyncio.sleep(0.2)
+            it.executor.fail(held.job, "stopped")
+            assert_right(await asked)
+            with pytest.raises(PeerError):
+                await client.infer("smooth", [X], terms=TERMS)
+            async with asyncio.timeout(20):
+                await drained
+            await idle.close()
+            await it.leave()
+
+    play(act)

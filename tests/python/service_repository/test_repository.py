@@ -1,0 +1,259 @@
+"""The repository follows its folder: versions come, change, break and go."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.e2e.services import put_digits
+from tests.e2e.test_commands import DIGITS
+
+from privet.errors import Misuse, ModelError
+from privet.service.repository import (
+    Builder,
+    ModelConfig,
+    ModelFolders,
+    Repository,
+    Row,
+    Version,
+    repository,
+)
+from privet.service.repository.files import Source
+
+
+class Stage:
+    """A repository over a real compiler; `offered` and `retired` are versions by name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "repository"
+        self.offered: list[Version] = []
+        self.retired: list[Version] = []
+        self.refuse: str | None = None
+        self.builds = 0
+        self._builder = Builder(folder / "programs")
+        self.repository = Repository(
+            ModelFolders(self.folder), self._build, self._offer, self._retire, dealer=False
+        )
+
+    async def _build(self, source: Source, config: ModelConfig) -> Path:
+        self.builds += 1
+        return await self._builder(source, config)
+
+    async def _offer(self, version: Version) -> None:
+        if self.refuse is not None:
+            raise ModelError(self.refuse)
+        self.offered.append(version)
+
+    async def _retire(self, version: Version) -> None:
+        self.retired.append(version)
+
+    def row(self, model: str = "digits", version: int | None = 1) -> Row:
+        """A line of the table."""
+        (row,) = [it for it in self.repository.rows() if (it.model, it.version) == (model, version)]
+        return row
+
+
+Act = Callable[[Stage], Awaitable[None]]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Callable[[Act], None]:
+    """Runs a test's coroutine on a repository with the digits network."""
+    put_digits(tmp_path / "repository")
+
+    def run(act: Act) -> None:
+        async def main() -> None:
+            await act(Stage(tmp_path))
+
+        asyncio.run(main())
+
+    return run
+
+
+def touch_config(stage: Stage, text: str) -> None:
+    """Writes a new configuration of the digits network."""
+    (stage.folder / "digits" / "config.toml").write_text(text)
+
+
+def test_a_version_is_compiled_once_and_offered(play: Callable[[Act], None]) -> None:
+    async def act(stage: Stage) -> None:
+        assert await stage.repository.refresh()
+        assert not await stage.repository.refresh()
+        assert stage.builds == len(stage.offered) == 1
+        version = stage.repository.version("digits")
+        assert version is not None
+        program = version.program.program_hash
+        assert stage.row() == Row("digits", 1, ("gmw",), True, None, program, "random")
+        assert version is stage.repository.version("digits", 1)
+        assert version is not None
+        assert version.program.model == "digits"
+        assert stage.repository.version("digits", 2) is None
+        # Another process with the same files has the same program.
+        other = Stage(stage.folder.parent)
+        await other.repository.refresh()
+        assert other.offered[0].program.program_hash == version.program.program_hash
+
+    play(act)
+
+
+def test_the_newest_version_takes_over(play: Callable[[Act], None]) -> None:
+    async def act(stage: Stage) -> None:
+        await stage.repository.refresh()
+        put_digits(stage.folder, version=10, config="input_range = [0, 1]\nbits = 40\n")
+        await stage.repository.refresh()
+        assert [it.number for it in stage.repository.versions("digits")] == [10]
+        assert [it.number for it in stage.retired] == [1]
+
+    play(act)
+
+
+def test_several_versions_at_once(play: Callable[[Act], None]) -> None:
+    async def act(stage: Stage) -> None:
+        put_digits(stage.folder, version=2, config='input_range = [0, 1]\nversions = "all"\n')
+        await stage.repository.refresh()
+        assert [it.number for it in stage.repository.versions("digits")] == [1, 2]
+        touch_config(stage, "input_range = [0, 1]\nversions = [1]\n")
+        await stage.repository.refresh()
+        assert [it.number for it in stage.repository.versions("digits")] == [1]
+        assert [it.number for it in stage.retired] == [2]
+
+    play(act)
+
+
+def test_a_broken_change_keeps_what_was_and_is_mended(play: Callable[[Act], None]) -> None:
+    async def act(stage: Stage) -> None:
+        await stage.repository.refresh()
+        served = stage.repository.version("digits")
+        (stage.folder / "digits" / "1" / "model.onnx").write_bytes(b"no model")
+        assert await stage.repository.refresh()
+        row = stage.row()
+        assert row.ready
+        assert row.error is not None
+        assert stage.repository.version("digits") is served
+        builds = stage.builds
+        assert not await stage.repository.refresh()
+        assert stage.builds == builds
+        shutil.copy(DIGITS, stage.folder / "digits" / "1" / "model.onnx")
+        assert await stage.repository.refresh()
+        assert stage.row().error is None
+        assert stage.retired == []
+
+    play(act)
+
+
+def test_a_broken_configuration_keeps_what_was(play: Callable[[Act], None]) -> None:
+    async def act(stage: Stage) -> None:
+        await stage.repository.refresh()
+        touch_config(stage, "bitz = 1\n")
+        assert await stage.repository.refresh()
+        row = stage.row()
+        assert (row.ready, "bitz" in (row.error or "")) == (True, True)
+
+    play(act)
+
+
+def test_a_version_that_executors_refuse_is_tried_again(
+    play: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repository, "RETRY_SECONDS", 0.0)
+
+    async def act(stage: Stage) -> None:
+        stage.refuse = "there is no machine"
+        await stage.repository.refresh()
+        assert stage.row() == Row("digits", 1, (), False, "there is no machine")
+        assert stage.repository.models() == []
+        stage.refuse = None
+        assert await stage.repository.refresh()
+        assert (stage.row().suites, stage.row().ready, stage.row().error) == (("gmw",), True, None)
+
+    play(act)
+
+
+def test_limits_change_without_a_new_program(play: Callable[[Act], None]) -> None:
+    async def act(stage: Stage) -> None:
+        await stage.repository.refresh()
+        touch_config(stage, "input_range = [0, 1]\n[limits]\nqueued = 3\n")
+        await stage.repository.refresh()
+        version = stage.repository.version("digits")
+        assert version is not None
+        assert version.config.limits.queued == 3
+        assert stage.builds == 1
+        touch_config(stage, "input_range = [0, 1]\nbits = 41\n")
+        await stage.repository.refresh()
+        assert stage.builds == 2
+        assert len(stage.retired) == 1
+
+    play(act)
+
+
+def test_a_model_goes_with_its_folder(play: Callable[[Act], None]) -> None:
+    async def act(stage: Stage) -> None:
+        await stage.repository.refresh()
+        shutil.rmtree(stage.folder / "digits")
+        assert await stage.repository.refresh()
+        assert stage.repository.rows() == []
+        assert len(stage.retired) == 1
+        shutil.rmtree(stage.folder)
+        with pytest.raises(Misuse, match="cannot be read"):
+            await stage.repository.refresh()
+
+    play(act)
+
+
+def test_calibration_is_found_and_matters(play: Callable[[Act], None]) -> None:
+    async def act(stage: Stage) -> None:
+        touch_config(stage, 'calibration = "samples.npy"\n')
+        await stage.repository.refresh()
+        assert "samples.npy is missing" in (stage.row(version=None).error or "")
+        samples = stage.folder / "digits" / "samples.npy"
+        np.save(samples, np.random.default_rng(1).uniform(size=(4, 1, 8, 8)))
+        await stage.repository.refresh()
+        first = stage.offered[-1].program.program_hash
+        np.save(samples, 3 * np.ones((4, 1, 8, 8)))
+        await stage.repository.refresh()
+        assert stage.offered[-1].program.program_hash != first
+
+    play(act)
+
+
+def test_a_suite_that_cannot_be_served_is_an_error_if_it_was_named(
+    play: Callable[[Act], None],
+) -> None:
+    async def act(stage: Stage) -> None:
+        touch_config(stage, 'input_range = [0, 1]\nsuites = ["gmw", "fss"]\n')
+        await stage.repository.refresh()
+        assert "--dealer" in (stage.row().error or "")
+
+    play(act)
+
+
+@pytest.mark.parametrize("name", ["bad name", "_x", "ü", "x" * 65])
+def test_a_name_that_fits_no_address_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "repository" / name / "1").mkdir(parents=True)
+    stage = Stage(tmp_path)
+    asyncio.run(stage.repository.refresh())
+    assert "cannot be a model's name" in (stage.row(name, None).error or "")
+
+
+def test_choices_are_filled_up_and_checked(play: Callable[[Act], None]) -> None:
+    async def act(stage: Stage) -> None:
+        touch_config(stage, 'input_range = [0, 1]\nrounds = ["log", "linear"]\n')
+        await stage.repository.refresh()
+        version = stage.repository.version("digits")
+        assert version is not None
+        assert version.ask().choice.rounds == "log"
+        assert version.ask(rounds="linear").label != version.ask().label
+        for wish, words in (
+            ({"suite": "fss"}, "does not serve fss; it serves gmw semi-honest"),
+            ({"security": "malicious"}, "does not serve malicious"),
+            ({"rounds": "blocks"}, "it serves log, linear"),
+            ({"correlations": "dealer"}, "no dealer"),
+        ):
+            with pytest.raises(Misuse, match=words):
+                version.ask(**wish)
+
+    play(act)
