@@ -1,10 +1,10 @@
 """Privet: private predictions from ONNX models.
 
-`compile` turns a model into a program; `Server` offers it and `Client` queries it over TLS; `Pool`
-keeps material ready; `Gmw`, `Fss`, `Ckks` and `Stream` are the suites with their options;
-`ServiceClient` queries a service of many models (`privet serve`); `run` does
-both on this machine and compares with the plaintext model; `plan` advises which
-suite to take. Errors are in `privet.errors`.
+`compile` turns a model into a program; `Server` offers it and `Client` queries it over TLS;
+`MaterialPool` keeps material ready; `Gmw`, `Fss`, `Ckks` and `Stream` are the suites with their
+options; `ServiceClient` queries a service of many models (`privet serve`); `run` does both on this
+machine and compares with the plaintext model; `plan` advises which suite to take.
+Errors are in `privet.errors`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from privet.compiler.compile import Compiled, compile, load
     from privet.gateway import ServiceClient
     from privet.planner import plan
-    from privet.runtime import Client, Credentials, Dealer, Link, Pool, Result, Run, Server, run
+    from privet.runtime import (
+        Client,
+        Credentials,
+        Dealer,
+        Link,
+        MaterialPool,
+        Result,
+        Run,
+        Server,
+        run,
+    )
     from privet.suites import Ckks, Fss, Gmw, Stream, Suite
 
 __version__ = "0.2.0"
@@ -31,7 +41,7 @@ __all__ = [
     "Fss",
     "Gmw",
     "Link",
-    "Pool",
+    "MaterialPool",
     "Result",
     "Run",
     "Server",
@@ -56,7 +66,7 @@ __getattr__ = attach(
             "Credentials",
             "Dealer",
             "Link",
-            "Pool",
+            "MaterialPool",
             "Result",
             "Run",
             "Server",

@@ -13,14 +13,18 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from tests.kills.wiretap import HEADER_BYTES, Wiretap
 
-from privet import keys
+from privet import __version__, keys
 from privet.compiler.compile import compile
 from privet.runtime import Client, Credentials, Server
+from privet.service.control import openapi
+from privet.service.control.routes import ROUTES
 from privet.suites import Gmw, make_policy
 
 FOLDER = Path(__file__).parent
@@ -93,5 +97,60 @@ def record(folder: Path) -> None:
     (folder / "answer.json").write_text(json.dumps(told) + "\n")
 
 
+def restore(folder: Path, state: Path, key_folder: Path) -> None:
+    """Puts both halves of a recorded entry into `state`, for the certificates in `key_folder`.
+
+    Entries are for a peer by its certificate, and certificates expire: nothing else is touched.
+    """
+    for side, other in zip(SIDES, SIDES[::-1], strict=True):
+        ready = state / side / side / "ready"
+        shutil.copytree(folder / side / "ready", ready)
+        (path,) = ready.glob("*.json")
+        peer = keys.fingerprint(key_folder / f"{other}.pem")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"peer": peer}))
+
+
+def record_session(folder: Path) -> None:
+    """Every frame of a session that uses the entry of `folder`, in `session.json`."""
+    told = json.loads((folder / "answer.json").read_text())
+    with tempfile.TemporaryDirectory(prefix="privet-") as place:
+        work = Path(place)
+        keys.make(work / "keys", ())
+        restore(folder, work, work / "keys")
+        server, client = (Credentials.from_directory(work / "keys", side) for side in SIDES[::-1])
+        tap = Wiretap(work / "keys", kept=1 << 20)
+        policy = make_policy(folder / "policy.toml")
+        with Server(server, state=work / "server", policy=policy) as serving, tap.listening():
+            serving.add_saved(folder / "program")
+            serving.start()
+            tap.upstream = serving.address[1]
+            state = work / "client"
+            with Client(
+                "localhost", tap.port, client, state=state, suite=Gmw(rounds="log")
+            ) as asking:
+                asking.infer([np.array(told["input"])])
+            assert tap.quiet(10.0)
+    frames = [
+        {"from": it.sender, "kind": it.kind, "payload": it.payload.hex()} for it in tap.frames
+    ]
+    (folder / "session.json").write_text(json.dumps(frames, indent=0) + "\n")
+
+
+def frame_bytes(frame: dict[str, Any]) -> bytes:
+    """A recorded frame as it is on the wire."""
+    payload = bytes.fromhex(frame["payload"])
+    header = bytes([frame["kind"]]) + len(payload).to_bytes(HEADER_BYTES - 1, "little")
+    return header + payload
+
+
+def record_calls(folder: Path) -> None:
+    """The calls of the service, in `openapi.json`."""
+    document = openapi.document(ROUTES, __version__)
+    (folder / "openapi.json").write_text(json.dumps(document, sort_keys=True) + "\n")
+
+
 if __name__ == "__main__":
-    record(FOLDER / sys.argv[1])
+    version = FOLDER / sys.argv[1]
+    record(version)
+    record_session(version)
+    record_calls(version)

@@ -1,26 +1,35 @@
-"""What an earlier version left on a disk is still good: its program, its material, its policy.
+"""What an earlier version left on a disk or says on the wire is still good.
 
-Entries are for a peer by its certificate, and certificates expire. So tests name new ones in the
-metadata; nothing else of the files is touched.
+Its program, its material, its policy, its session and its calls of a service.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.compat.record import frame_bytes, restore
+from tests.kills.wiretap import PROTOCOL
 
 from privet import keys, load, suites
 from privet.compiler.executor import execute
 from privet.runtime import Client, Credentials, Server
+from privet.service.control import openapi
+from privet.service.control.routes import ROUTES
 from privet.suites import Gmw
 
 VERSIONS = sorted(path.parent for path in Path(__file__).parent.glob("*/answer.json"))
-OTHER = {"client": "server", "server": "client"}
+TEXT = ("description", "summary", "title", "version", "tags", "info")
+"""Keys of an OpenAPI document that promise nothing."""
 
 
 @pytest.fixture(params=VERSIONS, ids=[path.name for path in VERSIONS])
@@ -29,12 +38,7 @@ def version(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     folder = tmp_path / "files"
     shutil.copytree(request.param, folder)
     keys.make(folder / "keys", ())
-    for side, other in OTHER.items():
-        (path,) = (folder / side / "ready").glob("*.json")
-        peer = keys.fingerprint(folder / "keys" / f"{other}.pem")
-        metadata = json.loads(path.read_text()) | {"peer": peer}
-        path.write_text(json.dumps(metadata))
-        shutil.copytree(folder / side, folder / "state" / side / side)
+    restore(folder, folder / "state", folder / "keys")
     return folder
 
 
@@ -68,22 +72,114 @@ def contains(found: Any, expected: Any) -> bool:
     return bool(found == expected)
 
 
+@contextmanager
+def serving(version: Path) -> Iterator[int]:
+    """The port of a server of the version's program with its half of the material."""
+    credentials = Credentials.from_directory(version / "keys", "server")
+    policy = suites.make_policy(version / "policy.toml")
+    with Server(credentials, state=version / "state" / "server", policy=policy) as server:
+        server.add_saved(version / "program")
+        server.start()
+        yield server.address[1]
+
+
 def test_material_is_used_with_the_program(version: Path) -> None:
     expected = told(version)
-    server, client = (
-        Credentials.from_directory(version / "keys", side) for side in ("server", "client")
+    credentials = Credentials.from_directory(version / "keys", "client")
+    state = version / "state" / "client"
+    with (
+        serving(version) as port,
+        Client("localhost", port, credentials, state=state, suite=Gmw(rounds="log")) as asking,
+    ):
+        assert asking.label == expected["label"]
+        assert asking.program_hash == expected["program"]
+        assert asking.ready() == [expected["material"]]
+        found = asking.infer([np.array(expected["input"])])
+        assert found.material == expected["material"]
+        assert found.outputs["y"].tolist() == expected["output"]
+        assert asking.ready() == []
+
+
+def test_a_session_is_answered_byte_for_byte(version: Path) -> None:
+    """A client of that version is played from its record; the online phase draws no randomness."""
+    frames = json.loads((version / "session.json").read_text())
+    asked, answered = (
+        b"".join(frame_bytes(frame) for frame in frames if frame["from"] == party)
+        for party in ("client", "server")
     )
-    policy = suites.make_policy(version / "policy.toml")
-    with Server(server, state=version / "state" / "server", policy=policy) as serving:
-        serving.add_saved(version / "program")
-        serving.start()
-        host, port = serving.address
-        state = version / "state" / "client"
-        with Client(host, port, client, state=state, suite=Gmw(rounds="log")) as asking:
-            assert asking.label == expected["label"]
-            assert asking.program_hash == expected["program"]
-            assert asking.ready() == [expected["material"]]
-            found = asking.infer([np.array(expected["input"])])
-            assert found.material == expected["material"]
-            assert found.outputs["y"].tolist() == expected["output"]
-            assert asking.ready() == []
+    assert b'{"request":"infer"' in asked
+    context = ssl.create_default_context(cafile=str(version / "keys" / "ca.pem"))
+    context.load_cert_chain(version / "keys" / "client.pem", version / "keys" / "client.key")
+    context.set_alpn_protocols([PROTOCOL])
+    with (
+        serving(version) as port,
+        socket.create_connection(("localhost", port), timeout=20.0) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as link,
+        link.makefile("rb") as answers,
+    ):
+        link.sendall(asked)
+        certificate_accepted = answers.read(1)
+        assert certificate_accepted
+        assert answers.read(len(answered)) == answered
+        assert answers.read() == b""
+
+
+def test_calls_of_a_service_stay(version: Path) -> None:
+    recorded = json.loads((version / "openapi.json").read_text())
+    today = json.loads(json.dumps(openapi.document(ROUTES, version.name)))
+    assert list(broken(recorded, today)) == []
+
+
+@pytest.mark.parametrize("change", ["path", "status", "parameter", "demand", "field", "kind"])
+def test_a_call_that_changes_is_named(version: Path, change: str) -> None:
+    recorded = json.loads((version / "openapi.json").read_text())
+    changed = copy.deepcopy(recorded)
+    path = next(it for it in changed["paths"] if "{" in it and "get" in changed["paths"][it])
+    call = changed["paths"][path]["get"]
+    if change == "path":
+        del changed["paths"][path]
+    elif change == "status":
+        del call["responses"]["200"]
+    elif change == "parameter":
+        del call["parameters"][0]
+    elif change == "demand":
+        call["parameters"].append({"name": "more", "in": "query", "required": True})
+    else:
+        error = changed["components"]["schemas"]["Error"]
+        name = next(iter(error["properties"]))
+        if change == "field":
+            del error["properties"][name]
+        else:
+            error["properties"][name]["type"] = "boolean"
+    assert list(broken(recorded, changed))
+
+
+def broken(old: Any, new: Any, place: str = "", *, asked: bool = False) -> Iterator[str]:
+    """Places at which `new` keeps less than an OpenAPI document `old` promised.
+
+    In what callers send (`asked`), nothing may become required; in answers, nothing may go.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in old.keys() - set(TEXT):
+            if key not in new:
+                yield f"{place}/{key}"
+            else:
+                sent = asked or key in ("parameters", "requestBody")
+                yield from broken(old[key], new[key], f"{place}/{key}", asked=sent)
+        if asked and new.get("required") and not old.get("required"):
+            yield f"{place}/required"
+    elif isinstance(old, list) and isinstance(new, list):
+        yield from _broken_lists(old, new, place, asked)
+    elif old != new and not place.endswith("/default"):
+        yield place
+
+
+def _broken_lists(old: list[Any], new: list[Any], place: str, asked: bool) -> Iterator[str]:
+    if place.endswith("/parameters"):
+        before, now = ({it["name"]: it for it in parameters} for parameters in (old, new))
+        yield from broken(before, now, place, asked=True)
+        yield from (f"{place}/{name}" for name in now.keys() - before if now[name].get("required"))
+    elif asked and place.endswith("/required"):
+        yield from (f"{place}: {it}" for it in new if it not in old)
+    else:
+        yield from (f"{place}: {it}" for it in old if it not in new)

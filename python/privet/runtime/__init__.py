@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from privet.runtime.dealer import Dealer, Dealt
     from privet.runtime.dry import Dry
     from privet.runtime.local import Run, run
-    from privet.runtime.pool import Pool, PoolEvent
+    from privet.runtime.pool import MaterialPool, PoolEvent
     from privet.runtime.result import Result
     from privet.runtime.server import Finished, Server
     from privet.runtime.stock import Holding, Stock
@@ -29,9 +29,9 @@ __all__ = [
     "LayerCost",
     "Level",
     "Link",
+    "MaterialPool",
     "MemoryUse",
     "PhaseCost",
-    "Pool",
     "PoolEvent",
     "Result",
     "Run",
@@ -49,7 +49,7 @@ __getattr__ = attach(
         "privet.runtime.dealer": ("Dealer", "Dealt"),
         "privet.runtime.dry": ("Dry",),
         "privet.runtime.local": ("Run", "run"),
-        "privet.runtime.pool": ("Pool", "PoolEvent"),
+        "privet.runtime.pool": ("MaterialPool", "PoolEvent"),
         "privet.runtime.result": ("Result",),
         "privet.runtime.server": ("Finished", "Server"),
         "privet.runtime.stock": ("Holding", "Stock"),

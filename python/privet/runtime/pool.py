@@ -51,7 +51,7 @@ Listener = Callable[[PoolEvent], None]
 _log = logging.getLogger(__name__)
 
 
-class Pool:
+class MaterialPool:
     """Makes material until each model has as much as its level says; a context manager.
 
     `levels` says how many pieces each model is to have ready with this server; the model that has

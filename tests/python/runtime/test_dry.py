@@ -19,7 +19,7 @@ from tests.attacks.scene import INPUT, SOON, small_model
 
 from privet.compiler.compile import Compiled
 from privet.errors import MaterialError, Misuse
-from privet.runtime import Client, Credentials, Dealer, Finished, Pool, Result, Server
+from privet.runtime import Client, Credentials, Dealer, Finished, MaterialPool, Result, Server
 from privet.suites import Fss, Gmw, Suite
 
 TRUST = "needs a dealer that colludes with neither party"
@@ -60,7 +60,9 @@ class Scene:
         """Makes material."""
         credentials = Credentials.from_directory(self.keys, "client")
         more = self.options(**options)
-        Pool(*self.address, credentials, levels={"small": level}, max_disk="1GB", **more).fill()
+        MaterialPool(
+            *self.address, credentials, levels={"small": level}, max_disk="1GB", **more
+        ).fill()
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +175,7 @@ def test_a_pool_waits_for_a_dealer_that_is_away(
     credentials = Credentials.from_directory(key_folder, "client")
     with scene.serving(dealer=address):
         more = scene.options(suite="fss", dealer=address)
-        with Pool(
+        with MaterialPool(
             *scene.address,
             credentials,
             levels={"small": 1},

@@ -23,7 +23,16 @@ from privet.errors import (
     PeerMisbehaved,
     StoreFull,
 )
-from privet.runtime import Client, Credentials, Pool, PoolEvent, Server, Stock, supply, target
+from privet.runtime import (
+    Client,
+    Credentials,
+    MaterialPool,
+    PoolEvent,
+    Server,
+    Stock,
+    supply,
+    target,
+)
 from privet.suites import Gmw
 
 Serve = Callable[..., Server]
@@ -72,16 +81,16 @@ def told() -> Told:
 
 
 @pytest.fixture
-def pool(key_folder: Path, tmp_path: Path, told: Told) -> Iterator[Callable[..., Pool]]:
+def pool(key_folder: Path, tmp_path: Path, told: Told) -> Iterator[Callable[..., MaterialPool]]:
     """Makes pools of a server; they are closed at the end."""
     with ExitStack() as stack:
 
-        def make(server: Server, levels: dict[str, int], **options: Any) -> Pool:
+        def make(server: Server, levels: dict[str, int], **options: Any) -> MaterialPool:
             options = {"max_disk": "10MB", "suite": Gmw(rounds="log"), "timeout": SOON, **options}
             credentials = Credentials.from_directory(key_folder, "client")
             host, port = server.address
             state = tmp_path / "client"
-            made = Pool(
+            made = MaterialPool(
                 host,
                 port,
                 credentials,
@@ -109,7 +118,7 @@ def client(key_folder: Path, tmp_path: Path) -> Callable[..., Client]:
 
 
 def test_the_smallest_part_of_a_level_comes_first(
-    serve: Serve, pool: Callable[..., Pool], told: Told
+    serve: Serve, pool: Callable[..., MaterialPool], told: Told
 ) -> None:
     levels = pool(serve(), {"first": 6, "second": 3}).fill()
     assert [(level.model, level.ready, level.wanted) for level in levels] == [
@@ -126,7 +135,7 @@ def test_the_smallest_part_of_a_level_comes_first(
 
 
 def test_models_share_a_disk_that_is_too_small(
-    serve: Serve, pool: Callable[..., Pool], client: Callable[..., Client], told: Told
+    serve: Serve, pool: Callable[..., MaterialPool], client: Callable[..., Client], told: Told
 ) -> None:
     server = serve()
     with client(server) as session:
@@ -139,7 +148,7 @@ def test_models_share_a_disk_that_is_too_small(
 
 
 def test_a_pool_of_threads_and_clients_uses_every_piece_once(
-    serve: Serve, pool: Callable[..., Pool], client: Callable[..., Client]
+    serve: Serve, pool: Callable[..., MaterialPool], client: Callable[..., Client]
 ) -> None:
     server, lock = serve(), threading.Lock()
     used: list[str] = []
@@ -162,7 +171,7 @@ def test_a_pool_of_threads_and_clients_uses_every_piece_once(
 
 def test_a_program_that_changes_is_noticed(
     serve: Serve,
-    pool: Callable[..., Pool],
+    pool: Callable[..., MaterialPool],
     told: Told,
     programs: dict[str, Compiled],
     monkeypatch: pytest.MonkeyPatch,
@@ -178,7 +187,7 @@ def test_a_program_that_changes_is_noticed(
 
 
 def test_an_unknown_model_holds_up_no_other(
-    serve: Serve, pool: Callable[..., Pool], told: Told
+    serve: Serve, pool: Callable[..., MaterialPool], told: Told
 ) -> None:
     pool(serve(), {"gone": 1, "first": 1}).start()
     waiting = told.until(lambda event: event.kind == "waiting")
@@ -191,14 +200,16 @@ def test_an_unknown_model_holds_up_no_other(
     assert delays == [0.5, 1.0, 2.0]
 
 
-def test_filling_once_fails_where_there_is_nobody(serve: Serve, pool: Callable[..., Pool]) -> None:
+def test_filling_once_fails_where_there_is_nobody(
+    serve: Serve, pool: Callable[..., MaterialPool]
+) -> None:
     server = serve()
     server.close()
     with pytest.raises(LinkError):
         pool(server, {"first": 1}).fill()
 
 
-def test_a_wrong_option_ends_a_pool(serve: Serve, pool: Callable[..., Pool]) -> None:
+def test_a_wrong_option_ends_a_pool(serve: Serve, pool: Callable[..., MaterialPool]) -> None:
     started = pool(serve(), {"first": 1}, suite="magic").start()
     with pytest.raises(Misuse, match="magic"):
         started.wait(SOON)
@@ -207,7 +218,7 @@ def test_a_wrong_option_ends_a_pool(serve: Serve, pool: Callable[..., Pool]) -> 
 
 
 def test_what_the_policy_does_not_accept_ends_a_pool_at_once(
-    serve: Serve, pool: Callable[..., Pool], told: Told
+    serve: Serve, pool: Callable[..., MaterialPool], told: Told
 ) -> None:
     started = pool(serve(), {"first": 1, "second": 1}, suite=Gmw(truncation="one-bit")).start()
     with pytest.raises(NotAccepted, match="does not accept truncation one-bit"):
@@ -261,7 +272,7 @@ def test_a_piece_by_name_is_not_replaced(serve: Serve, client: Callable[..., Cli
 
 
 def test_the_stock_is_seen_without_a_server(
-    serve: Serve, pool: Callable[..., Pool], tmp_path: Path
+    serve: Serve, pool: Callable[..., MaterialPool], tmp_path: Path
 ) -> None:
     pool(serve(), {"first": 2, "second": 1}).fill()
     stock = Stock.at(tmp_path / "client")
