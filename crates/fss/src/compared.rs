@@ -8,6 +8,7 @@
 //! server's is what the dealer sends: the corrections.
 
 use std::io::Write;
+use std::ops::Range;
 
 use privet_prg::{Block, KEYS_A_PART, Seed, TreeHashes};
 use privet_ring::{Bits, Modulus};
@@ -73,7 +74,7 @@ pub(crate) fn word_bytes(bits: u32, count: usize) -> usize {
 }
 
 /// Draws the hashes of a batch from both parties' streams and writes their seed.
-pub(crate) fn deal_hashes(streams: [&mut Streams; 2], words: &mut dyn Write) -> Result<TreeHashes, Error> {
+fn deal_hashes(streams: [&mut Streams; 2], words: &mut dyn Write) -> Result<TreeHashes, Error> {
     let [client, server] = streams.map(Streams::hashes);
     let seed = Seed::from_block(client ^ server);
     words.write_all(seed.as_bytes())?;
@@ -87,12 +88,23 @@ pub(crate) fn hashes(body: &mut dyn Source) -> Result<TreeHashes, Error> {
     Ok(TreeHashes::new(&Seed::from_bytes(seed)))
 }
 
-/// Makes the words of comparisons with `points`, chunk by chunk.
+/// Makes the words of comparisons with `points`.
 pub(crate) fn deal_comparisons(
     bits: u32,
     points: &[u64],
     streams: [&mut Streams; 2],
     words: &mut dyn Write,
+) -> Result<(), Error> {
+    deal_trees(points, streams, words, |hashes, roots, _, points| point::plant(bits, hashes, roots, points))
+}
+
+/// Makes the words of trees with `points`, chunk by chunk: by `plant`, from the hashes and roots of a chunk, where it is among all
+/// points, and its points.
+pub(crate) fn deal_trees(
+    points: &[u64],
+    streams: [&mut Streams; 2],
+    words: &mut dyn Write,
+    mut plant: impl FnMut(&TreeHashes, [&[Block]; 2], Range<usize>, &[u64]) -> Vec<[u8; 16]>,
 ) -> Result<(), Error> {
     let [client, server] = streams;
     let hashes = deal_hashes([&mut *client, &mut *server], words)?;
@@ -100,7 +112,8 @@ pub(crate) fn deal_comparisons(
         let mut roots = Zeroizing::new([vec![0; points.len()], vec![0; points.len()]]);
         client.roots(&mut roots[0]);
         server.roots(&mut roots[1]);
-        let planted = point::plant(bits, &hashes.behind(chunk * CHUNK), [&roots[0], &roots[1]], points);
+        let first = chunk * CHUNK;
+        let planted = plant(&hashes.behind(first), [&roots[0], &roots[1]], first..first + points.len(), points);
         words.write_all(planted.as_flattened())?;
     }
     Ok(())

@@ -7,7 +7,7 @@
 //!
 //! - [`point`]: distributed comparisons, evaluated over batches.
 //! - [`Gate`]: what a dealer needs of every gate; [`Relu`], [`Sign`], [`Truncate`], [`Extend`], [`ExtendBounded`],
-//!   [`Select`] are the gates, and [`max_pool`] and [`argmax()`] are made of them.
+//!   [`Select`], [`Piecewise`] are the gates, and [`max_pool`] and [`argmax()`] are made of them.
 //!
 //! A key for one party is a 16-byte seed and a body that is read once, front to back, so it may come from a file or a
 //! link. The client's body is the *words* of the gate, which both parties have; the server's has *corrections* behind
@@ -25,6 +25,7 @@ mod extend;
 mod gate;
 mod max;
 mod party;
+mod piecewise;
 pub mod point;
 mod relu;
 mod secrets;
@@ -41,6 +42,7 @@ pub use extend::{Extend, ExtendBounded, Extending};
 pub use gate::{Gate, KeyBytes, Seeds};
 pub use max::max_pool;
 pub use party::{Party, Role};
+pub use piecewise::Piecewise;
 pub use relu::Relu;
 pub use select::{Select, Selecting};
 pub use sign::{Sign, Signing};

@@ -33,20 +33,54 @@ pub const fn words(bits: u32) -> usize {
 /// # Panics
 /// If the lengths differ.
 pub fn plant(bits: u32, hashes: &TreeHashes, roots: [&[Block]; 2], points: &[u64]) -> Vec<[u8; 16]> {
+    plant_leaves(bits, hashes, roots, points, |point| Block::MAX << (point & 127), &mut vec![false; points.len()])
+}
+
+/// As [`plant`], but of leaves that differ in the bit of the point alone: words of point functions, for [`everywhere`]. `at_client`
+/// says of each key whether the client's bit of the point is the one that is set.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn plant_points(
+    bits: u32,
+    hashes: &TreeHashes,
+    roots: [&[Block]; 2],
+    points: &[u64],
+    at_client: &mut [bool],
+) -> Vec<[u8; 16]> {
+    plant_leaves(bits, hashes, roots, points, |point| 1 << (point & 127), at_client)
+}
+
+fn plant_leaves(
+    bits: u32,
+    hashes: &TreeHashes,
+    roots: [&[Block]; 2],
+    points: &[u64],
+    difference: impl Fn(u64) -> Block + Sync,
+    at_client: &mut [bool],
+) -> Vec<[u8; 16]> {
     let levels = words(bits);
+    assert_eq!(at_client.len(), points.len(), "a bit for each point");
     assert!(roots.iter().all(|roots| roots.len() == points.len()), "a root of each party for each point");
     let hashes = hashes.parts(points.len());
     let mut planted = vec![[0; 16]; points.len() * levels];
-    planted.par_chunks_mut(GROUP * levels).zip(points.par_chunks(GROUP)).enumerate().for_each(
-        |(group, (out, points))| {
-            let here = group * GROUP..group * GROUP + points.len();
-            plant_group(&hashes[group * GROUP / KEYS_A_PART], [&roots[0][here.clone()], &roots[1][here]], points, out);
-        },
-    );
+    let groups = planted.par_chunks_mut(GROUP * levels).zip(points.par_chunks(GROUP));
+    groups.zip(at_client.par_chunks_mut(GROUP)).enumerate().for_each(|(group, ((out, points), at_client))| {
+        let here = group * GROUP..group * GROUP + points.len();
+        let hash = &hashes[group * GROUP / KEYS_A_PART];
+        plant_group(hash, [&roots[0][here.clone()], &roots[1][here]], points, &difference, out, at_client);
+    });
     planted
 }
 
-fn plant_group(hash: &TreeHash, roots: [&[Block]; 2], points: &[u64], out: &mut [[u8; 16]]) {
+fn plant_group(
+    hash: &TreeHash,
+    roots: [&[Block]; 2],
+    points: &[u64],
+    difference: impl Fn(u64) -> Block,
+    out: &mut [[u8; 16]],
+    at_client: &mut [bool],
+) {
     let count = points.len();
     let (turns, leaves) = out.split_at_mut(out.len() - count);
     let mut nodes = [[0; GROUP]; 2];
@@ -58,12 +92,57 @@ fn plant_group(hash: &TreeHash, roots: [&[Block]; 2], points: &[u64], out: &mut 
         path[i] = points[i] >> LEAF_BITS;
     }
     paths::plant(hash, &mut nodes[0][..count], &differences[..count], &path[..count], turns.len() / count, turns);
+    let mut marked = [0; GROUP];
     for i in 0..count {
+        marked[i] = (nodes[0][i] & 1).wrapping_neg();
         nodes[1][i] = nodes[0][i] ^ differences[i];
     }
     paths::hash(hash, nodes.as_flattened_mut());
     for (i, leaf) in leaves.iter_mut().enumerate() {
-        *leaf = (nodes[0][i] ^ nodes[1][i] ^ Block::MAX << (points[i] & 127)).to_le_bytes();
+        let word = nodes[0][i] ^ nodes[1][i] ^ difference(points[i]);
+        at_client[i] = (nodes[0][i] ^ word & marked[i]) >> (points[i] & 127) & 1 == 1;
+        *leaf = word.to_le_bytes();
+    }
+}
+
+/// One party's bits of point functions everywhere: for each key its shares of whether the point is `x`, for all `x` below
+/// `2^bits`.
+///
+/// `hash`: that of the keys. `roots`: this party's, `[n]`. `words`: `n * words(bits)`, as [`plant_points`] made them. `out`:
+/// `[n, 2^(bits - 7)]`, 128 bits to a block. No address and no branch depends on any of them. `2^(bits - 6) - 1` AES calls a key.
+///
+/// # Panics
+/// If the lengths do not fit, or `bits` is below 7.
+pub fn everywhere(bits: u32, hash: &TreeHash, roots: &[Block], words: &[[u8; 16]], out: &mut [Block]) {
+    let levels = self::words(bits);
+    assert!(bits >= LEAF_BITS, "whole leaves");
+    assert_eq!(words.len(), roots.len() * levels, "the words of each key");
+    assert_eq!(out.len(), roots.len() << (levels - 1), "the leaves of each key");
+    let leaves = 1 << (levels - 1);
+    let groups = roots.chunks(GROUP).zip(words.chunks(GROUP * levels)).zip(out.chunks_mut(GROUP * leaves));
+    for ((roots, words), out) in groups {
+        // Node `j` of key `i` is at `j * n + i`; its children are `2 j` and `2 j + 1`.
+        let (n, mut nodes) = (roots.len(), roots.to_vec());
+        let (turns, last) = words.split_at(words.len() - n);
+        let corrected = |nodes: &[Block], words: &[[u8; 16]]| -> Vec<Block> {
+            let mut children = nodes.to_vec();
+            paths::hash(hash, &mut children);
+            let words = words.iter().cycle().map(|word| Block::from_le_bytes(*word));
+            children.iter_mut().zip(nodes).zip(words).for_each(|((child, node), word)| {
+                *child ^= word & (node & 1).wrapping_neg();
+            });
+            children
+        };
+        for words in turns.chunks(n) {
+            let left = corrected(&nodes, words);
+            let pairs = left.chunks(n).zip(nodes.chunks(n));
+            let right = |(left, node): (&[Block], &[Block])| left.iter().zip(node).map(|(l, n)| l ^ n).collect();
+            nodes = pairs.flat_map(|(left, node)| [left.to_vec(), right((left, node))]).flatten().collect();
+        }
+        let ends = corrected(&nodes, last);
+        for (i, out) in out.chunks_mut(leaves).enumerate() {
+            out.iter_mut().enumerate().for_each(|(j, leaf)| *leaf = ends[j * n + i]);
+        }
     }
 }
 

@@ -139,7 +139,8 @@ fn tree(party: &mut Party<'_>, mut generate: Vec<Bits>, mut propagate: Vec<Bits>
     Ok(generate.swap_remove(0))
 }
 
-fn join<'a>(parts: impl IntoIterator<Item = &'a Bits>) -> Bits {
+/// One vector of all.
+pub(crate) fn join<'a>(parts: impl IntoIterator<Item = &'a Bits>) -> Bits {
     let mut joined = Bits::default();
     parts.into_iter().for_each(|part| joined.extend(part));
     joined

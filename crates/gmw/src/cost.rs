@@ -8,6 +8,7 @@ use privet_ring::tournament::matches;
 use privet_ring::{Field, Modulus};
 
 use crate::compare::BLOCK_BITS;
+use crate::piecewise::one_hot_products;
 use crate::{Rounds, Sign};
 
 /// Bytes of a frame's header on a channel.
@@ -156,6 +157,26 @@ pub fn truncate_exactly(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost 
 /// [`crate::truncate_guarded`] of `n` values of `ring` bits by `bits` bits.
 pub fn truncate_guarded(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost {
     carry(n, bits - 1, rounds) + bit_product(n, ring - bits)
+}
+
+/// [`crate::piecewise`] of `n` values by their low `bits` bits, with `2^index_bits` lines in a ring of `ring` bits.
+pub fn piecewise(n: usize, bits: u32, index_bits: u32, ring: u32, rounds: Rounds) -> Cost {
+    let carries = bits as usize - 1;
+    let adder: Cost = match rounds {
+        Rounds::Linear => private_and(n) + (1..carries).map(|_| and(n)).sum(),
+        Rounds::Log | Rounds::Blocks => {
+            let spans = (0..).map(|level| 1_usize << level).take_while(|&span| span < carries);
+            let level = |span: usize| {
+                let first = carries.min(2 * span) - span;
+                let all = (0..carries).filter(|i| i & span != 0).count();
+                and_with_pairs(n * first, n * (all - first))
+            };
+            private_and(n * carries) + spans.map(level).sum()
+        }
+    };
+    let one_hot =
+        one_hot_products(index_bits).into_iter().map(|[ones, pairs]| and_with_pairs(n * ones, n * pairs)).sum();
+    adder + one_hot + mux_all(n, &[ring; 2]) + mux(n * (bits - index_bits) as usize, ring)
 }
 
 /// [`crate::max_pool`] over groups, of which `sizes` tells how many there are of each size.

@@ -4,8 +4,8 @@ mod pair;
 
 use pair::{half, own, prg, run, share, share_bits};
 use privet_gmw::{Error, Party, Rounds, Sign, cost};
-use privet_ring::Modulus;
 use privet_ring::tournament::Ties;
+use privet_ring::{Lines, Modulus};
 
 /// Runs `protocol` on exactly the demand of `expected` and compares the wire with the formula.
 fn check(expected: cost::Cost, rounds: Rounds, protocol: impl Fn(&mut Party<'_>) -> Result<(), Error> + Sync) {
@@ -54,6 +54,12 @@ fn formulas_hold_on_the_wire() {
             check(cost::truncate_guarded(n, 12, width, rounds), rounds, |party| {
                 privet_gmw::truncate_guarded(party, own(&x, party), 12, ring).map(drop)
             });
+            for index_bits in [6, 8] {
+                let lines = Lines::new(&vec![3; 1 << index_bits], &vec![5; 1 << index_bits], ring);
+                check(cost::piecewise(n, 13, index_bits, width, rounds), rounds, |party| {
+                    privet_gmw::piecewise(party, own(&x, party), 13, &lines, ring).map(drop)
+                });
+            }
             check(cost::mux(n, width), rounds, |party| {
                 privet_gmw::mux(party, half(&bits, party), own(&x, party), ring).map(drop)
             });

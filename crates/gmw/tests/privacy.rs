@@ -13,7 +13,7 @@ use privet_channel::record::{self, Direction};
 use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ot::Demand;
 use privet_ring::tournament::Ties;
-use privet_ring::{Bits, Modulus};
+use privet_ring::{Bits, Lines, Modulus};
 
 const N: usize = 4096;
 const RING: Modulus = Modulus::new(25);
@@ -108,6 +108,16 @@ fn relu_is_masked_in_both_depths() {
     for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
         check(cost::relu(N, 25, rounds), rounds, |party, secret| {
             privet_gmw::relu(party, &values(secret, RING), RING).map(drop)
+        });
+    }
+}
+
+#[test]
+fn lines_are_masked_in_both_depths() {
+    let lines = Lines::new(&[3; 64], &[5; 64], WIDE);
+    for rounds in [Rounds::Linear, Rounds::Log] {
+        check(cost::piecewise(N, 8, 6, 37, rounds), rounds, |party, secret| {
+            privet_gmw::piecewise(party, &values(secret, RING), 8, &lines, WIDE).map(drop)
         });
     }
 }

@@ -5,7 +5,7 @@ mod pair;
 use pair::{half, join, own, prg, run, share, share_bits};
 use privet_gmw::{Error, Party, Rounds, Sign, cost};
 use privet_ring::tournament::Ties;
-use privet_ring::{Bits, Modulus};
+use privet_ring::{Bits, Lines, Modulus};
 use proptest::prelude::*;
 
 fn rounds() -> impl Strategy<Value = Rounds> {
@@ -66,6 +66,32 @@ proptest! {
             privet_gmw::private_and(party, half(&mine, party))
         });
         prop_assert_eq!(a.xor(&b), mine[0].and(&mine[1]));
+    }
+
+    #[test]
+    fn lines_at_the_low_bits(
+        index_bits in 6u32..=9, step in 1u32..=5, more in 0u32..12, values: Vec<u64>, rounds in rounds(), seed: u64,
+    ) {
+        let prg = &mut prg(seed);
+        let bits = index_bits + step;
+        let (from, to) = (Modulus::new(bits + more), Modulus::new(37));
+        let mut table = || (0..1 << index_bits).map(|_| prg.word() as i64 >> 30).collect::<Vec<_>>();
+        let (slopes, offsets) = (table(), table());
+        let lines = Lines::new(&slopes, &offsets, to);
+        let values: Vec<i64> = values.iter().map(|x| from.reduce(*x) as i64).collect();
+        let shares = share(&values, from, prg);
+        let cost = cost::piecewise(values.len(), bits, index_bits, 37, rounds);
+        let results = run(&cost.demand, rounds, prg, |party| {
+            let found = privet_gmw::piecewise(party, own(&shares, party), bits, &lines, to)?;
+            assert_eq!(party.stock.left(), Default::default(), "the formula asks for more than is used");
+            Ok(found)
+        });
+        let expected: Vec<i64> = values.iter().map(|x| {
+            let (line, distance) = ((x & ((1 << bits) - 1)) >> step, x & ((1 << step) - 1));
+            let value = slopes[line as usize].wrapping_mul(distance).wrapping_add(offsets[line as usize]);
+            to.signed(to.reduce(value as u64))
+        }).collect();
+        prop_assert_eq!(join(&results, to), expected);
     }
 
     #[test]

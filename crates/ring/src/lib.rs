@@ -8,6 +8,7 @@ mod bits;
 mod field;
 pub mod layout;
 pub mod linear;
+mod lines;
 mod modulus;
 pub mod planes;
 pub mod select;
@@ -17,4 +18,5 @@ pub mod window;
 
 pub use bits::{Bits, WrongLength};
 pub use field::Field;
+pub use lines::{Chosen, Lines};
 pub use modulus::{BLOCK, BLOCKS_PER_JOB, Modulus};

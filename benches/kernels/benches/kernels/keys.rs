@@ -6,8 +6,13 @@ use std::hint::black_box;
 use privet_fss::{Gate, Relu, Seeds, point};
 use privet_kernels::{Bench, Limit};
 use privet_prg::{Prg, TreeHashes};
+use privet_ring::{Lines, Modulus};
 
 const KEYS: usize = 1 << 17;
+
+/// Functions by lines that are looked up, and the binary logarithm of the lines of each.
+const LOOK_UPS: usize = 1 << 13;
+const INDEX_BITS: u32 = 9;
 
 pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     let mut prg = Prg::from_os()?;
@@ -32,6 +37,7 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
             point::at_most(bits, &hashes, &mut nodes, black_box(&points), &words, &mut out);
         });
     }
+    look_up(bench, &hashes, &mut prg);
     let gate = Relu::new(25, 37);
     let seeds = Seeds::draw(&mut prg);
     let levels = point::words(24);
@@ -43,4 +49,30 @@ pub fn run(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     };
     bench.run("fss-deal-relu-131072", limit, || gate.deal(KEYS, &seeds, &mut std::io::sink()).expect("a sink"));
     Ok(())
+}
+
+/// A point function everywhere, and the sums over both halves of it.
+fn look_up(bench: &mut Bench, hashes: &TreeHashes, prg: &mut Prg) {
+    let (bits, lines) = (INDEX_BITS + 1, 1 << INDEX_BITS);
+    let mut roots = vec![0; LOOK_UPS];
+    prg.fill_blocks(&mut roots);
+    let mut words = vec![[0; 16]; LOOK_UPS * point::words(bits)];
+    words.iter_mut().for_each(|word| prg.fill(word));
+    let mut values = || (0..lines).map(|_| prg.word().cast_signed()).collect::<Vec<_>>();
+    let table = Lines::new(&values(), &values(), Modulus::new(37));
+    let mut leaves = vec![0; LOOK_UPS << (bits - point::LEAF_BITS)];
+    let limit = Limit {
+        aes: (((2_usize << (bits - point::LEAF_BITS)) - 1) * LOOK_UPS) as f64,
+        why: "one AES block a node",
+        ..Limit::default()
+    };
+    bench.run(&format!("fss-lines-{lines}-{LOOK_UPS}"), limit, || {
+        point::everywhere(bits, &hashes.part(0), &roots, &words, &mut leaves);
+        for leaves in leaves.chunks(1 << (bits - point::LEAF_BITS)) {
+            let words: Vec<u64> = leaves.iter().flat_map(|leaf| [*leaf as u64, (leaf >> 64) as u64]).collect();
+            for half in words.chunks(words.len() / 2) {
+                black_box(table.chosen(half, black_box(5)));
+            }
+        }
+    });
 }

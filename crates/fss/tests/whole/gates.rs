@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use privet_fss::{
-    Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Truncate, argmax,
-    max_pool,
+    Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Piecewise, Relu, Role, Seeds, Select, Sign,
+    Truncate, argmax, max_pool,
 };
 use privet_prg::{Prg, Seed};
 use privet_ring::tournament::{Ties, matches};
-use privet_ring::{Bits, Modulus};
+use privet_ring::{Bits, Lines, Modulus};
 use proptest::prelude::*;
 
 use crate::support::{both, deal, prg, run_gate, share};
@@ -76,6 +76,37 @@ fn check_select(bits: u32, values: &[u64], seed: u64) {
     assert_eq!(ring.add(&client, &server), expected, "{bits} bits");
 }
 
+/// Lines with whatever slopes and offsets, and what they give for the low bits of `x`.
+fn check_piecewise(bits: u32, index_bits: u32, wide: u32, values: &[u64], seed: u64) {
+    let (ring, output) = (Modulus::new(64), Modulus::new(wide));
+    let gate = Piecewise::new(bits, index_bits, wide);
+    let mut prg = prg(seed);
+    let mut table = || (0..1 << index_bits).map(|_| prg.word() as i64).collect::<Vec<_>>();
+    let (slopes, offsets) = (table(), table());
+    let lines = Lines::new(&slopes, &offsets, output);
+    let [client, server] =
+        run_gate(&gate, values, ring, &mut prg, |party, seed, body, x| gate.evaluate(party, seed, body, x, &lines));
+    let expected: Vec<u64> = values
+        .iter()
+        .map(|x| {
+            let (low, step) = (Modulus::new(bits).reduce(*x), bits - index_bits);
+            let line = (low >> step) as usize;
+            output
+                .reduce(slopes[line].wrapping_mul((low & ((1 << step) - 1)) as i64).wrapping_add(offsets[line]) as u64)
+        })
+        .collect();
+    assert_eq!(output.add(&client, &server), expected, "2^{index_bits} lines over {bits} bits into {wide}");
+}
+
+#[test]
+fn lines_are_right_for_every_value_of_small_rings() {
+    for (bits, index_bits) in [(7, 6), (8, 6), (9, 8), (10, 7)] {
+        for wide in [bits, 37, 64] {
+            check_piecewise(bits, index_bits, wide, &everything(bits), u64::from(bits));
+        }
+    }
+}
+
 #[test]
 fn relu_is_right_for_every_value_of_small_rings() {
     for bits in 1..=10 {
@@ -126,6 +157,8 @@ fn keys_have_the_bytes_of_their_formulas() {
     assert_eq!(bytes(&Select::new(37)), [0, 8 * 2 * 37]);
     assert_eq!(bytes(&Truncate::new(37, 12)), [16 + 64 * 6 * 16, 8 * 2 * 25]);
     assert_eq!(bytes(&Extend::new(25, 37)), [16 + 64 * 19 * 16, 8 * 2 * 12]);
+    // A comparison of 8 bits in two levels, and the five levels below the root of a tree over 11.
+    assert_eq!(bytes(&Piecewise::new(18, 10, 37)), [32 + 64 * (2 + 5) * 16, 8 * 6 * 37]);
     assert_eq!(bytes(&ExtendBounded::non_negative(25, 37)), [0, 8 * 2 * 12]);
     // SIGMA's 556 bytes for a ReLU of 37 bits and 991 for one of 64, of the party that gets more.
     assert!(Relu::new(37, 37).key_bytes(1).of(Role::Server) <= 556);
@@ -138,6 +171,7 @@ fn an_empty_batch_gives_nothing() {
     check_sign(25, &[], 1);
     check_select(25, &[], 1);
     check_extend_bounded(25, 37, &[], 1);
+    check_piecewise(18, 8, 37, &[], 1);
 }
 
 proptest! {
@@ -160,6 +194,9 @@ proptest! {
         check_relu(bits, wide, &values, seed);
         check_sign(bits, &values, seed);
         check_select(bits, &values, seed);
+        if bits > 6 {
+            check_piecewise(bits, 6 + cut.index((bits as usize - 6).min(4)) as u32, wide, &values, seed);
+        }
         check_truncate(bits, 1 + cut.index(bits as usize - 1) as u32, &values, seed);
         if wide > bits {
             check_extend(bits, wide, &values, seed);
@@ -299,6 +336,29 @@ fn messages_of_another_length_are_refused() {
         let (choosing, _) =
             relu.start(Role::Client, seed, &x).0.compare(&vec![0; masked], &mut body).expect("a message that fits");
         assert!(matches!(choosing.finish(&theirs, &mut body), Err(Error::PeerMisbehaved(_))));
+    }
+    // Lines open three times; whoever gets a message of another length stops.
+    let (lines, ring) = (Piecewise::new(18, 8, 37), Modulus::new(37));
+    let (key, table) = (deal(&lines, count, &mut prg), Lines::new(&[0; 256], &[0; 256], ring));
+    let messages = lines.message_bytes(count);
+    for wrong in 0..messages.len() {
+        for reply in misfits(messages[wrong]) {
+            let (mut client, mut server) = privet_channel::pair();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for (at, &bytes) in messages.iter().enumerate().take(wrong + 1) {
+                        let sent = if at == wrong { reply.clone() } else { vec![0; bytes] };
+                        let answered =
+                            server.send(&sent).and_then(|()| server.flush()).and_then(|()| server.recv(bytes));
+                        assert!(answered.is_ok() || at == wrong);
+                    }
+                });
+                let mut party = privet_fss::Party { role: Role::Client, channel: &mut client };
+                let found = lines.evaluate(&mut party, seed, &mut &key.bodies[0][..], &x, &table);
+                assert!(matches!(found, Err(Error::Channel(_) | Error::PeerMisbehaved(_))));
+                drop(client);
+            });
+        }
     }
     for theirs in misfits(select.message_bytes(count)[0]) {
         let (selecting, _) = select.start(Role::Client, seed, &Bits::zeros(count), &x);

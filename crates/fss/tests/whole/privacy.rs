@@ -6,9 +6,11 @@
 use std::thread;
 
 use privet_channel::record::{self, Direction};
-use privet_fss::{Compared, Error, Extend, ExtendBounded, Gate, Party, Relu, Role, Select, Sign, Source, Truncate};
+use privet_fss::{
+    Compared, Error, Extend, ExtendBounded, Gate, Party, Piecewise, Relu, Role, Select, Sign, Source, Truncate,
+};
 use privet_prg::Seed;
-use privet_ring::{Bits, Modulus};
+use privet_ring::{Bits, Lines, Modulus};
 
 use crate::support::{deal, prg};
 
@@ -104,6 +106,17 @@ fn a_relu_shows_nothing() {
     let secrets = [output, output, above, above, above];
     check(&gate, &[input, BIT], &secrets, output, &|party, seed, body, x| {
         gate.evaluate(party, seed, body, &reduced(x, 25))
+    });
+}
+
+#[test]
+fn lines_show_nothing() {
+    let (input, output) = (Modulus::new(18), Modulus::new(37));
+    let gate = Piecewise::new(18, 8, 37);
+    let slopes: Vec<i64> = (0..256).map(|i| i << 20).collect();
+    let lines = Lines::new(&slopes, &vec![5; 256], output);
+    check(&gate, &[input, BIT, output, output], &[output; 6], output, &|party, seed, body, x| {
+        gate.evaluate(party, seed, body, &reduced(x, 25), &lines)
     });
 }
 
