@@ -103,6 +103,7 @@ def run(
             bits=bits,
             scale=scale,
             calibration=[inputs] if inputs else None,
+            smooth="piecewise",
             input_shapes={name: array.shape for name, array in inputs.items() if array.size},
         )
     except UnsupportedModel as error:

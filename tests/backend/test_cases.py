@@ -20,8 +20,8 @@ from privet.compiler.compile import Compiled
 
 EXPECTED = {
     "simple": {"passed": 1, "failed": 0, "unsupported": 22},
-    "pytorch-operator": {"passed": 19, "failed": 0, "unsupported": 16},
-    "pytorch-converted": {"passed": 55, "failed": 0, "unsupported": 27},
+    "pytorch-operator": {"passed": 22, "failed": 0, "unsupported": 13},
+    "pytorch-converted": {"passed": 58, "failed": 0, "unsupported": 24},
 }
 
 

@@ -247,8 +247,6 @@ def test_functions_are_for_this_suite(suite: str) -> None:
     with pytest.raises(UnsupportedModel, match=r"\(function\)") as refusal:
         privet.run(compiled, suite=suite)
     assert len(refusal.value.problems) == 3
-    with pytest.raises(UnsupportedModel, match="suites ckks and stream"):
-        privet.run(smooth(), suite="gmw", input_range=(-1, 1))
     if suite != "ckks":
         config = suites.material_suite(suites.as_suite(suite))
         with pytest.raises(Misuse, match="runs only in suite stream"):

@@ -53,6 +53,14 @@ pub enum Primitive {
     Softplus,
     /// The error function.
     Erf,
+    /// `max(x, 0)`.
+    Relu,
+    /// The natural logarithm, of what is positive.
+    Log,
+    /// The square root, of what is not negative.
+    Sqrt,
+    /// `1 / x`.
+    Reciprocal,
 }
 
 /// Refuses steps that read what is not there, or lack what they need.

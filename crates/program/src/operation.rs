@@ -72,6 +72,10 @@ pub enum Operator {
     /// A public function of each element, which a party computes in the clear. Its argument is `x / 2^scale`; its value
     /// at the output's scale is rounded, halves to even, and kept within the ring.
     Function { steps: Vec<Step> },
+    /// A public function of each element by `2^index_bits` lines. The low `bits` bits of `x` are `i 2^f + d` with
+    /// `f = bits - index_bits`; the value is `slopes[i] d + offsets[i]` of the table that follows from the function of
+    /// `(x + low) / 2^scale` (docs/reference/operators.md).
+    Piecewise { steps: Vec<Step>, low: i64, bits: u32, index_bits: u32 },
     /// `-x`.
     Negate,
     /// `x * 2^bits`.
@@ -123,6 +127,7 @@ impl Operator {
             Self::Mul => "mul",
             Self::Polynomial { .. } => "polynomial",
             Self::Function { .. } => "function",
+            Self::Piecewise { .. } => "piecewise",
             Self::Negate => "negate",
             Self::ShiftLeft { .. } => "shift_left",
             Self::Truncate { .. } => "truncate",

@@ -11,6 +11,13 @@ const MAX_KERNEL: usize = 1 << 10;
 /// Highest degree of a polynomial that a program may have.
 const MAX_DEGREE: usize = 1 << 10;
 
+/// Binary logarithms of the fewest and most lines of a function.
+const MIN_INDEX_BITS: u32 = 6;
+const MAX_INDEX_BITS: u32 = 12;
+
+/// Beyond the smallest argument of a function of lines.
+const MAX_LOW: u64 = 1 << 50;
+
 /// Most elements that all windows of one pooling may read together, so that a program from a peer cannot keep a client
 /// busy for long; ImageNet models read some millions.
 const MAX_READS: usize = 1 << 28;
@@ -51,6 +58,14 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
             _ => Err(format!("a polynomial of degree {degree}")),
         },
         Operator::Function { steps } => function::check(steps).map(|()| x.to_vec()),
+        Operator::Piecewise { steps, low, bits, index_bits } => {
+            function::check(steps)?;
+            let table = MIN_INDEX_BITS..=MAX_INDEX_BITS;
+            if !table.contains(index_bits) || index_bits >= bits || low.unsigned_abs() >= MAX_LOW {
+                return Err(format!("a table of 2^{index_bits} lines over {bits} bits from {low} on"));
+            }
+            Ok(x.to_vec())
+        }
         Operator::Negate | Operator::ShiftLeft { .. } | Operator::Truncate { .. } | Operator::Relu => Ok(x.to_vec()),
         Operator::MaxPool2d { window } | Operator::AvgPool2d { window, .. } => {
             let [n, c, h, w] = image(x)?;

@@ -12,6 +12,7 @@ mod conv2d;
 mod dense;
 mod max_pool2d;
 mod movement;
+mod piecewise;
 mod pooling;
 mod relu;
 mod scale;
@@ -27,6 +28,7 @@ pub(crate) use algebra::{Algebra, InRing, Owned};
 pub(crate) use argmax::Argmax;
 pub(crate) use max_pool2d::MaxPool2d;
 pub(crate) use movement::Movement;
+pub(crate) use piecewise::Piecewise;
 pub(crate) use pooling::Pooling;
 pub(crate) use relu::Relu;
 pub(crate) use truncate::Truncate;
@@ -87,6 +89,16 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The function of lines that it is, if it is one.
+    pub fn piecewise(self) -> Option<Piecewise<'a>> {
+        match &self.operation.operator {
+            &Operator::Piecewise { ref steps, low, bits, index_bits } => {
+                Some(Piecewise { node: self, steps, low, bits, index_bits })
+            }
+            _ => None,
+        }
+    }
+
     /// The linear layer that it is, if it is one.
     pub fn linear(self) -> Option<Box<dyn LinearMap + 'a>> {
         Some(match &self.operation.operator {
@@ -132,6 +144,12 @@ impl<'a> Node<'a> {
     /// Refuses what only suite `ckks` or `stream` computes.
     pub fn unsupported(self) -> Error {
         let (name, operator) = (&self.operation.name, self.operation.operator.name());
+        if let Operator::Piecewise { .. } = self.operation.operator {
+            return Error::Misuse(format!(
+                "layer {name} ({operator}) runs only in suites gmw and fss: its table is not authenticated, and the client of suite \
+                 stream computes functions themselves; choose one of them, or put a ReLU in its place"
+            ));
+        }
         let (suite, instead) = match self.operation.operator {
             Operator::Function { .. } => ("stream", "compile the model for another suite"),
             _ => ("ckks", "choose that suite"),

@@ -19,7 +19,7 @@ mod elementary;
 mod elements;
 mod exchange;
 mod forecast;
-mod function;
+pub(crate) mod function;
 mod infer;
 mod linear;
 mod network;

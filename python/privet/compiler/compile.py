@@ -28,8 +28,9 @@ PUBLIC_FILE = "program.json"
 PRIVATE_FILE = "weights.safetensors"
 RELUS = ("exact", "sign")
 """What becomes of ReLU: a comparison, or a product with an approximate sign."""
-SMOOTH = ("polynomial", "function")
-"""What becomes of smooth activations: polynomials, or public functions that a party computes."""
+SMOOTH = ("polynomial", "function", "piecewise")
+"""What becomes of smooth activations: polynomials, or public functions that a party computes, or
+that both compute privately by lines."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,11 @@ def compile(
     Smooth activations become polynomials on the ranges measured, with errors up to
     `activation_error` times the largest magnitude that the activation reaches there. With
     `smooth="function"`, for suite `stream`, they stay what they are, rounded to `scale` bits, and
-    are part of the public half with their constants.
+    are part of the public half with their constants. With `smooth="piecewise"`, for `gmw` and
+    `fss`, they are part of it likewise, and are computed by lines: to a unit of `2^-scale`, or to
+    `2^-16` of the largest value if that is more, and at worst to `activation_error` times that.
+    Arguments outside of the table's range count as its ends, or the function goes on as it does
+    there where it is constant or rises like its argument.
 
     ReLU stays exact, or with `relu="sign"` becomes polynomials, for suite `ckks`: a product with an
     approximate sign, off by up to `activation_error` times the largest magnitude of its input.
@@ -117,7 +122,13 @@ def compile(
     from privet.compiler.executor.ranges import calibration_batches, measure
     from privet.compiler.graph import import_model, load_model
     from privet.compiler.graph.onnx_model import model_name
-    from privet.compiler.passes import approximate_relus, fit_polynomials, lower, simplify
+    from privet.compiler.passes import (
+        approximate_relus,
+        fit_polynomials,
+        lower,
+        simplify,
+        tabulate_functions,
+    )
     from privet.compiler.passes import batch as widen
     from privet.compiler.program import build_program
 
@@ -132,11 +143,15 @@ def compile(
     source = load_model(model)
     title = name or model_name(model, source)
     imported = import_model(source, name=title, input_shapes=input_shapes)
-    graph = simplify(imported, public_functions=smooth == "function")
-    measured = measure(graph, calibration_batches(graph, calibration, input_range))
+    graph = simplify(imported, public_functions=smooth != "polynomial")
+    ends = measure(graph, calibration_batches(graph, calibration, input_range))
+    measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
     graph = _with_magnitudes(graph, measured, ranges or {}, margin)
     if smooth == "polynomial":
         graph = fit_polynomials(graph, margin=margin, error=activation_error)
+    if smooth == "piecewise":
+        lows = {id: low / margin for id, (low, _) in ends.items()}
+        graph = tabulate_functions(graph, lows, scale_bits=scale, error=activation_error)
     if relu == "sign":
         graph = approximate_relus(graph, error=activation_error)
     lowered = lower(

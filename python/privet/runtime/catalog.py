@@ -36,6 +36,7 @@ def compile_once(
     batch: int = 1,
     weight_scale: int | None = None,
     relu: str = "exact",
+    smooth: str = "polynomial",
     sound: bool = False,
 ) -> Path:
     """A folder with the program that this file and these options compile to, below `folder`.
@@ -51,6 +52,7 @@ def compile_once(
         options += [weight_scale, relu]
     if sound:
         options.append("sound")
+    # Suites with another form of smooth functions differ in their ReLUs, too.
     digest.update(json.dumps(options).encode())
     for sample in calibration or []:
         for array in sample.values() if isinstance(sample, Mapping) else [sample]:
@@ -63,6 +65,7 @@ def compile_once(
             scale=scale,
             weight_scale=weight_scale,
             relu=relu,
+            smooth=smooth,
             calibration=calibration,
             input_range=input_range,
             name=name,

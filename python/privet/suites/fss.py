@@ -11,6 +11,12 @@ from typing import Any, ClassVar
 from privet._native import Link, Plan
 from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
 from privet.suites.options import choice
+from privet.suites.refusals import SMOOTH
+
+UNAUTHENTICATED = (
+    "a smooth function is looked up in a table, which --security malicious does not authenticate",
+    "Choose --security semi-honest or suite gmw, or put a ReLU in its place",
+)
 
 LEVELS = ("semi-honest", "malicious")
 
@@ -57,6 +63,12 @@ class Fss(MaterialSuite):
             "truncation": self.truncation,
             "correlations": "dealer",
         }
+
+    def refusal(self, operation: str) -> tuple[str, str] | None:
+        """As `Suite`."""
+        if operation in SMOOTH and self.security == "malicious":
+            return UNAUTHENTICATED
+        return super().refusal(operation)
 
     def native(self, public: bytes, link: Link | None = None) -> Plan:
         """As `MaterialSuite`."""

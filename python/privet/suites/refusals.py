@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-SMOOTH = {"polynomial": "ckks", "function": "stream"}
-"""Forms of smooth activations, and the suite that computes each."""
+SMOOTH = {"polynomial": ("ckks",), "function": ("stream",), "piecewise": ("gmw", "fss")}
+"""Forms of smooth activations, and the suites that compute each."""
 
 COMPARING = {"relu", "max_pool2d", "argmax"}
 """Operations that suite `ckks` does not compute."""
@@ -16,11 +16,8 @@ def refusal(kind: str, suite: str) -> tuple[str, str] | None:
         return why, "Put a smooth activation or an average in its place, or choose another suite"
     if suite != "ckks" and kind == "mul":
         return f"it runs only in suite ckks, not in {suite}", "Choose that suite"
-    if kind not in SMOOTH or SMOOTH[kind] == suite:
+    if kind not in SMOOTH or suite in SMOOTH[kind]:
         return None
-    if suite in SMOOTH.values():
-        why = f"it runs only in suite {SMOOTH[kind]}, as the model was compiled"
-        form = next(name for name, computes in SMOOTH.items() if computes == suite)
-        return why, f'Compile the model for suite {suite}, with smooth="{form}"'
-    why = f"smooth activations run only in suites ckks and stream, not in {suite}"
-    return why, "Choose one of them, or put a ReLU in its place"
+    form = next(name for name, suites in SMOOTH.items() if suite in suites)
+    why = f"it runs only in {' and '.join(SMOOTH[kind])}, as the model was compiled"
+    return why, f'Compile the model for suite {suite}, with smooth="{form}"'

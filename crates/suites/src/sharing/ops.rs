@@ -4,6 +4,7 @@ mod argmax;
 mod linear;
 mod local;
 mod max_pool2d;
+mod piecewise;
 mod relu;
 mod truncate;
 
@@ -68,6 +69,7 @@ pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
         Operator::Truncate { bits } => Box::new(Truncate { node, bits: *bits }),
         Operator::MaxPool2d { .. } => Box::new(node.max_pool2d()?),
         Operator::Argmax { .. } => Box::new(node.argmax()?),
+        Operator::Piecewise { .. } => Box::new(node.piecewise()?),
         _ => match node.linear() {
             Some(operation) => Box::new(At { node, operation }),
             None => Box::new(At { node, operation: node.local::<InRing>()? }),

@@ -13,6 +13,9 @@ const LOG2_E: f64 = f64::from_bits(0x3ff7_1547_652b_82fe);
 const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 const LN_2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
+/// `sqrt(2)`.
+const SQRT_2: f64 = f64::from_bits(0x3ff6_a09e_667f_3bcd);
+
 /// `2 / sqrt(pi)`.
 const TWO_OVER_ROOT_PI: f64 = f64::from_bits(0x3ff2_0dd7_5042_9b6d);
 
@@ -71,6 +74,37 @@ pub(super) fn erf(x: f64) -> f64 {
     if x < 0.0 { -value } else { value }
 }
 
+/// The smallest positive argument of [`log`] and [`reciprocal`], by magnitude.
+const LEAST: f64 = f64::from_bits((1023 - 60) << 52);
+
+/// `log(x)` for `x` of [`LEAST`] or more: the exponent's, and of a mantissa between `sqrt(1/2)` and `sqrt(2)` by
+/// `log(m) = 2 atanh((m - 1) / (m + 1))`.
+pub(super) fn log(x: f64) -> f64 {
+    let bits = x.max(LEAST).to_bits();
+    let (mut power, mut mantissa) = ((bits >> 52) as i32 - 1023, f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52));
+    if mantissa > SQRT_2 {
+        (power, mantissa) = (power + 1, mantissa * 0.5);
+    }
+    let ratio = (mantissa - 1.0) / (mantissa + 1.0);
+    let square = ratio * ratio;
+    let mut sum = 1.0 / f64::from(2 * ATANH_TERMS + 1);
+    for term in (0..ATANH_TERMS).rev() {
+        sum = sum * square + 1.0 / f64::from(2 * term + 1);
+    }
+    let power = f64::from(power);
+    power * LN_2_HIGH + (2.0 * ratio * sum + power * LN_2_LOW)
+}
+
+/// `1 / x`, where a smaller `x` than [`LEAST`] by magnitude counts as that.
+pub(super) fn reciprocal(x: f64) -> f64 {
+    1.0 / (if x < 0.0 { x.min(-LEAST) } else { x.max(LEAST) })
+}
+
+/// The square root, and 0 of what is negative. IEEE 754 rounds it alike everywhere.
+pub(super) fn sqrt(x: f64) -> f64 {
+    x.max(0.0).sqrt()
+}
+
 /// `2^power`, of a normal number.
 pub(super) fn power_of_two(power: i32) -> f64 {
     f64::from_bits(((power + 1023) as u64) << 52)
@@ -91,6 +125,11 @@ mod tests {
             assert!(close(tanh(x), x.tanh()), "tanh({x})");
             assert!(close(softplus(x), x.max(0.0) + (-x.abs()).exp().ln_1p()), "softplus({x})");
         }
+        for step in 1..=4000 {
+            let x = f64::from(step * step) / 1e4;
+            assert!(close(log(x), x.ln()) && close(sqrt(x), x.sqrt()), "log and sqrt of {x}");
+            assert_eq!([reciprocal(x), reciprocal(-x)], [1.0 / x, -1.0 / x]);
+        }
         // Abramowitz and Stegun, table 7.1.
         for (x, wanted) in [(0.0, 0.0), (0.5, 0.520_499_877_8), (1.0, 0.842_700_792_9), (2.0, 0.995_322_265_0)] {
             assert!((erf(x) - wanted).abs() < 1e-10 && erf(-x) == -erf(x), "erf({x})");
@@ -101,7 +140,7 @@ mod tests {
     #[test]
     fn far_arguments_stay_finite() {
         let most = power_of_two(500);
-        for function in [exp, sigmoid, tanh, softplus, erf] {
+        for function in [exp, sigmoid, tanh, softplus, erf, log, sqrt, reciprocal] {
             assert!(function(most).is_finite() && function(-most).is_finite());
         }
         assert_eq!([sigmoid(most), tanh(-most), softplus(most)], [1.0, -1.0, most]);

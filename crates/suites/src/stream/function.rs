@@ -7,13 +7,13 @@
 
 use privet_program::{Constant, Primitive, Step};
 
-use super::elementary::{erf, exp, power_of_two, sigmoid, softplus, tanh};
+use super::elementary::{erf, exp, log, power_of_two, reciprocal, sigmoid, softplus, sqrt, tanh};
 
 /// The binary logarithm of the largest magnitude of a step's result.
 const MOST: i32 = 500;
 
 /// A function from integers at one scale to integers at another.
-pub(super) struct Function<'a> {
+pub(crate) struct Function<'a> {
     /// What the program says.
     pub steps: &'a [Step],
     /// Fractional bits of arguments.
@@ -32,6 +32,11 @@ impl Function<'_> {
     }
 
     fn value(&self, x: i64, results: &mut Vec<f64>) -> i64 {
+        self.whole(self.real(x, results) * power_of_two(self.to as i32))
+    }
+
+    /// The value before it is rounded.
+    fn real(&self, x: i64, results: &mut Vec<f64>) -> f64 {
         results.clear();
         results.push(x as f64 * power_of_two(-(self.from as i32)));
         for step in self.steps {
@@ -47,11 +52,31 @@ impl Function<'_> {
                 Primitive::Tanh => tanh(operand(0)),
                 Primitive::Softplus => softplus(operand(0)),
                 Primitive::Erf => erf(operand(0)),
+                Primitive::Relu => operand(0).max(0.0),
+                Primitive::Log => log(operand(0)),
+                Primitive::Sqrt => sqrt(operand(0)),
+                Primitive::Reciprocal => reciprocal(operand(0)),
             };
             results.push(result.clamp(-power_of_two(MOST), power_of_two(MOST)));
         }
-        let value = results[self.steps.len()] * power_of_two(self.to as i32);
-        self.whole(value)
+        results[self.steps.len()]
+    }
+
+    /// Slopes and offsets of `2^index_bits` lines over `2^bits` arguments from `low` on. A line's slope is that of the chord; it goes
+    /// through the middle between the chord and the function, half-way along.
+    pub fn lines(&self, low: i64, [bits, index_bits]: [u32; 2]) -> [Vec<i64>; 2] {
+        let (results, step) = (&mut Vec::new(), 1_i64 << (bits - index_bits));
+        let mut at = |x: i64| self.real(low + x, results);
+        let unit = power_of_two(self.to as i32);
+        let line = |index: i64| {
+            let [first, middle, last] = [0, step / 2, step].map(|x| at(index * step + x));
+            let slope = self.whole((last - first) * unit / step as f64);
+            let chord = (first + last) * 0.5;
+            let height = (chord + (middle - chord) * 0.5) * unit;
+            (slope, self.whole(height - slope as f64 * (step / 2) as f64))
+        };
+        let (slopes, offsets) = (0..1 << index_bits).map(line).unzip();
+        [slopes, offsets]
     }
 
     /// The nearest integer of the ring; none beyond `2^62`.
@@ -123,7 +148,7 @@ mod tests {
         }
         let file = include_str!("../../tests/fixtures/functions.json");
         let cases: Vec<Case> = serde_json::from_str(file).expect("cases");
-        assert_eq!(cases.len(), 8);
+        assert_eq!(cases.len(), 12);
         for Case { name, from, to, steps, x, y } in cases {
             let mut values = x;
             Function { steps: &steps, from, to, ring_bits: 64 }.apply(&mut values);

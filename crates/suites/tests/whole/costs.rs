@@ -9,11 +9,11 @@ use privet_suites::session::Event;
 use privet_suites::sharing::{self, Correlated, Options, Plan, Rounds};
 use privet_suites::{Report, Silent};
 
-use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, both, server, session_over};
+use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, SMOOTH, Shelf, both, server, session_over};
 
 fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
     let all = |fixture: &'static Fixture| Options::made().map(move |options| (fixture, fixture.plan(options)));
-    [&*RESIDUAL, &*CHOICE].into_iter().flat_map(all)
+    [&*RESIDUAL, &*CHOICE, &*SMOOTH].into_iter().flat_map(all)
 }
 
 /// Client's and server's reports of a preparation and an inference.

@@ -8,7 +8,7 @@ use privet_suites::session::{Client, Connect, Dealt, Event};
 use privet_suites::sharing::{Maker, Options, Plan, Rounds, Suite, Truncation};
 use privet_suites::{Error, PeerMisbehaved, Silent};
 
-use crate::parties::{CHOICE, Fixture, MOST, PATIENCE, RESIDUAL, Shelf, dealer, dealer_with, over, server};
+use crate::parties::{CHOICE, Fixture, MOST, PATIENCE, RESIDUAL, SMOOTH, Shelf, dealer, dealer_with, over, server};
 
 fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
     fixture.plan(Options { maker: Maker::Dealer, ..Options::gmw(rounds, Truncation::OneBit) })
@@ -35,8 +35,10 @@ fn session<T>(
 fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
     let (ours, theirs) = (Shelf::new(), Shelf::new());
     let (connect, dealt) = dealer();
-    for fixture in [&*RESIDUAL, &*CHOICE] {
-        for plan in Options::dealt().map(|options| fixture.plan(options)) {
+    for fixture in [&*RESIDUAL, &*CHOICE, &*SMOOTH] {
+        let exact = |options: &Options| options.truncation == Truncation::Exact;
+        let options = Options::dealt().filter(|options| exact(options) || !std::ptr::eq(fixture, &*SMOOTH));
+        for plan in options.map(|options| fixture.plan(options)) {
             let (result, served, events) = session([&ours, &theirs], [connect.clone(), connect.clone()], |client| {
                 let (id, offline) = client.prepare(&plan, &mut Silent)?;
                 let (outputs, online) = client.infer(&plan, &id, &fixture.case.inputs, &mut Silent)?;

@@ -116,6 +116,9 @@ pub static RESIDUAL: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("residua
 /// A dense layer and an argmax.
 pub static CHOICE: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("choice"));
 
+/// Dense layers around a GELU, and a sigmoid; for exact truncations.
+pub static SMOOTH: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("smooth"));
+
 /// As `RESIDUAL`, in a ring that constant inputs within the bound overflow.
 pub static OVERFLOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("overflow"));
 

@@ -20,7 +20,11 @@ MOST = 300.0
 LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 LN_2_HIGH = float.fromhex("0x1.62e42feep-1")
 LN_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+SQRT_2 = float.fromhex("0x1.6a09e667f3bcdp+0")
 TWO_OVER_ROOT_PI = float.fromhex("0x1.20dd750429b6dp+0")
+
+LEAST = 2.0**-60
+"""The smallest positive argument of `log` and `reciprocal`, by magnitude."""
 
 EXP_TERMS, ATANH_TERMS, ERF_TERMS = 13, 17, 112
 
@@ -71,3 +75,32 @@ def erf(x: Reals) -> Reals:
         total = 1.0 + (twice * total) / float(2 * term + 1)
     value = np.minimum(TWO_OVER_ROOT_PI * size * exp(-square) * total, 1.0)
     return np.where(x < 0.0, -value, value)
+
+
+def log(x: Reals) -> Reals:
+    """`log(x)`: the exponent's, and `2 atanh((m - 1) / (m + 1))` of a mantissa near 1."""
+    half, power = np.frexp(np.maximum(x, LEAST))
+    mantissa, power = 2.0 * half, power.astype(np.float64) - 1.0
+    above = mantissa > SQRT_2
+    mantissa, power = np.where(above, 0.5 * mantissa, mantissa), np.where(above, power + 1.0, power)
+    ratio = (mantissa - 1.0) / (mantissa + 1.0)
+    square = ratio * ratio
+    total = np.full_like(x, 1.0 / float(2 * ATANH_TERMS + 1))
+    for term in range(ATANH_TERMS - 1, -1, -1):
+        total = total * square + 1.0 / float(2 * term + 1)
+    return np.asarray(power * LN_2_HIGH + (2.0 * ratio * total + power * LN_2_LOW))
+
+
+def reciprocal(x: Reals) -> Reals:
+    """`1 / x`, where a smaller `x` than `LEAST` by magnitude counts as that."""
+    return np.asarray(1.0 / np.where(x < 0.0, np.minimum(x, -LEAST), np.maximum(x, LEAST)))
+
+
+def relu(x: Reals) -> Reals:
+    """`max(x, 0)`."""
+    return np.maximum(x, 0.0)
+
+
+def sqrt(x: Reals) -> Reals:
+    """The square root, and 0 of what is negative."""
+    return np.sqrt(np.maximum(x, 0.0))

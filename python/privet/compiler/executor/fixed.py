@@ -16,6 +16,7 @@ from privet.compiler.executor.codec import Inputs, decode_output, encode_input
 from privet.compiler.executor.exact import exact_linear, row_sum
 from privet.compiler.executor.function import function_values
 from privet.compiler.executor.movement import moved
+from privet.compiler.executor.piecewise import piecewise_values
 from privet.compiler.executor.polynomial import polynomial_values
 from privet.compiler.executor.real import argmax, factor_shape
 from privet.compiler.graph import Graph, Node
@@ -157,6 +158,11 @@ def _compute(
             assert before is not None
             assert after is not None
             return function_values(x, function, before, after, ring_bits)
+        case op.Piecewise() as piecewise:
+            before, after = (graph.values[id].scale for id in (node.inputs[0], node.output))
+            assert before is not None
+            assert after is not None
+            return piecewise_values(x, piecewise, before, after, ring_bits)
         case op.Negate():
             return -x
         case op.ShiftLeft(bits=bits):

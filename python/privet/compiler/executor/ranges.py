@@ -53,27 +53,27 @@ def calibration_batches(
             ]
 
 
-def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, float]:
-    """The largest magnitude of every value over all batches.
+def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[float, float]]:
+    """The smallest and the largest element of every value over all batches.
 
     # Errors
     `InvalidModel` if a value is not finite.
     """
-    largest = dict.fromkeys(graph.values, 0.0)
+    ends = dict.fromkeys(graph.values, (math.inf, -math.inf))
 
     def observe(id: int, array: Array) -> None:
-        seen = max(abs(float(array.max())), abs(float(array.min())))
-        if not math.isfinite(seen):
+        low, high = float(array.min()), float(array.max())
+        if not (math.isfinite(low) and math.isfinite(high)):
             raise InvalidModel(
                 f"{graph.values[id].name} is not finite on the calibration inputs: check the "
                 "model's weights"
             )
-        largest[id] = max(largest[id], seen)
+        ends[id] = min(ends[id][0], low), max(ends[id][1], high)
 
     for batch in batches:
         with np.errstate(all="ignore"):
             run(graph, batch, observe)
-    return largest
+    return ends
 
 
 def _sample(graph: Graph, sample: Sample) -> list[Array]:

@@ -23,6 +23,7 @@ from privet.compiler.executor import kernels
 from privet.compiler.executor.exact import row_sum
 from privet.compiler.executor.function import MOST, PRIMITIVES
 from privet.compiler.executor.movement import moved
+from privet.compiler.executor.piecewise import lines
 from privet.compiler.executor.real import factor_shape
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph import operations as op
@@ -126,6 +127,16 @@ def _made(
             assert first is not None
             assert last_scale is not None
             return _function(x, function, first, last_scale, ring_bits)
+        case op.Piecewise() as piecewise:
+            scales = [graph.values[id].scale for id in (node.inputs[0], node.output)]
+            assert scales[0] is not None
+            assert scales[1] is not None
+            slopes, offsets = lines(piecewise, scales[0], scales[1], ring_bits)
+            far = (1 << piecewise.step_bits) - 1
+            ends_of_lines = np.concatenate([offsets, slopes * far + offsets])
+            return Interval(
+                np.full_like(x.low, ends_of_lines.min()), np.full_like(x.high, ends_of_lines.max())
+            )
         case other:
             shapes = [graph.values[id].shape for id in node.inputs]
             pairs = list(zip(known, shapes, strict=True))
@@ -214,6 +225,10 @@ def _function(x: Interval, function: Function, before: int, after: int, ring_bit
     for step in function.steps:
         ends = [results[index] for index in step.operands]
         match step.name:
+            case "reciprocal" if (ends[0][0] <= 0.0).any() and (ends[0][1] >= 0.0).any():
+                most = np.full_like(ends[0][0], MOST)
+                results.append((-most, most))
+                continue
             case "mul":
                 pairs = list(product(ends[0], ends[1]))
             case "sub":

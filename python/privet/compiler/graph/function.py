@@ -19,11 +19,23 @@ Reals = npt.NDArray[Any]
 
 _erf = np.vectorize(erf, otypes=[np.float64])
 
+LEAST = 2.0**-60
+"""The smallest positive argument of a logarithm or a reciprocal, by magnitude."""
+
+MOST = 300.0
+"""Arguments of an exponential function are kept to this magnitude."""
+
 SMOOTH: dict[str, Callable[[Reals], Reals]] = {
     "erf": lambda x: np.asarray(_erf(x)),
-    "exp": np.exp,
+    "exp": lambda x: np.asarray(np.exp(np.minimum(x, MOST))),
+    "log": lambda x: np.asarray(np.log(np.maximum(x, LEAST))),
+    "reciprocal": lambda x: np.asarray(
+        1.0 / np.where(x < 0.0, np.minimum(x, -LEAST), np.maximum(x, LEAST))
+    ),
+    "relu": lambda x: np.asarray(np.maximum(x, 0.0)),
     "sigmoid": lambda x: np.asarray(0.5 + 0.5 * np.tanh(0.5 * x)),
     "softplus": lambda x: np.asarray(np.logaddexp(0.0, x)),
+    "sqrt": lambda x: np.asarray(np.sqrt(np.maximum(x, 0.0))),
     "tanh": np.tanh,
 }
 """Functions that are no polynomials, by name."""

@@ -96,11 +96,31 @@ class Mul:
 class Elementwise:
     """A smooth function of each element on its own, in small steps.
 
-    The pass `fit_polynomials` replaces it, but for suite `stream`, where a party computes it in the
-    clear (`privet.compiler.executor.function`).
+    The passes `fit_polynomials` and `tabulate_functions` replace it, but for suite `stream`, where
+    a party computes it in the clear (`privet.compiler.executor.function`).
     """
 
     function: Function
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """A smooth function of each element by `2^index_bits` lines.
+
+    `low` and the low `bits` bits of an argument are integers at its scale: the argument is
+    `low + x` for `0 <= x < 2^bits`, which the pass `tabulate_functions` sees to. Slopes have as
+    many fractional bits as a line has arguments (`privet.compiler.executor.piecewise`).
+    """
+
+    function: Function
+    low: int
+    bits: int
+    index_bits: int
+
+    @property
+    def step_bits(self) -> int:
+        """The binary logarithm of the number of a line's arguments."""
+        return self.bits - self.index_bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +259,7 @@ Operation = (
     | Sub
     | Mul
     | Elementwise
+    | Piecewise
     | Polynomial
     | Negate
     | ShiftLeft

@@ -46,7 +46,7 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
             return x
         case op.Add() | op.Sub() | op.Mul():
             return _same(x, inputs[1])
-        case op.Elementwise() | op.Polynomial():
+        case op.Elementwise() | op.Piecewise() | op.Polynomial():
             return x
         case op.Negate() | op.ShiftLeft() | op.Truncate() | op.Relu():
             return x

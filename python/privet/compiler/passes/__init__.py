@@ -1,7 +1,7 @@
 """Passes over the typed graph, one per module; each is a pure function from graph to graph.
 
 `simplify` runs those that keep the real function as it is, in the order that lets each find the
-most; `fit_polynomials` replaces smooth functions on the ranges measured unless they are to stay,
+most; `fit_polynomials` or `tabulate_functions` replaces smooth functions unless they are to stay,
 and on request `approximate_relus` does so with ReLU; `batch` widens the result
 to several samples; `lower` turns the real graph into an integer one.
 """
@@ -22,6 +22,7 @@ from privet.compiler.passes.merge_reshapes import merge_reshapes
 from privet.compiler.passes.move_truncation import headroom_of, move_truncation
 from privet.compiler.passes.pool_before_relu import pool_before_relu
 from privet.compiler.passes.quantize import quantize
+from privet.compiler.passes.tabulate_functions import tabulate_functions
 
 __all__ = [
     "approximate_relus",
@@ -40,6 +41,7 @@ __all__ = [
     "pool_before_relu",
     "quantize",
     "simplify",
+    "tabulate_functions",
 ]
 
 

@@ -67,6 +67,8 @@ class _Placement:
                 return self.add(node, self.base, self.lowered(node, x))
             case op.Elementwise():
                 return self.add(node, self.base, x)
+            case op.Piecewise(step_bits=fraction):
+                return self.add(node, self.base + fraction, self.at(node, x, self.base))
             case op.Relu() | op.MaxPool2d():
                 x = self.lowered(node, x)
                 return self.add(node, self.scale(x), x)

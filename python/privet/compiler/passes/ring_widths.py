@@ -13,7 +13,7 @@ from privet.compiler.graph import operations as op
 
 WIDE = (
     *(op.Conv2d, op.Dense, op.Scale, op.ShiftLeft, op.AvgPool2d, op.Truncate),
-    *(op.Mul, op.Polynomial, op.Elementwise),
+    *(op.Mul, op.Polynomial, op.Elementwise, op.Piecewise),
 )
 """Operations whose inputs are in the program's ring: because they must, or in other suites."""
 
@@ -29,7 +29,7 @@ def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
         match node.operation:
             case op.Truncate(bits=bits):
                 width = ring_bits - bits
-            case op.ArgMax():
+            case op.ArgMax() | op.Piecewise():
                 width = ring_bits
             case _:
                 width = current[node.inputs[0]]

@@ -41,6 +41,9 @@ def encode(operation: Operation, prefix: str) -> tuple[str, dict[str, Any], dict
             return "polynomial", {**names, "degree": operation.degree}, tensors
         case op.Elementwise(function=function):
             return "function", {"steps": encode_steps(function)}, {}
+        case op.Piecewise(function=function, low=low, bits=bits, index_bits=index_bits):
+            table = {"low": low, "bits": bits, "index_bits": index_bits}
+            return "piecewise", {"steps": encode_steps(function), **table}, {}
         case op.MaxPool2d():
             return "max_pool2d", _window(operation), {}
         case op.AvgPool2d(factors=factors):
@@ -89,6 +92,8 @@ def decode(name: str, given: Mapping[str, Any], shape: Shape, tensors: Tensors) 
             return _done(a, op.Polynomial(coefficients, float(bound[0])))
         case "function":
             return _done(a, op.Elementwise(decode_steps(a.pop("steps"))))
+        case "piecewise":
+            return _piecewise(a)
         case "max_pool2d":
             return op.MaxPool2d(**a, size=_size(shape))
         case "avg_pool2d":
@@ -118,6 +123,20 @@ _PLAIN: dict[str, type[Any]] = {
     "pad": op.Pad,
     "argmax": op.ArgMax,
 }
+
+
+INDEX_BITS = range(6, 13)
+"""Binary logarithms of the number of lines that a function may have."""
+
+
+def _piecewise(a: dict[str, Any]) -> Operation:
+    function = decode_steps(a.pop("steps"))
+    low, bits, index_bits = (a.pop(name) for name in ("low", "bits", "index_bits"))
+    if any(type(it) is not int for it in (low, bits, index_bits)):
+        raise TypeError("the table of a function of lines is no integers")
+    if index_bits not in INDEX_BITS or not index_bits < bits <= 62 or abs(low) >= 1 << 50:
+        raise ValueError(f"a table of 2^{index_bits} lines over {bits} bits from {low} on")
+    return _done(a, op.Piecewise(function, low, bits, index_bits))
 
 
 def _weighted(

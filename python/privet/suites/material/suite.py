@@ -44,7 +44,7 @@ class MaterialSuite(Suite):
         "truncation",
     )
 
-    precision: ClassVar[Precision] = Precision(bits=37, scale=12, weight_scale=12)
+    precision: ClassVar[Precision] = Precision(37, 12, 12, smooth="piecewise")
 
     making: ClassVar[str] = "material"
     """What people call what is made ahead."""

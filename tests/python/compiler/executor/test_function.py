@@ -16,7 +16,7 @@ from privet import suites
 from privet.compiler.compile import compile
 from privet.compiler.executor import error_bound, execute
 from privet.compiler.executor.function import PRIMITIVES, function_values
-from privet.compiler.graph.function import SMOOTH, Function, Step
+from privet.compiler.graph.function import LEAST, SMOOTH, Function, Step
 from privet.compiler.passes.keep_constants import parted
 from privet.compiler.program import Program
 from privet.compiler.program.functions import decode_steps, encode_steps
@@ -29,8 +29,12 @@ CASES = Path(__file__).parents[4] / "crates" / "suites" / "tests" / "fixtures" /
 TRUE: dict[str, Callable[[float], float]] = {
     "erf": math.erf,
     "exp": math.exp,
+    "log": lambda x: math.log(max(x, LEAST)),
+    "reciprocal": lambda x: 1 / (min(x, -LEAST) if x < 0 else max(x, LEAST)),
+    "relu": lambda x: max(x, 0.0),
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
     "softplus": lambda x: max(x, 0) + math.log1p(math.exp(-abs(x))),
+    "sqrt": lambda x: math.sqrt(max(x, 0.0)),
     "tanh": math.tanh,
 }
 

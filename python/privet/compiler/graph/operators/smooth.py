@@ -1,6 +1,7 @@
 """Smooth activations: Sigmoid, Tanh, Gelu and others.
 
-Suite `ckks` evaluates them as polynomials, suite `stream` in the clear at its client.
+Suites `gmw` and `fss` evaluate them by lines, suite `ckks` as polynomials, suite `stream` in the
+clear at its client.
 Compositions such as `x * sigmoid(x)` become one function in the pass `join_elementwise`.
 """
 
@@ -15,7 +16,7 @@ from privet.compiler.graph.operations import Elementwise
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Site
 
-_SUITES = "only in suites `ckks` and `stream`"
+_SUITES = "not with `--security malicious`"
 
 
 def _emit(site: Site, *steps: Step) -> Operand:
@@ -69,14 +70,107 @@ def swish(site: Site) -> Operand:
     return _emit(site, Step("scale", (0,), alpha), Step("sigmoid", (1,)), Step("mul", (0, 2)))
 
 
-@operator("Pow", since=7, restrictions=f"a small whole exponent; {_SUITES}")
+@operator("Mish", since=18, restrictions=_SUITES)
+def mish(site: Site) -> Operand:
+    """`x tanh(log(1 + exp(x)))`."""
+    return _emit(site, Step("softplus", (0,)), Step("tanh", (1,)), Step("mul", (0, 2)))
+
+
+@operator("HardSigmoid", restrictions=_SUITES)
+def hard_sigmoid(site: Site) -> Operand:
+    """`alpha x + beta`, kept between 0 and 1."""
+    return _emit(site, *_hard_sigmoid(site.attribute("alpha", 0.2), site.attribute("beta", 0.5)))
+
+
+@operator("HardSwish", since=14, restrictions=_SUITES)
+def hard_swish(site: Site) -> Operand:
+    """`x` times a HardSigmoid of slope 1/6."""
+    steps = _hard_sigmoid(1.0 / 6.0, 0.5)
+    return _emit(site, *steps, Step("mul", (0, len(steps))))
+
+
+@operator("Elu", restrictions=_SUITES)
+def elu(site: Site) -> Operand:
+    """`x` above 0, `alpha (exp(x) - 1)` below."""
+    return _emit(site, *_elu(1.0, site.attribute("alpha", 1.0), 1.0))
+
+
+@operator("Selu", restrictions=_SUITES)
+def selu(site: Site) -> Operand:
+    """Elu times `gamma`."""
+    alpha = site.attribute("alpha", 1.6732632423543772)
+    gamma = site.attribute("gamma", 1.0507009873554805)
+    return _emit(site, *_elu(gamma, gamma * alpha, 1.0))
+
+
+@operator("Celu", since=12, restrictions=_SUITES)
+def celu(site: Site) -> Operand:
+    """`x` above 0, `alpha (exp(x / alpha) - 1)` below."""
+    alpha = site.attribute("alpha", 1.0)
+    return _emit(site, *_elu(1.0, alpha, 1.0 / alpha))
+
+
+@operator("Softsign", restrictions=_SUITES)
+def softsign(site: Site) -> Operand:
+    """`x / (1 + |x|)`."""
+    size = [Step("relu", (0,)), Step("scale", (1,), 2.0), Step("sub", (2, 0))]
+    ratio = [Step("shift", (3,), 1.0), Step("reciprocal", (4,)), Step("mul", (0, 5))]
+    return _emit(site, *size, *ratio)
+
+
+@operator("Exp", restrictions=_SUITES)
+def exp(site: Site) -> Operand:
+    """`e^x`."""
+    return _emit(site, Step("exp", (0,)))
+
+
+@operator("Log", restrictions=_SUITES)
+def log(site: Site) -> Operand:
+    """The natural logarithm."""
+    return _emit(site, Step("log", (0,)))
+
+
+@operator("Sqrt", restrictions=_SUITES)
+def sqrt(site: Site) -> Operand:
+    """The square root."""
+    return _emit(site, Step("sqrt", (0,)))
+
+
+@operator("Reciprocal", restrictions=_SUITES)
+def reciprocal(site: Site) -> Operand:
+    """`1 / x`."""
+    return _emit(site, Step("reciprocal", (0,)))
+
+
+@operator("Pow", since=7, restrictions=f"one constant exponent, not 0, up to 16; {_SUITES}")
 def power(site: Site) -> Operand:
-    """A tensor raised to one constant exponent from 1 to 16."""
+    """A tensor raised to one constant exponent; to a fraction, if no element is negative."""
     exponents = np.unique(site.constant(1, "exponent"))
-    exponent = int(exponents[0]) if len(exponents) == 1 else 0
-    if not 1 <= exponent <= 16 or exponent != exponents[0]:
-        site.refuse("its exponent is not one whole number from 1 to 16", "Write it as products")
-    if exponent == 1:
+    exponent = float(exponents[0]) if len(exponents) == 1 else 0.0
+    if not (0.0 < abs(exponent) <= 16.0):
+        site.refuse("its exponent is not one number up to 16, and not 0", "Write it as products")
+    if exponent == 1.0:
         return site.private(0)
-    # Step k multiplies the result before it by x once more.
-    return _emit(site, *(Step("mul", (k, 0)) for k in range(exponent - 1)))
+    whole = int(abs(exponent))
+    if whole == abs(exponent):
+        # Step k multiplies the result before it by x once more.
+        steps = [Step("mul", (k, 0)) for k in range(whole - 1)]
+        inverse = [Step("reciprocal", (len(steps),))] if exponent < 0.0 else []
+        return _emit(site, *steps, *inverse)
+    if exponent == 0.5:
+        return _emit(site, Step("sqrt", (0,)))
+    return _emit(site, Step("log", (0,)), Step("scale", (1,), exponent), Step("exp", (2,)))
+
+
+def _hard_sigmoid(alpha: float, beta: float) -> list[Step]:
+    """`max(t, 0) - max(t - 1, 0)` of `t = alpha x + beta`."""
+    argument = [Step("scale", (0,), alpha), Step("shift", (1,), beta)]
+    ends = [Step("shift", (2,), -1.0), Step("relu", (2,)), Step("relu", (3,))]
+    return [*argument, *ends, Step("sub", (4, 5))]
+
+
+def _elu(above: float, below: float, rate: float) -> list[Step]:
+    """`above x` above 0, `below (exp(rate x) - 1)` below."""
+    negative = [Step("relu", (0,)), Step("sub", (0, 1)), Step("scale", (2,), rate)]
+    curve = [Step("exp", (3,)), Step("shift", (4,), -1.0), Step("scale", (5,), below)]
+    return [*negative, *curve, Step("scale", (1,), above), Step("add", (6, 7))]

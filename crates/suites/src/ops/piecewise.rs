@@ -1,0 +1,34 @@
+//! A public function of each element by lines.
+
+use privet_program::Step;
+use privet_ring::{Lines, Modulus};
+
+use super::{Node, Rules};
+use crate::stream::function::Function;
+
+/// A function by `2^index_bits` lines over `bits` bits from `low` on.
+pub(crate) struct Piecewise<'a> {
+    pub node: Node<'a>,
+    pub steps: &'a [Step],
+    pub low: i64,
+    pub bits: u32,
+    pub index_bits: u32,
+}
+
+impl Piecewise<'_> {
+    /// The table, which follows from the program alone.
+    pub fn lines(&self) -> Lines {
+        let ring_bits = self.node.program.ring_bits();
+        let function =
+            Function { steps: self.steps, from: self.node.input().scale, to: self.node.output().scale, ring_bits };
+        let [slopes, offsets] = function.lines(self.low, [self.bits, self.index_bits]);
+        Lines::new(&slopes, &offsets, Modulus::new(ring_bits))
+    }
+}
+
+impl Rules for Piecewise<'_> {
+    /// So that it has the bits that the table is over, whatever the program.
+    fn computes_in_ring(&self) -> bool {
+        true
+    }
+}

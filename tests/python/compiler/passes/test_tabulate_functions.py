@@ -1,0 +1,182 @@
+"""Smooth functions by lines: close over the whole range, saturating beyond, and what the page says.
+
+`LINES` has every function with the arguments that its table is made for here.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import expected, model, node, samples, single
+
+from privet import suites
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.function import real_values
+from privet.compiler.executor.layer_ranges import Ranges
+from privet.compiler.executor.piecewise import piecewise_values
+from privet.compiler.graph.operations import Piecewise
+from privet.compiler.program import Program
+from privet.compiler.program.operations import decode
+from privet.errors import InvalidProgram, UnsupportedModel
+
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "protocols" / "lines.md"
+SCALE, RING = 12, 37
+UNIT = 2.0**-SCALE
+
+LINES: dict[str, tuple[dict[str, Any], float, float]] = {
+    "Sigmoid": ({}, -8, 8),
+    "Tanh": ({}, -8, 8),
+    "Erf": ({}, -8, 8),
+    "Softplus": ({}, -8, 8),
+    "Gelu": ({}, -8, 8),
+    "SiLU": ({}, -8, 8),
+    "Mish": ({}, -8, 8),
+    "HardSwish": ({}, -8, 8),
+    "HardSigmoid": ({}, -8, 8),
+    "Elu": ({}, -8, 8),
+    "Selu": ({}, -8, 8),
+    "Celu": ({"alpha": 0.5}, -8, 8),
+    "Softsign": ({}, -8, 8),
+    "Exp": ({}, -4, 4),
+    "Log": ({}, 0.5, 8),
+    "Sqrt": ({}, 0.25, 16),
+    "Reciprocal": ({}, 0.5, 8),
+    "Pow": ({}, 0.25, 4),
+}
+EXPONENT = np.float32(1.5)
+
+
+def compiled(operator: str, **options: Any) -> tuple[Compiled, Any]:
+    """The function alone, and its model."""
+    attributes, low, high = LINES[operator]
+    operands: list[Any] = [(1, 64), *([EXPONENT] if operator == "Pow" else [])]
+    if operator == "SiLU":
+        nodes = [node("Sigmoid", ["x"], ["gate"]), node("Mul", ["x", "gate"], ["y"])]
+        made = model(nodes, {"x": (1, 64)}, ["y"])
+    else:
+        made = single(operator, operands, **attributes)
+    name = made.graph.input[0].name
+    calibration = [{name: np.linspace(low, high, 64, dtype=np.float32)[None]}]
+    options = {"margin": 1.0, "smooth": "piecewise", **options}
+    return compile(made, calibration=calibration, **options), made
+
+
+def table(program: Program) -> Piecewise:
+    (found,) = (it for it in program.operations if it.op == "piecewise")
+    operation = decode(found.op, found.attributes, (1, 64), {})
+    assert isinstance(operation, Piecewise)
+    return operation
+
+
+def row(operator: str) -> str:
+    """The function's row on the page: its table, and its largest error over all arguments."""
+    lines = table(compiled(operator)[0].program)
+    x = np.arange(1 << lines.bits, dtype=np.int64)
+    after = SCALE + lines.step_bits
+    found = piecewise_values(x, lines, SCALE, after, RING) >> lines.step_bits
+    exact = np.ldexp(real_values(x + lines.low, lines.function, SCALE), SCALE)
+    first, last = lines.low * UNIT, (lines.low + (1 << lines.bits)) * UNIT
+    largest = float(np.abs(found - exact).max())
+    title = f"`{operator}` 1.5" if operator == "Pow" else f"`{operator}`"
+    return f"| {title} | {first:g} to {last:g} | {1 << lines.index_bits} | {largest:.2f} |"
+
+
+def test_the_page_has_the_error_of_every_function_over_its_whole_range() -> None:
+    rows = [row(operator) for operator in LINES]
+    shown = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    assert shown == rows, "\n".join(rows)
+
+
+@pytest.mark.parametrize("operator", sorted(LINES))
+def test_lines_are_those_of_the_operator(operator: str) -> None:
+    program, made = compiled(operator)
+    attributes = LINES[operator]
+    inputs = {made.graph.input[0].name: np.linspace(*attributes[1:], 64, dtype=np.float32)[None]}
+    (found,) = execute(program.program, program.weights, inputs).outputs.values()
+    # An argument is rounded, too, and slopes are up to 55 here.
+    slope = {"Exp": 110.0, "Reciprocal": 4.0, "Pow": 3.0, "Log": 2.0}.get(operator, 1.1)
+    near = expected(made, inputs)[0]
+    np.testing.assert_allclose(found, near, rtol=0, atol=(4.0 + slope / 2) * UNIT)
+
+
+@pytest.mark.parametrize(
+    ("operator", "below", "above"),
+    [
+        ("Sigmoid", 0, 1),
+        ("Gelu", 0, 1000),
+        ("Softplus", 0, 1000),
+        ("Elu", -1, 1000),
+        ("Erf", -1, 1),
+    ],
+)
+def test_functions_go_on_beyond_their_table(operator: str, below: float, above: float) -> None:
+    made = single(operator, [(1, 2)])
+    name = made.graph.input[0].name
+    far = {name: np.array([[-1000.0, 1000.0]], np.float32)}
+    it = compile(made, calibration=[far], smooth="piecewise")
+    (found,) = execute(it.program, it.weights, far).outputs.values()
+    np.testing.assert_allclose(found, [[below, above]], rtol=0, atol=2 * UNIT)
+
+
+def test_arguments_beyond_a_measured_range_count_as_its_ends() -> None:
+    made = single("Exp", [(1, 3)])
+    name = made.graph.input[0].name
+    near = {name: np.array([[-1.0, 0.0, 1.0]], np.float32)}
+    it = compile(made, calibration=[near], margin=1.0, ranges={name: 4.0}, smooth="piecewise")
+    far = {name: np.array([[-3.5, 0.0, 3.9]], np.float32)}
+    lines = table(it.program)
+    (found,) = execute(it.program, it.weights, far).outputs.values()
+    assert (lines.low, lines.bits) == (-(4 << SCALE), 3 + SCALE)
+    np.testing.assert_allclose(found, np.exp(far[name]), rtol=2.0**-11)
+
+
+def test_the_rest_of_a_model_sees_rounded_values() -> None:
+    nodes = [
+        node("MatMul", ["x", "w"], ["hidden"]),
+        node("Sigmoid", ["hidden"], ["gate"]),
+        node("Mul", ["hidden", "gate"], ["silu"]),
+        node("MatMul", ["silu", "v"], ["y"]),
+    ]
+    rng = np.random.default_rng(5)
+    weights = {
+        "w": rng.uniform(-1, 1, (8, 16)).astype(np.float32),
+        "v": rng.uniform(-1, 1, (16, 4)).astype(np.float32),
+    }
+    made = model(nodes, {"x": (3, 8)}, ["y"], weights)
+    inputs = samples(made)
+    it = compile(made, calibration=[inputs], smooth="piecewise")
+    (found,) = execute(it.program, it.weights, inputs).outputs.values()
+    np.testing.assert_allclose(found, expected(made, inputs)[0], rtol=0, atol=24 * UNIT)
+    assert [suite for suite in suites.all_suites() if suite().runs(it.program)] == [
+        suites.Gmw,
+        suites.Fss,
+    ]
+    (problem,) = suites.Fss(security="malicious").supports(it.program)
+    assert "authenticate" in problem.why
+    # Every input within its bound stays in the ring: tables say what they can give.
+    assert Ranges(it.program, it.weights, it.measured).is_sound
+
+
+def test_what_lines_do_not_follow_is_refused() -> None:
+    made = single("Reciprocal", [(1, 2)])
+    name = made.graph.input[0].name
+    with pytest.raises(UnsupportedModel, match="lines"):
+        compile(made, calibration=[{name: np.array([[1e-3, 500.0]])}], smooth="piecewise")
+
+
+@pytest.mark.parametrize(
+    "change", [{"index_bits": 5}, {"index_bits": 13}, {"bits": 8}, {"low": 1 << 50}, {"low": 0.5}]
+)
+def test_tables_that_are_none_are_refused(change: dict[str, Any]) -> None:
+    public = json.loads(compiled("Sigmoid")[0].program.to_public_bytes())
+    (operation,) = (it for it in public["operations"] if it["op"] == "piecewise")
+    operation |= change
+    with pytest.raises(InvalidProgram, match="piecewise"):
+        Program.from_public_bytes(
+            json.dumps(public, sort_keys=True, separators=(",", ":")).encode()
+        )
