@@ -160,8 +160,8 @@ def test_other_modes_have_material_of_their_own(scene: Scene, mode: tuple[str, s
 
 def test_a_model_that_cannot_be_served_ends_the_command(key_folder: Path, tmp_path: Path) -> None:
     words = ["serve", DIGITS, "--keys", key_folder, "--state", tmp_path, "--listen", "127.0.0.1:0"]
-    wide = privet(*words, "--bits", 24, code=3)["error"]
-    assert "--bits" in wide["message"]
+    wide = privet(*words, "--set", "bits=24", code=3)["error"]
+    assert "bits" in wide["message"]
     dealt = privet(*words, "--suite", "fss", code=2)["error"]
     assert "dealer" in dealt["message"]
     named = privet(*words, "--name", "a/b", code=2)["error"]

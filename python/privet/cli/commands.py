@@ -104,17 +104,15 @@ COMMANDS = {
         "compile.compile",
         "Compile a model into a public half, for everybody, and a private one with its weights.",
     ),
-    "cohort": Entry(
-        "cohort.app", "Suite ckks under a key whose parts the members of a cohort keep."
-    ),
+    "cohort": Entry("cohort.app", "Predict under a key whose parts the members of a cohort keep."),
     "simulate": Entry(
         "simulate.simulate",
         "Simulate the service on a machine that you need not have, and compare policies.",
         extra="research",
     ),
-    "stream": Entry(
-        "stream.app",
-        "Suite `stream` as a pipeline over the servers of two organisations.",
+    "pipeline": Entry(
+        "pipeline.app",
+        "Run a model as a pipeline over the servers of two organisations.",
     ),
     "study": Entry("study.app", "What suites cost: measure, predict, report.", extra="research"),
     "zoo": Entry("zoo.app", "The benchmark models, built as ONNX files."),

@@ -47,13 +47,10 @@ def serve(
     state: options.State = Path("privet-state"),
     name: single.Name = None,
     suite: single.Suites = None,
-    scenario: single.Scenario = None,
-    bits: single.Bits = None,
-    scale: single.Scale = None,
     batch: single.Batch = None,
     calibration: single.Calibration = None,
     input_range: single.InputRange = None,
-    sound: single.Sound = False,
+    options_set: single.Options = None,
     executor: Annotated[
         str, typer.Option(metavar="local|ray", help="Where jobs run: on this machine, or on Ray's.")
     ] = "local",
@@ -182,13 +179,10 @@ def serve(
         name=name,
         suites=suite,
         flooding=flooding,
-        scenario=scenario,
-        bits=bits,
-        scale=scale,
+        options=options_set,
         batch=batch,
         calibration=calibration,
         input_range=input_range,
-        sound=sound,
     )
     host, port = split_address(listen)
     context = tls(keys)
