@@ -164,6 +164,8 @@ def serve(
     within what this server accepts: exact truncations, no dealer and statistical noise, unless a
     flag or a policy accepts something weaker. Logs go to standard error, a JSON object a line.
     SIGTERM or Ctrl-C drains, a second one stops at once.
+
+    Example: privet serve model.onnx --keys keys --listen 0.0.0.0:7480
     """
     # These libraries are for this command alone.
     from privet.service.control.identity import Gate, tls
