@@ -29,7 +29,7 @@ from privet.gateway.errand import Errand, Notice, Portion, Request, Staff
 from privet.gateway.model import Model, Offer, Terms, same_terms
 from privet.gateway.news import News
 from privet.gateway.visit import Traveller
-from privet.runtime import Credentials, Result, Stock
+from privet.runtime import Credentials, MaterialStore, Result
 from privet.runtime.memory import machine_memory, parse_size
 from privet.runtime.result import join_results
 from privet.suites import MaterialSuite, forecast
@@ -259,7 +259,7 @@ class ServiceClient:
             return True
         offer, settled = await self.settle(model, terms)
         size = pieces * forecast(offer.plan(settled, self.link)).material_bytes_client
-        return await asyncio.to_thread(Stock(self.state).bytes) + size <= self.max_disk
+        return await asyncio.to_thread(MaterialStore(self.state).bytes) + size <= self.max_disk
 
     async def stock(self, model: str, terms: Terms) -> int:
         """How many pieces of this client lie ready at the service for inferences on these terms.

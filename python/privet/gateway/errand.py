@@ -18,7 +18,7 @@ from typing import Any
 from privet.errors import JobFailed, MaterialError, PeerError, PeerMisbehaved, PrivetError
 from privet.gateway.model import Offer, Terms
 from privet.gateway.visit import Go, Payload, Traveller, Visit, read_go
-from privet.runtime import Stock
+from privet.runtime import MaterialStore
 from privet.runtime.result import Made, Result, Spent, read_result
 from privet.suites.costs import read_report
 
@@ -70,7 +70,7 @@ class Staff:
             await asyncio.wait(self._making, return_when=asyncio.FIRST_COMPLETED)
 
     def _holds(self, material: str) -> bool:
-        return any(piece.id == material for piece in Stock(self.traveller.state).pieces())
+        return any(it.id == material for it in MaterialStore(self.traveller.state).entries())
 
     async def close(self) -> None:
         """Waits for the threads to end."""
