@@ -48,11 +48,13 @@ def test_the_oldest_that_nobody_claimed_makes_room() -> None:
         bench.submit(id)
         bench.finish(f"{id}/pre#1")
         bench.wait(1.0)
-    # It is the oldest, but a request has it.
-    bench.submit("heavy", "heavy", client="berta")
+    bench.submit("berta's", client="berta")
     assert bench.gone() == [("n1/pre#1", "evicted")]
+    # The next oldest is a request's now, and takes no room any more once that runs.
     bench.submit("r", to="n2")
-    bench.submit("again", client="carol")
+    bench.submit("carol's", client="carol")
+    assert len(bench.gone()) == 1
+    bench.submit("dora's", client="dora")
     assert bench.gone() == [("n1/pre#1", "evicted"), ("n3/pre#1", "evicted")]
 
 
