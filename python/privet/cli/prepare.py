@@ -16,7 +16,7 @@ from privet import suites
 from privet.cli import asking, options, show
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
-from privet.runtime import Stock
+from privet.runtime import MaterialStore
 from privet.suites.text import over
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ async def _keep(
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
 
     def tell(found: Level) -> None:
-        _tell(console, found, Stock(client.state).bytes(), client.max_disk, as_json)
+        _tell(console, found, MaterialStore(client.state).bytes(), client.max_disk, as_json)
 
     async with client:
         wanted = wanted or {await client.only_model(): usual}
@@ -199,8 +199,8 @@ def _tell(console: Console, found: Level, count: int, limit: int | None, as_json
 
 
 def _show_status(console: Console, state: Path, as_json: bool) -> None:
-    stock = Stock.at(state)
-    held, count = stock.holdings(), stock.bytes()
+    store = MaterialStore.at(state)
+    held, count = store.holdings(), store.bytes()
     if as_json:
         typer.echo(json.dumps({"ready": [asdict(it) for it in held], "bytes": count}))
         return

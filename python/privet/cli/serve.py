@@ -208,9 +208,12 @@ def serve(
         named(policy, beta, Budget(bytes=parse_size(ahead, "disk space") or 1)),
         accepts,
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
-        Limits(material_seconds=material_hours * 3600, absent_seconds=absent),
+        Limits(
+            material_seconds=material_hours * 3600,
+            material_bytes=parse_size(max_material, "disk space"),
+            absent_seconds=absent,
+        ),
         poll,
-        parse_size(max_material, "disk space"),
         refused,
     )
     executing = make_executor(

@@ -29,7 +29,7 @@ from privet.gateway.encrypted import SILENCE, infer_encrypted
 from privet.gateway.jobs import AttemptExecutor, ClientJob, Notice, Portion, Request
 from privet.gateway.model import Model, Offer, Terms, same_terms
 from privet.gateway.updates import JobUpdates
-from privet.runtime import Credentials, Result, Stock
+from privet.runtime import Credentials, MaterialStore, Result
 from privet.runtime.memory import machine_memory, parse_size
 from privet.runtime.result import join_results
 from privet.suites import MaterialSuite, Progress, forecast
@@ -262,7 +262,7 @@ class ServiceClient:
             return True
         offer, settled = await self.settle(model, terms)
         size = entries * forecast(offer.plan(settled, self.link)).material_bytes_client
-        return await asyncio.to_thread(Stock(self.state).bytes) + size <= self.max_disk
+        return await asyncio.to_thread(MaterialStore(self.state).bytes) + size <= self.max_disk
 
     async def stock(self, model: str, terms: Terms) -> int:
         """How many material entries for these terms this client has ready at the service.
