@@ -1,7 +1,7 @@
 """How much a phase computes: counts by the suites' formulas, no times.
 
 Correlations, ciphertexts, bytes and rounds are those of `privet.suites.forecast`,
-`privet.suites.plan_ckks` and `privet.suites.plan_stream`; multiply-adds follow from the program's
+`privet.suites.plan_ckks` and `Stream.figures`; multiply-adds follow from the program's
 shapes. `privet.planner.units` has what one of each costs.
 """
 

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::bfv::{self, DataPiece, ModelPiece, Transformed};
 use super::infer::check_inputs;
-use super::{Cipher, DataProvider, ModelProvider, Plan, transport};
-use crate::policy::{Caller, Guard, Mode, Refused};
+use super::{Cipher, Config, DataProvider, ModelProvider, Plan, transport};
+use crate::config::Config as _;
+use crate::policy::{Caller, Guard, Refused};
 use crate::report::Recorder;
 use crate::session::messages;
 use crate::{Error, Observer, PeerMisbehaved, Phase, Report};
@@ -274,7 +275,7 @@ impl Server {
         messages::greet(channel)?;
         let caller = Caller::of(channel);
         // Whatever a client asks here reveals values to it in the end.
-        self.guard.check(&caller, Mode::STREAM)?;
+        self.guard.check(&caller, &Config::default().mode())?;
         let mut prepared: Option<(Plan, ModelSide)> = None;
         loop {
             match messages::receive(channel)? {
@@ -284,7 +285,7 @@ impl Server {
                     on_event(Event::Described);
                 }
                 Request::Encrypt { program, key_bits, samples } => {
-                    let cipher = Cipher::from_name("paillier", key_bits);
+                    let cipher = Cipher::paillier(key_bits);
                     let plan = self.plan(&program, cipher.ok_or_else(|| request("keys have 2048 or 3072 bits"))?)?;
                     let plan = plan.packed(samples).map_err(|error| request(&error.to_string()))?;
                     let (provider, report) = encrypt(channel, &plan)?;
