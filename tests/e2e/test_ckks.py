@@ -116,7 +116,7 @@ def test_other_suites_refuse_polynomials_by_name(
 ) -> None:
     path = zoo.build("nn5", tmp_path)
     compiled = privet.compile(path, input_range=(0, 1))
-    with pytest.raises(UnsupportedModel, match='smooth="piecewise"|not authenticate') as refusal:
+    with pytest.raises(UnsupportedModel, match=r'smooth="piecewise"|not authenticate') as refusal:
         privet.run(compiled, suite=suite)
     assert len(refusal.value.problems) == 2
     with pytest.raises(Misuse, match="runs only in suite ckks"):
