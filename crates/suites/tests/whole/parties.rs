@@ -125,7 +125,7 @@ pub static OVERFLOW: LazyLock<Fixture> = LazyLock::new(|| Fixture::read("overflo
 /// All programs, transformed once for all tests.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog::default();
-    for fixture in [&*RESIDUAL, &*CHOICE, &*OVERFLOW] {
+    for fixture in [&*RESIDUAL, &*CHOICE, &*SMOOTH, &*OVERFLOW] {
         catalog.add(sharing::load(fixture.public.clone(), &fixture.weights).expect("a served program"));
     }
     catalog
