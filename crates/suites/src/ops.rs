@@ -15,6 +15,7 @@ mod movement;
 mod pooling;
 mod relu;
 mod scale;
+mod step;
 mod truncate;
 
 use privet_gmw::Sign;
@@ -29,6 +30,7 @@ pub(crate) use max_pool2d::MaxPool2d;
 pub(crate) use movement::Movement;
 pub(crate) use pooling::Pooling;
 pub(crate) use relu::Relu;
+pub(crate) use step::{Leaves, Step};
 pub(crate) use truncate::Truncate;
 
 use additive::{Add, AddConstant, Negate, ShiftLeft, Sub};
@@ -129,16 +131,17 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// Refuses what only suite `ckks` or `stream` computes.
+    /// Refuses what only other suites compute.
     pub fn unsupported(self) -> Error {
         let (name, operator) = (&self.operation.name, self.operation.operator.name());
         let (suite, instead) = match self.operation.operator {
-            Operator::Function { .. } => ("stream", "compile the model for another suite"),
-            _ => ("ckks", "choose that suite"),
+            Operator::Function { .. } => ("stream", "compile the model for another suite, or put a ReLU in its place"),
+            Operator::Step { .. } | Operator::Leaves { .. } => {
+                ("gmw or fss", "choose one of them, against a party that keeps to the protocol")
+            }
+            _ => ("ckks", "choose that suite, or put a ReLU in its place"),
         };
-        Error::Misuse(format!(
-            "layer {name} ({operator}) runs only in suite {suite}: {instead}, or put a ReLU in its place"
-        ))
+        Error::Misuse(format!("layer {name} ({operator}) runs only in suite {suite}: {instead}"))
     }
 }
 

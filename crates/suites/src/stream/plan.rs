@@ -239,6 +239,9 @@ fn check_operation(operation: &Operation) -> Result<(), Error> {
                  stream, or choose ckks"
             )))
         }
+        Operator::Step { .. } | Operator::Leaves { .. } => {
+            Err(refused(operation, "among permuted nodes of a tree the client would learn which decisions were taken"))
+        }
         Operator::AvgPool2d { factors, .. } if factors.iter().any(|factor| i32::try_from(*factor).is_err()) => {
             Err(refused(operation, "a factor has more than 31 bits"))
         }

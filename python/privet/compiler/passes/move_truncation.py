@@ -20,6 +20,7 @@ from dataclasses import replace
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph import operations as op
 from privet.compiler.passes.check_ranges import GUARD_BITS
+from privet.compiler.passes.place_trees import place_trees
 from privet.compiler.passes.rewriter import Rewriter
 
 FACTOR_BITS_AT_LEAST = 6
@@ -40,13 +41,16 @@ def move_truncation(
     """
     graph = graph.with_values(lambda _, value: replace(value, scale=scale_bits))
     ceiling = max(scale_bits + weight_scale, ring_bits - GUARD_BITS - headroom)
-    placement = _Placement(graph, ceiling, scale_bits, weight_scale)
+    placement = _Placement(graph, ring_bits, ceiling, scale_bits, weight_scale)
     return placement.rewriter.walk(placement.place)
 
 
 class _Placement:
-    def __init__(self, graph: Graph, ceiling: int, scale_bits: int, weight_scale: int) -> None:
+    def __init__(
+        self, graph: Graph, ring_bits: int, ceiling: int, scale_bits: int, weight_scale: int
+    ) -> None:
         self.rewriter = Rewriter(graph)
+        self.ring_bits = ring_bits
         self.ceiling = ceiling
         self.base = scale_bits
         self.rise = weight_scale
@@ -70,6 +74,8 @@ class _Placement:
             case op.Relu() | op.MaxPool2d():
                 x = self.lowered(node, x)
                 return self.add(node, self.scale(x), x)
+            case op.Trees():
+                return self.trees(node, x)
             case op.ArgMax():
                 return self.add(node, 0, self.lowered(node, x))
             case op.AvgPool2d():
@@ -88,6 +94,12 @@ class _Placement:
         choices = [s for s in (high, low, self.base) if s <= high]
         target = next((s for s in choices if s <= self.ceiling), choices[-1])
         return self.add(node, target, *(self.at(node, id, target) for id in inputs))
+
+    def trees(self, node: Node, x: int) -> int:
+        """Trees read what they compare at the base scale; a bound of an input holds for all of it."""
+        bounded = node.inputs[0] in {entry.value for entry in self.rewriter.old.inputs}
+        x = self.lowered(node, x)
+        return place_trees(self.rewriter, node, x, self.ring_bits, bounded=bounded)
 
     def average(self, node: Node, pool: op.AvgPool2d, x: int) -> int:
         """Picks by how much the scale rises, so that the factors become integers."""
