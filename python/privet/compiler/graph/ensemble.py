@@ -19,8 +19,8 @@ PADDING = 8
 """Nodes and leaves of trees that are not complete are padded to a multiple of this."""
 DEEPEST = 12
 """Most levels of complete trees."""
-COMPARISON, WEIGHT = 24.0, 0.5
-"""What a comparison of a node costs, and an element of a tree's block of paths, beside a bit."""
+BLOCK, BLOCK_WEIGHTS = 300, 4096
+"""What so many weights of a tree's block of paths cost, in comparisons of nodes."""
 
 
 @dataclass(frozen=True)
@@ -49,38 +49,44 @@ class Leaf:
     values: Mapping[int, float]
 
 
+Way = list[tuple[int, Branch, bool]]
+"""The way to a node from the root: each branch's first test, the branch, and whether it is true."""
+
+
 @dataclass
 class Tree:
-    """A tree: its tests in order, and each leaf's way to it from the root.
+    """A tree: its tests in order, the place of each branch, and each leaf with its way and place.
 
-    A way lists the number of a branch's first test, the branch, and whether it was true.
+    A place is a number that has bit j set if the way goes to false at level j.
     """
 
     tests: list[Test] = field(default_factory=list)
-    leaves: list[tuple[Leaf, list[tuple[int, Branch, bool]]]] = field(default_factory=list)
+    branches: list[int] = field(default_factory=list)
+    leaves: list[tuple[Leaf, Way, int]] = field(default_factory=list)
 
     @property
     def depth(self) -> int:
-        return max(len(way) for _, way in self.leaves)
+        return max(len(way) for _, way, _ in self.leaves)
 
 
 def walk(root: object, node: Callable[[object], Branch | Leaf]) -> Tree:
-    """The tree below `root`. Raises `ValueError` if a node is its own ancestor."""
+    """The tree below `root`. Raises `ValueError` if a node is reached twice."""
     tree, seen = Tree(), set()
-    stack: list[tuple[object, list[tuple[int, Branch, bool]]]] = [(root, [])]
+    stack: list[tuple[object, Way, int]] = [(root, [], 0)]
     while stack:
-        key, way = stack.pop()
+        key, way, place = stack.pop()
         if key in seen:
             raise ValueError(f"node {key} is reached twice")
         seen.add(key)
-        found = node(key)
+        found, level = node(key), 1 << len(way)
         if isinstance(found, Leaf):
-            tree.leaves.append((found, way))
+            tree.leaves.append((found, way, place))
             continue
         first = len(tree.tests)
         tree.tests.extend(found.tests)
-        stack.append((found.false, [*way, (first, found, False)]))
-        stack.append((found.true, [*way, (first, found, True)]))
+        tree.branches.append(level - 1 + place)
+        stack.append((found.false, [*way, (first, found, False)], place + level))
+        stack.append((found.true, [*way, (first, found, True)], place))
     return tree
 
 
@@ -88,11 +94,9 @@ def ensemble(trees: Sequence[Tree], base: Array) -> Trees:
     """The trees in the cheaper form; targets are those of `base`."""
     depth = max(max(tree.depth for tree in trees), 1)
     nodes, leaves = _padded(trees)
-    simple = all(
-        len(branch.tests) == 1 for tree in trees for _, way in tree.leaves for _, branch, _ in way
-    )
-    complete = (2**depth - 1) * COMPARISON
-    if simple and depth <= DEEPEST and complete <= nodes * (COMPARISON + leaves * WEIGHT):
+    blocks = -(-nodes * leaves // BLOCK_WEIGHTS)
+    simple = all(len(tree.tests) == len(tree.branches) for tree in trees)
+    if simple and depth <= DEEPEST and 1 << depth <= nodes + leaves // 4 + blocks * BLOCK:
         return _complete(trees, depth, base)
     return _any_shape(trees, nodes, leaves, base)
 
@@ -103,41 +107,40 @@ def _padded(trees: Sequence[Tree]) -> tuple[int, int]:
     return nodes, leaves
 
 
+def _nodes(trees: Sequence[Tree], count: int) -> tuple[Array, Array, Array]:
+    """Features, thresholds and strictness of no nodes yet."""
+    shape = (len(trees), count)
+    return np.full(shape, -1, dtype=np.int64), np.zeros(shape), np.zeros(shape, dtype=bool)
+
+
+def _place(nodes: Sequence[Array], tree: int, places: Sequence[int], tests: Sequence[Test]) -> None:
+    for array, name in zip(nodes, ("feature", "threshold", "strict"), strict=True):
+        array[tree, places] = [getattr(test, name) for test in tests]
+
+
 def _complete(trees: Sequence[Tree], depth: int, base: Array) -> Trees:
-    shape = (len(trees), (1 << depth) - 1)
-    feature, threshold = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
-    strict = np.zeros(shape, dtype=bool)
+    nodes = _nodes(trees, (1 << depth) - 1)
     values = np.zeros((len(trees), 1 << depth, len(base)))
     for t, tree in enumerate(trees):
-        for leaf, way in tree.leaves:
-            place = 0
-            for level, (_, branch, is_true) in enumerate(way):
-                (test,) = branch.tests
-                at = (1 << level) - 1 + place
-                feature[t, at], threshold[t, at] = test.feature, test.threshold
-                strict[t, at] = test.strict
-                place |= 0 if is_true else 1 << level
+        _place(nodes, t, tree.branches, tree.tests)
+        for leaf, way, place in tree.leaves:
             for target, value in leaf.values.items():
                 values[t, place :: 1 << len(way), target] += value
-    return Trees(feature, threshold, strict, values, base, depth=depth)
+    return Trees(*nodes, values, base, depth=depth)
 
 
-def _any_shape(trees: Sequence[Tree], nodes: int, leaves: int, base: Array) -> Trees:
-    shape = (len(trees), nodes)
-    feature, threshold = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
-    strict = np.zeros(shape, dtype=bool)
+def _any_shape(trees: Sequence[Tree], count: int, leaves: int, base: Array) -> Trees:
+    nodes = _nodes(trees, count)
     values = np.zeros((len(trees), leaves, len(base)))
-    paths = np.zeros((len(trees), leaves, nodes), dtype=np.int8)
+    paths = np.zeros((len(trees), leaves, count), dtype=np.int8)
     offsets = np.ones((len(trees), leaves), dtype=np.int64)  # a leaf that pads is never reached
     for t, tree in enumerate(trees):
-        for at, test in enumerate(tree.tests):
-            feature[t, at], threshold[t, at] = test.feature, test.threshold
-            strict[t, at] = test.strict
-        for at, (leaf, way) in enumerate(tree.leaves):
+        _place(nodes, t, range(len(tree.tests)), tree.tests)
+        for at, (leaf, way, _) in enumerate(tree.leaves):
             offsets[t, at] = sum(is_true for _, _, is_true in way)
             for first, branch, is_true in way:
                 for i, test in enumerate(branch.tests):
                     paths[t, at, first + i] += -test.times if is_true else test.times
             for target, value in leaf.values.items():
                 values[t, at, target] += value
-    return Trees(feature, threshold, strict, values, base, paths=paths, offsets=offsets)
+    return Trees(*nodes, values, base, paths=paths, offsets=offsets)
