@@ -1,10 +1,11 @@
 """PP-Stream's experiments as Markdown tables.
 
     .venv/bin/python -m benches.stream                       all of them (minutes)
-    .venv/bin/python -m benches.stream pipeline leakage      some
+    .venv/bin/python -m benches.stream pipeline latency      some
     .venv/bin/python -m benches.stream --models mnist-1      on these models of the zoo
     .venv/bin/python -m benches.stream allocation --models vgg13-cifar     the VGGs: simulated alone
     .venv/bin/python -m benches.stream pipeline --cipher bfv pipelines over BFV
+    .venv/bin/privet study leakage MODEL.onnx                experiment 5: leakage of permutations
 
 What says "measured" ran on this machine, both organisations on its cores. What says "simulated" is
 the pipeline under a simulated clock (`privet.research.stream.simulate`), with stages measured here
@@ -20,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benches.machine import describe
-from benches.stream import allocation, latency, leakage, packing, partition, pipeline, scaling
+from benches.stream import allocation, latency, packing, partition, pipeline, scaling
 from benches.stream.models import MODELS, Prepared, prepare
 from privet.stream.cipher import Cipher
 from privet.suites import CIPHERS
@@ -30,7 +31,6 @@ EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
     "pipeline": pipeline.report,
     "allocation": allocation.report,
     "partition": partition.report,
-    "leakage": leakage.report,
     "latency": latency.report,
     "packing": packing.report,
 }

@@ -161,6 +161,8 @@ class StreamServer:
         connection: Connection,
         on_event: Callable[[str, str | None], None],
         on_piece: Callable[[str, Any, str], None] | None = None,
+        gate: Callable[[str, str | None, str | None, str | None], str | None] | None = None,
+        threads: int | None = None,
     ) -> None: ...
 
 class StreamClient:

@@ -15,11 +15,16 @@ from pathlib import Path
 
 from scripts.reference import commands, modules, suites
 
+from privet.service.repository import Limits, ModelConfig
+from privet.service.schema import table
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": commands.reference,
+    "config": lambda: table(ModelConfig),
+    "limits": lambda: table(Limits),
     "modules": modules.reference,
     "suites": suites.reference,
 }

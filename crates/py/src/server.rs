@@ -131,7 +131,7 @@ impl Server {
 }
 
 /// A gate that asks a Python callable. If that raises, nothing is admitted.
-fn ask(gate: Py<PyAny>) -> Gate {
+pub(crate) fn ask(gate: Py<PyAny>) -> Gate {
     Arc::new(move |_peer, intent| {
         let arguments = match intent {
             Intent::Describe { model } => ("describe", model, None, None),
@@ -151,7 +151,7 @@ fn ask(gate: Py<PyAny>) -> Gate {
 }
 
 /// Runs `work` on a pool of so many threads, or on the process's own.
-fn on_threads(
+pub(crate) fn on_threads(
     threads: Option<usize>,
     work: impl FnOnce() -> Result<(), privet_suites::Error> + Send,
 ) -> Result<(), Failure> {

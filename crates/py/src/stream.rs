@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::errors::Failure;
 use crate::policy::Guard;
 use crate::progress::Progress;
+use crate::server::{ask, on_threads};
 use crate::stages::indices;
 
 /// Shares by their values, and for each round the element at each place sent (all bits set for none), what is added to
@@ -75,14 +76,17 @@ impl StreamServer {
     }
 
     /// Serves one client to the end of its session; calls `on_event(kind, report)` after each request, with the kind
-    /// `described`, `prepared` or `inferred`; `on_piece(name, piece, report)` for a request that goes another way.
-    #[pyo3(signature = (connection, on_event, on_piece=None))]
+    /// `described`, `prepared` or `inferred`; `on_piece(name, piece, report)` for a request that goes another way. `gate`
+    /// and `threads` are those of `Server.serve`.
+    #[pyo3(signature = (connection, on_event, on_piece=None, gate=None, threads=None))]
     fn serve(
         &self,
         py: Python<'_>,
         connection: &Connection,
         on_event: Py<PyAny>,
         on_piece: Option<Py<PyAny>>,
+        gate: Option<Py<PyAny>>,
+        threads: Option<usize>,
     ) -> PyResult<()> {
         let channel = connection.take()?;
         let mut raised = None;
@@ -101,7 +105,13 @@ impl StreamServer {
                 raised.get_or_insert(error);
             }
         };
-        py.detach(|| self.0.serve(channel, &mut Silent, &mut hear)).map_err(Failure::from)?;
+        let gate = gate.map(ask);
+        py.detach(|| {
+            on_threads(threads, || match &gate {
+                Some(gate) => self.0.serve_behind(gate, channel, &mut Silent, &mut hear),
+                None => self.0.serve(channel, &mut Silent, &mut hear),
+            })
+        })?;
         raised.map_or(Ok(()), Err)
     }
 }

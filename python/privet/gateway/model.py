@@ -14,7 +14,7 @@ from privet.errors import Misuse, PeerMisbehaved
 from privet.suites import MaterialSuite, Suite
 from privet.suites.material.suite import quickest
 
-TOLD = ("suite", "security", "rounds", "truncation", "correlations", "linear")
+SUITE_FIELDS = ("suite", "security", "rounds", "truncation", "correlations", "linear")
 """What calls to a service say of a suite."""
 
 
@@ -35,7 +35,7 @@ class Terms:
     def facts(self) -> dict[str, Any]:
         """What the service must know of the suite."""
         facts = self.suite.facts()
-        return {key: facts[key] for key in TOLD}
+        return {key: facts[key] for key in SUITE_FIELDS}
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def read_model(document: Any) -> Model:
 
 
 def same_terms(document: Any, settled: Terms) -> bool:
-    """Whether a job that the service tells of is for a settled program, on its terms."""
+    """Whether a job at the service is for a settled program, on its terms."""
     return bool(
         document["program"] == settled.program_hash
         and all(document[key] == value for key, value in settled.facts.items())

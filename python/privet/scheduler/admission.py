@@ -63,7 +63,7 @@ def _check(state: State, submission: Submission) -> list[int]:
     if not state.limits.of_pairs(client, state.pairs_of.total() + pairs):
         raise Refused(Why.FULL, "too many jobs wait; try again later")
     batches = state.profiles.split(model, suite, submission.batch)
-    if submission.only is not None and submission.machine not in state.rooms:
+    if submission.machine and submission.machine not in state.rooms:
         raise Refused(Why.FULL, f"machine {submission.machine} is not there; try again later")
     rooms = [room for room in state.rooms.values() if room.is_for(submission.machine or None)]
     most = max((room.most for room in rooms), default=None)
@@ -142,7 +142,7 @@ def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[
 def _alone(state: State, now: float, entry: Entry, stream: Stream) -> None:
     submission = entry.submission
     request = None if submission.notice else entry
-    pair = Pair(stream, entry, request, machine=submission.machine)
+    pair = Pair(stream, entry, request, machine=submission.machine or None)
     entry.pairs.append(pair)
     state.enqueue(now, pair, Stage.PRE if submission.only is Phase.PRE else Stage.READY)
 

@@ -78,3 +78,8 @@ class Pair:
     def alone(self) -> bool:
         """Whether it is a single job, without material."""
         return self.maker.submission.only is not None
+
+    @property
+    def in_session(self) -> bool:
+        """Whether it is a session's, on the machine of that."""
+        return bool(self.maker.submission.machine)

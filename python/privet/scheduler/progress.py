@@ -22,7 +22,7 @@ def finished(state: State, now: float, job: str, usage: Usage | None, material: 
         state.material.check_new(material or job)
     state.leave(now, job)
     shown, pair = run.shown, run.pair
-    if not pair.alone:
+    if not pair.in_session:
         state.clients.came(shown.client)
     state.counts["jobs", f"{shown.phase} finished"] += 1
     if usage is not None:
@@ -96,10 +96,13 @@ def failed(state: State, now: float, job: str, reason: str, rerun: bool) -> None
 
 
 def _again(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
-    """Runs a pair again from a fresh T_pre, or fails its submission."""
-    if rerun and not pair.alone and pair.reruns < state.limits.reruns:
+    """Runs a pair again from a fresh T_pre, if it has one, or fails its submission."""
+    if rerun and not pair.in_session and pair.reruns < state.limits.reruns:
         pair.reruns += 1
         state.counts["jobs", "rerun"] += 1
+        if pair.alone:
+            state.enqueue(now, pair, Stage.READY)
+            return
         made_once = pair.material is not None
         if pair.request is not None and (made_once or pair.maker.ahead or pair.maker.ended):
             pair.maker = pair.request
@@ -197,7 +200,7 @@ def _absent(state: State, now: float, client: str) -> None:
     later = math.inf
     for entry in list(state.entries.values()):
         submission = entry.submission
-        if submission.client != client or entry.ended or entry.claimed or submission.only:
+        if submission.client != client or entry.ended or entry.claimed or submission.machine:
             continue
         due = state.clients.due(client, entry.arrived)
         if due <= now:

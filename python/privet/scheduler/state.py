@@ -135,6 +135,8 @@ class State:
         pair.stage, pair.since, pair.reserved = stage, now, None
         if stage is Stage.PRE and not pair.alone:
             pair.machine = pair.material = None
+        elif pair.alone and not pair.in_session:
+            pair.machine = None
         phase = Phase.PRE if stage is Stage.PRE else Phase.ON
         pair.key = self.policy.key(self.candidate(pair, phase))
         self.queues.push(pair, phase)
@@ -214,9 +216,9 @@ class State:
     # Clients ------------------------------------------------------------------------------------
 
     def listens(self, pair: Pair) -> bool:
-        """Whether a pair's client would come now. Who asks for a job alone is there while it
-        waits; its session is cancelled otherwise."""
-        return pair.alone or self.expects(pair.stream.client)
+        """Whether a pair's client would come now. That of a session is there while it waits; its
+        session is cancelled otherwise."""
+        return pair.in_session or self.expects(pair.stream.client)
 
     def expects(self, client: str) -> bool:
         """Whether a client would come to one job more: it listens, and if it has lapsed, no job of

@@ -61,8 +61,10 @@ class Submission:
     has not ended by then ends as timed out. `deadline` is a time on the scheduler's clock in
     seconds by which the client would like the answer; policies may use it, nothing ends by it.
 
-    `only`: one job of that phase on `machine`, which needs no material and leaves none. A T_pre
-    alone is a notice that keeps its memory for a while (`Scheduler.rest`), `lease` seconds at most.
+    `only`: jobs of that phase alone, which need no material and leave none. Those of a session run
+    on its `machine`, and the session says when their client has left; others run wherever there is
+    room, while their client listens. A T_pre alone is a session's: a notice that keeps its memory
+    for a while (`Scheduler.rest`), `lease` seconds at most.
     """
 
     id: str
@@ -85,10 +87,14 @@ class Submission:
             raise Misuse(f"a batch has at least one sample, not {self.batch}")
         if self.notice and self.refers_to is not None:
             raise Misuse("a notice refers to no other notice")
-        if (self.only is None) != (not self.machine):
-            raise Misuse("a job alone, and nothing else, names its machine")
+        if self.only is None and self.machine:
+            raise Misuse("jobs of a session alone name their machine")
+        if self.only is Phase.PRE and not self.machine:
+            raise Misuse("a T_pre alone is a session's, on a machine")
         if self.only is not None and self.notice != (self.only is Phase.PRE):
             raise Misuse("a T_pre alone is a notice, a T_on alone a request")
+        if self.only is not None and self.refers_to is not None:
+            raise Misuse("a job alone refers to no notice")
         if self.timeout is not None and not 0 < self.timeout < math.inf:
             raise Misuse(f"a timeout is a positive number of seconds, not {self.timeout}")
         if self.deadline is not None and not math.isfinite(self.deadline):

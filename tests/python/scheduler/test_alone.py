@@ -187,3 +187,44 @@ def test_sessions_that_keep_coming_starve_no_large_job(policy: Callable[[], Poli
             break
     assert began is not None
     assert began <= 90 + 3 * LEASE
+
+
+def test_an_inference_without_material_needs_its_client_and_any_machine() -> None:
+    table = Profiles()
+    table.set(Key("small", "stream", 1, Phase.ON), Demand(1, GIB, 3.0))
+    limits = Limits(absent_seconds=10.0, reruns=1)
+    scheduler = Scheduler([Machine("here", 1, 8 * GIB)], table, Policy(), limits)
+
+    def submit(id: str, client: str, now: float) -> list[Action]:
+        scheduler.submit(now, Submission(id, client, "small", "stream", only=Phase.ON))
+        return scheduler.decide(now)
+
+    # Nobody would come: it waits, and is cancelled in the end.
+    assert starts(submit("lost", "bob", 0.0)) == []
+    assert [it.id for it in scheduler.decide(10.0) if isinstance(it, Ended)] == ["lost"]
+    scheduler.client_listens(10.0, "alice", True)
+    (start,) = [it for it in submit("r", "alice", 10.0) if isinstance(it, Start)]
+    assert (start.phase, start.machine, start.material) == (Phase.ON, "here", None)
+    # Its machine is lost: it runs again on another, and a second time it fails.
+    scheduler.machine_joined(11.0, Machine("there", 1, 8 * GIB))
+    scheduler.machine_lost(11.0, "here")
+    (start,) = [it for it in scheduler.decide(11.0) if isinstance(it, Start)]
+    assert (start.job, start.machine) == ("r/on#2", "there")
+    scheduler.failed(12.0, start.job, "it crashed", rerun=True)
+    ended = [it for it in scheduler.decide(12.0) if isinstance(it, Ended)]
+    assert [(it.id, it.outcome, it.reason) for it in ended] == [("r", Outcome.FAILED, "it crashed")]
+    assert submit("s", "alice", 12.0)
+    scheduler.finished(13.0, "s/on#1", Usage(1.0))
+    assert [it.outcome for it in scheduler.decide(13.0) if isinstance(it, Ended)] == [Outcome.DONE]
+    assert scheduler.snapshot(13.0).counters.material == {}
+
+
+def test_what_no_job_alone_can_be_is_refused() -> None:
+    for wrong in (
+        {"machine": "here"},
+        {"only": Phase.PRE, "notice": True},
+        {"only": Phase.ON, "notice": True},
+        {"only": Phase.ON, "refers_to": "n"},
+    ):
+        with pytest.raises(Misuse):
+            Submission("a", "alice", "keyed", "ckks", **wrong)  # type: ignore[arg-type]

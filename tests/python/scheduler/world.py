@@ -110,7 +110,8 @@ class World:
         )
 
     def submit_alone(self) -> None:
-        """A session's keys, or an inference in one, on a machine that may be gone."""
+        """A session's keys, or an inference in one, on a machine that may be gone; or an inference
+        that needs no material, on any."""
         self._count += 1
         pick = self.random
         keys, client = pick.random() < 0.4, pick.choice(CLIENTS)
@@ -123,7 +124,7 @@ class World:
                 notice=keys,
                 timeout=None if keys else pick.choice((None, 60.0)),
                 only=Phase.PRE if keys else Phase.ON,
-                machine=pick.choice(MACHINES).name,
+                machine=pick.choice(MACHINES).name if keys or pick.random() < 0.7 else "",
                 lease=pick.choice((5.0, 100.0)) if keys else 0.0,
             )
         )

@@ -10,8 +10,11 @@ use super::infer::check_inputs;
 use super::{Cipher, DataProvider, ModelProvider, Plan, transport};
 use crate::policy::{Caller, Guard, Mode, Refused};
 use crate::report::Recorder;
-use crate::session::messages;
+use crate::session::{Gate, Intent, messages};
 use crate::{Error, Observer, PeerMisbehaved, Phase, Report};
+
+/// What gates are told of the suite; its options are the server's own.
+const SUITE: &str = "stream";
 
 /// What a client may ask for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -257,22 +260,40 @@ impl Server {
     /// Whatever ended the session early; the client was told why, if the link still carried it.
     pub fn serve(
         &self,
+        channel: Channel,
+        observer: &mut dyn Observer,
+        on_event: &mut dyn FnMut(Event),
+    ) -> Result<(), Error> {
+        let open: Gate = std::sync::Arc::new(|_, _| Ok(()));
+        self.serve_behind(&open, channel, observer, on_event)
+    }
+
+    /// As [`Server::serve`], if `gate` admits each preparation and each inference before anything is done for it.
+    ///
+    /// # Errors
+    /// As there; [`Error::Refused`] if the gate does not.
+    pub fn serve_behind(
+        &self,
+        gate: &Gate,
         mut channel: Channel,
         observer: &mut dyn Observer,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
-        let result = self.session(&mut channel, observer, on_event);
+        let result = self.session(gate, &mut channel, observer, on_event);
         result.inspect_err(|error| tell(&mut channel, error))
     }
 
     fn session(
         &self,
+        gate: &Gate,
         channel: &mut Channel,
         observer: &mut dyn Observer,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
         messages::greet(channel)?;
         let caller = Caller::of(channel);
+        let peer = channel.peer().map(|peer| peer.to_string()).unwrap_or_default();
+        let admit = |intent: Intent<'_>| gate(&peer, intent).map_err(Refused::Outside);
         // Whatever a client asks here reveals values to it in the end.
         self.guard.check(&caller, Mode::STREAM)?;
         let mut prepared: Option<(Plan, ModelSide)> = None;
@@ -284,6 +305,7 @@ impl Server {
                     on_event(Event::Described);
                 }
                 Request::Encrypt { program, key_bits, samples } => {
+                    admit(Intent::Prepare { program: &program, suite: SUITE })?;
                     let cipher = Cipher::from_name("paillier", key_bits);
                     let plan = self.plan(&program, cipher.ok_or_else(|| request("keys have 2048 or 3072 bits"))?)?;
                     let plan = plan.packed(samples).map_err(|error| request(&error.to_string()))?;
@@ -292,6 +314,7 @@ impl Server {
                     on_event(Event::Prepared(report));
                 }
                 Request::Mask { program, first, piece } => {
+                    admit(Intent::Prepare { program: &program, suite: SUITE })?;
                     let known = if first { None } else { prepared.take() };
                     let (plan, mut provider, report) = self.mask(channel, &program, known, first)?;
                     on_event(match piece {
@@ -302,6 +325,7 @@ impl Server {
                 }
                 Request::Infer { program } => {
                     self.check_hash(&program)?;
+                    admit(Intent::Infer { program: &program, suite: Some(SUITE), material: None })?;
                     let (plan, provider) = prepared.as_mut().ok_or_else(|| request("nothing was prepared"))?;
                     let samples = u32::try_from(plan.samples().count()).unwrap_or(u32::MAX);
                     self.guard.count(&caller, samples.saturating_mul(self.program.batch()))?;

@@ -192,6 +192,7 @@ class Audit:
             _require(not submission.notice, f"{start.job} infers for a notice")
         if submission.only is not None:
             _require(start.phase is submission.only, f"{start.job} is of another phase")
+        if submission.machine:
             _require(start.machine == submission.machine, f"{start.job} is elsewhere")
         else:
             self._hears(start)

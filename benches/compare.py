@@ -1,0 +1,103 @@
+"""What models cost by suite, batch and link: a table in Markdown.
+
+    python -m benches.compare m1 m2 --suite gmw:rounds=linear --suite gmw:truncation=one-bit
+    python -m benches.compare m1 --suite fss --batches 1 16 64 --links loopback wan
+
+Each run is between fresh local processes. Suites take turns, so that other load on the machine
+disturbs all alike; seconds are medians, `least` the smallest of all runs. Bytes and rounds are the
+same in every run, and the script fails if they are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+import privet
+from benches.machine import ROOT
+from privet import Run, zoo
+from privet.errors import Misuse
+from privet.suites import Suite, registry
+
+TITLES = [*("Model", "Suite", "Link", "Batch", "Phase", "Seconds", "least", "a sample")]
+TITLES += ("Client sends", "Server sends", "Rounds", "Memory", "Keys")
+
+
+def parse_suite(text: str) -> Suite:
+    """A suite as `NAME` or `NAME:OPTION=VALUE,...`."""
+    name, _, rest = text.partition(":")
+    pairs = [it.partition("=") for it in rest.split(",") if it]
+    try:
+        return registry.from_options(name, {option: value for option, _, value in pairs})
+    except Misuse as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def rows(text: str, link: str | None, runs: Sequence[Run]) -> Iterator[str]:
+    """A line of the table for each phase of a case."""
+    if not all(run.argmax_agrees for run in runs):
+        raise SystemExit("a private result disagrees with the plaintext model")
+    first = runs[0]
+    for phase in ("offline", "online"):
+        costs = [getattr(run, phase) for run in runs]
+        traffic = {(cost.bytes_client, cost.bytes_server, cost.rounds) for cost in costs}
+        if len(traffic) != 1:
+            raise SystemExit(f"traffic differs between runs: {traffic}")
+        [(client, server, rounds)] = traffic
+        seconds = median(cost.seconds for cost in costs)
+        keys = sum(layer.bytes_keys for layer in first.layers) if phase == "online" else 0
+        cells = [first.model, text, link or "loopback", first.batch, phase, f"{seconds:.3f}"]
+        cells += (f"{min(cost.seconds for cost in costs):.3f}", f"{seconds / first.batch:.4f}")
+        cells += (f"{client / 1e6:.2f} MB", f"{server / 1e6:.2f} MB", rounds)
+        cells += (f"{max(cost.peak_rss_mb for cost in costs):.0f} MB", f"{keys / 1e6:.1f} MB")
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def build(name: str, folder: Path) -> Path:
+    """The file of a model of the zoo, trained or not."""
+    return (
+        ROOT / "zoo" / "models" / f"{name}.onnx"
+        if name in zoo.trained()
+        else zoo.build(name, folder)
+    )
+
+
+def say(text: str) -> None:
+    """Prints at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Prints the table, lines as soon as they are measured."""
+    parser = argparse.ArgumentParser(prog="benches.compare", description=__doc__)
+    parser.add_argument("models", nargs="+", help="names of zoo models")
+    parser.add_argument(
+        "--suite", action="append", help="NAME or NAME:OPTION=VALUE,...; repeatable"
+    )
+    parser.add_argument("--batches", nargs="+", type=int, default=[1])
+    parser.add_argument("--links", nargs="+", default=["loopback"], help="such as loopback wan")
+    parser.add_argument("--repeat", type=int, default=5)
+    given = parser.parse_args()
+    chosen = {text: parse_suite(text) for text in given.suite or ["gmw"]}
+    say(f"| {' | '.join(TITLES)} |\n|{'---|' * 5}{'---:|' * 8}")
+    with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
+        for name in given.models:
+            path = build(name, Path(folder))
+            for batch in given.batches:
+                compiled = privet.compile(path, batch=batch)
+                for link in (None if it == "loopback" else it for it in given.links):
+                    runs: dict[str, list[Run]] = {text: [] for text in chosen}
+                    for _ in range(given.repeat):
+                        for text, suite in chosen.items():
+                            runs[text].append(privet.run(compiled, suite=suite, link=link))
+                    for text, made in runs.items():
+                        say("\n".join(rows(text, link, made)))
+
+
+if __name__ == "__main__":
+    main()
