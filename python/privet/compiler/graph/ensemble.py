@@ -1,8 +1,8 @@
 """Decision trees as arrays: read from ONNX's lists of nodes, padded to one public shape.
 
-Trees of one ensemble are padded to the same number of nodes and leaves, so that the shape of none is
-public. There are two forms (`privet.compiler.graph.operations.Trees`): complete trees, in which a
-leaf above the last level stands in all the places below it, and trees of any shape, in which each
+Trees of one ensemble are padded to the same number of nodes and leaves, so that the shape of none
+is public. There are two forms (`privet.compiler.graph.operations.Trees`): complete trees, in which
+a leaf above the last level stands in all the places below it, and trees of any shape, in which each
 leaf knows its way. Whichever is less work is taken.
 """
 

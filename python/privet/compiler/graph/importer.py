@@ -19,6 +19,7 @@ from privet.compiler.graph.constants import fold, foldable
 from privet.compiler.graph.graph import Graph, GraphBuilder, Value
 from privet.compiler.graph.input_shapes import FLOATS, InputShapes, resolve
 from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of
+from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.site import Operand, Private, Site, Unsupported
@@ -43,7 +44,7 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    return _Walk(model, name, input_shapes).graph()
+    return _Walk(expand_trees(model), name, input_shapes).graph()
 
 
 class _Walk:

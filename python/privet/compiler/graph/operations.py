@@ -172,8 +172,8 @@ class Trees:
     `[T, J]`, and a node without a feature (-1) is true. `values` `[T, L, C]` are the leaves'.
 
     Either trees are complete, of depth `depth`, with nodes and leaves ordered as `Leaves` has them
-    and true going left; or leaf l is reached where `offsets[t, l] + paths[t, l] @ nodes` is 0, a sum
-    that is never negative and at most `offsets + J`. The pass `move_truncation` replaces it.
+    and true going left; or leaf l is reached where `offsets[t, l] + paths[t, l] @ nodes` is 0, a
+    sum that is never negative. The pass `move_truncation` replaces it.
     """
 
     feature: Array

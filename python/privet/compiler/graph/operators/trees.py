@@ -12,6 +12,7 @@ import onnx
 
 from privet.compiler.graph.ensemble import Branch, Leaf, Test, Tree, ensemble, walk
 from privet.compiler.graph.onnx_model import ML
+from privet.compiler.graph.onnx_trees import why_not
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Site
@@ -19,6 +20,7 @@ from privet.compiler.graph.site import Operand, Site
 MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 """How a node compares, in the order of `TreeEnsemble`'s numbers."""
 LEAF = "LEAF"
+CLASSIFIERS = "post_transform NONE, LOGISTIC or SOFTMAX; inputs without NaN"
 RESTRICTIONS = "sums and averages; post_transform NONE; inputs without NaN"
 
 
@@ -26,7 +28,21 @@ RESTRICTIONS = "sums and averages; post_transform NONE; inputs without NaN"
 def tree_ensemble_regressor(site: Site) -> Operand:
     """Trees as one list of nodes, and of their leaves' weights."""
     targets = site.attribute("n_targets", 1)
-    return _emit(site, _NodeLists(site, "target").trees(), targets, site.attribute("aggregate_function", "SUM"))
+    return _emit(
+        site,
+        _NodeLists(site, "target").trees(),
+        targets,
+        site.attribute("aggregate_function", "SUM"),
+    )
+
+
+@operator("TreeEnsembleClassifier", domain=ML, since=1, restrictions=CLASSIFIERS)
+def tree_ensemble_classifier(site: Site) -> Operand:
+    """What could not be taken apart."""
+    site.refuse(
+        why_not(site.node) or "it could not be taken apart",
+        "Export it with raw scores, or with one score for two classes",
+    )
 
 
 @operator("TreeEnsemble", domain=ML, since=5, restrictions=RESTRICTIONS)
@@ -59,7 +75,9 @@ def _refuse_transform(site: Site, transform: str) -> None:
     site.refuse(f"its post_transform is {transform}", "Export it with raw scores")
 
 
-def _tests(site: Site, mode: str, feature: int, value: float, members: Sequence[float]) -> tuple[list[Test], bool]:
+def _tests(
+    site: Site, mode: str, feature: int, value: float, members: Sequence[float]
+) -> tuple[list[Test], bool]:
     """Tests that add up to 1 if a node is true, or with False if it is not."""
     up_to, below = Test(feature, value), Test(feature, value, strict=True)
     match mode:
@@ -85,12 +103,13 @@ def _branch(tests: tuple[list[Test], bool], true: object, false: object) -> Bran
 
 
 class _NodeLists:
-    """The lists of TreeEnsembleRegressor and TreeEnsembleClassifier; `leaf` is `target` or `class`."""
+    """The lists of TreeEnsembleRegressor; names of those of leaves begin with `leaf`."""
 
     def __init__(self, site: Site, leaf: str) -> None:
         self.site = site
         self.values = _numbers(site, "nodes_values")
-        self.modes = [mode.decode() for mode in site.attribute("nodes_modes", [])]
+        modes: list[bytes] = site.attribute("nodes_modes", [])
+        self.modes = [mode.decode() for mode in modes]
         keys = zip(_ints(site, "nodes_treeids"), _ints(site, "nodes_nodeids"), strict=True)
         self.place = {key: index for index, key in enumerate(keys)}
         self.features = _ints(site, "nodes_featureids")
@@ -115,11 +134,10 @@ class _NodeLists:
             for child in (self.true[index], self.false[index])
         }
         roots = [key for key in self.place if key not in below]
-        if len({tree for tree, _ in roots}) != len(roots) or len(roots) != len(
-            {tree for tree, _ in self.place}
-        ):
+        trees = _walked(self.site, roots, self._node)
+        if sum(len(tree.branches) + len(tree.leaves) for tree in trees) < len(self.place):
             self.site.refuse("its nodes are no trees", "Check the model")
-        return _walked(self.site, roots, self._node)
+        return trees
 
     def _node(self, key: Any) -> Branch | Leaf:
         tree, index = key[0], self.place[key]
@@ -138,7 +156,8 @@ class _SplitLists:
         self.features, self.splits = _ints(site, "nodes_featureids"), _numbers(site, "nodes_splits")
         self.modes = [MODES[mode] for mode in _numbers(site, "nodes_modes").astype(np.int64)]
         self.ways = [
-            [_ints(site, f"nodes_{way}{kind}s") for kind in ("nodeid", "leaf")] for way in ("true", "false")
+            [_ints(site, f"nodes_{way}{kind}s") for kind in ("nodeid", "leaf")]
+            for way in ("true", "false")
         ]
         self.targets, self.weights = _ints(site, "leaf_targetids"), _numbers(site, "leaf_weights")
         members = _numbers(site, "membership_values").tolist()
