@@ -46,8 +46,8 @@ from privet.suites.registry import (
     register,
     suite_type,
 )
-from privet.suites.security import Security, ckks_security, security, stream_security
-from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream, plan_stream
+from privet.suites.security import Security, ckks_security, security
+from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream
 
 __all__ = [
     "CIPHERS",
@@ -106,10 +106,8 @@ __all__ = [
     "online_delay",
     "owners",
     "plan_ckks",
-    "plan_stream",
     "register",
     "security",
-    "stream_security",
     "suite_type",
     "uncounted",
 ]

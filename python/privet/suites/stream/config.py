@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from privet._native import Link
+from privet._native import Link, StreamPlan
 from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Trust
@@ -17,10 +18,10 @@ from privet.suites.options import choice, switch
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision
 from privet.suites.refusals import refusal
-from privet.suites.security import stream_security
+from privet.suites.security import security
 from privet.suites.stream import costing
 from privet.suites.stream.account import exchanges
-from privet.suites.stream.planning import KEY_BITS, STREAM_TRUST, plan_stream
+from privet.suites.stream.planning import KEY_BITS, STREAM_TRUST
 
 BFV, PAILLIER = "bfv", "paillier"
 
@@ -107,6 +108,11 @@ class Stream(Costed):
         return self.key_bits or KEY_BITS[0]
 
     @property
+    def text(self) -> str:
+        """The choices in JSON, as the native half reads them."""
+        return json.dumps(self.to_json())
+
+    @property
     def trust(self) -> Trust:
         """As `Suite`."""
         return Trust(
@@ -166,14 +172,18 @@ class Stream(Costed):
         """What one inference takes on `samples` that share plaintexts.
 
         # Errors
-        As `plan`, and if a plaintext has no room for the samples.
+        `Misuse` if a layer does not run in this suite, or a plaintext has no room for the samples.
         """
-        return plan_stream(program.to_public_bytes(), self.cipher, self.bits, samples)
+        figures: dict[str, Any] = json.loads(self._planned(program, samples).forecast())
+        return figures
+
+    def _planned(self, program: Program, samples: int = 1) -> StreamPlan:
+        return StreamPlan(program.to_public_bytes(), self.text, samples)
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
         """As `Suite`."""
         figures = self.figures(program)
-        budget = partial(stream_security, program.to_public_bytes(), self.cipher, self.bits)
+        budget = partial(security, self._planned(program))
         account = tuple(exchanges(figures, program.program_hash))
         told = {"trust": self.trust.caution, "plan": figures}
         return Planned(self, told, budget, account)
