@@ -72,10 +72,10 @@ def test_every_comparison(kind: str, complete: bool) -> None:
     model = random_trees(9, 5, 4, complete=complete, targets=3, modes=[kind], rows=40)
     x = np.random.default_rng(5).normal(size=(40, 4)).astype(np.float32)
     # Values that equal a threshold, zeros of both signs, and the largest and least of all numbers.
-    thresholds = [
+    thresholds: list[float] = [
         v for a in model.graph.node[0].attribute if a.name == "nodes_values" for v in a.floats
     ]
-    x[:20] = np.random.default_rng(6).choice(np.float32(thresholds), size=(20, 4))
+    x[:20] = np.random.default_rng(6).choice(np.array(thresholds, dtype=np.float32), size=(20, 4))
     x[20, :] = [0.0, -0.0, 3e38, -3e38]
     x[21, :] = [1e-45, -1e-45, 1e-38, 65504.0]
     assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-5)
