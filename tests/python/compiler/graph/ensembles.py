@@ -64,16 +64,8 @@ def random_trees(
 
     for tree in range(count):
         grow(tree, 0, tree == 0)
-    node = helper.make_node(
-        "TreeEnsembleRegressor",
-        ["x"],
-        ["y"],
-        name="trees",
-        domain="ai.onnx.ml",
-        n_targets=targets,
-        **lists,
-        **attributes,
-    )
+    given: dict[str, Any] = {"n_targets": targets, **lists, **attributes}
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **given)
     return _model(node, [rows, features], [rows, targets], 3)
 
 
