@@ -25,6 +25,7 @@ mod party;
 mod piecewise;
 mod product;
 mod relu;
+mod step;
 mod truncate;
 
 pub use and::{and, and_with_pairs, private_and};
@@ -41,4 +42,5 @@ pub use party::Party;
 pub use piecewise::piecewise;
 pub use product::bit_product;
 pub use relu::{is_non_negative, relu};
+pub use step::{leaves, step};
 pub use truncate::{Truncation, drop_low_bits, truncate_exactly, truncate_guarded};

@@ -139,6 +139,9 @@ fn widths(file: &File, operator: &Operator) -> Result<(), String> {
         Operator::Piecewise { bits, .. } if *bits + 2 > file.ring_bits => {
             Err(format!("{bits} bits of a ring of {}", file.ring_bits))
         }
+        Operator::Step { bits } | Operator::Leaves { bits, .. } if !(2..=file.ring_bits).contains(bits) => {
+            Err(format!("a comparison of {bits} bits in a ring of {}", file.ring_bits))
+        }
         _ => Ok(()),
     }
 }

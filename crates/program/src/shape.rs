@@ -18,6 +18,9 @@ const MAX_INDEX_BITS: u32 = 12;
 /// Beyond the smallest argument of a function of lines.
 const MAX_LOW: u64 = 1 << 50;
 
+/// Most levels of a complete tree.
+const MAX_DEPTH: u32 = 16;
+
 /// Most elements that all windows of one pooling may read together, so that a program from a peer cannot keep a client
 /// busy for long; ImageNet models read some millions.
 const MAX_READS: usize = 1 << 28;
@@ -66,7 +69,12 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
             }
             Ok(x.to_vec())
         }
-        Operator::Negate | Operator::ShiftLeft { .. } | Operator::Truncate { .. } | Operator::Relu => Ok(x.to_vec()),
+        Operator::Negate
+        | Operator::ShiftLeft { .. }
+        | Operator::Truncate { .. }
+        | Operator::Relu
+        | Operator::Step { .. } => Ok(x.to_vec()),
+        Operator::Leaves { depth, .. } => leaves(x, *depth),
         Operator::MaxPool2d { window } | Operator::AvgPool2d { window, .. } => {
             let [n, c, h, w] = image(x)?;
             // A window that hangs over the edge is fine as long as it has an element on the image, so the number of
@@ -124,6 +132,16 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
             }
             Ok(shape)
         }
+    }
+}
+
+/// One leaf more for each tree than it has nodes.
+fn leaves(x: &[usize], depth: u32) -> Result<Shape, String> {
+    match x {
+        [rows, nodes] if (1..=MAX_DEPTH).contains(&depth) && nodes.is_multiple_of((1 << depth) - 1) => {
+            Ok(vec![*rows, nodes + nodes / ((1 << depth) - 1)])
+        }
+        _ => Err(format!("{x:?} is no row of complete trees of depth {depth}")),
     }
 }
 

@@ -4,7 +4,7 @@ use privet_program::Step;
 use privet_ring::{Lines, Modulus};
 
 use super::{Node, Rules};
-use crate::stream::function::Function;
+use crate::stream::ops::function::Function;
 
 /// A function by `2^index_bits` lines over `bits` bits from `low` on.
 pub(crate) struct Piecewise<'a> {
@@ -18,11 +18,8 @@ pub(crate) struct Piecewise<'a> {
 impl Piecewise<'_> {
     /// The table, which follows from the program alone.
     pub fn lines(&self) -> Lines {
-        let ring_bits = self.node.program.ring_bits();
-        let function =
-            Function { steps: self.steps, from: self.node.input().scale, to: self.node.output().scale, ring_bits };
-        let [slopes, offsets] = function.lines(self.low, [self.bits, self.index_bits]);
-        Lines::new(&slopes, &offsets, Modulus::new(ring_bits))
+        let [slopes, offsets] = Function::new(self.node, self.steps).lines(self.low, [self.bits, self.index_bits]);
+        Lines::new(&slopes, &offsets, Modulus::new(self.node.program.ring_bits()))
     }
 }
 

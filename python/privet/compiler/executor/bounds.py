@@ -58,7 +58,9 @@ def _outgoing(
         case op.AvgPool2d(factors=factors) as pool:
             window = pool.kernel[0] * pool.kernel[1]
             return int(max(map(abs, factors))) * window * error
-        case op.ArgMax() | op.Mul() | op.Polynomial() | op.Elementwise() | op.Piecewise():
+        case op.Step() | op.Leaves() | op.ArgMax() | op.Mul():
+            return None
+        case op.Polynomial() | op.Elementwise() | op.Piecewise():
             return None
         case op.Concat():
             return max(incoming)
