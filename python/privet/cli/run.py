@@ -17,6 +17,7 @@ from privet.cli.inputs import read_inputs, read_labels
 from privet.cli.modes import show_modes
 from privet.cli.suite_options import Suite
 from privet.compiler.graph import import_model, load_model
+from privet.compiler.graph.input_shapes import InputShapes
 from privet.runtime import Run
 from privet.runtime import run as run_locally
 from privet.runtime.calibration import read_samples
@@ -34,6 +35,8 @@ def run(
     scale: options.Scale = None,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
+    reveal: options.Reveal = "outputs",
+    shape: options.Shapes = None,
     labels: options.Labels = None,
     timeout: options.Timeout = 600.0,
     modes: Annotated[
@@ -52,7 +55,8 @@ def run(
     """
     console = show.make_console()
     names = read_labels(labels, model)
-    inputs = read_inputs(input, _input_shapes(model), batch) if input else None
+    shapes = options.shapes(shape)
+    inputs = read_inputs(input, _input_shapes(model, shapes), batch) if input else None
     shared: dict[str, Any] = {
         "suite": suite,
         "batch": batch,
@@ -62,6 +66,8 @@ def run(
         "scale": scale,
         "calibration": read_samples(calibration) if calibration else None,
         "input_range": input_range,
+        "reveal": reveal,
+        "input_shapes": shapes,
         "timeout": timeout,
     }
     if modes is not None:
@@ -119,8 +125,8 @@ def as_object(result: Run) -> dict[str, Any]:
     }
 
 
-def _input_shapes(model: Path) -> list[tuple[int, ...]]:
-    graph = import_model(load_model(model), name=model.stem)
+def _input_shapes(model: Path, given: InputShapes) -> list[tuple[int, ...]]:
+    graph = import_model(load_model(model), name=model.stem, input_shapes=given)
     return [graph.values[entry.value].shape for entry in graph.inputs]
 
 

@@ -54,6 +54,8 @@ def serve(
     calibration: single.Calibration = None,
     input_range: single.InputRange = None,
     sound: single.Sound = False,
+    reveal: single.Reveal = None,
+    shape: single.Shapes = None,
     executor: Annotated[
         str, typer.Option(metavar="local|ray", help="Where jobs run: on this machine, or on Ray's.")
     ] = "local",
@@ -189,6 +191,8 @@ def serve(
         calibration=calibration,
         input_range=input_range,
         sound=sound,
+        reveal=reveal,
+        shapes=options.shapes(shape),
     )
     host, port = split_address(listen)
     context = tls(keys)

@@ -86,6 +86,25 @@ Sound = Annotated[
         "need no samples.",
     ),
 ]
+Reveal = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=PANEL,
+        metavar="outputs|scores|label",
+        help="What clients learn: what the outputs tell anyway; also the scores that the last "
+        "steps of the model read, which clients then compute; or labels alone.",
+    ),
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        rich_help_panel=PANEL,
+        metavar="NAME=N,N,...",
+        help="Shape of an input whose axes the model leaves open, such as `image=1,3,224,224`; "
+        "again for more inputs.",
+    ),
+]
 
 
 def models(
@@ -106,7 +125,7 @@ def models(
     # These libraries are for this command alone.
     from privet.service.repository import ModelFolders, SingleModel, parse_config
 
-    given = {word: value for word, value in compiled.items() if value not in (None, False)}
+    given = {word: value for word, value in compiled.items() if value not in (None, False, {})}
     if suites:
         given["suites"] = suites
     if path.is_dir():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +35,21 @@ def run_plaintext(
             name: array.astype(np.float64 if name in double else np.float32)
             for name, array in inputs.items()
         }
-        runs.append([np.asarray(result) for result in session.run(list(outputs), feeds)])
+        runs.append([_as_array(result) for result in session.run(list(outputs), feeds)])
     joined = (
         runs[0] if len(runs) == 1 else [np.concatenate(each) for each in zip(*runs, strict=True)]
     )
     return dict(zip(outputs, joined, strict=True))
+
+
+def _as_array(result: Any) -> Array:
+    """A tensor, strings as numpy has them; maps in an array of one axis, as a head makes them."""
+    if isinstance(result, list):
+        maps = np.empty(len(result), dtype=object)
+        maps[:] = result
+        return maps
+    array = np.asarray(result)
+    return array.astype(np.str_) if array.dtype == object else array
 
 
 def random_inputs(

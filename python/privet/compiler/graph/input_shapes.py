@@ -63,7 +63,7 @@ def _shape(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Shape:
     if declared is None or None in declared[1:]:
         raise InvalidModel(
             f"input {entry.name!r} has no static shape ({_show(declared)}): give one with "
-            f"input_shapes={{{entry.name!r}: [1, ...]}}"
+            f"--shape {entry.name}=1,... or input_shapes={{{entry.name!r}: [1, ...]}}"
         )
     return tuple(1 if size is None else size for size in declared)
 

@@ -131,6 +131,10 @@ class Site:
         found = self._attributes.get(name)
         return None if found is None else [int(entry) for entry in found]
 
+    def floats(self, name: str) -> Array:
+        """An attribute that is a list of numbers; empty where the node has none."""
+        return np.asarray(self._attributes.get(name, ()), dtype=np.float64)
+
     def ints_of(self, name: str, index: int) -> list[int] | None:
         """Integers that older opsets give as an attribute and newer ones as an input."""
         if name in self._attributes:

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from privet.compiler.executor.codec import describe_outputs
 from privet.compiler.program import Program
 from privet.service.control.calls import Answer, Call, answer
 from privet.service.control.refusal import bad_request, not_found, unavailable
@@ -17,6 +18,9 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 DATATYPE = "FP64"
 """Of inputs and outputs at the client, in the protocol's words; in between they are integers."""
+
+DATATYPES = {"integer": "INT64", "boolean": "BOOL", "text": "BYTES"}
+"""Of what the head of a model makes."""
 
 
 async def index(call: Call[Any]) -> Answer:
@@ -85,7 +89,7 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
         "versions": [str(it.number) for it in siblings],
         "platform": "privet",
         "inputs": [_tensor(program, it.name, it.value) for it in program.inputs],
-        "outputs": [_tensor(program, it.name, it.value) for it in program.outputs],
+        "outputs": _outputs(program),
         "privet": {
             "version": str(version.number),
             "description": version.config.description,
@@ -116,6 +120,19 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
 
 def _trust(version: Version, suite: str, security: str) -> str | None:
     return None if version.homomorphic else version.ask(suite, security).choice.trust
+
+
+def _outputs(program: Program) -> list[dict[str, Any]]:
+    """What a client gets: reals, or what the head of the program makes of them."""
+    kinds = {} if program.head is None else DATATYPES
+    return [
+        {
+            "name": output.name,
+            "datatype": kinds.get(output.kind, DATATYPE),
+            "shape": list(output.shape),
+        }
+        for output in describe_outputs(program)
+    ]
 
 
 def _tensor(program: Program, name: str, value: int) -> dict[str, Any]:
