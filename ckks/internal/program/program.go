@@ -95,6 +95,8 @@ type Program struct {
 	Values     []Value     `json:"values"`
 	Operations []Operation `json:"operations"`
 	Batch      int         `json:"batch"`
+	// Calibration says what the ranges rest on, for people.
+	Calibration string `json:"calibration"`
 	// Head is what the client computes in the clear on the outputs, which this program leaves to its caller.
 	Head json.RawMessage `json:"head"`
 
