@@ -28,17 +28,13 @@ def run(
     model: options.Model,
     input: options.Input = None,
     suite: Suite = suites.DEFAULT,
-    batch: options.Batch = 1,
-    link: options.Link = None,
-    memory: options.Memory = None,
-    bits: options.Bits = None,
-    scale: options.Scale = None,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
     reveal: options.Reveal = "outputs",
     shape: options.Shapes = None,
-    labels: options.Labels = None,
-    timeout: options.Timeout = 600.0,
+    batch: options.Batch = 1,
+    link: options.Link = None,
+    memory: options.Memory = None,
     modes: Annotated[
         str | None,
         typer.Option(
@@ -51,10 +47,12 @@ def run(
 ) -> None:
     """Run a model privately between two local processes and compare it with the plaintext model.
 
-    Without --input, on random numbers.
+    Without --input, on random numbers; class names come from MODEL.json beside the model.
+
+    Example: privet run model.onnx --input x.npy --calibration samples.npz
     """
     console = show.make_console()
-    names = read_labels(labels, model)
+    names = read_labels(None, model)
     shapes = options.shapes(shape)
     inputs = read_inputs(input, _input_shapes(model, shapes), batch) if input else None
     shared: dict[str, Any] = {
@@ -62,13 +60,10 @@ def run(
         "batch": batch,
         "link": link,
         "memory": memory,
-        "bits": bits,
-        "scale": scale,
         "calibration": read_samples(calibration) if calibration else None,
         "input_range": input_range,
-        "reveal": reveal,
         "input_shapes": shapes,
-        "timeout": timeout,
+        "reveal": reveal,
     }
     if modes is not None:
         show_modes(console, suite, run_modes(model, inputs, modes, **shared), as_json)
