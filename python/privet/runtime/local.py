@@ -17,7 +17,7 @@ from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import decode_output, execute
 from privet.compiler.executor.codec import Inputs, as_tensor, encode_input
 from privet.compiler.executor.ranges import Calibration
-from privet.compiler.executor.reference import random_inputs, run_plaintext
+from privet.compiler.executor.reference import as_declared, random_inputs, run_plaintext
 from privet.compiler.executor.samples import fill, split, trim
 from privet.compiler.graph import ModelSource
 from privet.compiler.graph.input_shapes import InputShapes
@@ -136,7 +136,7 @@ def run(
         compiled = build()
     config.check_supports(compiled.program)
     if inputs is None:
-        inputs = random_inputs(compiled.program, input_range)
+        inputs = as_declared(compiled.source, random_inputs(compiled.program, input_range))
     named, samples = fill(compiled.program, inputs)
     encode_input(compiled.program, named)
     alone = None
@@ -186,7 +186,7 @@ def _covering(
     given, count = fill(compiled.program, inputs)
     # What is no array of real numbers is refused by `encode_input`, with a better message.
     arrays = list(given.values())
-    if any(array.dtype.kind not in "fiu" for array in arrays):
+    if any(array.dtype.kind not in "fiub" for array in arrays):
         return samples
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
     covered = largest <= min(entry.magnitude for entry in compiled.program.inputs)

@@ -144,7 +144,7 @@ def client_step(reals: Array, step: ClientStep) -> Array:
 def _encode(program: Program, entry: ProgramInput, given: npt.ArrayLike) -> Array:
     value = program.values[entry.value]
     array = np.asarray(given)
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiub":
         raise InputError(f"input {entry.name} has type {array.dtype}; real numbers are needed")
     if array.shape != value.shape:
         raise InputError(

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
 
+import numpy as np
 import onnx
 
 from privet.compiler.graph import registry
-from privet.compiler.graph.constants import fold, foldable
+from privet.compiler.graph.constants import array_of, dense, fold, foldable
 from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
-from privet.compiler.graph.input_shapes import FLOATS, InputShapes, resolve
+from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
 from privet.compiler.graph.onnx_ml import ML, expand
-from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, opset_of
+from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, opset_of, type_title
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.registry import OLDEST_OPSET
+from privet.compiler.graph.shapes import MAX_SAMPLE
 from privet.compiler.graph.site import Operand, Private, Site, Unsupported
 from privet.errors import InvalidModel, Problem, UnsupportedModel
 
@@ -81,8 +82,10 @@ class _Walk:
         self.builder = GraphBuilder(name)
         self.problems: list[Problem] = []
         self.tensors: dict[str, Operand | AtClient | None] = {
-            tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer
+            tensor.name: array_of(tensor) for tensor in model.graph.initializer
         }
+        for sparse in model.graph.sparse_initializer:
+            self.tensors[sparse.values.name] = dense(sparse)
         self.shapes = resolve(model, input_shapes)
         outputs = [output.name for output in model.graph.output]
         nodes, _ = _needed(model.graph.node, outputs)
@@ -120,21 +123,23 @@ class _Walk:
 
     def _input(self, entry: onnx.ValueInfoProto) -> None:
         kind = entry.type.tensor_type.elem_type
-        if not entry.type.HasField("tensor_type") or kind not in FLOATS:
+        if not entry.type.HasField("tensor_type") or kind not in FLOATS | WHOLE:
             type_name = entry.type.WhichOneof("value") or "unknown"
             if entry.type.HasField("tensor_type"):
-                type_name = onnx.TensorProto.DataType.Name(kind).lower()
+                type_name = type_title(kind)
             self._problem(
                 entry.name,
                 "graph input",
-                f"its type is {type_name}, and only floating-point inputs can be private",
-                "Start the model at a floating-point tensor (do embeddings and decoding before)",
+                f"its type is {type_name}, and only numbers can be private",
+                "Start the model at a tensor of numbers (do decoding before)",
             )
         shape = self.shapes.get(entry.name)
-        self.tensors[entry.name] = None if shape is None else self._declare(entry.name, shape)
+        whole = kind in WHOLE
+        made = None if shape is None else self._declare(entry.name, shape, integer=whole)
+        self.tensors[entry.name] = made
 
-    def _declare(self, name: str, shape: Shape) -> Private:
-        return Private(self.builder.input(name, Value(shape, name)), shape)
+    def _declare(self, name: str, shape: Shape, *, integer: bool = False) -> Private:
+        return Private(self.builder.input(name, Value(shape, name)), shape, integer=integer)
 
     def _node(self, node: onnx.NodeProto, name: str) -> None:
         missing = [tensor for tensor in node.input if tensor and tensor not in self.tensors]
@@ -200,29 +205,38 @@ class _Walk:
 
     def _unknown(self, node: onnx.NodeProto) -> None:
         """Lets the walk go on behind a node that was refused."""
+        shapes = self._inferred(node)
         for tensor in node.output:
-            shape = self.inferred.get(tensor)
+            shape = shapes.get(tensor)
             self.tensors[tensor] = None if shape is None else self._declare(tensor, shape)
 
-    @cached_property
-    def inferred(self) -> Mapping[str, Shape]:
-        """Static shapes by ONNX's own inference, needed only once something is unsupported."""
-        model = onnx.ModelProto()
-        model.CopyFrom(self.model)
-        for entry in model.graph.input:
-            if entry.name in self.shapes:
-                dims = entry.type.tensor_type.shape.dim
-                for dim, size in zip(dims, self.shapes[entry.name], strict=False):
-                    dim.dim_value = size
+    def _inferred(self, node: onnx.NodeProto) -> Mapping[str, Shape]:
+        """Static shapes of a node's results by ONNX's own inference.
+
+        It sees that node alone and shapes that were checked: on a whole model that does not fit
+        together it may end the process.
+        """
+        given = {name: self.tensors.get(name) for name in node.input if name}
+        inputs, constants = [], []
+        for name, operand in given.items():
+            if isinstance(operand, Private):
+                kind = onnx.TensorProto.INT64 if operand.integer else onnx.TensorProto.FLOAT
+                inputs.append(onnx.helper.make_tensor_value_info(name, kind, operand.shape))
+            elif isinstance(operand, np.ndarray):
+                constants.append(onnx.numpy_helper.from_array(operand, name))
+            else:
+                return {}
+        outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+        graph = onnx.helper.make_graph([node], "one", inputs, outputs, constants)
+        model = onnx.helper.make_model(graph, opset_imports=self.model.opset_import)
         try:
-            model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-        except Exception:  # an invalid model: the problems found so far say enough
+            inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        except Exception:  # an invalid node: the problems found so far say enough
             return {}
         found = {}
-        for entry in (*model.graph.value_info, *model.graph.output):
-            tensor_type = entry.type.tensor_type
-            dims = [dim.dim_value for dim in tensor_type.shape.dim]
-            if tensor_type.HasField("shape") and dims and math.prod(dims) > 0:
+        for entry in inferred.graph.output:
+            dims = [dim.dim_value for dim in entry.type.tensor_type.shape.dim]
+            if dims and min(dims) > 0 and math.prod(dims) <= MAX_SAMPLE:
                 found[entry.name] = tuple(dims)
         return found
 

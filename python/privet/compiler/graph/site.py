@@ -5,6 +5,7 @@ An operand is either private (a value of the graph being built) or a constant (a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
@@ -24,6 +25,7 @@ from privet.compiler.graph.operations import (
     Reshape,
     Shape,
 )
+from privet.compiler.graph.shapes import MAX_SAMPLE
 
 Default = TypeVar("Default")
 
@@ -155,6 +157,12 @@ class Site:
             )
         except ValueError as error:
             self.refuse(str(error), "Check the model's shapes, or give other input_shapes")
+        count = math.prod(self._builder.shape(id))
+        if count > MAX_SAMPLE:
+            self.refuse(
+                f"its result has {count} elements, more than {MAX_SAMPLE} for one sample",
+                "Check the model's shapes, or give other input_shapes",
+            )
         integer = isinstance(operation, ArgMax) or (
             not isinstance(operation, (*LINEAR, AddConstant, AvgPool2d))
             and all(x.integer for x in inputs)
