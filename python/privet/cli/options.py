@@ -110,9 +110,11 @@ Calibration = Annotated[
         dir_okay=False,
     ),
 ]
+MODEL_PANEL = "How the model is read"
 Reveal = Annotated[
     str,
     typer.Option(
+        rich_help_panel=MODEL_PANEL,
         metavar="outputs|scores|label",
         help="What the client learns: what the outputs tell anyway; also the scores that the last "
         "steps of the model read, which the client then computes; or labels alone.",
@@ -122,6 +124,7 @@ Shapes = Annotated[
     list[str] | None,
     typer.Option(
         "--shape",
+        rich_help_panel=MODEL_PANEL,
         metavar="NAME=N,N,...",
         help="Shape of an input whose axes the model leaves open, such as `image=1,3,224,224`; "
         "again for more inputs.",
