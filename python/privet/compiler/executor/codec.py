@@ -11,6 +11,7 @@ import numpy.typing as npt
 from privet.compiler.executor.head import run_head, softmax
 from privet.compiler.graph import ClientStep
 from privet.compiler.graph.operations import Array, Shape
+from privet.compiler.graph.order import places
 from privet.compiler.program.public import Program, ProgramInput
 from privet.errors import InputError
 
@@ -152,6 +153,8 @@ def _encode(program: Program, entry: ProgramInput, given: npt.ArrayLike) -> Arra
         )
     if not np.isfinite(array).all():
         raise InputError(f"input {entry.name} holds NaN or infinity")
+    if entry.order:
+        return places(array)
     reals = array.astype(np.float64)
     largest = float(np.abs(reals).max(initial=0.0))
     if largest > entry.magnitude:

@@ -19,8 +19,9 @@ from privet.compiler.graph.constants import array_of, dense, fold, foldable
 from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
-from privet.compiler.graph.onnx_ml import ML, expand
-from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, opset_of, type_title
+from privet.compiler.graph.onnx_ml import expand
+from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of, type_title
+from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.shapes import MAX_SAMPLE
@@ -62,7 +63,8 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    return _Walk(expand(model), name, input_shapes, scores, functions).graph()
+    made = expand_trees(expand(model))
+    return _Walk(made, name, input_shapes, scores, functions).graph()
 
 
 class _Walk:

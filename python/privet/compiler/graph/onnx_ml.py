@@ -13,8 +13,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-ML = "ai.onnx.ml"
-"""The domain of traditional machine learning."""
+from privet.compiler.graph.onnx_model import ML
 
 TRANSFORMS = {"NONE": None, "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
 """What may become of a classifier's scores, and the operator that does it."""

@@ -15,6 +15,8 @@ from privet.errors import InvalidModel
 
 ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
 DEFAULT_DOMAINS = ("", "ai.onnx")
+ML = "ai.onnx.ml"
+"""The domain of traditional machine learning."""
 
 _HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 

@@ -13,6 +13,7 @@ from privet.compiler.graph.operators import (
     selection,
     smooth,
     traditional,
+    trees,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "selection",
     "smooth",
     "traditional",
+    "trees",
 ]

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from privet.compiler.graph.onnx_ml import ML
+from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import ArgMax, Array, Concat, Dense, Sub
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.operators.selection import pick
