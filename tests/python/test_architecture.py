@@ -201,7 +201,12 @@ def test_this_repository_names_suites_in_one_place() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ['if suite == "gmw": pass', 'ways = ("fss-malicious",)', "isinstance(suite, suites.Ckks)"],
+    [
+        'if suite == "gmw": pass',
+        'ways = ("fss-malicious",)',
+        "isinstance(suite, suites.Ckks)",
+        'help("not in suite `gmw`")',
+    ],
 )
 def test_whoever_names_a_suite_is_named(tmp_path: Path, statement: str) -> None:
     (tmp_path / "suites").mkdir()
@@ -212,10 +217,6 @@ def test_whoever_names_a_suite_is_named(tmp_path: Path, statement: str) -> None:
         )
     )
     (tmp_path / "cli.py").write_text(f'"""Suite gmw."""\n\n{statement}\n')
-    assert [fault.partition(": ")[0] for fault in suites.faults(tmp_path, [])] == ["cli.py:3"]
-    assert suites.faults(tmp_path, ["cli.py"]) == []
-    (tmp_path / "cli.py").write_text('"""Suite gmw."""\n\n"gmw"\n')
-    (fault,) = suites.faults(tmp_path, ["cli.py"])
-    assert "names no suite any more" in fault
-    (fault,) = suites.faults(tmp_path, ["gone.py"])
-    assert "does not exist" in fault
+    assert [fault.partition(": ")[0] for fault in suites.faults(tmp_path)] == ["cli.py:3"]
+    (tmp_path / "cli.py").write_text('"""Suite gmw."""\n\nways = ("log",)\n')
+    assert suites.faults(tmp_path) == []

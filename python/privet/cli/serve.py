@@ -15,6 +15,7 @@ from rich.table import Table
 
 from privet.cli import options, show, single
 from privet.cli.executors import make_executor
+from privet.cli.suite_options import accepted
 from privet.compiler.program import caveat
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
@@ -22,7 +23,8 @@ from privet.runtime.address import split_address
 from privet.runtime.memory import parse_size
 from privet.runtime.revocation import Revoked
 from privet.scheduler import Budget, Limits, named
-from privet.suites import STATISTICAL, Policy, make_policy, uncounted
+from privet.suites import DEFAULT, STATISTICAL, Policy, make_policy, uncounted
+from privet.suites.ckks import COHORT
 
 if TYPE_CHECKING:
     from privet.service.repository import Row
@@ -47,13 +49,10 @@ def serve(
     state: options.State = Path("privet-state"),
     name: single.Name = None,
     suite: single.Suites = None,
-    scenario: single.Scenario = None,
-    bits: single.Bits = None,
-    scale: single.Scale = None,
     batch: single.Batch = None,
     calibration: single.Calibration = None,
     input_range: single.InputRange = None,
-    sound: single.Sound = False,
+    options_set: single.Options = None,
     executor: Annotated[
         str, typer.Option(metavar="local|ray", help="Where jobs run: on this machine, or on Ray's.")
     ] = "local",
@@ -101,14 +100,8 @@ def serve(
         typer.Option(help="Name in the server's certificate; found in it if there is one name."),
     ] = None,
     dealer: options.Dealer = None,
-    truncation: options.AcceptedTruncation = "exact",
-    flooding: Annotated[
-        str,
-        typer.Option(
-            metavar="statistical|light",
-            help="With `light`, also serve models of suite ckks with this weaker noise on results.",
-        ),
-    ] = STATISTICAL,
+    truncation: Annotated[str, accepted(type(DEFAULT), "truncation")] = "exact",
+    flooding: Annotated[str, accepted(type(COHORT), "flooding")] = STATISTICAL,
     accept: options.Accept = None,
     answers_per_hour: options.AnswersPerHour = None,
     policy: Annotated[
@@ -167,6 +160,8 @@ def serve(
     within what this server accepts: exact truncations, no dealer and statistical noise, unless a
     flag or a policy accepts something weaker. Logs go to standard error, a JSON object a line.
     SIGTERM or Ctrl-C drains, a second one stops at once.
+
+    Example: privet serve model.onnx --keys keys --listen 0.0.0.0:7480
     """
     # These libraries are for this command alone.
     from privet.service.control.identity import Gate, tls
@@ -182,13 +177,10 @@ def serve(
         name=name,
         suites=suite,
         flooding=flooding,
-        scenario=scenario,
-        bits=bits,
-        scale=scale,
+        options=options_set,
         batch=batch,
         calibration=calibration,
         input_range=input_range,
-        sound=sound,
     )
     host, port = split_address(listen)
     context = tls(keys)

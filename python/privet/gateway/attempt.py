@@ -18,7 +18,7 @@ from privet.runtime import Credentials
 from privet.runtime.client import network_of
 from privet.runtime.result import Spent
 from privet.runtime.session import Session
-from privet.suites import material_suite
+from privet.suites import Progress, material_suite
 
 RETRY_SECONDS = 0.2
 
@@ -82,6 +82,7 @@ class WorkerClient:
     dealer: str | None = None
     link: _native.Link | None = None
     max_disk: int | None = None
+    progress: Progress | None = None
 
 
 class Attempt:
@@ -106,7 +107,7 @@ class Attempt:
         """
         session, plan = self._arrive()
         try:
-            return session.native.prepare(plan)
+            return session.native.prepare(plan, self._worker_client.progress)
         finally:
             session.leave()
 
@@ -119,7 +120,8 @@ class Attempt:
         material = self.lease.material or ""
         session, plan = self._arrive()
         try:
-            return material, *session.native.infer(plan, material, payload)
+            progress = self._worker_client.progress
+            return material, *session.native.infer(plan, material, payload, progress)
         finally:
             session.leave()
 

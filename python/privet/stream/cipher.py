@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privet.errors import Misuse
-from privet.suites import CIPHERS, KEY_BITS
+from privet.suites import CIPHERS, KEY_BITS, Stream
 
 
 @dataclass(frozen=True)
@@ -13,8 +13,8 @@ class Cipher:
     """A cipher: `paillier`, under keys of `key_bits`, or `bfv`, whose keys never meet a tensor.
 
     Under Paillier a tensor's rows are ciphertexts, and a worker makes the noise that hides what it
-    returns. Over BFV they are masked values: what hides them was prepared ahead, a piece for each
-    request (`privet.stream.blinding`).
+    returns. Over BFV they are masked values: what hides them was prepared ahead, a material entry
+    for each request (`privet.stream.blinding`).
     """
 
     name: str = CIPHERS[0]
@@ -26,8 +26,13 @@ class Cipher:
 
     @property
     def masked(self) -> bool:
-        """Whether tensors are masked values, and each request needs a piece."""
+        """Whether tensors are masked values, and each request needs a material entry."""
         return self.name == "bfv"
+
+    @property
+    def config(self) -> str:
+        """The suite's config with it in JSON, as the native half reads it."""
+        return Stream(cipher=self.name, key_bits=None if self.masked else self.key_bits).text
 
     @property
     def code(self) -> tuple[int, int]:

@@ -1,6 +1,8 @@
 """The ways to run a program privately, all planned through one interface."""
 
 from privet.suites.base import (
+    JOB_FACTS,
+    PAIR,
     Job,
     LocalJob,
     LocalResult,
@@ -17,6 +19,7 @@ from privet.suites.ckks.config import (
     LIGHT,
     STATISTICAL,
 )
+from privet.suites.costing import Costed, Costing, LinkUse, Phase, Trial, Work, multiply_adds
 from privet.suites.fss import Fss
 from privet.suites.gmw import Gmw
 from privet.suites.material.planning import (
@@ -43,8 +46,8 @@ from privet.suites.registry import (
     register,
     suite_type,
 )
-from privet.suites.security import Security, ckks_security, security, stream_security
-from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream, plan_stream
+from privet.suites.security import Security, ckks_security, security
+from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream
 
 __all__ = [
     "CIPHERS",
@@ -52,13 +55,17 @@ __all__ = [
     "DEFAULT",
     "ENCRYPTED_DATA",
     "ENCRYPTED_MODEL",
+    "JOB_FACTS",
     "KEY_BITS",
     "LIGHT",
+    "PAIR",
     "PREPARED",
     "STATISTICAL",
     "STREAM",
     "STREAM_TRUST",
     "Ckks",
+    "Costed",
+    "Costing",
     "ExtensionForecast",
     "Forecast",
     "Fss",
@@ -66,10 +73,12 @@ __all__ = [
     "Guard",
     "Job",
     "LinearForecast",
+    "LinkUse",
     "LocalJob",
     "LocalResult",
     "MaterialSuite",
     "Mode",
+    "Phase",
     "Planned",
     "Policy",
     "Precision",
@@ -78,8 +87,10 @@ __all__ = [
     "Security",
     "Stream",
     "Suite",
+    "Trial",
     "Trust",
     "Weakness",
+    "Work",
     "all_suites",
     "as_suite",
     "ckks_security",
@@ -90,14 +101,13 @@ __all__ = [
     "make_policy",
     "material_suite",
     "module_paths",
+    "multiply_adds",
     "names",
     "online_delay",
     "owners",
     "plan_ckks",
-    "plan_stream",
     "register",
     "security",
-    "stream_security",
     "suite_type",
     "uncounted",
 ]

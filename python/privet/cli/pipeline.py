@@ -1,4 +1,4 @@
-"""`privet stream`: suite `stream` as a pipeline of two organisations, each on its own servers."""
+"""`privet pipeline`: a model as a pipeline of two organisations, each on its own servers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
+from privet.cli.suite_options import option_of
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials
 from privet.runtime.address import split_address
 from privet.runtime.calibration import read_samples
-from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, make_policy
+from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, Stream, make_policy
 from privet.suites.stream.config import BFV
 
 if TYPE_CHECKING:
     from privet.stream.rounds import Ledger
 
 app = typer.Typer(
-    help="Suite `stream` as a pipeline over the servers of two organisations.",
+    help="Run a model as a pipeline over the servers of two organisations.",
     no_args_is_help=True,
 )
 
@@ -55,16 +56,8 @@ Objective = Annotated[
         "differences between all stages.",
     ),
 ]
-Cipher = Annotated[
-    str,
-    typer.Option(
-        metavar="bfv|paillier",
-        help="What hides values from the server; Paillier is that of PP-Stream, and much slower.",
-    ),
-]
-KeyBits = Annotated[
-    int, typer.Option(metavar="2048|3072", help="Bits of the client's Paillier key.")
-]
+Cipher = Annotated[str, option_of(Stream, "cipher")]
+KeyBits = Annotated[int, option_of(Stream, "key_bits")]
 Ahead = Annotated[
     int,
     typer.Option(min=1, max=64, help="Over BFV: requests that are prepared ahead, at all times."),
@@ -239,7 +232,7 @@ def data_command(
     console.print(f"{len(found)} requests in {seconds:.2f} s, {rate:.2f} a second.")
     offline = told["offline"]
     console.print(
-        f"Ahead of them: {offline['pieces']} pieces in {offline['seconds']:.2f} s, "
+        f"Ahead of them: {offline['pieces']} material entries in {offline['seconds']:.2f} s, "
         f"{offline['bytes'] / 1e6:.2f} MB."
         if hidden.masked
         else f"Ahead of them: a key in {offline['seconds']:.2f} s."
@@ -273,11 +266,11 @@ def stages_command(
     hidden = Hiding(cipher, key_bits)
     samples = read_samples(calibration) if calibration else None
     words = server or ["model-0:2:model", "data-0:2:data"]
-    stages, found, piece = survey(model, words, per_core, hidden, samples, input_range)
+    stages, found, material = survey(model, words, per_core, hidden, samples, input_range)
     if as_json:
         told = [{**asdict(it), "seconds": it.seconds[1]} for it in stages]
         plans = {name: asdict(it) for name, it in found.items()}
-        offline = asdict(piece) if piece else None
+        offline = asdict(material) if material else None
         fields = {"stages": told, "allocations": plans, "offline": offline}
         typer.echo(json.dumps({**fields, "trust": STREAM_TRUST}))
         return
@@ -296,11 +289,12 @@ def stages_command(
         slowest = max(plan.times([it.stage for it in stages]))
         proved = "proved best" if plan.gap == 0 else f"within {plan.gap:.0%} of the best"
         console.print(f"{name}: slowest stage {slowest:.6f} s, in {plan.solved:.2f} s, {proved}.")
-    if piece is not None:
+    if material is not None:
         console.print(
-            f"Ahead of each request: {piece.seconds:.3f} s here, {piece.cpu_seconds:.3f} CPU s, "
-            f"{(piece.bytes_data + piece.bytes_model) / 1e6:.2f} MB of both sides; of the "
-            f"first {piece.first_seconds:.3f} s."
+            f"Ahead of each request: {material.seconds:.3f} s here, "
+            f"{material.cpu_seconds:.3f} CPU s, "
+            f"{(material.bytes_data + material.bytes_model) / 1e6:.2f} MB of both sides; of the "
+            f"first {material.first_seconds:.3f} s."
         )
     show.trust(console, STREAM_TRUST)
 
@@ -337,7 +331,7 @@ def scale_command(
 def _told(cipher: str, ledger: Ledger) -> dict[str, Any]:
     """What a data provider counted, for programs."""
     offline = {
-        "pieces": ledger.pieces,
+        "pieces": ledger.entries,
         "spoiled": ledger.spoiled,
         "seconds": ledger.offline_seconds,
         "bytes": ledger.offline_bytes,
