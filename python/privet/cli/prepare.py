@@ -21,7 +21,7 @@ from privet.suites.text import over
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient, Terms
-    from privet.runtime import PoolEvent
+    from privet.runtime import Level, PoolEvent
 
 
 def prepare(
@@ -169,8 +169,14 @@ async def _keep(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
 
+    told: dict[str, int | None] = {}
+
     def tell(event: PoolEvent) -> None:
-        _tell(console, event, client.max_disk, as_json)
+        for level in event.levels:
+            changed = event.model is None and told.get(level.model) != level.ready
+            if changed or event.model == level.model:
+                told[level.model] = level.ready
+                _tell(console, event, level, client.max_disk, as_json)
 
     async with client:
         wanted = wanted or {await client.only_model(): usual}
@@ -179,8 +185,9 @@ async def _keep(
     typer.echo(json.dumps({"event": "stopped"}) if as_json else "Stopped.")
 
 
-def _tell(console: Console, found: PoolEvent, limit: int | None, as_json: bool) -> None:
-    (level,) = found.levels
+def _tell(
+    console: Console, found: PoolEvent, level: Level, limit: int | None, as_json: bool
+) -> None:
     if as_json:
         fields: dict[str, Any] = {"event": found.kind, "model": level.model, "ready": level.ready}
         fields |= {"wanted": level.wanted, "bytes": found.bytes, "max_disk": limit}
