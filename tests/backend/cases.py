@@ -142,7 +142,7 @@ def _inputs(case: Case, entries: Iterable[onnx.ValueInfoProto]) -> dict[str, Arr
     if any(not entry.type.HasField("tensor_type") for entry in entries):
         return {}
     arrays = {e.name: _array(case, f"input_{index}") for index, e in enumerate(entries)}
-    return {n: a for n, a in arrays.items() if a.dtype.kind == "f"} if arrays else {}
+    return {n: a for n, a in arrays.items() if a.dtype.kind in "fiub"}
 
 
 def _array(case: Case, name: str) -> Array:

@@ -55,8 +55,14 @@ def compiled(operator: str, **options: Any) -> tuple[Compiled, Any]:
     """The function alone, and its model."""
     attributes, low, high = LINES[operator]
     operands: list[Any] = [(1, 64), *([EXPONENT] if operator == "Pow" else [])]
-    if operator == "SiLU":
-        nodes = [node("Sigmoid", ["x"], ["gate"]), node("Mul", ["x", "gate"], ["y"])]
+    if operator in ("SiLU", "Sigmoid"):
+        # A sigmoid that is an output would be the client's.
+        last = (
+            node("Mul", ["x", "gate"], ["y"])
+            if operator == "SiLU"
+            else node("Relu", ["gate"], ["y"])
+        )
+        nodes = [node("Sigmoid", ["x"], ["gate"]), last]
         made = model(nodes, {"x": (1, 64)}, ["y"])
     else:
         made = single(operator, operands, **attributes)
