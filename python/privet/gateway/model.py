@@ -11,11 +11,8 @@ from typing import Any
 from privet import _native, suites
 from privet.compiler.program import Program
 from privet.errors import Misuse, PeerMisbehaved
-from privet.suites import MaterialSuite, Suite
+from privet.suites import TOLD, MaterialSuite, Suite
 from privet.suites.material.suite import quickest
-
-TOLD = ("suite", "security", "rounds", "truncation", "correlations", "linear")
-"""What calls to a service say of a suite."""
 
 
 @dataclass(frozen=True)

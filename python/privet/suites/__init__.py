@@ -1,6 +1,8 @@
 """The ways to run a program privately, all planned through one interface."""
 
 from privet.suites.base import (
+    PAIR,
+    TOLD,
     Job,
     LocalJob,
     LocalResult,
@@ -54,10 +56,12 @@ __all__ = [
     "ENCRYPTED_MODEL",
     "KEY_BITS",
     "LIGHT",
+    "PAIR",
     "PREPARED",
     "STATISTICAL",
     "STREAM",
     "STREAM_TRUST",
+    "TOLD",
     "Ckks",
     "ExtensionForecast",
     "Forecast",
