@@ -77,7 +77,7 @@ def test_who_is_absent_or_has_the_wrong_program_is_named(
         join = ("cohort", "join", address)
         stack.enter_context(running(*join, public, "--member", 2, *shared))
         refused = privet(*join, other, "--member", 0, *shared, code=4)
-        assert "this meeting is for 3 members and program" in refused["error"]["message"]
+        assert "this cohort has 3 members and program" in refused["error"]["message"]
         failed = hub.next()
     assert "member 0, member 1, the client has not come within 8s" in failed["error"]["message"]
 

@@ -135,7 +135,7 @@ def test_nothing_is_followed_that_is_over(talk: Callable[..., None]) -> None:
         inferring = (client.infer("digits", [SEVEN], notice=notice) for notice in notices)
         await asyncio.gather(*inferring, client.infer("digits", [SEVEN]))
         assert not client._notices
-        while client._news._errands:
+        while client._updates._jobs:
             await asyncio.sleep(0.05)
 
     talk(ask)
@@ -351,7 +351,7 @@ def test_the_command(service: Scene, state: Path) -> None:
 
 
 async def _jobs(client: ServiceClient) -> list[dict[str, Any]]:
-    return await client._news.all()
+    return await client._updates.all()
 
 
 def _workers(service: int) -> list[int]:

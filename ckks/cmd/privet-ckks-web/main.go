@@ -2,7 +2,7 @@
 
 // Command privet-ckks-web is the client of suite ckks in a browser, compiled to WebAssembly: it makes `privetCkks`, whose
 // functions return promises. `open(address, hash, light)` connects a WebSocket and plans the program, `prepare()` makes a key and
-// sends evaluation keys, `predict(sample)` takes a Float64Array and gives scores, `close()` says goodbye.
+// sends evaluation keys, `predict(sample)` takes a Float64Array and gives scores, `close()` ends the session.
 //
 // The secret key stays in this module's memory. Its randomness is the browser's `crypto.getRandomValues`.
 package main
@@ -16,8 +16,8 @@ import (
 	"syscall/js"
 	"time"
 
+	"privet/ckks/internal/browser"
 	"privet/ckks/internal/channel"
-	"privet/ckks/internal/visitor"
 )
 
 // Memory may grow by so much between two collections, as in the program of the other parties; a message is waited for so
@@ -29,8 +29,8 @@ const (
 
 var errClosed = errors.New("there is no session: open one first")
 
-// visit is the session that is open; nil without one.
-var visit *visitor.Visitor
+// client is the session that is open; nil without one.
+var client *browser.Client
 
 func main() {
 	debug.SetGCPercent(collectPercent)
@@ -38,47 +38,47 @@ func main() {
 		"open":    function(open),
 		"prepare": function(prepare),
 		"predict": function(predict),
-		"close":   function(closeVisit),
+		"close":   function(closeSession),
 	})
 	select {}
 }
 
 func open(arguments []js.Value) (any, error) {
-	visit = nil
+	client = nil
 	conn, err := dial(arguments[0].String(), patience)
 	if err != nil {
 		return nil, err
 	}
-	made, facts, err := visitor.Open(channel.Over(conn, patience), arguments[1].String(), arguments[2].Bool())
+	opened, facts, err := browser.Open(channel.Over(conn, patience), arguments[1].String(), arguments[2].Bool())
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	visit = made
+	client = opened
 	return facts, nil
 }
 
 func prepare([]js.Value) (any, error) {
-	if visit == nil {
+	if client == nil {
 		return nil, errClosed
 	}
-	return visit.Prepare()
+	return client.Prepare()
 }
 
 func predict(arguments []js.Value) (any, error) {
-	if visit == nil {
+	if client == nil {
 		return nil, errClosed
 	}
-	scores, cost, err := visit.Predict(reals(arguments[0]))
+	scores, cost, err := client.Predict(reals(arguments[0]))
 	return map[string]any{"scores": scores, "cost": cost}, err
 }
 
-func closeVisit([]js.Value) (any, error) {
-	if visit == nil {
+func closeSession([]js.Value) (any, error) {
+	if client == nil {
 		return nil, nil
 	}
-	gone := visit
-	visit = nil
-	return nil, gone.Close()
+	open := client
+	client = nil
+	return nil, open.Close()
 }
 
 // reals copies a Float64Array.

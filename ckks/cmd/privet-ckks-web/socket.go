@@ -18,14 +18,14 @@ const (
 	// sendingBytes may wait in the browser to be sent, receivedBytes to be read.
 	sendingBytes  = 1 << 20
 	receivedBytes = 64 << 20
-	glance        = 2 * time.Millisecond
+	pollInterval  = 2 * time.Millisecond
 )
 
 // socket is a browser's WebSocket as a connection: a stream of bytes in binary messages. One goroutine reads, one writes.
 type socket struct {
 	web js.Value
-	// news has an element when there is something new in the fields below.
-	news      chan struct{}
+	// changed has an element when fields below have changed.
+	changed   chan struct{}
 	mutex     sync.Mutex
 	queue     [][]byte
 	queued    int
@@ -38,7 +38,7 @@ type socket struct {
 
 // dial connects to an address such as wss://HOST/PATH.
 func dial(address string, patience time.Duration) (*socket, error) {
-	s := &socket{web: js.Global().Get("WebSocket").New(address), news: make(chan struct{}, 1)}
+	s := &socket{web: js.Global().Get("WebSocket").New(address), changed: make(chan struct{}, 1)}
 	s.web.Set("binaryType", "arraybuffer")
 	s.on("open", func(js.Value) { s.open = true })
 	s.on("message", s.message)
@@ -64,7 +64,7 @@ func (s *socket) on(kind string, act func(event js.Value)) {
 		act(arguments[0])
 		s.mutex.Unlock()
 		select {
-		case s.news <- struct{}{}:
+		case s.changed <- struct{}{}:
 		default:
 		}
 		return nil
@@ -101,7 +101,7 @@ func (s *socket) wait(limit time.Time) error {
 	timer := time.NewTimer(time.Until(limit))
 	defer timer.Stop()
 	select {
-	case <-s.news:
+	case <-s.changed:
 		return nil
 	case <-timer.C:
 		return os.ErrDeadlineExceeded
@@ -146,7 +146,7 @@ func (s *socket) Write(data []byte) (int, error) {
 			if time.Now().After(s.write) {
 				return written, os.ErrDeadlineExceeded
 			}
-			time.Sleep(glance)
+			time.Sleep(pollInterval)
 			continue
 		}
 		chunk := data[written:min(written+messageBytes, len(data))]

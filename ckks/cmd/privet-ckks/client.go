@@ -12,8 +12,8 @@ import (
 	"privet/ckks/internal/session"
 )
 
-// query runs one inference: inputs and results are files of float64, little-endian, one tensor after the other.
-func query(j job) error {
+// infer runs one inference: inputs and results are files of float64, little-endian, one tensor after the other.
+func infer(j job) error {
 	link, err := dial(j, "client")
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func query(j job) error {
 	if err != nil {
 		return err
 	}
-	say("prepared", map[string]any{"cost": offline})
+	emit("prepared", map[string]any{"cost": offline})
 	outputs, online, err := client.Infer(inputs)
 	if err != nil {
 		return err
@@ -44,50 +44,50 @@ func query(j job) error {
 	if err := writeOutputs(j.Result, outputs); err != nil {
 		return err
 	}
-	say("result", map[string]any{
+	emit("result", map[string]any{
 		"offline": offline, "online": online, "program_hash": client.Program.Hash, "plan": client.Plan.Summary(),
 		"server": link.Peer(),
 	})
 	return nil
 }
 
-// evaluateHere runs one inference of an encrypted model on inputs that stay here.
-func evaluateHere(j job) error {
+// inferOnEncryptedModel runs one inference of an encrypted model on inputs that stay here.
+func inferOnEncryptedModel(j job) error {
 	link, err := dial(j, "client")
 	if err != nil {
 		return err
 	}
-	guest, err := session.Visit(link, j.Model, j.Hash, room(j))
+	evaluator, err := session.OpenEvaluator(link, j.Model, j.Hash, room(j))
 	if err != nil {
 		return err
 	}
-	inputs, err := readInputs(j.Inputs, guest.Program, guest.Network)
+	inputs, err := readInputs(j.Inputs, evaluator.Program, evaluator.Network)
 	if err != nil {
 		return err
 	}
-	offline, err := guest.Prepare()
+	offline, err := evaluator.Prepare()
 	if err != nil {
 		return err
 	}
-	say("prepared", map[string]any{"cost": offline})
+	emit("prepared", map[string]any{"cost": offline})
 	var layers []session.Layer
-	outputs, online, err := guest.Infer(inputs, func(step evaluate.Step) {
+	outputs, online, err := evaluator.Infer(inputs, func(step evaluate.Step) {
 		layers = append(layers, session.Layer{Name: step.Name, Operator: step.Kind, Seconds: step.Seconds})
 	})
 	if err != nil {
 		return err
 	}
-	if err := guest.Close(); err != nil {
+	if err := evaluator.Close(); err != nil {
 		return err
 	}
 	if err := writeOutputs(j.Result, outputs); err != nil {
 		return err
 	}
-	summary := guest.Plan.Summary()
-	summary.MemoryClient = guest.Needs()
-	say("result", map[string]any{
-		"offline": offline, "online": online, "program_hash": guest.Program.Hash, "plan": summary,
-		"server": link.Peer(), "layers": layers, "needs": guest.Needs(),
+	summary := evaluator.Plan.Summary()
+	summary.MemoryClient = evaluator.Needs()
+	emit("result", map[string]any{
+		"offline": offline, "online": online, "program_hash": evaluator.Program.Hash, "plan": summary,
+		"server": link.Peer(), "layers": layers, "needs": evaluator.Needs(),
 	})
 	return nil
 }

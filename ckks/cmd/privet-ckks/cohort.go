@@ -42,20 +42,20 @@ func coordinate(j job) error {
 	if err != nil {
 		return err
 	}
-	say("listening", map[string]any{
+	emit("listening", map[string]any{
 		"port": listener.Addr().(*net.TCPAddr).Port, "memory": session.Resident(),
 		"needs": need, "cpu_seconds": session.ProcessorSeconds(),
 	})
-	meeting, err := cohort.Meet(listener, s, timeout(j), timeout(j))
+	connections, err := cohort.Accept(listener, s, timeout(j), timeout(j))
 	if err != nil {
 		return err
 	}
 	if j.Guarded {
 		guard := newGuard()
-		go guard.obey(os.Stdin)
-		if err := guard.ask(meeting.Client, s.Plan.Batch*s.Plan.Groups); err != nil {
-			session.GiveUp(meeting.Client, err)
-			meeting.Close(err)
+		go guard.readOrders(os.Stdin)
+		if err := guard.ask(connections.Client, s.Plan.Batch*s.Plan.Groups); err != nil {
+			session.GiveUp(connections.Client, err)
+			connections.Close(err)
 			return err
 		}
 	}
@@ -63,22 +63,22 @@ func coordinate(j job) error {
 	var online session.Meter
 	var layers []session.Layer
 	prepared := func() {
-		say("prepared", map[string]any{"cost": offline.End()})
+		emit("prepared", map[string]any{"cost": offline.End()})
 		online = session.Begin(nil)
 	}
-	err = cohort.Coordinate(s, meeting.Members, meeting.Client, prepared, func(step evaluate.Step) {
+	err = cohort.Coordinate(s, connections.Members, connections.Client, prepared, func(step evaluate.Step) {
 		layers = append(layers, session.Layer{Name: step.Name, Operator: step.Kind, Seconds: step.Seconds})
 	})
-	meeting.Close(err)
+	connections.Close(err)
 	if err != nil {
 		return err
 	}
-	say("inferred", map[string]any{"cost": online.End(), "layers": layers})
+	emit("inferred", map[string]any{"cost": online.End(), "layers": layers})
 	return nil
 }
 
-// takePart is one member of a cohort.
-func takePart(j job) error {
+// join is one member of a cohort.
+func join(j job) error {
 	s, err := setup(j)
 	if err != nil {
 		return err
@@ -110,12 +110,12 @@ func takePart(j job) error {
 		session.GiveUp(link, err)
 		return err
 	}
-	say("helped", map[string]any{"cost": meter.End(), "offline": offline, "statistical_bits": bits})
+	emit("helped", map[string]any{"cost": meter.End(), "offline": offline, "statistical_bits": bits})
 	return nil
 }
 
-// queryCohort is a client of a cohort.
-func queryCohort(j job) error {
+// inferWithCohort is a client of a cohort.
+func inferWithCohort(j job) error {
 	s, err := setup(j)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func queryCohort(j job) error {
 	offline := session.Begin(link)
 	var online session.Meter
 	outputs, err := cohort.Client(link, own, s, inputs, func() {
-		say("prepared", map[string]any{"cost": offline.End()})
+		emit("prepared", map[string]any{"cost": offline.End()})
 		online = session.Begin(link)
 	})
 	if err != nil {
@@ -146,7 +146,7 @@ func queryCohort(j job) error {
 	if err := writeOutputs(j.Result, outputs); err != nil {
 		return err
 	}
-	say("result", map[string]any{
+	emit("result", map[string]any{
 		"online": cost, "program_hash": s.Program.Hash, "plan": s.Summary(), "server": link.Peer(),
 	})
 	return nil

@@ -12,7 +12,7 @@ func describe(j job) error {
 		if err != nil {
 			return err
 		}
-		say("plan", map[string]any{"plan": s.Summary()})
+		emit("plan", map[string]any{"plan": s.Summary()})
 		return nil
 	}
 	public, err := os.ReadFile(filepath.Join(j.Program, "program.json"))
@@ -23,7 +23,7 @@ func describe(j job) error {
 	if err != nil {
 		return err
 	}
-	say("plan", map[string]any{"plan": planned.Summary()})
+	emit("plan", map[string]any{"plan": planned.Summary()})
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"privet/ckks/internal/session"
 )
 
-// order is a line of standard input from whoever shares out the machine: leave for a session's work on so many processors,
+// order is a line of standard input from whoever shares out the machine: a permit for a session's work on so many processors,
 // a refusal, or that the session is over.
 type order struct {
 	Session uint64 `json:"session"`
@@ -23,30 +23,30 @@ type order struct {
 	Gone bool `json:"gone"`
 }
 
-// gate asks for leave by an event "ask" on standard output, waits for the order that answers it, and says by an event "leave"
+// gate asks for a permit by an event "ask" on standard output, waits for the order that answers it, and says by an event "leave"
 // that the work is over. The process computes on as many processors as its sessions have been given together.
 type gate struct {
 	mutex    sync.Mutex
-	sessions map[uint64]*turn
+	sessions map[uint64]*sessionState
 	cores    int
 }
 
-// turn is what the gate knows of a session.
-type turn struct {
+// sessionState is what the gate keeps of a session.
+type sessionState struct {
 	answers chan order
 	gone    chan struct{}
 	over    bool
 }
 
-func newGate() *gate { return &gate{sessions: map[uint64]*turn{}} }
+func newGate() *gate { return &gate{sessions: map[uint64]*sessionState{}} }
 
-// obey carries out orders until the reader ends.
-func (g *gate) obey(orders io.Reader) {
+// readOrders carries out orders until the reader ends.
+func (g *gate) readOrders(orders io.Reader) {
 	lines := bufio.NewScanner(orders)
 	for lines.Scan() {
 		var o order
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			say("failed", failure(err))
+			emit("failed", failure(err))
 			return
 		}
 		g.carryOut(o)
@@ -58,7 +58,7 @@ func (g *gate) carryOut(o order) {
 	defer g.mutex.Unlock()
 	t := g.sessions[o.Session]
 	if t == nil {
-		return // it has asked for nothing, or left
+		return // it has asked for nothing, or ended
 	}
 	if o.Gone {
 		if !t.over {
@@ -73,22 +73,22 @@ func (g *gate) carryOut(o order) {
 	}
 }
 
-// turn is that of a session, made where there is none.
-func (g *gate) turn(number uint64) *turn {
+// session is the state of a session, made where there is none.
+func (g *gate) session(number uint64) *sessionState {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	t := g.sessions[number]
 	if t == nil {
-		t = &turn{answers: make(chan order, 1), gone: make(chan struct{})}
+		t = &sessionState{answers: make(chan order, 1), gone: make(chan struct{})}
 		g.sessions[number] = t
 	}
 	return t
 }
 
 // Enter implements session.Gate.
-func (g *gate) Enter(c *channel.Channel, work session.Work) (*session.Pass, error) {
-	t := g.turn(c.Session())
-	say("ask", map[string]any{"session": c.Session(), "work": work})
+func (g *gate) Enter(c *channel.Channel, work session.Work) (*session.Permit, error) {
+	t := g.session(c.Session())
+	emit("ask", map[string]any{"session": c.Session(), "work": work})
 	select {
 	case o := <-t.answers:
 		if o.Refused != "" {
@@ -96,13 +96,13 @@ func (g *gate) Enter(c *channel.Channel, work session.Work) (*session.Pass, erro
 		}
 		g.lend(o.Cores)
 		begun := time.Now()
-		return &session.Pass{Gone: t.gone, Leave: func(err error) {
+		return &session.Permit{Gone: t.gone, Release: func(err error) {
 			g.lend(-o.Cores)
 			fields := map[string]any{"session": c.Session(), "work": work, "seconds": time.Since(begun).Seconds()}
 			if err != nil {
 				fields["error"] = err.Error()
 			}
-			say("leave", fields)
+			emit("leave", fields)
 		}}, nil
 	case <-t.gone:
 		return nil, &session.Refusal{Reason: channel.Busy, Text: "the session is over"}

@@ -12,7 +12,7 @@ import (
 	"privet/ckks/internal/session"
 )
 
-// entering asks a gate for leave, and gives what becomes of it.
+// entering asks a gate for a permit, and gives what becomes of it.
 func entering(t *testing.T, g *gate) chan error {
 	t.Helper()
 	here, there := net.Pipe()
@@ -23,7 +23,7 @@ func entering(t *testing.T, g *gate) chan error {
 	go func() {
 		pass, err := g.Enter(link, session.WorkInference)
 		if err == nil {
-			defer pass.Leave(nil)
+			defer pass.Release(nil)
 			if runtime.GOMAXPROCS(0) != 2 {
 				err = errors.New("the process computes on another number of processors")
 			}
@@ -53,7 +53,7 @@ func TestOrdersAnswerThoseWhoAsk(t *testing.T) {
 	} {
 		g := newGate()
 		done := entering(t, g)
-		g.obey(strings.NewReader(`{"session":9,"cores":4}` + "\n" + line + "\n"))
+		g.readOrders(strings.NewReader(`{"session":9,"cores":4}` + "\n" + line + "\n"))
 		err := <-done
 		var refused *session.Refusal
 		switch {

@@ -28,13 +28,13 @@ type guard struct {
 
 func newGuard() *guard { return &guard{waiting: map[uint64]chan verdict{}} }
 
-// obey reads verdicts until there are no more; whoever still waits then is refused.
-func (g *guard) obey(verdicts io.Reader) {
+// readOrders reads verdicts until there are no more; whoever still waits then is refused.
+func (g *guard) readOrders(verdicts io.Reader) {
 	lines := bufio.NewScanner(verdicts)
 	for lines.Scan() {
 		var v verdict
 		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			say("failed", failure(err))
+			emit("failed", failure(err))
 			break
 		}
 		g.mutex.Lock()
@@ -64,10 +64,10 @@ func (g *guard) ask(c *channel.Channel, answers int) error {
 	number, answer := g.last, make(chan verdict, 1)
 	g.waiting[number] = answer
 	g.mutex.Unlock()
-	say("guard", map[string]any{"guard": number, "client": c.Peer(), "name": c.PeerName(), "answers": answers})
-	v, told := <-answer
+	emit("guard", map[string]any{"guard": number, "client": c.Peer(), "name": c.PeerName(), "answers": answers})
+	v, answered := <-answer
 	switch {
-	case !told:
+	case !answered:
 		return &session.Refusal{Reason: channel.Busy, Text: "this server stops"}
 	case v.Refused != "" && v.Busy:
 		return &session.Refusal{Reason: channel.Busy, Text: v.Refused}

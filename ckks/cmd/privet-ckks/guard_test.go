@@ -22,7 +22,7 @@ func TestVerdictsAnswerTheirQuestionsAndTheEndRefusesTheRest(t *testing.T) {
 		here, there := net.Pipe()
 		link, g := channel.Over(here, time.Second), newGuard()
 		verdicts, parent := io.Pipe()
-		go g.obey(verdicts)
+		go g.readOrders(verdicts)
 		done := make(chan error, 1)
 		go func() { done <- g.ask(link, 1) }()
 		for asked := false; !asked; time.Sleep(time.Millisecond) {

@@ -14,7 +14,7 @@ import (
 	"privet/ckks/internal/session"
 )
 
-// job is what a party is told to do. Roles are "server" and "client" of scenarios 1 and 2, "coordinator", "member" and
+// job is what a party does. Roles are "server" and "client" of scenarios 1 and 2, "coordinator", "member" and
 // "cohort-client" of scenario 3, and "plan".
 type job struct {
 	Role    string `json:"role"`
@@ -55,7 +55,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(os.Args[1]); err != nil {
-		say("failed", failure(err))
+		emit("failed", failure(err))
 		os.Exit(1)
 	}
 }
@@ -80,15 +80,15 @@ func run(path string) error {
 		return serve(j)
 	case "client":
 		if terms(j).Scenario == session.EncryptedModel {
-			return evaluateHere(j)
+			return inferOnEncryptedModel(j)
 		}
-		return query(j)
+		return infer(j)
 	case "coordinator":
 		return coordinate(j)
 	case "member":
-		return takePart(j)
+		return join(j)
 	case "cohort-client":
-		return queryCohort(j)
+		return inferWithCohort(j)
 	case "plan":
 		return describe(j)
 	}
@@ -104,8 +104,8 @@ func terms(j job) session.Terms {
 
 var output sync.Mutex
 
-// say writes an event as one line.
-func say(event string, fields map[string]any) {
+// emit writes an event as one line.
+func emit(event string, fields map[string]any) {
 	if fields == nil {
 		fields = map[string]any{}
 	}

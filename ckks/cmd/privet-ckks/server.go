@@ -23,24 +23,24 @@ func serve(j job) error {
 		return err
 	}
 	server := &session.Server{
-		Programs: []*session.Served{served}, Timeout: timeout(j), Limit: j.Memory, Notify: tell,
+		Programs: []*session.Served{served}, Timeout: timeout(j), Limit: j.Memory, Notify: emitEvent,
 	}
 	orders := func() { _, _ = io.Copy(io.Discard, os.Stdin) }
 	if j.Guarded {
 		guard := newGuard()
-		server.Guard, orders = guard.ask, func() { guard.obey(os.Stdin) }
+		server.Guard, orders = guard.ask, func() { guard.readOrders(os.Stdin) }
 	}
 	if j.Scheduled {
 		gate := newGate()
-		server.Gate, orders = gate, func() { gate.obey(os.Stdin) }
+		server.Gate, orders = gate, func() { gate.readOrders(os.Stdin) }
 		server.Notify = func(event session.Event) {
 			if event.Kind == "left" {
 				gate.forget(event.Session)
 			}
-			tell(event)
+			emitEvent(event)
 		}
 	}
-	say("listening", map[string]any{
+	emit("listening", map[string]any{
 		"port":   portOf(listener),
 		"memory": session.Resident(),
 		"needs":  served.Needs(),
@@ -91,7 +91,7 @@ func load(j job) (*session.Served, error) {
 	return session.Serve(public, private, terms(j), room(j))
 }
 
-// room is the memory that a party may take: what it was told, or what the machine has left.
+// room is the memory that a party may take: the job says, or what the machine has left.
 func room(j job) int64 {
 	if j.Memory > 0 {
 		return j.Memory
@@ -99,13 +99,13 @@ func room(j job) int64 {
 	return session.Available()
 }
 
-func tell(event session.Event) {
+func emitEvent(event session.Event) {
 	fields := map[string]any{"model": event.Model, "cost": event.Cost, "layers": event.Layers}
 	if event.Err != nil {
 		fields = failure(event.Err)
 	}
 	fields["client"], fields["session"] = event.Peer, event.Session
-	say(event.Kind, fields)
+	emit(event.Kind, fields)
 }
 
 func hostOf(j job) string {

@@ -32,7 +32,7 @@ func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][
 	if err := wire.ReadQP(data, s.Params, key.Value...); err != nil {
 		return nil, err
 	}
-	if err := vouched(c, own, s, key); err != nil {
+	if err := checkVouchers(c, own, s, key); err != nil {
 		return nil, err
 	}
 	ready()

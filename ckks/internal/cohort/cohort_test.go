@@ -10,7 +10,7 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/program"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 )
 
 const patience = 30 * time.Second
@@ -32,19 +32,19 @@ type sample struct {
 }
 
 func shallow(degree int) sample {
-	p := toy.New(degree, 5)
-	return sample{p.Public, p.Private, toy.Inputs, p.Run, false}
+	p := testmodel.New(degree, 5)
+	return sample{p.Public, p.Private, testmodel.Inputs, p.Run, false}
 }
 
 func deep() sample {
-	p := toy.NewDeep(4, 15, 5)
-	return sample{p.Public, p.Private, toy.Hidden, p.Run, false}
+	p := testmodel.NewDeep(4, 15, 5)
+	return sample{p.Public, p.Private, testmodel.Hidden, p.Run, false}
 }
 
 func newStage(t *testing.T, sample sample, members int) stage {
 	t.Helper()
 	keys := t.TempDir()
-	if err := toy.Certificates(keys); err != nil {
+	if err := testmodel.Certificates(keys); err != nil {
 		t.Fatal(err)
 	}
 	setup, err := NewSetup(sample.public, members, !sample.light)
@@ -124,9 +124,9 @@ func TestACohortPredicts(t *testing.T) {
 }
 
 func TestProductsOfCompositions(t *testing.T) {
-	p := toy.NewGate(5)
+	p := testmodel.NewGate(5)
 	// Polynomials of random coefficients are steeper than any that stands for an activation.
-	predict(t, sample{p.Public, p.Private, toy.Inputs, p.Run, true}, 2)
+	predict(t, sample{p.Public, p.Private, testmodel.Inputs, p.Run, true}, 2)
 }
 
 func TestPolynomialsOfHigherDegrees(t *testing.T) { predict(t, shallow(7), 2) }
@@ -138,8 +138,8 @@ func TestACohortRefreshes(t *testing.T) {
 }
 
 func TestABatchGoesInGroups(t *testing.T) {
-	p := toy.NewBatch(2, 5, 40000)
-	s := newStage(t, sample{p.Public, p.Private, toy.Inputs, p.Run, false}, 2)
+	p := testmodel.NewBatch(2, 5, 40000)
+	s := newStage(t, sample{p.Public, p.Private, testmodel.Inputs, p.Run, false}, 2)
 	if s.setup.Plan.Groups < 2 {
 		t.Errorf("%d groups of %d", s.setup.Plan.Groups, s.setup.Plan.Batch)
 	}
@@ -179,16 +179,16 @@ func (s stage) predict(t *testing.T) {
 	}
 	results := make(chan [][][]float64, 1)
 	go func() { results <- s.query(t, inputs) }()
-	meeting, err := Meet(s.listener, s.setup, patience, patience)
+	connections, err := Accept(s.listener, s.setup, patience, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer meeting.Close(nil)
-	if err := s.coordinate(meeting); err != nil {
+	defer connections.Close(nil)
+	if err := s.coordinate(connections); err != nil {
 		t.Fatal(err)
 	}
 	outputs := <-results
-	s.checkTraffic(t, meeting)
+	s.checkTraffic(t, connections)
 	worst := 0.0
 	for i, x := range inputs {
 		for k, expected := range sample.run(x) {
@@ -196,7 +196,7 @@ func (s stage) predict(t *testing.T) {
 		}
 	}
 	bound := 1.0 / (1 << 9)
-	if len(inputs) > toy.Batch {
+	if len(inputs) > testmodel.Batch {
 		bound *= 2 // noise exceeds the other once in 150,000 times
 	}
 	if !(worst < bound) {
@@ -209,10 +209,10 @@ func (s stage) predict(t *testing.T) {
 const statementBytes = 10_000
 
 // checkTraffic compares what members and the coordinator sent each other with the plan, up to headers, greetings and statements.
-func (s stage) checkTraffic(t *testing.T, meeting *Meeting) {
+func (s stage) checkTraffic(t *testing.T, connections *Connections) {
 	t.Helper()
 	sent, received, summary := int64(0), int64(0), s.setup.Summary()
-	for _, link := range meeting.Members {
+	for _, link := range connections.Members {
 		sent, received = sent+link.Sent, received+link.Received
 	}
 	planned := map[string][2]int64{
@@ -236,8 +236,8 @@ func (s stage) query(t *testing.T, inputs [][]float64) [][][]float64 {
 	return outputs
 }
 
-func (s stage) coordinate(meeting *Meeting) error {
-	return Coordinate(s.setup, meeting.Members, meeting.Client, func() {}, func(evaluate.Step) {})
+func (s stage) coordinate(connections *Connections) error {
+	return Coordinate(s.setup, connections.Members, connections.Client, func() {}, func(evaluate.Step) {})
 }
 
 // TestAMemberThatFailsARefreshIsNamed has member 1 take part until the first refresh, and then be silent or send another
@@ -254,7 +254,7 @@ func TestAMemberThatFailsARefreshIsNamed(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			// The coordinator ends the meeting.
+			// The coordinator closes the connections.
 			_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, weights, func() {})
 		}()
 		go func() {
@@ -281,18 +281,18 @@ func TestAMemberThatFailsARefreshIsNamed(t *testing.T) {
 		go func() {
 			link := s.dial(t, "client")
 			defer link.Close()
-			row := make([]float64, toy.Hidden)
+			row := make([]float64, testmodel.Hidden)
 			_, _ = Client(link, s.credentials(t, "client"), s.setup, [][][]float64{{row, row}}, func() {})
 		}()
-		meeting, err := Meet(s.listener, s.setup, patience, patience)
+		connections, err := Accept(s.listener, s.setup, patience, patience)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.coordinate(meeting)
+		err = s.coordinate(connections)
 		if err == nil || !strings.Contains(err.Error(), "member 1: ") {
 			t.Errorf("%s: %v", name, err)
 		}
-		meeting.Close(err)
+		connections.Close(err)
 		close(ended)
 	}
 }
@@ -302,12 +302,12 @@ func TestWhoIsAbsentIsNamed(t *testing.T) {
 	hash := s.setup.Program.Hash
 	for _, h := range []hello{
 		{roleMember, 0, 3, hash, false}, {roleMember, 2, 3, hash, false},
-		// A second member 2 and a member of another meeting take nobody's seat.
+		// A second member 2 and a member of another connections take nobody's seat.
 		{roleMember, 2, 3, hash, false}, {roleMember, 1, 4, hash, false}, {roleMember, 1, 3, "other", false},
 	} {
 		s.come(t, h, nil)
 	}
-	_, err := Meet(s.listener, s.setup, 3*time.Second, patience)
+	_, err := Accept(s.listener, s.setup, 3*time.Second, patience)
 	if err == nil || !strings.Contains(err.Error(), "member 1, the client has not come within 3s") {
 		t.Errorf("%v", err)
 	}
@@ -322,7 +322,7 @@ func TestACertificateOfAnotherMemberTakesNoSeat(t *testing.T) {
 			_, _ = link.Receive(1) // the refusal
 		}
 	}()
-	_, err := Meet(s.listener, s.setup, 2*time.Second, patience)
+	_, err := Accept(s.listener, s.setup, 2*time.Second, patience)
 	if err == nil || !strings.Contains(err.Error(), "member 0, member 1, the client has not come") {
 		t.Errorf("%v", err)
 	}
@@ -333,7 +333,7 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 	go func() {
 		link := s.dial(t, "member-0")
 		defer link.Close()
-		// Whatever comes of it, the coordinator ends the meeting first.
+		// Whatever comes of it, the coordinator closes the connections first.
 		_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, nil, func() {})
 	}()
 	for _, h := range []hello{s.setup.hello(roleMember, 1), s.setup.hello(roleClient, 0)} {
@@ -343,15 +343,15 @@ func TestAMemberThatSendsNonsenseIsNamed(t *testing.T) {
 		}
 		s.come(t, h, nonsense)
 	}
-	meeting, err := Meet(s.listener, s.setup, patience, patience)
+	connections, err := Accept(s.listener, s.setup, patience, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.coordinate(meeting)
+	err = s.coordinate(connections)
 	if err == nil || !strings.Contains(err.Error(), "member 1: ") {
 		t.Errorf("%v", err)
 	}
-	meeting.Close(err)
+	connections.Close(err)
 }
 
 func TestAMemberThatFallsSilentIsNamed(t *testing.T) {
@@ -359,18 +359,18 @@ func TestAMemberThatFallsSilentIsNamed(t *testing.T) {
 	go func() {
 		link := s.dial(t, "member-0")
 		defer link.Close()
-		// Whatever comes of it, the coordinator ends the meeting first.
+		// Whatever comes of it, the coordinator closes the connections first.
 		_, _ = Member(link, s.credentials(t, "member-0"), s.setup, 0, nil, func() {})
 	}()
 	s.come(t, s.setup.hello(roleMember, 1), nil)
 	s.come(t, s.setup.hello(roleClient, 0), nil)
-	meeting, err := Meet(s.listener, s.setup, patience, 2*time.Second)
+	connections, err := Accept(s.listener, s.setup, patience, 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Coordinate(s.setup, meeting.Members, meeting.Client, func() {}, func(evaluate.Step) {})
+	err = Coordinate(s.setup, connections.Members, connections.Client, func() {}, func(evaluate.Step) {})
 	if err == nil || !strings.Contains(err.Error(), "member 1: the peer was silent") || strings.Contains(err.Error(), "member 0") {
 		t.Errorf("%v", err)
 	}
-	meeting.Close(err)
+	connections.Close(err)
 }

@@ -212,7 +212,7 @@ func (h *hub) infer(model *evaluate.Model, evaluator *ckks.Evaluator, public *rl
 	}
 	for _, group := range outputs {
 		for _, ct := range slices.Concat(group...) {
-			if err := h.handOut(ct); err != nil {
+			if err := h.switchResults(ct); err != nil {
 				return err
 			}
 		}
@@ -241,8 +241,8 @@ func (h *hub) inputs() ([]evaluate.Values, error) {
 	return inputs, nil
 }
 
-// handOut switches a result to the client's key with a share of every member.
-func (h *hub) handOut(ct *rlwe.Ciphertext) error {
+// switchResults switches a result to the client's key with a share of every member.
+func (h *hub) switchResults(ct *rlwe.Ciphertext) error {
 	data, err := wire.AppendResult(nil, h.setup.Params, ct)
 	if err != nil {
 		return err

@@ -47,16 +47,16 @@ func (f forging) run(t *testing.T, s stage) []string {
 		}()
 	}
 	s.come(t, s.setup.hello(roleClient, 0), nil)
-	meeting, err := Meet(s.listener, s.setup, patience, patience)
+	connections, err := Accept(s.listener, s.setup, patience, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{setup: s.setup, members: meeting.Members, client: meeting.Client}
+	h := &hub{setup: s.setup, members: connections.Members, client: connections.Client}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		f.relay(h)
-		meeting.Close(fmt.Errorf("the test ends the meeting"))
+		connections.Close(fmt.Errorf("the test closes the connections"))
 	}()
 	var found []string
 	for _, result := range results {

@@ -39,7 +39,7 @@ func Member(c *channel.Channel, own *channel.Credentials, s *Setup, index int, w
 	if err := evaluating(c, s, m, next); err != nil {
 		return bits, err
 	}
-	return bits, handOut(c, own, s, m)
+	return bits, switchResults(c, own, s, m)
 }
 
 func introduce(c *channel.Channel, h hello) error {
@@ -93,7 +93,7 @@ func makeKeys(c *channel.Channel, own *channel.Credentials, s *Setup, index int,
 	if err := send(m.RelinearisationFirst()); err != nil {
 		return err
 	}
-	if err := agree(c, own, s, index, m); err != nil {
+	if err := compareSums(c, own, s, index, m); err != nil {
 		return err
 	}
 	if err := send(m.RelinearisationSecond()); err != nil {
@@ -107,9 +107,9 @@ func makeKeys(c *channel.Channel, own *channel.Credentials, s *Setup, index int,
 	return nil
 }
 
-// handOut helps with each result: the client's public key comes first, with the client's signature, then one ciphertext after the
+// switchResults helps with each result: the client's public key comes first, with the client's signature, then one ciphertext after the
 // other.
-func handOut(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective.Member) error {
+func switchResults(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective.Member) error {
 	client := newPublicKey(s.Params)
 	data, err := c.Receive(wire.QPBytes(s.Params, 2))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"privet/ckks/internal/flood"
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/plan"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 )
 
 // scene is a server's model and a client's key and input; the tests play both.
@@ -27,8 +27,8 @@ func models(t *testing.T, seeds ...uint64) []*evaluate.Model {
 	t.Helper()
 	var made []*evaluate.Model
 	for _, seed := range seeds {
-		sample := toy.New(2, seed)
-		parsed, weights := toy.Parse(t, sample.Public, sample.Private)
+		sample := testmodel.New(2, seed)
+		parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
 		full, err := network.Build(parsed, weights)
 		if err != nil {
 			t.Fatal(err)
@@ -48,9 +48,9 @@ func models(t *testing.T, seeds ...uint64) []*evaluate.Model {
 
 func newScene(t *testing.T, model *evaluate.Model) scene {
 	t.Helper()
-	x := make([]float64, toy.Inputs)
+	x := make([]float64, testmodel.Inputs)
 	for i := range x {
-		x[i] = float64(i)/toy.Inputs - 0.5
+		x[i] = float64(i)/testmodel.Inputs - 0.5
 	}
 	return newSceneOn(t, model, [][]float64{x, x})
 }

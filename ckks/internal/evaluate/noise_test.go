@@ -15,14 +15,14 @@ import (
 	"privet/ckks/internal/packing"
 	"privet/ckks/internal/plan"
 	"privet/ckks/internal/program"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 	"privet/ckks/internal/wire"
 )
 
 // shared plans a program whose results are flooded, and gives its network with weights.
-func shared(t *testing.T, sample toy.Program, bare bool) (*program.Program, *network.Network, *plan.Plan) {
+func shared(t *testing.T, sample testmodel.Program, bare bool) (*program.Program, *network.Network, *plan.Plan) {
 	t.Helper()
-	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
+	parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
 	full, err := network.Build(parsed, weights)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func shared(t *testing.T, sample toy.Program, bare bool) (*program.Program, *net
 }
 
 // measure is the norm of the noise that a bare result has, over the coefficients that are revealed.
-func (s scene) measure(t *testing.T, sample toy.Program) float64 {
+func (s scene) measure(t *testing.T, sample testmodel.Program) float64 {
 	t.Helper()
 	p, params := s.model.Plan, s.model.Params
 	ct := s.run(t, s.model, nothing{})
@@ -51,9 +51,9 @@ func (s scene) measure(t *testing.T, sample toy.Program) float64 {
 	if err := codec.New(params).Decode(pt, slots); err != nil {
 		t.Fatal(err)
 	}
-	x := make([]float64, toy.Inputs)
+	x := make([]float64, testmodel.Inputs)
 	for i := range x {
-		x[i] = float64(i)/toy.Inputs - 0.5
+		x[i] = float64(i)/testmodel.Inputs - 0.5
 	}
 	exact := sample.Run(x)
 	expected := p.Layouts[last].Fill([][]float64{exact, exact}, p.Batch)[0]
@@ -117,7 +117,7 @@ func (e encrypting) Bias(layout packing.Layout, bias []float64, level int) ([]rl
 func TestNoiseStaysWithinWhatFloodingIsPlannedFor(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		for _, encrypted := range []bool{false, true} {
-			sample := toy.New(2, seed)
+			sample := testmodel.New(2, seed)
 			parsed, full, planned := shared(t, sample, encrypted)
 			model, err := evaluate.NewModel(full, planned)
 			if err != nil {

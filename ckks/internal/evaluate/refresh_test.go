@@ -13,7 +13,7 @@ import (
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/params"
 	"privet/ckks/internal/plan"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 )
 
 // watcher refreshes values with the key, and measures the noise that each has gathered since the refresh before.
@@ -21,7 +21,7 @@ type watcher struct {
 	*evaluate.Randomiser
 	scene
 	network *network.Network
-	sample  toy.Deep
+	sample  testmodel.Deep
 	points  []plan.Point
 	// values are those of all samples after `stages` of the model.
 	values [][]float64
@@ -65,8 +65,8 @@ func (w *watcher) Refresh(node int, values evaluate.Values, level int) (evaluate
 		}
 		gathered, refreshed = append(gathered, before), append(refreshed, slots)
 	}
-	w.measure(point, p.Layouts[node].Take(gathered, p.Batch, toy.Batch), noise.Deviation)
-	w.values = p.Layouts[node].Take(refreshed, p.Batch, toy.Batch)
+	w.measure(point, p.Layouts[node].Take(gathered, p.Batch, testmodel.Batch), noise.Deviation)
+	w.values = p.Layouts[node].Take(refreshed, p.Batch, testmodel.Batch)
 	return made, nil
 }
 
@@ -109,8 +109,8 @@ func (w *watcher) stage(point plan.Point) int {
 
 // TestRefreshesHideTheNoiseSinceTheRefreshBefore measures real noise at each refresh beside the tracked bound.
 func TestRefreshesHideTheNoiseSinceTheRefreshBefore(t *testing.T) {
-	sample := toy.NewDeep(8, 7, 5)
-	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
+	sample := testmodel.NewDeep(8, 7, 5)
+	parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
 	full, err := network.Build(parsed, weights)
 	if err != nil {
 		t.Fatal(err)
@@ -125,9 +125,9 @@ func TestRefreshesHideTheNoiseSinceTheRefreshBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs := make([][]float64, toy.Batch)
+	inputs := make([][]float64, testmodel.Batch)
 	for i := range inputs {
-		inputs[i] = make([]float64, toy.Hidden)
+		inputs[i] = make([]float64, testmodel.Hidden)
 		for k := range inputs[i] {
 			inputs[i][k] = math.Sin(float64(i + 3*k))
 		}

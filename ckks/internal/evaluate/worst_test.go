@@ -12,7 +12,7 @@ import (
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/params"
 	"privet/ckks/internal/plan"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 )
 
 // TestRankOneLayersAndExtremeInputsStayWithinWhatIsFlooded measures the noise of a model whose layers have rank one, on inputs
@@ -20,8 +20,8 @@ import (
 // average case, gives the root of it. A key that is flooded by such an estimate is found: the control shows that real noise
 // exceeds it (Guo, Nabokov, Suvanto and Johansson, USENIX Security 2024).
 func TestRankOneLayersAndExtremeInputsStayWithinWhatIsFlooded(t *testing.T) {
-	sample := toy.NewRankOne()
-	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
+	sample := testmodel.NewRankOne()
+	parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
 	full, err := network.Build(parsed, weights)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestRankOneLayersAndExtremeInputsStayWithinWhatIsFlooded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := make([]float64, toy.Width)
+	x := make([]float64, testmodel.Width)
 	for i := range x {
 		x[i] = sample.Magnitude
 	}
@@ -47,7 +47,7 @@ func TestRankOneLayersAndExtremeInputsStayWithinWhatIsFlooded(t *testing.T) {
 	scene := flood.Scene{Holders: 1, Magnitudes: parsed.Magnitudes()}
 	scene.AnyInput = true // no interval is trusted
 	limit := flood.Norms(full, planned, scene)[last]
-	average := averageCase(planned, toy.Width, last)
+	average := averageCase(planned, testmodel.Width, last)
 	t.Logf("noise of 2^%.1f, bound 2^%.1f, average case 2^%.1f", math.Log2(measured), math.Log2(limit), math.Log2(average))
 	if measured > limit || measured < limit/(1<<8) {
 		t.Errorf("noise of 2^%.1f where the bound is 2^%.1f", math.Log2(measured), math.Log2(limit))
@@ -102,8 +102,8 @@ func (s scene) noiseBeside(t *testing.T, exact []float64) float64 {
 // TestAnInputBeyondTheIntervalsIsNotCounted compares what is promised within the intervals with what holds for any input within
 // its bound: a polynomial of degree 7 is steep beyond its interval.
 func TestAnInputBeyondTheIntervalsIsNotCounted(t *testing.T) {
-	sample := toy.New(7, 1)
-	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
+	sample := testmodel.New(7, 1)
+	parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
 	full, err := network.Build(parsed, weights)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/program"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 )
 
 // affine computes an argument of a node.
@@ -58,13 +58,13 @@ func value(n *network.Network, index int, x []float64) []float64 {
 
 func TestNetworksComputeTheirProgram(t *testing.T) {
 	for degree := 1; degree <= 5; degree++ {
-		sample := toy.New(degree, uint64(degree))
-		parsed, weights := toy.Parse(t, sample.Public, sample.Private)
+		sample := testmodel.New(degree, uint64(degree))
+		parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
 		n, err := network.Build(parsed, weights)
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := make([]float64, toy.Inputs)
+		x := make([]float64, testmodel.Inputs)
 		for i := range x {
 			x[i] = math.Cos(float64(i))
 		}
@@ -78,9 +78,9 @@ func TestNetworksComputeTheirProgram(t *testing.T) {
 }
 
 // withAndWithoutWeights is what the holder of a model builds of it, and what everybody else does.
-func withAndWithoutWeights(t *testing.T, sample toy.Program) (full, structure *network.Network) {
+func withAndWithoutWeights(t *testing.T, sample testmodel.Program) (full, structure *network.Network) {
 	t.Helper()
-	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
+	parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
 	var err error
 	full, err = network.Build(parsed, weights)
 	if err != nil {
@@ -94,7 +94,7 @@ func withAndWithoutWeights(t *testing.T, sample toy.Program) (full, structure *n
 }
 
 func TestStructureDependsOnNoWeight(t *testing.T) {
-	full, structure := withAndWithoutWeights(t, toy.New(3, 1))
+	full, structure := withAndWithoutWeights(t, testmodel.New(3, 1))
 	for i, node := range full.Nodes {
 		for k, argument := range node.Arguments {
 			if argument.Terms[0].Matrix.Entries() != structure.Nodes[i].Arguments[k].Terms[0].Matrix.Entries() {
@@ -131,8 +131,8 @@ func TestLargeProgramsAreRefusedBeforeTheyAreBuilt(t *testing.T) {
 }
 
 func TestAValueThatIsMultipliedIsComputedOnce(t *testing.T) {
-	sample := toy.NewGate(3)
-	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
+	sample := testmodel.NewGate(3)
+	parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
 	for _, known := range []*program.Weights{nil, weights} {
 		n, err := network.Build(parsed, known)
 		if err != nil {
@@ -152,7 +152,7 @@ func TestAValueThatIsMultipliedIsComputedOnce(t *testing.T) {
 		if known == nil {
 			continue
 		}
-		x := make([]float64, toy.Inputs)
+		x := make([]float64, testmodel.Inputs)
 		for i := range x {
 			x[i] = math.Sin(float64(i))
 		}

@@ -4,12 +4,12 @@ import (
 	"math"
 	"testing"
 
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 )
 
 // TestRearrangedNetworksComputeTheSame compares values in the clear, and what a party without weights makes of it.
 func TestRearrangedNetworksComputeTheSame(t *testing.T) {
-	full, structure := withAndWithoutWeights(t, toy.New(2, 9))
+	full, structure := withAndWithoutWeights(t, testmodel.New(2, 9))
 	full = full.WithBareSquares()
 	made, public := full.Rearranged(1<<10), structure.WithBareSquares().Rearranged(1<<10)
 	copies := 0
@@ -27,7 +27,7 @@ func TestRearrangedNetworksComputeTheSame(t *testing.T) {
 	if len(full.Rearranged(1).Nodes) != len(full.Nodes) {
 		t.Error("values that are too large were copied")
 	}
-	x := make([]float64, toy.Inputs)
+	x := make([]float64, testmodel.Inputs)
 	for i := range x {
 		x[i] = math.Cos(float64(i))
 	}

@@ -6,12 +6,12 @@ import (
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/params"
 	"privet/ckks/internal/program"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 )
 
 func deep(t *testing.T, layers, degree int) *network.Network {
 	t.Helper()
-	parsed, err := program.Parse(toy.NewDeep(layers, degree, 1).Public)
+	parsed, err := program.Parse(testmodel.NewDeep(layers, degree, 1).Public)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,34 +7,34 @@ import (
 	"testing"
 
 	"privet/ckks/internal/program"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 )
 
 func TestAProgramAndItsWeightsAreRead(t *testing.T) {
-	sample := toy.New(2, 1)
-	parsed, weights := toy.Parse(t, sample.Public, sample.Private)
-	if len(weights.Tensor("0.weight")) != toy.Inputs*toy.Hidden || parsed.Batch != toy.Batch {
+	sample := testmodel.New(2, 1)
+	parsed, weights := testmodel.Parse(t, sample.Public, sample.Private)
+	if len(weights.Tensor("0.weight")) != testmodel.Inputs*testmodel.Hidden || parsed.Batch != testmodel.Batch {
 		t.Error("the program that was read is another one")
 	}
 	single, err := parsed.Single()
-	if err != nil || single.Values[0].Len() != toy.Inputs {
+	if err != nil || single.Values[0].Len() != testmodel.Inputs {
 		t.Errorf("one sample has %d elements: %v", single.Values[0].Len(), err)
 	}
 }
 
 func TestWeightsOfAnotherProgramAreRefused(t *testing.T) {
-	parsed, err := program.Parse(toy.New(2, 1).Public)
+	parsed, err := program.Parse(testmodel.New(2, 1).Public)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := program.ParseWeights(toy.New(2, 2).Private, parsed); err == nil {
+	if _, err := program.ParseWeights(testmodel.New(2, 2).Private, parsed); err == nil {
 		t.Error("weights of another program were accepted")
 	}
 }
 
 // TestHostileProgramsAreRefused changes one thing at a time in a program that is fine.
 func TestHostileProgramsAreRefused(t *testing.T) {
-	public := string(toy.New(2, 1).Public)
+	public := string(testmodel.New(2, 1).Public)
 	for _, change := range [][2]string{
 		{`"version":1`, `"version":2`},
 		{`"model":"toy"`, `"model":"toy","surprise":1`},
@@ -70,7 +70,7 @@ func TestHostileProgramsAreRefused(t *testing.T) {
 }
 
 func TestAProgramCutShortIsRefused(t *testing.T) {
-	public := toy.New(2, 1).Public
+	public := testmodel.New(2, 1).Public
 	for length := range public {
 		if _, err := program.Parse(public[:length]); err == nil {
 			t.Fatalf("%d of %d bytes were accepted", length, len(public))
@@ -79,7 +79,7 @@ func TestAProgramCutShortIsRefused(t *testing.T) {
 }
 
 func TestWeightsCutShortOrAlteredAreRefused(t *testing.T) {
-	sample := toy.New(2, 1)
+	sample := testmodel.New(2, 1)
 	parsed, err := program.Parse(sample.Public)
 	if err != nil {
 		t.Fatal(err)

@@ -56,10 +56,10 @@ func describe(c *channel.Channel, model, scenario string) (terms Terms, public [
 	if err := Greet(c); err != nil {
 		return terms, nil, err
 	}
-	if err := ask(c, request{Request: "describe", Model: model, Scenario: scenario}); err != nil {
+	if err := sendJSON(c, request{Request: "describe", Model: model, Scenario: scenario}); err != nil {
 		return terms, nil, err
 	}
-	if err := hear(c, &terms); err != nil {
+	if err := receiveJSON(c, &terms); err != nil {
 		return terms, nil, err
 	}
 	if terms.Scenario != scenario {
@@ -76,7 +76,7 @@ func (c *Client) Prepare() (Cost, error) {
 	if err != nil {
 		return Cost{}, err
 	}
-	err = ask(c.channel, request{
+	err = sendJSON(c.channel, request{
 		Request: "keys", Program: c.Program.Hash, Parameters: &c.Plan.Set, Batch: c.Plan.Batch,
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
 	if err := c.check(inputs); err != nil {
 		return nil, Cost{}, err
 	}
-	if err := ask(c.channel, request{Request: "infer", Program: c.Program.Hash}); err != nil {
+	if err := sendJSON(c.channel, request{Request: "infer", Program: c.Program.Hash}); err != nil {
 		return nil, Cost{}, err
 	}
 	var outputs [][][]float64
@@ -120,12 +120,12 @@ func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
 	return outputs, meter.End(), nil
 }
 
-// Close says goodbye.
-func (c *Client) Close() error { return leave(c.channel) }
+// Close ends the session.
+func (c *Client) Close() error { return endSession(c.channel) }
 
-// leave says goodbye. All that was asked for is here: a peer that has ended the session itself need not hear it.
-func leave(c *channel.Channel) error {
-	_ = ask(c, request{Request: "bye"})
+// endSession sends the last request. All results are here, so a peer that has already ended the session is no error.
+func endSession(c *channel.Channel) error {
+	_ = sendJSON(c, request{Request: "bye"})
 	return c.Close()
 }
 

@@ -8,30 +8,30 @@ import (
 )
 
 // Agree asks the server for something, in turn or not.
-func (g *Guest) Agree(what string) error { return g.agree(what) }
+func (e *Evaluator) Agree(what string) error { return e.agree(what) }
 
 // RefreshZeros has zeros refreshed instead of a value.
-func (g *Guest) RefreshZeros(point plan.Point) error {
-	randomiser, err := evaluate.NewRandomiser(g.params, g.keys.zero)
+func (e *Evaluator) RefreshZeros(point plan.Point) error {
+	randomiser, err := evaluate.NewRandomiser(e.params, e.keys.zero)
 	if err != nil {
 		return err
 	}
-	values := make(evaluate.Values, g.Plan.Layouts[point.Node].Ciphertexts)
+	values := make(evaluate.Values, e.Plan.Layouts[point.Node].Ciphertexts)
 	for i := range values {
-		values[i] = ckks.NewCiphertext(g.params, 1, g.Plan.Floor)
+		values[i] = ckks.NewCiphertext(e.params, 1, e.Plan.Floor)
 	}
-	_, err = (&refresher{randomiser, g}).Refresh(point.Node, values, point.Level)
+	_, err = (&refresher{randomiser, e}).Refresh(point.Node, values, point.Level)
 	return err
 }
 
 // SendRefresh asks for a refresh of what may be no ciphertext, and waits for what comes of it.
-func (g *Guest) SendRefresh(data []byte) error {
-	if err := ask(g.channel, request{Request: "refresh", Program: g.Program.Hash}); err != nil {
+func (e *Evaluator) SendRefresh(data []byte) error {
+	if err := sendJSON(e.channel, request{Request: "refresh", Program: e.Program.Hash}); err != nil {
 		return err
 	}
-	if err := g.channel.Send(data); err != nil {
+	if err := e.channel.Send(data); err != nil {
 		return err
 	}
-	_, err := g.channel.ReceiveUpTo(1)
+	_, err := e.channel.ReceiveUpTo(1)
 	return err
 }

@@ -8,8 +8,8 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/session"
-	"privet/ckks/internal/toy"
-	"privet/ckks/internal/toyserver"
+	"privet/ckks/internal/testmodel"
+	"privet/ckks/internal/testserver"
 )
 
 // keeper is a gate that does with each piece of work what a test says, and remembers how it ended.
@@ -18,12 +18,12 @@ type keeper struct {
 	left  chan error
 }
 
-func (k *keeper) Enter(_ *channel.Channel, work session.Work) (*session.Pass, error) {
+func (k *keeper) Enter(_ *channel.Channel, work session.Work) (*session.Permit, error) {
 	gone, err := k.enter(work)
 	if err != nil {
 		return nil, err
 	}
-	return &session.Pass{Gone: gone, Leave: func(err error) { k.left <- err }}, nil
+	return &session.Permit{Gone: gone, Release: func(err error) { k.left <- err }}, nil
 }
 
 // guarded is a client that has sent its keys to a server behind a gate.
@@ -32,8 +32,8 @@ func guarded(t *testing.T, k *keeper) (*session.Client, chan session.Event, erro
 	k.left = make(chan error, 16)
 	listener, keys := listen(t)
 	terms := session.Terms{Scenario: session.EncryptedData}
-	sample := toy.New(2, 1)
-	events := toyserver.RunBehind(t, k, listener, sample.Public, sample.Private, terms)
+	sample := testmodel.New(2, 1)
+	events := testserver.RunBehind(t, k, listener, sample.Public, sample.Private, terms)
 	client, err := session.Open(connect(t, listener.Addr().String(), keys), "", "")
 	if err != nil {
 		t.Fatal(err)
@@ -82,28 +82,28 @@ func TestAGateIsPassedForAnEncryptedModelAndForEachStepOfItsInferences(t *testin
 			works = append(works, work)
 			return nil, nil
 		}}
-		flat, layered := toy.New(2, 1), deep()
+		flat, layered := testmodel.New(2, 1), deep()
 		public, private := flat.Public, flat.Private
 		if deepModel {
 			public, private = layered.Public, layered.Private
 		}
 		listener, keys := listen(t)
 		terms := session.Terms{Scenario: session.EncryptedModel}
-		events := toyserver.RunBehind(t, k, listener, public, private, terms)
-		guest, err := session.Visit(connect(t, listener.Addr().String(), keys), "", "", 0)
+		events := testserver.RunBehind(t, k, listener, public, private, terms)
+		evaluator, err := session.OpenEvaluator(connect(t, listener.Addr().String(), keys), "", "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := guest.Prepare(); err != nil {
+		if _, err := evaluator.Prepare(); err != nil {
 			t.Fatal(err)
 		}
-		steps := 1 + guest.Plan.Refreshes()
+		steps := 1 + evaluator.Plan.Refreshes()
 		if deepModel {
-			predictDeep(t, guest, layered)
-		} else if _, _, err := guest.Infer([][][]float64{samples(1)}, ignore); err != nil {
+			predictDeep(t, evaluator, layered)
+		} else if _, _, err := evaluator.Infer([][][]float64{samples(1)}, ignore); err != nil {
 			t.Fatal(err)
 		}
-		if err := guest.Close(); err != nil {
+		if err := evaluator.Close(); err != nil {
 			t.Fatal(err)
 		}
 		for _, kind := range []string{"prepared", "inferred", "left"} {

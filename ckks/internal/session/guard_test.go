@@ -6,8 +6,8 @@ import (
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/session"
-	"privet/ckks/internal/toy"
-	"privet/ckks/internal/toyserver"
+	"privet/ckks/internal/testmodel"
+	"privet/ckks/internal/testserver"
 )
 
 // behind is a client's first error at a server whose guard refuses from the call `refused` on, and how many answers each call
@@ -15,14 +15,14 @@ import (
 func behind(t *testing.T, terms session.Terms, refused int) (error, []int) {
 	t.Helper()
 	listener, keys := listen(t)
-	sample := toy.New(2, 1)
+	sample := testmodel.New(2, 1)
 	served, err := session.Serve(sample.Public, sample.Private, terms, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var asked []int
 	server := &session.Server{
-		Programs: []*session.Served{served}, Timeout: toyserver.Patience,
+		Programs: []*session.Served{served}, Timeout: testserver.Patience,
 		Notify: func(e session.Event) {
 			if len(asked) == 1 && e.Kind != "failed" {
 				t.Errorf("%s for a client that was refused", e.Kind)

@@ -35,28 +35,28 @@ func (m *masker) Flood(result *rlwe.Ciphertext, _ int) error {
 }
 
 // opened has a masked result decrypted by the server, and takes off the mask.
-func (g *Guest) opened(ct *rlwe.Ciphertext, mask ring.Poly, output int) ([]float64, error) {
-	data, err := wire.AppendResult(nil, g.params, ct)
+func (e *Evaluator) opened(ct *rlwe.Ciphertext, mask ring.Poly, output int) ([]float64, error) {
+	data, err := wire.AppendResult(nil, e.params, ct)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.channel.Send(data); err != nil {
+	if err := e.channel.Send(data); err != nil {
 		return nil, err
 	}
-	level, period := ct.Level(), g.Plan.Period(output)
-	if data, err = g.channel.Receive(wire.OpenedBytes(g.params, level, period)); err != nil {
+	level, period := ct.Level(), e.Plan.Period(output)
+	if data, err = e.channel.Receive(wire.OpenedBytes(e.params, level, period)); err != nil {
 		return nil, err
 	}
-	poly, err := wire.ReadOpened(data, g.params, level, period)
+	poly, err := wire.ReadOpened(data, e.params, level, period)
 	if err != nil {
 		return nil, channel.Misbehaviour("a decryption: " + err.Error())
 	}
-	ringQ := g.params.RingQ().AtLevel(level)
+	ringQ := e.params.RingQ().AtLevel(level)
 	ringQ.NTT(poly, poly)
 	ringQ.Sub(poly, mask, poly)
 	flood.Keep(ringQ, poly, period)
-	pt := ckks.NewPlaintext(g.params, level)
+	pt := ckks.NewPlaintext(e.params, level)
 	pt.Value.Copy(poly)
-	slots := make([]float64, g.params.MaxSlots())
-	return slots, codec.New(g.params).Decode(pt, slots)
+	slots := make([]float64, e.params.MaxSlots())
+	return slots, codec.New(e.params).Decode(pt, slots)
 }

@@ -51,7 +51,7 @@ func Greet(c *channel.Channel) error {
 	return nil
 }
 
-func ask(c *channel.Channel, what any) error {
+func sendJSON(c *channel.Channel, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func ask(c *channel.Channel, what any) error {
 	return c.Send(text)
 }
 
-func hear(c *channel.Channel, into any) error {
+func receiveJSON(c *channel.Channel, into any) error {
 	text, err := c.ReceiveUpTo(maxRequest)
 	if err != nil {
 		return err

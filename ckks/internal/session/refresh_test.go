@@ -6,28 +6,28 @@ import (
 	"testing"
 
 	"privet/ckks/internal/session"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 	"privet/ckks/internal/wire"
 )
 
 // deep has more levels than any ring has room for under statistical noise.
-func deep() toy.Deep { return toy.NewDeep(8, 7, 5) }
+func deep() testmodel.Deep { return testmodel.NewDeep(8, 7, 5) }
 
-func visitDeep(t *testing.T) (*session.Guest, toy.Deep, chan session.Event) {
+func visitDeep(t *testing.T) (*session.Evaluator, testmodel.Deep, chan session.Event) {
 	t.Helper()
 	sample := deep()
-	guest, events := visit(t, sample.Public, sample.Private)
-	if guest.Plan.Refreshes() == 0 {
+	evaluator, events := openEvaluator(t, sample.Public, sample.Private)
+	if evaluator.Plan.Refreshes() == 0 {
 		t.Fatal("nothing is refreshed")
 	}
-	return guest, sample, events
+	return evaluator, sample, events
 }
 
 func TestADeepEncryptedModelIsRefreshedByItsOwner(t *testing.T) {
-	guest, sample, events := visitDeep(t)
+	evaluator, sample, events := visitDeep(t)
 	for range 2 {
-		cost := predictDeep(t, guest, sample)
-		summary, points := guest.Plan.Summary(), guest.Plan.Points()
+		cost := predictDeep(t, evaluator, sample)
+		summary, points := evaluator.Plan.Summary(), evaluator.Plan.Points()
 		for who, bytes := range map[string][2]int64{
 			"client": {cost.BytesSent, summary.OnlineBytesClient}, "server": {cost.BytesReceived, summary.OnlineBytesServer},
 		} {
@@ -40,7 +40,7 @@ func TestADeepEncryptedModelIsRefreshedByItsOwner(t *testing.T) {
 			t.Errorf("%d rounds for %d refreshes", cost.Rounds, len(points))
 		}
 	}
-	if err := guest.Close(); err != nil {
+	if err := evaluator.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"prepared", "inferred", "inferred"} {
@@ -51,16 +51,16 @@ func TestADeepEncryptedModelIsRefreshedByItsOwner(t *testing.T) {
 }
 
 // predictDeep compares an inference with the model in the clear.
-func predictDeep(t *testing.T, guest *session.Guest, sample toy.Deep) session.Cost {
+func predictDeep(t *testing.T, evaluator *session.Evaluator, sample testmodel.Deep) session.Cost {
 	t.Helper()
-	inputs := make([][]float64, toy.Batch)
+	inputs := make([][]float64, testmodel.Batch)
 	for i := range inputs {
-		inputs[i] = make([]float64, toy.Hidden)
+		inputs[i] = make([]float64, testmodel.Hidden)
 		for k := range inputs[i] {
 			inputs[i][k] = math.Sin(float64(i + 3*k))
 		}
 	}
-	outputs, cost, err := guest.Infer([][][]float64{inputs}, ignore)
+	outputs, cost, err := evaluator.Infer([][][]float64{inputs}, ignore)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,22 +83,22 @@ func TestAClientWithLittleMemoryGetsLayerAfterLayer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guest, _ := visitWithin(t, sample.Public, sample.Private, made.CohortMemory()-1)
-	if guest.Needs() >= made.CohortMemory() {
-		t.Errorf("%d bytes instead of %d", guest.Needs(), made.CohortMemory())
+	evaluator, _ := openEvaluatorWithin(t, sample.Public, sample.Private, made.CohortMemory()-1)
+	if evaluator.Needs() >= made.CohortMemory() {
+		t.Errorf("%d bytes instead of %d", evaluator.Needs(), made.CohortMemory())
 	}
 	for range 2 {
-		if cost := predictDeep(t, guest, sample); cost.BytesReceived < made.Summary().OfflineBytesServer/2 {
+		if cost := predictDeep(t, evaluator, sample); cost.BytesReceived < made.Summary().OfflineBytesServer/2 {
 			t.Errorf("%d bytes came with a run: the model is not among them", cost.BytesReceived)
 		}
 	}
-	flat := toy.New(2, 1)
+	flat := testmodel.New(2, 1)
 	if made, err = (session.Terms{Scenario: session.EncryptedModel}).Plan(flat.Public); err != nil {
 		t.Fatal(err)
 	}
-	guest, _ = visitWithin(t, flat.Public, flat.Private, made.CohortMemory()-1)
+	evaluator, _ = openEvaluatorWithin(t, flat.Public, flat.Private, made.CohortMemory()-1)
 	inputs := samples(1)
-	outputs, _, err := guest.Infer([][][]float64{inputs}, ignore)
+	outputs, _, err := evaluator.Infer([][][]float64{inputs}, ignore)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,18 +124,18 @@ func TestRefreshesOutOfTurnAreRefusedByName(t *testing.T) {
 		"no run":                 {func(int) int { return 0 }, false, "refresh", "a run of the model comes before"},
 		"results without a run":  {func(int) int { return 0 }, false, "decrypt", "a run of the model comes before"},
 	} {
-		guest, _, _ := visitDeep(t)
+		evaluator, _, _ := visitDeep(t)
 		if play.run {
-			if err := guest.Agree("run"); err != nil {
+			if err := evaluator.Agree("run"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for i := range play.refreshes(len(guest.Plan.Points())) {
-			if err := guest.RefreshZeros(guest.Plan.Points()[i]); err != nil {
+		for i := range play.refreshes(len(evaluator.Plan.Points())) {
+			if err := evaluator.RefreshZeros(evaluator.Plan.Points()[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := guest.Agree(play.last); err == nil || !strings.Contains(err.Error(), play.refusal) {
+		if err := evaluator.Agree(play.last); err == nil || !strings.Contains(err.Error(), play.refusal) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -153,17 +153,17 @@ func TestAValueOfAnotherFormIsRefused(t *testing.T) {
 			return data
 		},
 	} {
-		guest, _, events := visitDeep(t)
-		if err := guest.Agree("run"); err != nil {
+		evaluator, _, events := visitDeep(t)
+		if err := evaluator.Agree("run"); err != nil {
 			t.Fatal(err)
 		}
-		point := guest.Plan.Points()[0]
-		params, err := guest.Plan.Set.Build()
+		point := evaluator.Plan.Points()[0]
+		params, err := evaluator.Plan.Set.Build()
 		if err != nil {
 			t.Fatal(err)
 		}
-		size := wire.MaskedBytes(params, guest.Plan.Floor, guest.Plan.Period(point.Node))
-		if err := guest.SendRefresh(form(size)); err == nil {
+		size := wire.MaskedBytes(params, evaluator.Plan.Floor, evaluator.Plan.Period(point.Node))
+		if err := evaluator.SendRefresh(form(size)); err == nil {
 			t.Errorf("%s: a refresh was answered", name)
 		}
 		<-events // prepared

@@ -16,13 +16,13 @@ import (
 // do not wrap around, of which the plan leaves a chance of 2^-plan.WrapBits for each coefficient.
 type refresher struct {
 	*evaluate.Randomiser
-	guest *Guest
+	evaluator *Evaluator
 }
 
 // Refresh sends all ciphertexts of a value at once, so that it takes one round trip.
 func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evaluate.Values, error) {
-	g, period := r.guest, r.guest.Plan.Period(node)
-	if err := ask(g.channel, request{Request: "refresh", Program: g.Program.Hash}); err != nil {
+	e, period := r.evaluator, r.evaluator.Plan.Period(node)
+	if err := sendJSON(e.channel, request{Request: "refresh", Program: e.Program.Hash}); err != nil {
 		return nil, err
 	}
 	masks := make([]ring.Poly, len(values))
@@ -31,19 +31,19 @@ func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evalua
 		if err != nil {
 			return nil, err
 		}
-		if err := g.channel.Send(data); err != nil {
+		if err := e.channel.Send(data); err != nil {
 			return nil, err
 		}
 		masks[i] = mask
 	}
-	from, to := g.params.RingQ().AtLevel(g.Plan.Floor), g.params.RingQ().AtLevel(level)
+	from, to := e.params.RingQ().AtLevel(e.Plan.Floor), e.params.RingQ().AtLevel(level)
 	made := make(evaluate.Values, len(values))
 	for i, mask := range masks {
-		data, err := g.channel.Receive(wire.SeededBytes(g.params, level))
+		data, err := e.channel.Receive(wire.SeededBytes(e.params, level))
 		if err != nil {
 			return nil, err
 		}
-		if made[i], err = wire.ReadSeeded(data, g.params, level); err != nil {
+		if made[i], err = wire.ReadSeeded(data, e.params, level); err != nil {
 			return nil, channel.Misbehaviour("a refreshed value: " + err.Error())
 		}
 		to.Sub(made[i].Value[0], flood.Lift(from, mask, to, period), made[i].Value[0])
@@ -53,7 +53,7 @@ func (r *refresher) Refresh(node int, values evaluate.Values, level int) (evalua
 
 // masked is a ciphertext as it is sent, re-randomised, and the mask on its first part, in coefficients.
 func (r *refresher) masked(ct *rlwe.Ciphertext, period int) ([]byte, ring.Poly, error) {
-	params := r.guest.params
+	params := r.evaluator.params
 	ringQ, hidden := params.RingQ().AtLevel(ct.Level()), ct.CopyNew()
 	if err := r.Randomise(hidden); err != nil {
 		return nil, ring.Poly{}, err

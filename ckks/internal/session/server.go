@@ -41,19 +41,19 @@ const (
 	WorkStep      Work = "step"
 )
 
-// Gate gives leave to take processors and memory, from whoever shares them out among all that runs on the machine.
+// Gate gives permits for processors and memory, from whoever shares them out among all that runs on the machine.
 type Gate interface {
-	// Enter waits for leave; a Refusal says why there is none.
-	Enter(c *channel.Channel, work Work) (*Pass, error)
+	// Enter waits for a permit; a Refusal says why there is none.
+	Enter(c *channel.Channel, work Work) (*Permit, error)
 }
 
-// Pass is leave to work.
-type Pass struct {
+// Permit is permission to work.
+type Permit struct {
 	// Gone is closed when the client has left, or its time is over: then nobody waits for the result.
 	Gone <-chan struct{}
-	// Leave gives the processors back, and says with what error the work ended, nil if it was done. The memory of keys stays
+	// Release gives the processors back, and says with what error the work ended, nil if it was done. The memory of keys stays
 	// taken until the event "left".
-	Leave func(error)
+	Release func(error)
 }
 
 // Server answers clients. Without a gate evaluations run one at a time, each on all processors; keys of a limited number of
@@ -95,19 +95,19 @@ func (s *Server) Run(listener *channel.Listener) error {
 		}
 		sessions.Go(func() {
 			defer func() { <-slots }()
-			s.meet(listener, raw)
+			s.serveConnection(listener, raw)
 		})
 	}
 }
 
-func (s *Server) meet(listener *channel.Listener, raw net.Conn) {
+func (s *Server) serveConnection(listener *channel.Listener, raw net.Conn) {
 	c, err := listener.Handshake(raw, s.Timeout)
 	if err != nil {
 		s.Notify(Event{Kind: "failed", Peer: raw.RemoteAddr().String(), Err: err})
 		return
 	}
 	defer c.Close()
-	err = s.converse(c)
+	err = s.serveRequests(c)
 	if err != nil {
 		s.notify(c, Event{Kind: "failed", Err: err})
 	}
@@ -125,8 +125,8 @@ func (s *Server) notify(c *channel.Channel, event Event) {
 	s.Notify(event)
 }
 
-// visit is what a server keeps for one client.
-type visit struct {
+// clientState is what a server keeps for one client.
+type clientState struct {
 	served *Served
 	// keys are the client's, to evaluate with; key is the server's own, under which the client has the model.
 	keys *received
@@ -140,22 +140,22 @@ type visit struct {
 	release func()
 }
 
-// converse answers one client's requests, one after the other.
-func (s *Server) converse(c *channel.Channel) error {
+// serveRequests answers one client's requests, one after the other.
+func (s *Server) serveRequests(c *channel.Channel) error {
 	if err := Greet(c); err != nil {
 		return err
 	}
-	v := &visit{release: func() {}}
-	defer func() { v.release() }()
+	state := &clientState{release: func() {}}
+	defer func() { state.release() }()
 	for {
 		var asked request
-		if err := hear(c, &asked); err != nil {
+		if err := receiveJSON(c, &asked); err != nil {
 			return err
 		}
 		if asked.Request == "bye" {
 			return nil
 		}
-		if err := s.answer(c, v, asked); err != nil {
+		if err := s.answer(c, state, asked); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Server) guard(c *channel.Channel, answers int) error {
 	return s.Guard(c, answers)
 }
 
-func (s *Server) answer(c *channel.Channel, v *visit, asked request) error {
+func (s *Server) answer(c *channel.Channel, state *clientState, asked request) error {
 	switch asked.Request {
 	case "describe":
 		if err := s.guard(c, 0); err != nil {
@@ -182,40 +182,40 @@ func (s *Server) answer(c *channel.Channel, v *visit, asked request) error {
 		if asked.Scenario != served.Terms.Scenario {
 			return refuse(channel.BadRequest, "%s is offered in scenario %s here", served.Program.Model, served.Terms.Scenario)
 		}
-		if err := ask(c, served.Terms); err != nil {
+		if err := sendJSON(c, served.Terms); err != nil {
 			return err
 		}
 		return c.Send(served.Public)
 	case "keys", "model":
-		return s.begin(c, v, asked)
+		return s.begin(c, state, asked)
 	case "infer":
-		if v.keys == nil || v.served.Program.Hash != asked.Program {
+		if state.keys == nil || state.served.Program.Hash != asked.Program {
 			return refuse(channel.BadRequest, "keys for this program come before data")
 		}
 		if err := s.allowances.take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
 			return err
 		}
-		_, results := v.served.Plan.Ciphertexts()
-		if v.handed += results; v.served.Terms.Statistical && v.handed > v.served.Plan.Budget {
+		_, results := state.served.Plan.Ciphertexts()
+		if state.handed += results; state.served.Terms.Statistical && state.handed > state.served.Plan.Budget {
 			return refuse(channel.BadRequest, "the budget of results under these keys is spent: a new session has new keys")
 		}
-		if err := s.guard(c, v.served.answers()); err != nil {
+		if err := s.guard(c, state.served.answers()); err != nil {
 			return err
 		}
-		return s.infer(c, v.served, v.keys)
+		return s.infer(c, state.served, state.keys)
 	case "run", "refresh", "decrypt":
-		if v.key == nil || v.served.Program.Hash != asked.Program {
+		if state.key == nil || state.served.Program.Hash != asked.Program {
 			return refuse(channel.BadRequest, "the model comes before its results")
 		}
-		return s.help(c, v, asked.Request)
+		return s.help(c, state, asked.Request)
 	}
 	return refuse(channel.BadRequest, "there is no request %q", asked.Request)
 }
 
 // begin is the offline phase of either scenario.
-func (s *Server) begin(c *channel.Channel, v *visit, asked request) error {
-	v.release()
-	*v = visit{release: func() {}}
+func (s *Server) begin(c *channel.Channel, state *clientState, asked request) error {
+	state.release()
+	*state = clientState{release: func() {}}
 	if err := s.guard(c, 0); err != nil {
 		return err
 	}
@@ -223,15 +223,15 @@ func (s *Server) begin(c *channel.Channel, v *visit, asked request) error {
 	if err != nil {
 		return err
 	}
-	v.served, v.release = served, release
+	state.served, state.release = served, release
 	if (asked.Request == "model") != (served.Terms.Scenario == EncryptedModel) {
 		return refuse(channel.BadRequest, "%s is offered in scenario %s here", served.Program.Model, served.Terms.Scenario)
 	}
 	if asked.Request == "model" {
-		v.layers = asked.Layers
-		v.key, err = s.handOut(c, served, v.layers)
+		state.layers = asked.Layers
+		state.key, err = s.provideModel(c, served, state.layers)
 	} else {
-		v.keys, err = s.prepare(c, served)
+		state.keys, err = s.prepare(c, served)
 	}
 	return err
 }
@@ -272,11 +272,11 @@ func (s *Server) admit(asked request) (*Served, func(), error) {
 }
 
 func (s *Server) prepare(c *channel.Channel, served *Served) (keys *received, err error) {
-	pass, err := s.enter(c, WorkKeys)
+	permit, err := s.enter(c, WorkKeys)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { pass.Leave(err) }()
+	defer func() { permit.Release(err) }()
 	meter := Begin(c)
 	if err := c.Send([]byte{1}); err != nil {
 		return nil, err
@@ -292,28 +292,28 @@ func (s *Server) prepare(c *channel.Channel, served *Served) (keys *received, er
 	return keys, nil
 }
 
-// enter waits for leave to work.
-func (s *Server) enter(c *channel.Channel, work Work) (*Pass, error) {
+// enter waits for a permit.
+func (s *Server) enter(c *channel.Channel, work Work) (*Permit, error) {
 	switch {
 	case s.Gate != nil:
 		return s.Gate.Enter(c, work)
 	case work == WorkInference:
 		s.evaluating.Lock()
-		return &Pass{Leave: func(error) { s.evaluating.Unlock() }}, nil
+		return &Permit{Release: func(error) { s.evaluating.Unlock() }}, nil
 	}
-	return &Pass{Leave: func(error) {}}, nil
+	return &Permit{Release: func(error) {}}, nil
 }
 
-// during does work once there is leave for it; without a gate there is nothing to wait for.
+// during does work once there is a permit for it; without a gate there is nothing to wait for.
 func (s *Server) during(c *channel.Channel, work Work, do func() error) (err error) {
 	if s.Gate == nil {
 		return do()
 	}
-	pass, err := s.Gate.Enter(c, work)
+	permit, err := s.Gate.Enter(c, work)
 	if err != nil {
 		return err
 	}
-	defer func() { pass.Leave(err) }()
+	defer func() { permit.Release(err) }()
 	return do()
 }
 
@@ -353,16 +353,16 @@ func (s *Server) infer(c *channel.Channel, served *Served, keys *received) error
 func (s *Server) evaluate(
 	c *channel.Channel, served *Served, keys *received, inputs []evaluate.Values, observe func(evaluate.Step),
 ) (outputs []evaluate.Values, err error) {
-	pass, err := s.enter(c, WorkInference)
+	permit, err := s.enter(c, WorkInference)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { pass.Leave(err) }()
+	defer func() { permit.Release(err) }()
 	hider, err := evaluate.NewHider(served.params, served.Plan, keys.zero)
 	if err != nil {
 		return nil, err
 	}
-	help := evaluate.Helpers{Hiding: hider, Refresher: keys.refresher, Stop: pass.Gone}
+	help := evaluate.Helpers{Hiding: hider, Refresher: keys.refresher, Stop: permit.Gone}
 	return served.model.Run(keys.evaluator, help, inputs, observe)
 }
 

@@ -11,14 +11,14 @@ import (
 
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/session"
-	"privet/ckks/internal/toy"
-	"privet/ckks/internal/toyserver"
+	"privet/ckks/internal/testmodel"
+	"privet/ckks/internal/testserver"
 )
 
-const patience = toyserver.Patience
+const patience = testserver.Patience
 
 // serve starts a server of a program and gives its address, the directory of its certificates, and what it notified.
-func serve(t *testing.T, sample toy.Program) (address, keys string, events chan session.Event) {
+func serve(t *testing.T, sample testmodel.Program) (address, keys string, events chan session.Event) {
 	t.Helper()
 	return serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData})
 }
@@ -26,14 +26,14 @@ func serve(t *testing.T, sample toy.Program) (address, keys string, events chan 
 func serveOn(t *testing.T, public, private []byte, terms session.Terms) (address, keys string, events chan session.Event) {
 	t.Helper()
 	listener, keys := listen(t)
-	return listener.Addr().String(), keys, toyserver.Run(t, listener, public, private, terms)
+	return listener.Addr().String(), keys, testserver.Run(t, listener, public, private, terms)
 }
 
 // listen gives a port of a server, and the directory of its certificates and a client's.
 func listen(t *testing.T) (listener *channel.Listener, keys string) {
 	t.Helper()
 	keys = t.TempDir()
-	if err := toy.Certificates(keys); err != nil {
+	if err := testmodel.Certificates(keys); err != nil {
 		t.Fatal(err)
 	}
 	credentials, err := channel.LoadCredentials(keys, "server")
@@ -63,9 +63,9 @@ func connect(t *testing.T, address, keys string) *channel.Channel {
 
 func samples(seed uint64) [][]float64 {
 	rng := rand.New(rand.NewPCG(seed, 9))
-	made := make([][]float64, toy.Batch)
+	made := make([][]float64, testmodel.Batch)
 	for i := range made {
-		made[i] = make([]float64, toy.Inputs)
+		made[i] = make([]float64, testmodel.Inputs)
 		for k := range made[i] {
 			made[i][k] = rng.Float64()*2 - 1
 		}
@@ -75,7 +75,7 @@ func samples(seed uint64) [][]float64 {
 
 func TestPredictionsAreThoseOfTheModel(t *testing.T) {
 	for _, degree := range []int{1, 2, 3, 7} {
-		sample := toy.New(degree, uint64(degree))
+		sample := testmodel.New(degree, uint64(degree))
 		address, keys, events := serve(t, sample)
 		client, err := session.Open(connect(t, address, keys), "", "")
 		if err != nil {
@@ -114,9 +114,9 @@ func TestPredictionsAreThoseOfTheModel(t *testing.T) {
 }
 
 func TestStrangersAreRefused(t *testing.T) {
-	address, keys, _ := serve(t, toy.New(2, 1))
+	address, keys, _ := serve(t, testmodel.New(2, 1))
 	others := t.TempDir()
-	if err := toy.Certificates(others); err != nil {
+	if err := testmodel.Certificates(others); err != nil {
 		t.Fatal(err)
 	}
 	stranger, err := channel.LoadCredentials(others, "client")
@@ -144,7 +144,7 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // TestGarbageEndsItsSessionOnly sends what no client sends, and sees that the next client is served.
 func TestGarbageEndsItsSessionOnly(t *testing.T) {
-	sample := toy.New(2, 1)
+	sample := testmodel.New(2, 1)
 	address, keys, events := serve(t, sample)
 	greeting := append([]byte("PRIVET"), 1, 0)
 	for name, messages := range map[string][][]byte{
@@ -179,7 +179,7 @@ func TestGarbageEndsItsSessionOnly(t *testing.T) {
 }
 
 func TestPlainTCPDelaysNobody(t *testing.T) {
-	address, keys, _ := serve(t, toy.New(2, 1))
+	address, keys, _ := serve(t, testmodel.New(2, 1))
 	silent, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestPlainTCPDelaysNobody(t *testing.T) {
 }
 
 func TestAnotherProgramThanPinnedIsRefused(t *testing.T) {
-	address, keys, _ := serve(t, toy.New(2, 1))
+	address, keys, _ := serve(t, testmodel.New(2, 1))
 	_, err := session.Open(connect(t, address, keys), "", strings.Repeat("0", 64))
 	var known *channel.Error
 	if !errors.As(err, &known) || known.Family != channel.FamilyMisbehaved {
@@ -200,7 +200,7 @@ func TestAnotherProgramThanPinnedIsRefused(t *testing.T) {
 }
 
 func TestInputsThatTheProgramWasNotCompiledForAreRefused(t *testing.T) {
-	address, keys, _ := serve(t, toy.New(2, 1))
+	address, keys, _ := serve(t, testmodel.New(2, 1))
 	client, err := session.Open(connect(t, address, keys), "", "")
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +224,7 @@ func TestInputsThatTheProgramWasNotCompiledForAreRefused(t *testing.T) {
 }
 
 func TestAProgramThatDoesNotFitIsRefusedWithTheFigure(t *testing.T) {
-	sample := toy.New(2, 1)
+	sample := testmodel.New(2, 1)
 	_, err := session.Serve(sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData}, 1<<20)
 	if err == nil || !strings.Contains(err.Error(), "MB, more than the limit of 1 MB") {
 		t.Errorf("%v", err)

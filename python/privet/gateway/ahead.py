@@ -12,25 +12,25 @@ from typing import Any
 
 from privet.errors import NotAccepted, PrivetError
 from privet.gateway.client import ServiceClient
-from privet.gateway.errand import Notice
+from privet.gateway.jobs import Notice
 from privet.gateway.model import Terms
 
 RETRY_SECONDS = 5.0
 
 FIND_SECONDS = 5.0
-"""How long a start may wait for the service to tell of notices that are left from before."""
+"""How long a start may wait for the service to list notices of an earlier gateway."""
 
 FULL_SECONDS = 1.0
-"""How often a client whose disk is full looks whether a piece was used."""
+"""How often a client whose disk is full looks whether material was used."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Level:
-    """How many pieces of `wanted` are `ready` for a model.
+    """How many entries of `wanted` are `ready` for a model.
 
-    `kind` is `levels` (that has changed), `full` (a further piece would go beyond the limit on
+    `kind` is `levels` (that has changed), `full` (a further entry would go beyond the limit on
     disk) or `waiting` (`error` keeps material from being made for `seconds`).
     """
 
@@ -45,7 +45,7 @@ class Level:
 class Ahead:
     """Within `async with`, keeps `levels` notices, by model; each for one inference on `terms`.
 
-    `on_level` hears of everything, and must be quick.
+    `on_level` is called at every change, and must be quick.
     """
 
     def __init__(
@@ -114,14 +114,14 @@ class Ahead:
                     unmade = sum(not notice.is_ready for notice in notices)
                     if not await self._client.has_room(model, self._terms, unmade + 1):
                         if not full:
-                            self._tell("full", model)
+                            self._notify("full", model)
                         full = True
                         await asyncio.sleep(FULL_SECONDS)
                         continue
                     full = False
                     self._add(await self._client.notify(model, terms=self._terms))
             except NotAccepted as error:
-                # Asking again would not change that; requests are told why.
+                # Asking again would not change that; requests are reply why.
                 _log.error("no material is kept ready for %s: %s", model, error)
                 return
             except PrivetError as error:
@@ -137,7 +137,7 @@ class Ahead:
         error: PrivetError | None = None
         try:
             await notice.ready()
-            self._tell("levels", model)
+            self._notify("levels", model)
             await notice.over()
         except PrivetError as failure:
             error = failure
@@ -147,14 +147,14 @@ class Ahead:
             if error is not None:
                 await self._wait(model, error)
             else:
-                self._tell("levels", model)
+                self._notify("levels", model)
             self._wanted[model].set()
 
     async def _wait(self, model: str, error: PrivetError) -> None:
-        self._tell("waiting", model, error=error, seconds=RETRY_SECONDS)
+        self._notify("waiting", model, error=error, seconds=RETRY_SECONDS)
         await asyncio.sleep(RETRY_SECONDS)
 
-    def _tell(self, kind: str, model: str, **fields: Any) -> None:
+    def _notify(self, kind: str, model: str, **fields: Any) -> None:
         self._on_level(Level(kind, model, self.ready(model), self._levels[model], **fields))
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:

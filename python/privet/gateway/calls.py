@@ -217,8 +217,8 @@ def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:
     """
     message, reason = f"the service answered {answer.status}", ""
     try:
-        told = json.loads(raw)
-        message, reason = str(told["error"]), str(told.get("reason", ""))
+        reply = json.loads(raw)
+        message, reason = str(reply["error"]), str(reply.get("reason", ""))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     if answer.status in BUSY:

@@ -38,9 +38,9 @@ class Catalog:
 
     async def names(self) -> list[str]:
         """The names of the models that are ready."""
-        told = await self._calls.get("/v2/models")
+        reply = await self._calls.get("/v2/models")
         try:
-            return list(dict.fromkeys(str(it["name"]) for it in told["models"] if it["ready"]))
+            return list(dict.fromkeys(str(it["name"]) for it in reply["models"] if it["ready"]))
         except (KeyError, TypeError) as error:
             raise PeerMisbehaved(f"the service lists no models: {error!r}") from error
 
@@ -127,9 +127,9 @@ async def submit(
         # A call whose answer was lost is sent again, and must not make a second job.
         "key": secrets.token_hex(16),
     }
-    told = await calls.post(f"{version_path(offer.model.name)}/{what}", body | more)
+    reply = await calls.post(f"{version_path(offer.model.name)}/{what}", body | more)
     try:
-        return str(told["id"]), int(told["sequence"])
+        return str(reply["id"]), int(reply["sequence"])
     except (KeyError, TypeError, ValueError) as error:
         raise PeerMisbehaved(f"the service admitted no job: {error!r}") from error
 

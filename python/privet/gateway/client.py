@@ -1,7 +1,7 @@
 """The client of a service: announces and asks, and does its own half of each job.
 
 The service (`privet serve`) decides when which job runs and on which cores; this client comes when
-it is told to, connects to the worker that was assigned, and runs the protocol as `privet.Client`
+it is reply to, connects to the worker that was assigned, and runs the protocol as `privet.Client`
 does. Calls to the service carry names, sizes of batches and choices of suites, never an input.
 """
 
@@ -22,20 +22,20 @@ from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.samples import fill, portions
 from privet.compiler.program import Program
 from privet.errors import JobFailed, MaterialError, Misuse, PrivetError
+from privet.gateway.attempt import WorkerClient
 from privet.gateway.calls import Calls
 from privet.gateway.catalog import Catalog, submit, version_path
 from privet.gateway.encrypted import SILENCE, infer_encrypted
-from privet.gateway.errand import Errand, Notice, Portion, Request, Staff
+from privet.gateway.jobs import AttemptExecutor, ClientJob, Notice, Portion, Request
 from privet.gateway.model import Model, Offer, Terms, same_terms
-from privet.gateway.news import News
-from privet.gateway.visit import Traveller
+from privet.gateway.updates import JobUpdates
 from privet.runtime import Credentials, Result, Stock
 from privet.runtime.memory import machine_memory, parse_size
 from privet.runtime.result import join_results
 from privet.suites import MaterialSuite, forecast
 
 THREADS = 64
-"""Jobs of one client at once; the service does not give leave to more than it has cores."""
+"""Jobs of one client at once; the service does not lease workers to more than it has cores."""
 
 SLACK_SECONDS = 5.0
 """How much longer than its timeout a request may take, so that the service can say what it was."""
@@ -87,12 +87,12 @@ class ServiceClient:
         self.link = link
         self.state = Path(state)
         self.max_disk = parse_size(max_disk, "disk space")
-        traveller = Traveller(
+        worker_client = WorkerClient(
             credentials, state, self._calls.server_name, dealer, link, self.max_disk
         )
-        self._staff = Staff(traveller, threads)
+        self._executor = AttemptExecutor(worker_client, threads)
         self._catalog = Catalog(self._calls, link, parse_size(memory) or machine_memory())
-        self._news = News(self._calls, self._adopt if offers else None)
+        self._updates = JobUpdates(self._calls, self._adopt if offers else None)
         self._asked: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
         self._notices: set[Notice] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,10 +121,10 @@ class ServiceClient:
     async def ready(self) -> bool:
         """Whether the service answers, and takes new jobs."""
         try:
-            told = await self._calls.get("/v2/health/ready", patience=0.0)
+            reply = await self._calls.get("/v2/health/ready", patience=0.0)
         except PrivetError:
             return False
-        return isinstance(told, dict) and told.get("ready") is True
+        return isinstance(reply, dict) and reply.get("ready") is True
 
     async def notify(
         self,
@@ -143,9 +143,9 @@ class ServiceClient:
 
         async def announce(offer: Offer, settled: Terms) -> Notice:
             job = await self._submit("notices", offer, settled, samples=samples, timeout=timeout)
-            notice = Notice(job[0], offer, settled, self._staff)
+            notice = Notice(job[0], offer, settled, self._executor)
             self._notices.add(notice)
-            return self._news.follow(notice, job[1])
+            return self._updates.follow(notice, job[1])
 
         self._notices = {notice for notice in self._notices if not notice.is_over}
         return await self._catalog.with_current(model, terms or Terms(), announce)
@@ -198,8 +198,8 @@ class ServiceClient:
                 timeout=timeout,
                 deadline=deadline,
             )
-            request = Request(job[0], offer, settled, self._staff, cut, self._end)
-            return self._news.follow(request, job[1])
+            request = Request(job[0], offer, settled, self._executor, cut, self._end)
+            return self._updates.follow(request, job[1])
 
         if isinstance(notice, Notice):
             version = notice.offer.model.version
@@ -214,8 +214,8 @@ class ServiceClient:
             try:
                 return await self._result(request, timeout)
             except MaterialError:
-                # The service has a piece whose other half is not here. Nothing was sent; the
-                # service forgets the piece, and there may be better ones.
+                # The service has material whose other half is not here. Nothing was sent; the
+                # service drops the entry, and others may be complete.
                 lost += 1
                 if notice is not None or lost == MOST_LOST:
                     raise
@@ -230,14 +230,14 @@ class ServiceClient:
         offer, settled = await self.settle(model, terms or Terms())
         known = {notice.id for notice in self._notices}
         found = []
-        for document in await self._news.all():
+        for document in await self._updates.all():
             wanted = document["kind"] == "notice" and document["state"] == "prepared"
             fits = same_terms(document, settled) and document["samples"] <= offer.program.batch
             if wanted and fits and document["id"] not in known:
-                notice = Notice(document["id"], offer, settled, self._staff)
-                notice.hear(document)
+                notice = Notice(document["id"], offer, settled, self._executor)
+                notice.update(document)
                 self._notices.add(notice)
-                found.append(self._news.follow(notice, document["sequence"]))
+                found.append(self._updates.follow(notice, document["sequence"]))
         return found
 
     async def settle(self, model: str, terms: Terms) -> tuple[Offer, Terms]:
@@ -249,8 +249,8 @@ class ServiceClient:
         offer = await self._catalog.offer(model, terms.version)
         return offer, await self._catalog.settle(offer, terms)
 
-    async def has_room(self, model: str, terms: Terms, pieces: int = 1) -> bool:
-        """Whether so many further pieces fit into this client's limit on disk.
+    async def has_room(self, model: str, terms: Terms, entries: int = 1) -> bool:
+        """Whether so many further material entries fit into this client's limit on disk.
 
         # Errors
         As `notify`.
@@ -258,11 +258,11 @@ class ServiceClient:
         if self.max_disk is None:
             return True
         offer, settled = await self.settle(model, terms)
-        size = pieces * forecast(offer.plan(settled, self.link)).material_bytes_client
+        size = entries * forecast(offer.plan(settled, self.link)).material_bytes_client
         return await asyncio.to_thread(Stock(self.state).bytes) + size <= self.max_disk
 
     async def stock(self, model: str, terms: Terms) -> int:
-        """How many pieces of this client lie ready at the service for inferences on these terms.
+        """How many material entries for these terms this client has ready at the service.
 
         # Errors
         As `notify`.
@@ -286,7 +286,7 @@ class ServiceClient:
     async def cancel(self, notice: Notice) -> None:
         """Withdraws a notice; material that was made for it serves another request."""
         self._notices.discard(notice)
-        self._news.drop(notice)
+        self._updates.drop(notice)
         await self._withdraw(notice)
 
     async def close(self) -> None:
@@ -296,12 +296,12 @@ class ServiceClient:
                 self._background(self._withdraw(notice))
         while self._tasks:
             await asyncio.wait(self._tasks)
-        await self._news.close()
+        await self._updates.close()
         await self._calls.close()
-        await self._staff.close()
+        await self._executor.close()
 
     async def __aenter__(self) -> ServiceClient:
-        self._news.begin()
+        self._updates.begin()
         return self
 
     async def __aexit__(
@@ -334,38 +334,38 @@ class ServiceClient:
 
     def _used(self, notice: Notice, request: Request) -> None:
         """A notice has nothing more to say once the request that took it over is through."""
-        self._news.drop(notice)
+        self._updates.drop(notice)
         self._notices.discard(notice)
         notice.end("done", f"used by {request.id}")
 
     def _end(self, request: Request) -> None:
         """Ends a request at the service, in the background."""
-        self._news.drop(request)
+        self._updates.drop(request)
         self._background(self._withdraw(request))
 
-    async def _withdraw(self, errand: Errand) -> None:
+    async def _withdraw(self, job: ClientJob) -> None:
         """Ends a job at the service, as well as it can, and what runs of it here."""
-        for visit in list(errand.visits):
-            visit.stop()
-        if errand.state != "ended":
+        for attempt in list(job.attempts):
+            attempt.stop()
+        if job.state != "ended":
             # If that fails, it ends by its timeout, or when nobody comes.
             with contextlib.suppress(PrivetError):
-                await self._calls.delete(f"/v2/jobs/{errand.id}", patience=SLACK_SECONDS)
-        await errand.stop()
-        errand.end("cancelled", "withdrawn")
+                await self._calls.delete(f"/v2/jobs/{job.id}", patience=SLACK_SECONDS)
+        await job.stop()
+        job.end("cancelled", "withdrawn")
 
     def _background(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _adopt(self, document: dict[str, Any]) -> Errand | None:
+    def _adopt(self, document: dict[str, Any]) -> ClientJob | None:
         """Takes on material that the service proposes to make, on terms that were used before."""
         if document["kind"] != "ahead" or document["state"] == "ended":
             return None
         for (_, terms), offer in self._asked.items():
             if same_terms(document, terms):
-                return Notice(document["id"], offer, terms, self._staff)
+                return Notice(document["id"], offer, terms, self._executor)
         return None
 
 

@@ -25,7 +25,7 @@ from privet.runtime.homomorphic import Endpoint, Prediction, ask
 from privet.suites.ckks import encrypting
 
 SILENCE = 120.0
-"""Seconds that this side waits for each message if it is not told."""
+"""Seconds that this side waits for each message if it is not reply."""
 
 LINGER_SECONDS = 5.0
 """How long the program here may take to read why a session has ended."""

@@ -11,7 +11,7 @@ from typing import Any
 from privet import _native, suites
 from privet.compiler.program import Program
 from privet.errors import Misuse, PeerMisbehaved
-from privet.suites import TOLD, MaterialSuite, Suite
+from privet.suites import JOB_FACTS, MaterialSuite, Suite
 from privet.suites.material.suite import quickest
 
 
@@ -32,7 +32,7 @@ class Terms:
     def facts(self) -> dict[str, Any]:
         """What the service must know of the suite."""
         facts = self.suite.facts()
-        return {key: facts[key] for key in TOLD}
+        return {key: facts[key] for key in JOB_FACTS}
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def read_model(document: Any) -> Model:
 
 
 def same_terms(document: Any, settled: Terms) -> bool:
-    """Whether a job that the service tells of is for a settled program, on its terms."""
+    """Whether a job at the service is for a settled program, on its terms."""
     return bool(
         document["program"] == settled.program_hash
         and all(document[key] == value for key, value in settled.facts.items())

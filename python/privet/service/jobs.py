@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from privet.service.repository import Asked, Version
-from privet.suites import TOLD
+from privet.suites import JOB_FACTS
 
 Kind = Literal["notice", "request", "ahead", "session"]
 """An advance notice, a request for an inference, material that the service offers to make, or the
@@ -89,7 +89,7 @@ class Job:
             "model": self.version.model,
             "version": self.version.number,
             "program": self.version.program.program_hash,
-            **{name: facts[name] for name in TOLD},
+            **{name: facts[name] for name in JOB_FACTS},
             "calibration": self.version.program.calibration,
             "samples": self.samples,
             "notice": self.notice,

@@ -1,8 +1,8 @@
 """The ways to run a program privately, all planned through one interface."""
 
 from privet.suites.base import (
+    JOB_FACTS,
     PAIR,
-    TOLD,
     Job,
     LocalJob,
     LocalResult,
@@ -54,6 +54,7 @@ __all__ = [
     "DEFAULT",
     "ENCRYPTED_DATA",
     "ENCRYPTED_MODEL",
+    "JOB_FACTS",
     "KEY_BITS",
     "LIGHT",
     "PAIR",
@@ -61,7 +62,6 @@ __all__ = [
     "STATISTICAL",
     "STREAM",
     "STREAM_TRUST",
-    "TOLD",
     "Ckks",
     "ExtensionForecast",
     "Forecast",

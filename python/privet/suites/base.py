@@ -33,7 +33,7 @@ Array = npt.NDArray[np.generic]
 PAIR = ("client", "server", "dealer")
 """The parties of an inference at one server, with the dealer that some suites take."""
 
-TOLD = {
+JOB_FACTS = {
     "suite": "the suite",
     "security": "the security level",
     "rounds": "the depth of comparisons, where the suite has a choice of it",
@@ -315,8 +315,8 @@ class Suite(ABC):
 
 
 __all__ = [
+    "JOB_FACTS",
     "PAIR",
-    "TOLD",
     "Array",
     "Job",
     "LocalJob",

@@ -13,7 +13,7 @@ from privet.compiler.program import Program
 from privet.errors import InputError, MaterialError, Misuse, PeerMisbehaved
 from privet.gateway.ahead import Ahead
 from privet.gateway.client import ServiceClient
-from privet.gateway.errand import Notice
+from privet.gateway.jobs import Notice
 from privet.gateway.model import Terms
 from privet.gateway.oip.tensors import REAL, Array, output_datatypes
 from privet.runtime import Result
@@ -140,7 +140,7 @@ class Exchange:
             str(offer.model.version),
             question.id,
             {name: (types[name], result.outputs[name]) for name in wanted},
-            _told(result, time.monotonic() - start),
+            _parameters(result, time.monotonic() - start),
         )
 
     async def _ask(self, question: Question, program: Program) -> Result:
@@ -166,7 +166,7 @@ class Exchange:
         )
 
 
-def _told(result: Result, seconds: float) -> dict[str, Any]:
+def _parameters(result: Result, seconds: float) -> dict[str, Any]:
     """What an answer says of how it was computed."""
     return {
         "suite": result.config.name,

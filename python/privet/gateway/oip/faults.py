@@ -26,7 +26,7 @@ class Fault:
 
 
 def fault(error: PrivetError) -> Fault:
-    """What a client of the gateway is told of an error."""
+    """What a client of the gateway is reply of an error."""
     http, code = _statuses(error)
     return Fault(http, code, str(error))
 

@@ -42,8 +42,8 @@ async def _answer_faults(request: web.Request, handler: Handler) -> web.StreamRe
             return _failed(403, "this is for programs, and not for pages in a browser")
         return await handler(request)
     except PrivetError as error:
-        told = fault(error)
-        return _failed(told.http, told.message)
+        reply = fault(error)
+        return _failed(reply.http, reply.message)
     except web.HTTPException as error:
         return _failed(error.status, error.reason)
     except Exception as error:

@@ -54,8 +54,8 @@ def _guarded(call: Callable[[Any], Awaitable[Any]]) -> Callable[[Any, Context], 
         try:
             return await call(request)
         except PrivetError as error:
-            told = fault(error)
-            return await context.abort(told.grpc, told.message)
+            reply = fault(error)
+            return await context.abort(reply.grpc, reply.message)
         except Exception as error:
             log_mistake(call.__name__, error)
             return await context.abort(grpc.StatusCode.INTERNAL, MISTAKE)

@@ -13,7 +13,7 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.service.schema import Entry, Several, Text
-from privet.suites import TOLD, MaterialSuite, Suite, all_suites
+from privet.suites import JOB_FACTS, MaterialSuite, Suite, all_suites
 from privet.suites.options import fields_of
 
 SECURITY = "security"
@@ -90,7 +90,7 @@ def wishes() -> list[Entry]:
     """How a job is to be computed, as calls say it: those of a suite's facts that are told."""
     those = [it for of in SERVED.values() if by_jobs(of) for it in of.at_one_server()]
     found = []
-    for name, about in TOLD.items():
+    for name, about in JOB_FACTS.items():
         values = dict.fromkeys(it.facts()[name] for it in those)
         texts = tuple(str(value) for value in values if value is not None)
         found.append(Entry(name, Text(texts), f"{about}; what the model prefers if left out"))

@@ -8,36 +8,36 @@ import (
 	"privet/ckks/internal/evaluate"
 	"privet/ckks/internal/params"
 	"privet/ckks/internal/session"
-	"privet/ckks/internal/toy"
+	"privet/ckks/internal/testmodel"
 )
 
 func ignore(evaluate.Step) {}
 
-func visit(t *testing.T, public, private []byte) (*session.Guest, chan session.Event) {
+func openEvaluator(t *testing.T, public, private []byte) (*session.Evaluator, chan session.Event) {
 	t.Helper()
-	return visitWithin(t, public, private, 0)
+	return openEvaluatorWithin(t, public, private, 0)
 }
 
-func visitWithin(t *testing.T, public, private []byte, limit int64) (*session.Guest, chan session.Event) {
+func openEvaluatorWithin(t *testing.T, public, private []byte, limit int64) (*session.Evaluator, chan session.Event) {
 	t.Helper()
 	address, keys, events := serveOn(t, public, private, session.Terms{Scenario: session.EncryptedModel})
-	guest, err := session.Visit(connect(t, address, keys), "", "", limit)
+	evaluator, err := session.OpenEvaluator(connect(t, address, keys), "", "", limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := guest.Prepare(); err != nil {
+	if _, err := evaluator.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	return guest, events
+	return evaluator, events
 }
 
 func TestPredictionsOfAnEncryptedModelAreThoseOfTheModel(t *testing.T) {
 	for _, degree := range []int{1, 2, 7} {
-		sample := toy.New(degree, uint64(degree))
-		guest, events := visit(t, sample.Public, sample.Private)
+		sample := testmodel.New(degree, uint64(degree))
+		evaluator, events := openEvaluator(t, sample.Public, sample.Private)
 		for round := range 2 {
 			inputs := samples(uint64(10*degree + round))
-			outputs, cost, err := guest.Infer([][][]float64{inputs}, ignore)
+			outputs, cost, err := evaluator.Infer([][][]float64{inputs}, ignore)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,11 +48,11 @@ func TestPredictionsOfAnEncryptedModelAreThoseOfTheModel(t *testing.T) {
 					}
 				}
 			}
-			if most := guest.Plan.Summary().OnlineBytesServer; cost.BytesReceived > most+1000 {
+			if most := evaluator.Plan.Summary().OnlineBytesServer; cost.BytesReceived > most+1000 {
 				t.Errorf("%d bytes came back, %d planned", cost.BytesReceived, most)
 			}
 		}
-		if err := guest.Close(); err != nil {
+		if err := evaluator.Close(); err != nil {
 			t.Fatal(err)
 		}
 		for _, kind := range []string{"prepared", "inferred", "inferred"} {
@@ -64,23 +64,23 @@ func TestPredictionsOfAnEncryptedModelAreThoseOfTheModel(t *testing.T) {
 }
 
 func TestTheBudgetOfDecryptionsEndsASession(t *testing.T) {
-	sample := toy.New(2, 1)
-	guest, _ := visit(t, sample.Public, sample.Private)
+	sample := testmodel.New(2, 1)
+	evaluator, _ := openEvaluator(t, sample.Public, sample.Private)
 	for range params.Decryptions {
-		if _, _, err := guest.Infer([][][]float64{samples(1)}, ignore); err != nil {
+		if _, _, err := evaluator.Infer([][][]float64{samples(1)}, ignore); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, _, err := guest.Infer([][][]float64{samples(1)}, ignore)
+	_, _, err := evaluator.Infer([][][]float64{samples(1)}, ignore)
 	if err == nil || !strings.Contains(err.Error(), "budget of decryptions") {
 		t.Errorf("one inference more than the budget: %v", err)
 	}
 }
 
 func TestAnotherScenarioIsRefusedByName(t *testing.T) {
-	sample := toy.New(2, 1)
+	sample := testmodel.New(2, 1)
 	address, keys, _ := serve(t, sample)
-	if _, err := session.Visit(connect(t, address, keys), "", "", 0); err == nil || !strings.Contains(err.Error(), "encrypted-data") {
+	if _, err := session.OpenEvaluator(connect(t, address, keys), "", "", 0); err == nil || !strings.Contains(err.Error(), "encrypted-data") {
 		t.Errorf("%v", err)
 	}
 	address, keys, _ = serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedModel})
@@ -90,9 +90,9 @@ func TestAnotherScenarioIsRefusedByName(t *testing.T) {
 }
 
 func TestAnEncryptedModelThatDoesNotFitIsRefusedWithTheFigure(t *testing.T) {
-	sample := toy.New(2, 1)
+	sample := testmodel.New(2, 1)
 	address, keys, _ := serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedModel})
-	_, err := session.Visit(connect(t, address, keys), "", "", 1<<20)
+	_, err := session.OpenEvaluator(connect(t, address, keys), "", "", 1<<20)
 	if err == nil || !strings.Contains(err.Error(), "MB, more than the limit of 1 MB") {
 		t.Errorf("%v", err)
 	}
@@ -100,7 +100,7 @@ func TestAnEncryptedModelThatDoesNotFitIsRefusedWithTheFigure(t *testing.T) {
 
 func TestStatisticalFloodingLeavesResultsIntact(t *testing.T) {
 	for _, degree := range []int{2, 7} {
-		sample := toy.New(degree, 4)
+		sample := testmodel.New(degree, 4)
 		address, keys, _ := serveOn(t, sample.Public, sample.Private, session.Terms{Scenario: session.EncryptedData, Statistical: true})
 		client, err := session.Open(connect(t, address, keys), "", "")
 		if err != nil {

@@ -1,6 +1,6 @@
-"""A visit to a worker of the service: one connection, on which one piece is made or spent.
+"""One attempt at a job: a connection to a worker, on which material is made or used.
 
-This is the protocol of `privet.Client`, and blocks: a visit runs on a thread of its own.
+This is the protocol of `privet.Client`, and blocks: a attempt runs on a thread of its own.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Payload = list[bytes]
 
 
 @dataclass(frozen=True)
-class Go:
-    """The service's leave to run a job now; the fields are those of its answer."""
+class Lease:
+    """The service's lease of a worker for a job; the fields are those of its answer."""
 
     job: str
     phase: Literal["prepare", "infer"]
@@ -42,8 +42,8 @@ class Go:
     dealer: str | None
 
 
-def read_go(document: Any) -> Go:
-    """A leave from the service's answer.
+def read_lease(document: Any) -> Lease:
+    """A lease from the service's answer.
 
     # Errors
     `PeerMisbehaved` if it does not have the form of one.
@@ -52,7 +52,7 @@ def read_go(document: Any) -> Go:
         phase = document["phase"]
         if phase not in ("prepare", "infer") or (phase == "infer") != bool(document["material"]):
             raise ValueError(f"phase {phase!r} with material {document['material']!r}")
-        return Go(
+        return Lease(
             job=str(document["job"]),
             phase=phase,
             host=str(document["host"]),
@@ -65,12 +65,12 @@ def read_go(document: Any) -> Go:
             dealer=document["dealer"] and str(document["dealer"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise PeerMisbehaved(f"the service gave no proper leave: {error!r}") from error
+        raise PeerMisbehaved(f"the service gave no proper lease: {error!r}") from error
 
 
 @dataclass(frozen=True)
-class Traveller:
-    """What a visit takes along: who the client is, where its material is, whom it expects.
+class WorkerClient:
+    """What a attempt takes along: who the client is, where its material is, whom it expects.
 
     `server_name` must be in the worker's certificate: it is the name by which the service itself is
     known, and nothing that the service says changes it. `dealer` goes before the service's.
@@ -84,12 +84,14 @@ class Traveller:
     max_disk: int | None = None
 
 
-class Visit:
+class Attempt:
     """One job at a worker. `prepare` and `infer` block; `stop` may be called from any thread."""
 
-    def __init__(self, go: Go, traveller: Traveller, offer: Offer, terms: Terms) -> None:
-        self.go = go
-        self._traveller = traveller
+    def __init__(
+        self, lease: Lease, worker_client: WorkerClient, offer: Offer, terms: Terms
+    ) -> None:
+        self.lease = lease
+        self._worker_client = worker_client
         self._offer = offer
         self._terms = terms
         self._lock = threading.Lock()
@@ -97,7 +99,7 @@ class Visit:
         self._session: Session | None = None
 
     def prepare(self) -> tuple[str, str]:
-        """Makes a piece: its id, and the report.
+        """Makes a material entry: its id, and the report.
 
         # Errors
         As `privet.Client.prepare`.
@@ -109,12 +111,12 @@ class Visit:
             session.leave()
 
     def infer(self, payload: Payload) -> Spent:
-        """Spends the piece that the service named; this side claims it before anything is sent.
+        """Uses the material that the service named; this side claims it before anything is sent.
 
         # Errors
-        `MaterialError` if this side has no such piece, or used it; else as `privet.Client.infer`.
+        `MaterialError` if this side has not got it, or used it; else as `privet.Client.infer`.
         """
-        material = self.go.material or ""
+        material = self.lease.material or ""
         session, plan = self._arrive()
         try:
             return material, *session.native.infer(plan, material, payload)
@@ -129,40 +131,40 @@ class Visit:
                 self._session.abandon()
 
     def _arrive(self) -> tuple[Session, _native.Plan]:
-        if self.go.program != self._offer.program.program_hash:
+        if self.lease.program != self._offer.program.program_hash:
             raise PeerMisbehaved("the service wants to run another program than was asked for")
         session = self._connect()
         with self._lock:
             self._session = session
             if self._stopped:
                 session.abandon()
-        network = self._traveller.link or network_of(session.rtt)
+        network = self._worker_client.link or network_of(session.rtt)
         plan = self._offer.plan(self._terms, network)
-        if self.go.suite != plan.suite:
+        if self.lease.suite != plan.suite:
             session.leave()
             raise PeerMisbehaved(
-                f"the service wants to run suite {self.go.suite!r}; {plan.suite!r} was asked for"
+                f"the service wants to run suite {self.lease.suite!r}; {plan.suite!r} was asked for"
             )
         return session, plan
 
     def _connect(self) -> Session:
         """Connects within the time that the service gives."""
-        limit = time.monotonic() + self.go.grace
-        who = self._traveller
+        limit = time.monotonic() + self.lease.grace
+        who = self._worker_client
         dealt = material_suite(self._terms.suite).dealt
         while True:
             try:
                 return Session(
-                    self.go.host,
-                    self.go.port,
+                    self.lease.host,
+                    self.lease.port,
                     who.credentials,
                     state=who.state,
-                    dealer=(who.dealer or self.go.dealer) if dealt else None,
+                    dealer=(who.dealer or self.lease.dealer) if dealt else None,
                     max_disk=who.max_disk,
                     link=who.link,
                     server_name=who.server_name,
-                    timeout=self.go.seconds,
-                    patience=self.go.grace,
+                    timeout=self.lease.seconds,
+                    patience=self.lease.grace,
                 )
             except LinkError:
                 if self._stopped or time.monotonic() + RETRY_SECONDS > limit:

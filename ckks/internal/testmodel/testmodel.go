@@ -1,5 +1,5 @@
-// Package toy makes small programs and certificates for tests.
-package toy
+// Package testmodel makes small programs and certificates for tests.
+package testmodel
 
 import (
 	"crypto/sha256"

@@ -15,9 +15,9 @@ import (
 	"privet/ckks/internal/wire"
 )
 
-// handOut makes a key for one client and sends what evaluating a model under it takes and, unless each run gets it layer by
+// provideModel makes a key for one client and sends what evaluating a model under it takes and, unless each run gets it layer by
 // layer, the encrypted model: the offline phase of scenario 2.
-func (s *Server) handOut(c *channel.Channel, served *Served, layers bool) (key *secret.Key, err error) {
+func (s *Server) provideModel(c *channel.Channel, served *Served, layers bool) (key *secret.Key, err error) {
 	err = s.during(c, WorkKeys, func() error {
 		key, err = s.seal(c, served, layers)
 		return err
@@ -79,62 +79,62 @@ func (r *run) advance(points []plan.Point, nodes int) error {
 
 // help does what a client that evaluates the model asks for: "run" begins an evaluation where the plan refreshes values,
 // "refresh" and, once all are, "decrypt" follow.
-func (s *Server) help(c *channel.Channel, v *visit, what string) error {
-	points, nodes := v.served.Plan.Points(), len(v.served.Network.Nodes)
+func (s *Server) help(c *channel.Channel, state *clientState, what string) error {
+	points, nodes := state.served.Plan.Points(), len(state.served.Network.Nodes)
 	begun := func() error { return nil }
-	if what == "run" || (v.run == nil && len(points) == 0 && !v.layers) {
-		if !v.key.Covers(len(v.served.outputs()), v.served.Plan.Refreshes()) {
+	if what == "run" || (state.run == nil && len(points) == 0 && !state.layers) {
+		if !state.key.Covers(len(state.served.outputs()), state.served.Plan.Refreshes()) {
 			return refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
 		}
 		if err := s.allowances.take(c.Peer(), c.PerMinute(), time.Now()); err != nil {
 			return err
 		}
-		if err := s.guard(c, v.served.Plan.Batch); err != nil {
+		if err := s.guard(c, state.served.Plan.Batch); err != nil {
 			return err
 		}
-		v.run = &run{meter: Begin(c)}
-		if v.layers {
-			v.run.model = evaluate.Stream(v.served.full, v.served.Plan, v.served.params, sender(c, v.served, v.key))
+		state.run = &run{meter: Begin(c)}
+		if state.layers {
+			state.run.model = evaluate.Stream(state.served.full, state.served.Plan, state.served.params, sender(c, state.served, state.key))
 		}
 		if what == "run" {
 			begun = func() error {
 				if err := c.Send([]byte{1}); err != nil {
 					return err
 				}
-				return v.run.advance(points, nodes)
+				return state.run.advance(points, nodes)
 			}
 		}
 		if err := s.during(c, WorkInference, begun); err != nil {
 			return err
 		}
 	}
-	if v.run == nil {
+	if state.run == nil {
 		return refuse(channel.BadRequest, "a run of the model comes before its refreshes and its results")
 	}
-	switch done := v.run.refreshed; {
+	switch done := state.run.refreshed; {
 	case what == "run":
 		return nil
 	case what == "refresh" && done == len(points):
 		return refuse(channel.BadRequest, "all %d refreshes of this run are done: the plan has no other", done)
 	case what == "refresh":
-		return s.refresh(c, v, points[done], func() error {
-			v.run.refreshed++
-			return v.run.advance(points, nodes)
+		return s.refresh(c, state, points[done], func() error {
+			state.run.refreshed++
+			return state.run.advance(points, nodes)
 		})
 	case done < len(points):
 		return refuse(channel.BadRequest, "results come after %d refreshes, and there were %d", len(points), done)
 	}
-	if err := s.decrypt(c, v.served, v.key); err != nil {
+	if err := s.decrypt(c, state.served, state.key); err != nil {
 		return err
 	}
-	s.notify(c, Event{Kind: "inferred", Model: v.served.Program.Model, Cost: v.run.meter.End()})
-	v.run = nil
+	s.notify(c, Event{Kind: "inferred", Model: state.served.Program.Model, Cost: state.run.meter.End()})
+	state.run = nil
 	return nil
 }
 
-// refresh is the owner's part in refreshing a value, all of its ciphertexts at once; `after` follows within the same leave.
-func (s *Server) refresh(c *channel.Channel, v *visit, point plan.Point, after func() error) error {
-	served := v.served
+// refresh is the owner's part in refreshing a value, all of its ciphertexts at once; `after` follows under the same permit.
+func (s *Server) refresh(c *channel.Channel, state *clientState, point plan.Point, after func() error) error {
+	served := state.served
 	floor, period := served.Plan.Floor, served.Plan.Period(point.Node)
 	masked := make([]*rlwe.Ciphertext, served.Plan.Layouts[point.Node].Ciphertexts)
 	for i := range masked {
@@ -149,7 +149,7 @@ func (s *Server) refresh(c *channel.Channel, v *visit, point plan.Point, after f
 	noise := flood.New(served.Plan.RefreshDeviation(point.Node, point.Value), period)
 	return s.during(c, WorkStep, func() error {
 		for _, ct := range masked {
-			data, err := v.key.Refresh(ct, point.Level, noise)
+			data, err := state.key.Refresh(ct, point.Level, noise)
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,7 @@
 //go:build !js
 
-// Package toyserver serves toy programs within a test.
-package toyserver
+// Package testserver serves small programs within a test.
+package testserver
 
 import (
 	"testing"

@@ -1,6 +1,6 @@
-// Package visitor is a client of scenario 1 that asks for one sample at a time, as a page in a browser does. Key and data
+// Package browser is a client of scenario 1 that asks for one sample at a time, as a page in a browser does. Key and data
 // stay with it; what it sends are public evaluation keys and ciphertexts (docs/reference/protocols/ckks.md).
-package visitor
+package browser
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"privet/ckks/internal/session"
 )
 
-// Visitor has a session with a server.
-type Visitor struct {
-	client *session.Client
+// Client has a session with a server.
+type Client struct {
+	session *session.Client
 }
 
 // Facts are what a person may want to know before anything is sent.
@@ -30,7 +30,7 @@ type Facts struct {
 // Open greets the server on a link, gets its program, which must have the hash unless that is empty, and plans it.
 //
 // A program of several inputs or outputs is refused, and unless it is accepted, a server that floods its results lightly.
-func Open(link *channel.Channel, hash string, acceptLight bool) (*Visitor, Facts, error) {
+func Open(link *channel.Channel, hash string, acceptLight bool) (*Client, Facts, error) {
 	client, err := session.Open(link, "", hash)
 	if err != nil {
 		return nil, Facts{}, err
@@ -43,29 +43,29 @@ func Open(link *channel.Channel, hash string, acceptLight bool) (*Visitor, Facts
 		return nil, Facts{}, fmt.Errorf("%s has %d inputs and %d outputs: only one of each is possible here",
 			program.Model, len(program.Inputs), len(program.Outputs))
 	}
-	return &Visitor{client}, Facts{
+	return &Client{client}, Facts{
 		Model: program.Model, Hash: program.Hash, Size: client.Network.Nodes[0].Size,
 		Magnitude: program.Inputs[0].Magnitude, Plan: client.Plan.Summary(), Statistical: client.Terms.Statistical,
 	}, nil
 }
 
 // Prepare makes a key, keeps it, and sends the evaluation keys that belong to it: once for any number of predictions.
-func (v *Visitor) Prepare() (session.Cost, error) { return v.client.Prepare() }
+func (c *Client) Prepare() (session.Cost, error) { return c.session.Prepare() }
 
 // Predict encrypts a sample, `Facts.Size` real numbers, and decrypts what the server computes of it. The other samples of a
 // program's batch are zero.
-func (v *Visitor) Predict(sample []float64) ([]float64, session.Cost, error) {
-	samples := make([][]float64, v.client.Program.Batch)
+func (c *Client) Predict(sample []float64) ([]float64, session.Cost, error) {
+	samples := make([][]float64, c.session.Program.Batch)
 	samples[0] = sample
 	for i := range samples[1:] {
 		samples[1+i] = make([]float64, len(sample))
 	}
-	outputs, cost, err := v.client.Infer([][][]float64{samples})
+	outputs, cost, err := c.session.Infer([][][]float64{samples})
 	if err != nil {
 		return nil, cost, err
 	}
 	return outputs[0][0], cost, nil
 }
 
-// Close says goodbye.
-func (v *Visitor) Close() error { return v.client.Close() }
+// Close ends the session.
+func (c *Client) Close() error { return c.session.Close() }

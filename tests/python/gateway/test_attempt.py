@@ -18,9 +18,9 @@ from tests.attacks.scene import INPUT, SOON, small_model
 from privet import keys
 from privet.compiler.compile import Compiled
 from privet.errors import InvalidProgram, LinkError, MaterialError, Misuse, PeerMisbehaved
+from privet.gateway.attempt import Attempt, WorkerClient, read_lease
 from privet.gateway.client import encode_portions
 from privet.gateway.model import Model, Offer, Offered, Tensor, Terms, read_model
-from privet.gateway.visit import Traveller, Visit, read_go
 from privet.runtime import Credentials, Finished, Server
 from privet.suites import Fss, Gmw
 
@@ -80,61 +80,67 @@ def offer_of(compiled: Compiled, **changes: Any) -> Offer:
 
 
 @pytest.fixture
-def visit(key_folder: Path, tmp_path: Path, compiled: Compiled, port: int) -> Callable[..., Visit]:
-    """A visit with a leave of these fields."""
+def attempt(
+    key_folder: Path, tmp_path: Path, compiled: Compiled, port: int
+) -> Callable[..., Attempt]:
+    """An attempt with a lease of these fields."""
 
-    def make(name: str = "localhost", folder: Path = key_folder, **fields: Any) -> Visit:
+    def make(name: str = "localhost", folder: Path = key_folder, **fields: Any) -> Attempt:
         offer = offer_of(compiled)
         go = {**GO, "port": port, "program": compiled.program.program_hash, **fields}
         credentials = Credentials.from_directory(folder, "client")
-        traveller = Traveller(credentials, tmp_path / "client", name)
-        return Visit(read_go(go), traveller, offer, offer.settle(Terms()))
+        worker_client = WorkerClient(credentials, tmp_path / "client", name)
+        return Attempt(read_lease(go), worker_client, offer, offer.settle(Terms()))
 
     return make
 
 
-def test_a_piece_is_made_and_spent_once(visit: Callable[..., Visit], compiled: Compiled) -> None:
-    material, report = visit().prepare()
+def test_a_piece_is_made_and_spent_once(
+    attempt: Callable[..., Attempt], compiled: Compiled
+) -> None:
+    material, report = attempt().prepare()
     assert report
     (portion,) = encode_portions(compiled.program, [INPUT])
     infer = {"phase": "infer", "material": material}
-    spent = visit(**infer).infer(portion.payload)
+    spent = attempt(**infer).infer(portion.payload)
     assert (spent[0], len(spent[1])) == (material, 1)
     with pytest.raises(MaterialError, match="used"):
-        visit(**infer).infer(portion.payload)
+        attempt(**infer).infer(portion.payload)
 
 
-def test_only_what_was_asked_for_is_run(visit: Callable[..., Visit], heard: list[Finished]) -> None:
+def test_only_what_was_asked_for_is_run(
+    attempt: Callable[..., Attempt], heard: list[Finished]
+) -> None:
     with pytest.raises(PeerMisbehaved, match="another program"):
-        visit(program="0" * 64).prepare()
+        attempt(program="0" * 64).prepare()
     for suite in ("gmw blocks exact", "gmw linear one-bit", "fss"):
         with pytest.raises(PeerMisbehaved, match="was asked for"):
-            visit(suite=suite).prepare()
+            attempt(suite=suite).prepare()
     assert heard == []
 
 
 def test_the_name_of_a_worker_is_the_services(
-    visit: Callable[..., Visit], heard: list[Finished]
+    attempt: Callable[..., Attempt], heard: list[Finished]
 ) -> None:
     with pytest.raises(PeerMisbehaved, match="it is for another name"):
-        visit("model.example.org", server_name="localhost").prepare()
-    assert visit("localhost", server_name="elsewhere.example").prepare()
+        attempt("model.example.org", server_name="localhost").prepare()
+    assert attempt("localhost", server_name="elsewhere.example").prepare()
     assert [finished.kind for finished in heard if finished.error is None] == ["prepared"]
 
 
 def test_a_worker_of_another_authority_is_refused(
-    visit: Callable[..., Visit], tmp_path: Path
+    attempt: Callable[..., Attempt], tmp_path: Path
 ) -> None:
     keys.make(tmp_path / "keys")
     with pytest.raises(PeerMisbehaved, match="certificate"):
-        visit(folder=tmp_path / "keys").prepare()
+        attempt(folder=tmp_path / "keys").prepare()
 
 
 def test_a_visit_that_is_stopped_ends_soon(
-    key_folder: Path, tmp_path: Path, visit: Callable[..., Visit]
+    key_folder: Path, tmp_path: Path, attempt: Callable[..., Attempt]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        waiting = visit(host="127.0.0.1", port=mute.getsockname()[1], grace=2.0)
+        waiting = attempt(host="127.0.0.1", port=mute.getsockname()[1], grace=2.0)
         threading.Timer(0.3, waiting.stop).start()
         start = time.monotonic()
         with pytest.raises(LinkError):
@@ -154,10 +160,10 @@ def test_a_visit_that_is_stopped_ends_soon(
     ],
 )
 def test_a_leave_that_is_none(change: dict[str, Any]) -> None:
-    with pytest.raises(PeerMisbehaved, match="no proper leave"):
-        read_go({**GO, **change})
-    with pytest.raises(PeerMisbehaved, match="no proper leave"):
-        read_go({name: value for name, value in GO.items() if name not in change})
+    with pytest.raises(PeerMisbehaved, match="no proper lease"):
+        read_lease({**GO, **change})
+    with pytest.raises(PeerMisbehaved, match="no proper lease"):
+        read_lease({name: value for name, value in GO.items() if name not in change})
 
 
 def test_an_offer_is_the_program_that_it_is_called(compiled: Compiled) -> None:

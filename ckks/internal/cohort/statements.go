@@ -38,7 +38,7 @@ type sharesProjected struct {
 	Projection []byte `json:"projection"`
 }
 
-// keyChecked names a public key: a member's words about the cohort's (Key), and a client's about its own and the cohort's that
+// keyChecked names a public key: a member's statement about the cohort's (Key), and a client's about its own and the cohort's that
 // it encrypts under.
 type keyChecked struct {
 	Program string `json:"program"`
@@ -46,8 +46,8 @@ type keyChecked struct {
 	Own     []byte `json:"own,omitempty"`
 }
 
-// agree has a member compare with all others the sums that the coordinator sent. Only then are they used.
-func agree(c *channel.Channel, own *channel.Credentials, s *Setup, index int, m *collective.Member) error {
+// compareSums has a member compare with all others the sums that the coordinator sent. Only then are they used.
+func compareSums(c *channel.Channel, own *channel.Credentials, s *Setup, index int, m *collective.Member) error {
 	public, err := c.Receive(wire.QPBytes(s.Params, 1))
 	if err != nil {
 		return err
@@ -71,13 +71,13 @@ func agree(c *channel.Channel, own *channel.Credentials, s *Setup, index int, m 
 	for member, message := range said {
 		var got sumsGot
 		if err := json.Unmarshal(message, &got); err != nil || len(got.Nonce) != digestBytes {
-			return channel.Misbehaviour(fmt.Sprintf("member %d's words on the sums have the wrong form", member))
+			return channel.Misbehaviour(fmt.Sprintf("member %d's statement on the sums has the wrong form", member))
 		}
 		if got.Program != s.Program.Hash || got.Members != s.Members || !bytes.Equal(got.Digest, digest[:]) {
 			return channel.Misbehaviour(fmt.Sprintf("the coordinator sent member %d other sums of shares than this member", member))
 		}
 		if member == index && !bytes.Equal(got.Nonce, nonce) {
-			return channel.Misbehaviour("the coordinator repeats words that this member said earlier")
+			return channel.Misbehaviour("the coordinator repeats an earlier statement of this member")
 		}
 		hash.Write(got.Nonce)
 	}
@@ -93,7 +93,7 @@ func agree(c *channel.Channel, own *channel.Credentials, s *Setup, index int, m 
 	for member, message := range said {
 		var got sharesProjected
 		if err := json.Unmarshal(message, &got); err != nil || !bytes.Equal(got.Challenge, challenge[:]) {
-			return channel.Misbehaviour(fmt.Sprintf("member %d's words on its shares are not about this run", member))
+			return channel.Misbehaviour(fmt.Sprintf("member %d's statement on its shares is not about this run", member))
 		}
 		projections = append(projections, got.Projection)
 	}
@@ -103,9 +103,9 @@ func agree(c *channel.Channel, own *channel.Credentials, s *Setup, index int, m 
 	return vouch(c, own, s, m)
 }
 
-// exchange tells all members something, through the coordinator, and gives what each of them said, in the order of members.
-func exchange(c *channel.Channel, own *channel.Credentials, s *Setup, index int, purpose string, words any) ([][]byte, error) {
-	message, err := json.Marshal(words)
+// exchange sends all members a statement, through the coordinator, and gives what each of them sent, in the order of members.
+func exchange(c *channel.Channel, own *channel.Credentials, s *Setup, index int, purpose string, content any) ([][]byte, error) {
+	message, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +167,8 @@ func vouch(c *channel.Channel, own *channel.Credentials, s *Setup, m *collective
 	return c.Send(statement)
 }
 
-// vouched has a client check that all members vouch for the public key that the coordinator sent.
-func vouched(c *channel.Channel, own *channel.Credentials, s *Setup, key *rlwe.PublicKey) error {
+// checkVouchers has a client check that all members vouch for the public key that the coordinator sent.
+func checkVouchers(c *channel.Channel, own *channel.Credentials, s *Setup, key *rlwe.PublicKey) error {
 	said, err := receiveStatements(c, own, s, purposeKey)
 	if err != nil {
 		return err

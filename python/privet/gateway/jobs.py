@@ -1,8 +1,8 @@
 """What this client asked of a service, followed until it ends: notices and requests.
 
-The service says when to go, and this goes: each leave is one visit to a worker, on a thread of the
-staff. A leave comes again when the service runs a job again after a failure that was not ours; a
-piece of material is used in one visit only, whatever becomes of it.
+The service leases a worker when a job can run; each lease is one attempt, on a thread of the
+executor. Another lease follows when the service runs a job again after a failure that was not ours;
+material is used in one attempt only, whether it succeeds or not.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from privet.errors import JobFailed, MaterialError, PeerError, PeerMisbehaved, PrivetError
+from privet.gateway.attempt import Attempt, Lease, Payload, WorkerClient, read_lease
 from privet.gateway.model import Offer, Terms
-from privet.gateway.visit import Go, Payload, Traveller, Visit, read_go
 from privet.runtime import Stock
 from privet.runtime.result import Made, Result, Spent, read_result
 from privet.suites.costs import read_report
@@ -30,18 +30,18 @@ FATAL = (MaterialError, PeerMisbehaved)
 _log = logging.getLogger(__name__)
 
 
-class Staff:
-    """What errands of one client share: who travels, threads, and what is being made."""
+class AttemptExecutor:
+    """What jobs of one client share: who travels, threads, and what is being made."""
 
-    def __init__(self, traveller: Traveller, threads: int) -> None:
-        self.traveller = traveller
-        self._threads = ThreadPoolExecutor(threads, "privet-visit")
+    def __init__(self, worker_client: WorkerClient, threads: int) -> None:
+        self.worker_client = worker_client
+        self._threads = ThreadPoolExecutor(threads, "privet-attempt")
         self._making: set[asyncio.Future[Any]] = set()
         self._costs: OrderedDict[str, Made] = OrderedDict()
 
-    async def prepare(self, visit: Visit) -> str:
-        """Makes a piece on a thread; its id."""
-        making = asyncio.get_running_loop().run_in_executor(self._threads, visit.prepare)
+    async def prepare(self, attempt: Attempt) -> str:
+        """Makes a material entry on a thread; its id."""
+        making = asyncio.get_running_loop().run_in_executor(self._threads, attempt.prepare)
         self._making.add(making)
         try:
             material, report = await making
@@ -52,17 +52,17 @@ class Staff:
             self._costs.popitem(last=False)
         return material
 
-    async def infer(self, visit: Visit, payload: Payload) -> tuple[Spent, Made]:
-        """Spends a piece on a thread; also what it cost, if it was made here."""
-        await self._arrival(visit.go.material or "")
+    async def infer(self, attempt: Attempt, payload: Payload) -> tuple[Spent, Made]:
+        """Uses material on a thread; also what it cost, if it was made here."""
+        await self._arrival(attempt.lease.material or "")
         loop = asyncio.get_running_loop()
-        spent = await loop.run_in_executor(self._threads, visit.infer, payload)
+        spent = await loop.run_in_executor(self._threads, attempt.infer, payload)
         return spent, self._costs.pop(spent[0], (None, ()))
 
     async def _arrival(self, material: str) -> None:
-        """Waits for a piece that is still being made here.
+        """Waits for material that is still being made here.
 
-        The service may be done with its half, and give leave to use it, before we are with ours.
+        The service may be done with its half, and lease a worker for it, before this half is done.
         """
         while material not in self._costs and self._making:
             if await asyncio.to_thread(self._holds, material):
@@ -70,21 +70,21 @@ class Staff:
             await asyncio.wait(self._making, return_when=asyncio.FIRST_COMPLETED)
 
     def _holds(self, material: str) -> bool:
-        return any(piece.id == material for piece in Stock(self.traveller.state).pieces())
+        return any(entry.id == material for entry in Stock(self.worker_client.state).pieces())
 
     async def close(self) -> None:
         """Waits for the threads to end."""
         await asyncio.to_thread(self._threads.shutdown)
 
 
-class Errand:
+class ClientJob:
     """A job of this client at the service; belongs to one event loop.
 
-    `state`, `outcome` and `reason` are what the service told last, `error` what went wrong in this
-    client's latest visit.
+    `state`, `outcome` and `reason` are what the service reply last, `error` what went wrong in this
+    client's latest attempt.
     """
 
-    def __init__(self, id: str, offer: Offer, terms: Terms, staff: Staff) -> None:
+    def __init__(self, id: str, offer: Offer, terms: Terms, executor: AttemptExecutor) -> None:
         self.id = id
         self.offer = offer
         self.terms = terms
@@ -92,11 +92,11 @@ class Errand:
         self.outcome: str | None = None
         self.reason = ""
         self.error: PrivetError | None = None
-        self.heard = asyncio.get_running_loop().time()
-        self._staff = staff
+        self.updated_at = asyncio.get_running_loop().time()
+        self._executor = executor
         self._sequence = 0
         self._begun: set[str] = set()
-        self._visits: dict[Visit, asyncio.Task[None]] = {}
+        self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._fatal: PrivetError | None = None
         self._changed = asyncio.Event()
 
@@ -106,27 +106,27 @@ class Errand:
         return self.state == "ended" or self._fatal is not None
 
     @property
-    def visits(self) -> list[Visit]:
-        """The visits under way."""
-        return list(self._visits)
+    def attempts(self) -> list[Attempt]:
+        """The attempts under way."""
+        return list(self._attempts)
 
-    def hear(self, document: dict[str, Any]) -> None:
+    def update(self, document: dict[str, Any]) -> None:
         """Takes in what the service says of the job; what is older than the latest is dropped.
 
         # Errors
         `PeerMisbehaved` if it is malformed.
         """
-        self.heard = asyncio.get_running_loop().time()
+        self.updated_at = asyncio.get_running_loop().time()
         if document["sequence"] < self._sequence:
             return
         self._sequence = document["sequence"]
         self.state, self.outcome = str(document["state"]), document["outcome"]
         self.reason = str(document["reason"])
         for entry in document["go"]:
-            go = read_go(entry)
-            if go.job not in self._begun:
-                self._begun.add(go.job)
-                self._leave(go)
+            lease = read_lease(entry)
+            if lease.job not in self._begun:
+                self._begun.add(lease.job)
+                self._begin(lease)
         self._changed.set()
 
     def end(self, outcome: str, reason: str) -> None:
@@ -135,11 +135,11 @@ class Errand:
         self._changed.set()
 
     async def stop(self) -> None:
-        """Breaks off all visits, and waits until they are over."""
-        for visit in self.visits:
-            visit.stop()
-        while self._visits:
-            await asyncio.wait(list(self._visits.values()))
+        """Breaks off all attempts, and waits until they are over."""
+        for attempt in self.attempts:
+            attempt.stop()
+        while self._attempts:
+            await asyncio.wait(list(self._attempts.values()))
 
     def failure(self) -> PrivetError:
         """Why there is no result."""
@@ -153,38 +153,38 @@ class Errand:
         return failed
 
     async def _until(self, done: Callable[[], bool]) -> None:
-        """Waits until `done`, or until the errand and all its visits are over."""
-        while not done() and not (self.is_over and not self._visits):
+        """Waits until `done`, or until the job and all its attempts are over."""
+        while not done() and not (self.is_over and not self._attempts):
             if self.is_over and (self.outcome != "done" or self._fatal is not None):
                 await self.stop()
                 continue
             self._changed.clear()
             await self._changed.wait()
 
-    def _leave(self, go: Go) -> None:
-        visit = Visit(go, self._staff.traveller, self.offer, self.terms)
-        self._visits[visit] = asyncio.create_task(self._go(visit))
+    def _begin(self, lease: Lease) -> None:
+        attempt = Attempt(lease, self._executor.worker_client, self.offer, self.terms)
+        self._attempts[attempt] = asyncio.create_task(self._run(attempt))
 
-    async def _go(self, visit: Visit) -> None:
+    async def _run(self, attempt: Attempt) -> None:
         try:
-            if visit.go.phase == "prepare":
-                await self._staff.prepare(visit)
+            if attempt.lease.phase == "prepare":
+                await self._executor.prepare(attempt)
             else:
-                await self._infer(visit)
+                await self._infer(attempt)
         except PrivetError as error:
             self.error = error
-            _log.info("visit %s failed: %s", visit.go.job, error)
+            _log.info("attempt %s failed: %s", attempt.lease.job, error)
             # Other failures of a link or a peer are for the service to judge: it may run it again.
             if not isinstance(error, PeerError) or isinstance(error, FATAL):
                 self._fatal = error
         except Exception as error:
-            _log.exception("visit %s failed", visit.go.job)
+            _log.exception("attempt %s failed", attempt.lease.job)
             self._fatal = PeerError(f"this client made a mistake ({type(error).__name__})")
         finally:
-            del self._visits[visit]
+            del self._attempts[attempt]
             self._changed.set()
 
-    async def _infer(self, visit: Visit) -> None:
+    async def _infer(self, attempt: Attempt) -> None:
         raise PeerMisbehaved("the service wants to infer for what was no request")
 
 
@@ -196,11 +196,11 @@ class Portion:
     samples: int
 
 
-class Request(Errand):
+class Request(ClientJob):
     """A request for the predictions of `portions`.
 
-    `idle` is called when the service gives leave although all results are there: it lost a worker
-    that had just served us, and is about to run the job again for nobody.
+    `idle` is called if the service leases a worker when all results are here: it lost the one
+    that served us, and is about to run the job again for nobody.
     """
 
     def __init__(
@@ -208,11 +208,11 @@ class Request(Errand):
         id: str,
         offer: Offer,
         terms: Terms,
-        staff: Staff,
+        executor: AttemptExecutor,
         portions: Sequence[Portion],
         idle: Callable[[Request], None],
     ) -> None:
-        super().__init__(id, offer, terms, staff)
+        super().__init__(id, offer, terms, executor)
         self._idle = idle
         self._portions = portions
         self._pending = deque(range(len(portions)))
@@ -234,23 +234,23 @@ class Request(Errand):
         """Whether all results are there."""
         return len(self._results) == len(self._portions)
 
-    def _leave(self, go: Go) -> None:
+    def _begin(self, lease: Lease) -> None:
         if self.is_answered:
             self._idle(self)
         else:
-            super()._leave(go)
+            super()._begin(lease)
 
-    async def _infer(self, visit: Visit) -> None:
+    async def _infer(self, attempt: Attempt) -> None:
         while not self._pending:
-            # A visit to a worker that died may still hold what the service runs again.
-            others = [task for it, task in self._visits.items() if it is not visit]
+            # An attempt to a worker that died may still hold what the service runs again.
+            others = [task for it, task in self._attempts.items() if it is not attempt]
             if self.is_answered or not others:
                 raise PeerMisbehaved("the service wants to infer on more samples than there are")
             await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
         index = self._pending.popleft()
         portion = self._portions[index]
         try:
-            spent, made = await self._staff.infer(visit, portion.payload)
+            spent, made = await self._executor.infer(attempt, portion.payload)
         except BaseException:
             self._pending.appendleft(index)
             raise
@@ -263,7 +263,7 @@ class Request(Errand):
         )
 
 
-class Notice(Errand):
+class Notice(ClientJob):
     """An advance notice: the service makes material for a request that will name it."""
 
     @property
@@ -282,7 +282,7 @@ class Notice(Errand):
         # Errors
         `JobFailed` if the service ended it before.
         """
-        await self._until(lambda: self.is_ready and not self._visits)
+        await self._until(lambda: self.is_ready and not self._attempts)
         if not self.is_ready:
             raise self.failure()
 

@@ -1,4 +1,4 @@
-package toy
+package testmodel
 
 import (
 	"crypto/ecdsa"

@@ -1,0 +1,153 @@
+"""Updates of all jobs of a client, by one long poll."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from privet.errors import Misuse, PeerMisbehaved, PrivetError
+from privet.gateway.calls import Calls
+from privet.gateway.jobs import ClientJob
+
+WAIT_SECONDS = 25.0
+"""How long the service is asked to hold a poll."""
+
+PACE_SECONDS = 0.02
+"""The least time from one poll to the next, so that one answer carries several updates."""
+
+SILENCE_SECONDS = 60.0
+"""A job without an update for so long is asked for by its id."""
+
+RETRY_SECONDS = 5.0
+"""Between polls that failed for all the patience of the calls."""
+
+_log = logging.getLogger(__name__)
+
+Followed = TypeVar("Followed", bound=ClientJob)
+
+
+class JobUpdates:
+    """Passes the service's updates on to jobs, while there are any.
+
+    With `adopt`, updates of unknown jobs go there, and it polls all the time; it returns
+    a job to follow, or None.
+    """
+
+    def __init__(
+        self, calls: Calls, adopt: Callable[[dict[str, Any]], ClientJob | None] | None = None
+    ) -> None:
+        self._calls = calls
+        self._adopt = adopt
+        self._jobs: dict[str, ClientJob] = {}
+        self._seen: int | None = None
+        self._wanted = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def follow(self, job: Followed, sequence: int) -> Followed:
+        """Passes on to `job` all its changes from `sequence` on."""
+        if self._seen is None:
+            self._seen = max(0, sequence - 1)
+        self._jobs[job.id] = job
+        self._start()
+        return job
+
+    def drop(self, job: ClientJob) -> None:
+        """Passes nothing on to `job` any more."""
+        self._jobs.pop(job.id, None)
+
+    async def all(self) -> list[dict[str, Any]]:
+        """What the service says of all jobs of this certificate that it remembers."""
+        reply = await self._calls.get("/v2/jobs")
+        try:
+            return [dict(document) for document in reply["jobs"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise PeerMisbehaved(f"the service's updates make no sense: {error!r}") from error
+
+    def begin(self) -> None:
+        """Begins to poll at once if there is somebody to adopt unknown jobs."""
+        if self._adopt is not None:
+            self._start()
+
+    async def close(self) -> None:
+        """Polls no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    def _start(self) -> None:
+        self._wanted.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._poll())
+
+    async def _poll(self) -> None:
+        loop = asyncio.get_running_loop()
+        hold = WAIT_SECONDS
+        while True:
+            if not self._jobs and self._adopt is None:
+                self._wanted.clear()
+                await self._wanted.wait()
+            next_poll = loop.time() + PACE_SECONDS
+            try:
+                await self._listen(hold)
+                await self._ask_for_the_silent(loop.time())
+                hold = WAIT_SECONDS
+            except PrivetError as error:
+                _log.warning("no updates from the service: %s", error)
+                # Then at once: it may be another process, which knows nothing of our jobs.
+                hold, next_poll = 0.0, loop.time() + RETRY_SECONDS
+            await asyncio.sleep(next_poll - loop.time())
+
+    async def _listen(self, hold: float) -> None:
+        seen = self._seen or 0
+        # Who takes on what it has not asked for must say that it is there.
+        ahead = {} if self._adopt is None else {"ahead": 1}
+        reply = await self._calls.get("/v2/jobs", hold=hold, wait=hold, seen=seen, **ahead)
+        try:
+            sequence, documents = int(reply["sequence"]), list(reply["jobs"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise PeerMisbehaved(f"the service's updates make no sense: {error!r}") from error
+        self._seen = sequence
+        for document in documents:
+            self._notify(document)
+        if sequence < seen:
+            # Another process answers: it may know nothing of our jobs, and says so if asked.
+            for job in list(self._jobs.values()):
+                await self._ask_for(job)
+
+    def _notify(self, document: dict[str, Any]) -> None:
+        try:
+            job = self._jobs.get(document["id"])
+            if job is None and self._adopt is not None:
+                job = self._adopt(document)
+                if job is not None:
+                    self._jobs[job.id] = job
+            if job is None:
+                return
+            job.update(document)
+        except (KeyError, TypeError, ValueError) as error:
+            raise PeerMisbehaved(f"the service's updates make no sense: {error!r}") from error
+        if job.is_over:
+            self.drop(job)
+
+    async def _ask_for_the_silent(self, now: float) -> None:
+        for job in list(self._jobs.values()):
+            if now - job.updated_at > SILENCE_SECONDS and job.state != "prepared":
+                await self._ask_for(job)
+
+    async def _ask_for(self, job: ClientJob) -> None:
+        try:
+            document = await self._calls.get(f"/v2/jobs/{job.id}")
+        except Misuse as error:
+            job.end("failed", str(error))
+        else:
+            if isinstance(document, dict) and document.get("state") == "ended":
+                # Perhaps from the records of an earlier process, whose count of changes is gone.
+                job.end(str(document.get("outcome")), str(document.get("reason")))
+            else:
+                self._notify(document)
+        if job.is_over:
+            self.drop(job)
