@@ -57,12 +57,12 @@ def wishes() -> Iterator[dict[str, str | None]]:
 
 def test_a_service_plans_what_there_is_and_no_more(compiled: Compiled, tmp_path: Path) -> None:
     compiled.save(tmp_path)
-    config = ModelConfig(suites=("gmw", "fss"), rounds=KNOWN["rounds"])
+    config = ModelConfig(suites=("gmw", "fss"), options={"rounds": KNOWN["rounds"]})
     version = load_version("small", 1, tmp_path, config, dealer=True)
     planned = 0
     for wish in wishes():
         with contextlib.suppress(PrivetError):
-            version.ask(**wish)
+            version.ask(wish)
             planned += 1
     # Depths, truncations and sources of suite `gmw`; truncations of both kinds of `fss`.
     assert 8 <= len(version._asked) <= 3 * 2 * 2 + 2 * 2

@@ -11,11 +11,8 @@ from typing import Any
 from privet import _native, suites
 from privet.compiler.program import Program
 from privet.errors import Misuse, PeerMisbehaved
-from privet.suites import MaterialSuite, Suite
+from privet.suites import JOB_FACTS, MaterialSuite, Suite
 from privet.suites.material.suite import quickest
-
-SUITE_FIELDS = ("suite", "security", "rounds", "truncation", "correlations", "linear")
-"""What calls to a service say of a suite."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Terms:
     def facts(self) -> dict[str, Any]:
         """What the service must know of the suite."""
         facts = self.suite.facts()
-        return {key: facts[key] for key in SUITE_FIELDS}
+        return {key: facts[key] for key in JOB_FACTS}
 
 
 @dataclass(frozen=True)

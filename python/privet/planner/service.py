@@ -6,31 +6,34 @@ import json
 
 from privet.errors import Misuse
 from privet.planner.choice import Choice
+from privet.suites.options import fields_of
 
 
 def config(choice: Choice | None) -> str:
-    """A model's `config.toml`: suite, security, depth of comparisons, batch, cores.
+    """A model's `config.toml`: suite, its options, batch, cores.
 
     # Errors
     `Misuse` if there is no choice, or the service does not run it.
     """
     if choice is None:
         raise Misuse("nothing fits, so that there is nothing to configure")
-    setting = choice.setting
+    setting, suite = choice.setting, choice.setting.config
     if setting.members:
         raise Misuse("`privet serve` runs no cohort: see `privet cohort`")
     if setting.reveals_order:
         raise Misuse(
-            f"`privet serve` does not offer suite {setting.suite}, which runs by `privet run`"
+            f"`privet serve` does not offer suite {suite.name}, which runs by `privet run`"
         )
     fields: dict[str, object] = {
-        "suites": [setting.suite],
-        "security": [setting.security],
+        "suites": [suite.name],
+        "security": [suite.facts()["security"]],
         "batch": choice.batch,
         "cores": choice.cores or 1,
     }
-    if setting.rounds is not None:
-        fields["rounds"] = [setting.rounds]
+    for field in fields_of(type(suite)):
+        value = getattr(suite, field.name)
+        if value != field.default:
+            fields[field.name] = [value]
     head = f"# By `privet plan`: {setting.name}."
     if choice.pool:
         head += f" Keep {choice.pool} pieces ready (`privet prepare --keep {choice.pool}`)."

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from privet.service.repository.config import DEPTHS
-from privet.service.schema import Integer, Number, Text, option
-from privet.suites import PREPARED
+from privet.service.repository.offering import wishes
+from privet.service.schema import Integer, Number, Text, entries, option
 
 MOST_SAMPLES = 65_536
 
@@ -27,27 +26,7 @@ class Ask:
         Text(pattern=r"[0-9a-f]{64}", longest=64),
         "the program's hash that the client expects; another is refused",
     )
-    suite: str | None = option(
-        Text(PREPARED), "the suite; the first that the model offers if left out"
-    )
-    security: str | None = option(
-        Text(("semi-honest", "malicious")), "the security level; the suite's first if left out"
-    )
-    rounds: str | None = option(
-        Text(DEPTHS), "depth of comparisons in suite gmw; the model's first if left out"
-    )
-    truncation: str | None = option(
-        Text(("exact", "one-bit")), "what becomes of the carry of truncations; exact if left out"
-    )
-    correlations: str | None = option(
-        Text(("parties", "dealer", "prime")),
-        "who makes material in suite gmw; the parties if left out. With `prime` they share linear "
-        "layers modulo a prime",
-    )
-    linear: str | None = option(
-        Text(("offline", "online")),
-        "when linear layers of suite gmw run under encryption; offline, with material, if left out",
-    )
+    wish: Mapping[str, str] = entries(*wishes())
     samples: int = option(
         Integer(1, MOST_SAMPLES), "samples; more than the program's batch make several jobs", 1
     )

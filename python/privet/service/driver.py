@@ -296,7 +296,7 @@ class Driver:
         if node is None or job is None:
             why: Failure = "machine lost" if node is None else "failed"
             return Outcome(start.job, why, "there is nothing to run", start.material)
-        if job.version.homomorphic and self._host is not None:
+        if job.version.in_sessions and self._host is not None:
             if start.job in self._stops:
                 return Outcome(start.job, "stopped")
             self._hosted.add(start.job)

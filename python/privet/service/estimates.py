@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from privet.scheduler import Demand, Key, Phase, Profiles, Usage
-from privet.service.repository.config import HOMOMORPHIC
 from privet.suites import Forecast
 
 MEMORY_FLOOR = 48 * 2**20
@@ -46,13 +45,14 @@ class Estimates:
             floor = max(MEMORY_FLOOR, int(TRUSTED_SHARE * guess.memory))
             self._expect(Key(model, suite, batch, phase), guess, floor)
 
-    def expect_session(self, model: str, batch: int, demands: Mapping[Phase, Demand]) -> None:
-        """Sessions of suite `ckks` will come, whose keys and inferences take that much by plan. A
-        process evaluates for several clients, so that nobody can measure what memory each takes.
-        """
-        self._profiles.set_at_once(model, HOMOMORPHIC, batch)
+    def expect_session(
+        self, model: str, suite: str, batch: int, demands: Mapping[Phase, Demand]
+    ) -> None:
+        """Sessions will come, whose keys and inferences take that much by plan. A process evaluates
+        for several clients, so that nobody can measure what memory each takes."""
+        self._profiles.set_at_once(model, suite, batch)
         for phase, demand in demands.items():
-            self._expect(Key(model, HOMOMORPHIC, batch, phase), demand, demand.memory)
+            self._expect(Key(model, suite, batch, phase), demand, demand.memory)
 
     def _expect(self, key: Key, guess: Demand, floor: int) -> None:
         self._floors[key] = floor

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from privet.service.repository import Asked, Version
+from privet.suites import JOB_FACTS
 
 Kind = Literal["notice", "request", "ahead", "session"]
 """An advance notice, a request for an inference, material that the service offers to make, or the
-keys of a session of suite `ckks`."""
+keys of a session."""
 
 State = Literal["queued", "preparing", "prepared", "inferring", "ended"]
 """`prepared`: the material is ready. A notice then is done and waits for its request; a request
@@ -81,19 +82,14 @@ class Job:
 
     def document(self) -> dict[str, Any]:
         """As clients get it; of itself it holds nothing about other clients or the schedule."""
-        choice = self.asked.choice
+        facts = self.asked.suite.facts()
         return {
             "id": self.id,
             "kind": self.kind,
             "model": self.version.model,
             "version": self.version.number,
             "program": self.version.program.program_hash,
-            "suite": choice.suite,
-            "security": choice.security,
-            "rounds": choice.rounds,
-            "truncation": choice.truncation,
-            "correlations": choice.correlations,
-            "linear": choice.linear,
+            **{name: facts[name] for name in JOB_FACTS},
             "calibration": self.version.program.calibration,
             "samples": self.samples,
             "notice": self.notice,

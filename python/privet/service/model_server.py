@@ -26,8 +26,7 @@ from privet.runtime.memory import parse_size
 from privet.service import child
 from privet.service.executor.local import available_memory
 from privet.service.repository import Version
-from privet.suites import STATISTICAL
-from privet.suites.ckks import program_path, raise_failure
+from privet.suites.ckks import encrypting, program_path, raise_failure
 
 SESSIONS = 16
 """Sessions of a version at once: as many as its process answers."""
@@ -156,14 +155,15 @@ class ModelServer:
 
     def _job(self) -> dict[str, Any]:
         limit = parse_size(self.version.config.limits.memory)
+        suite = encrypting(self.version.session.suite)
         return {
             "role": "server",
             "socket": str(self._socket),
             "program": str(self.version.folder),
             "memory": limit or available_memory() // 2,
             "timeout": SILENCE_SECONDS,
-            "scenario": self.version.config.scenario,
-            "statistical": self.version.config.flooding == STATISTICAL,
+            "scenario": suite.scenario,
+            "statistical": suite.statistical,
             "scheduled": True,
         }
 

@@ -38,11 +38,13 @@ class Offers:
         return version.key in self._retired
 
     async def offer(self, version: Version) -> None:
-        """Offers a version on every machine, or in suite `ckks` at a model server on this one."""
-        if version.homomorphic:
+        """Offers a version on every machine, or for sessions at a model server on this one."""
+        if version.in_sessions:
             await self._model_servers.open(version)
         else:
-            await self._executor.offer(version.folder, warm="gmw" in version.suites)
+            # What the two parties make without a dealer takes tables that are best made early.
+            warm = any(it.jobs[0].parties == ("client", "server") for (it, *_) in version.offers)
+            await self._executor.offer(version.folder, warm=warm)
         self._retired.pop(version.key, None)
         self._by_key[version.key] = version
         _log.info("version ready", extra={"model": version.name, "suites": version.suites})
@@ -56,7 +58,7 @@ class Offers:
         needed = any(job.version.key == version.key for job in self._jobs.live())
         if not needed and self._retired.pop(version.key, None) is not None:
             self._by_key.pop(version.key, None)
-            if version.homomorphic:
+            if version.in_sessions:
                 await self._model_servers.shut(version)
             else:
                 await self._executor.withdraw(version.program.program_hash)

@@ -156,6 +156,22 @@ def option(kind: Kind, about: str, default: Any = None) -> Any:
     return dataclasses.field(default=default, metadata=described(kind, about))
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A name that a document may have: how its value is read, what it is for, and its default."""
+
+    name: str
+    kind: Kind
+    about: str
+    default: Any = None
+
+
+def entries(*those: Entry) -> Any:
+    """A dataclass field that holds, by name, what the document says under these names, which are
+    beside those of the other fields; what it leaves out is not there."""
+    return dataclasses.field(default_factory=dict, metadata={"entries": those})
+
+
 def described(kind: Kind, about: str) -> dict[str, Any]:
     """The metadata of a dataclass field that is read as `kind`."""
     return {"kind": kind, "about": about}
@@ -170,48 +186,56 @@ def read(into: type[T], document: Any, where: str) -> T:
     start = f"{where}: " if where else ""
     if not isinstance(document, Mapping):
         raise Misuse(f"{start}an object with named fields is needed")
-    fields = {field.name: field for field in _fields(into)}
-    unknown = [str(name) for name in document if name not in fields]
+    known = {entry.name: (entry, field) for entry, field in _entries(into)}
+    unknown = [str(name) for name in document if name not in known]
     if unknown:
-        raise Misuse(f"{start}{', '.join(unknown)} is not known; known are {', '.join(fields)}")
-    values = {}
+        raise Misuse(f"{start}{', '.join(unknown)} is not known; known are {', '.join(known)}")
+    values: dict[str, Any] = {}
     for name, value in document.items():
         if value is None:
             continue
+        entry, field = known[name]
         try:
-            values[name] = fields[name].metadata["kind"].read(value)
+            found = entry.kind.read(value)
         except ValueError as error:
             raise Misuse(f"{start}{name} is {_shown(value)}; possible: {error}") from error
+        if field == name:
+            values[name] = found
+        else:
+            values.setdefault(field, {})[name] = found
     return into(**values)
 
 
 def schema(of: type[Any]) -> dict[str, Any]:
     """The JSON schema of a dataclass."""
     properties = {}
-    for field in _fields(of):
-        properties[field.name] = {
-            **field.metadata["kind"].schema(),
-            "description": field.metadata["about"],
-        }
-        default = _default(field)
-        if default is not None and not dataclasses.is_dataclass(default):
-            properties[field.name]["default"] = default
+    for entry, _ in _entries(of):
+        properties[entry.name] = {**entry.kind.schema(), "description": entry.about}
+        if entry.default is not None and not dataclasses.is_dataclass(entry.default):
+            properties[entry.name]["default"] = entry.default
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
 def table(of: type[Any]) -> str:
     """The fields of a dataclass as a Markdown table: name, default, meaning."""
     rows = ["| Option | Default | Meaning |", "|---|---|---|"]
-    for field in _fields(of):
-        default = _default(field)
-        shown = "" if default is None else f"`{_toml(default)}`"
-        if not isinstance(field.metadata["kind"], Part):
-            rows.append(f"| `{field.name}` | {shown} | {field.metadata['about']} |")
+    for entry, _ in _entries(of):
+        shown = "" if entry.default is None else f"`{_toml(entry.default)}`"
+        if not isinstance(entry.kind, Part):
+            rows.append(f"| `{entry.name}` | {shown} | {entry.about} |")
     return "\n".join(rows) + "\n"
 
 
-def _fields(of: type[Any]) -> list[dataclasses.Field[Any]]:
-    return [field for field in dataclasses.fields(of) if "kind" in field.metadata]
+def _entries(of: type[Any]) -> list[tuple[Entry, str]]:
+    """What a document may have, with the fields that hold it."""
+    found = []
+    for field in dataclasses.fields(of):
+        told = field.metadata
+        if "kind" in told:
+            entry = Entry(field.name, told["kind"], told["about"], _default(field))
+            found.append((entry, field.name))
+        found += [(entry, field.name) for entry in told.get("entries", ())]
+    return found
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

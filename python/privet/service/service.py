@@ -311,15 +311,7 @@ class Service:
         """
         notice = body.notice if isinstance(body, RequestBody) else None
         told = self._notice(client, notice) if notice is not None else None
-        choice = (
-            body.suite,
-            body.security,
-            body.rounds,
-            body.truncation,
-            body.correlations,
-            body.linear,
-        )
-        asked = told.asked if told and not any(choice) else version.ask(*choice)
+        asked = told.asked if told and not body.wish else version.ask(body.wish)
         batch = version.program.batch
         cores = version.config.cores
         if asked.forecast is None:

@@ -28,8 +28,6 @@ from privet.service.jobs import Job, Jobs
 from privet.service.limits import Exhausted
 from privet.service.model_server import SILENCE_SECONDS, ModelServer
 from privet.service.repository import Version
-from privet.service.repository.config import HOMOMORPHIC
-from privet.service.repository.version import SESSION
 from privet.suites import Mode
 
 LEASE_SECONDS = 600.0
@@ -179,7 +177,7 @@ class Sessions:
                 self._refuse(session, str(limit_reached), busy=True)
                 return
             if work == "infer":
-                mode, answers = session.version.session_mode, session.version.session_batch
+                mode, answers = session.version.session.mode, session.version.session_batch
                 self._admit(session.client, session.name, mode, answers)
             session.asked = Turn(work, self._submit(session, work))
         except (NotAccepted, Exhausted) as refused:
@@ -197,20 +195,20 @@ class Sessions:
 
     def _submit(self, session: Session, work: Work) -> Job:
         version, keys = session.version, work == "keys"
-        batch = version.session_batch
+        batch, asked = version.session_batch, version.session
         self._estimates.expect_session(
-            version.key, batch, demands(version, session.model_server.seconds)
+            version.key, asked.label, batch, demands(version, session.model_server.seconds)
         )
         within = None if keys or session.keys is None else session.keys.job.id
         kind: Literal["session", "request"] = "session" if keys else "request"
         id, now = secrets.token_hex(8), time.time()
-        job = Job(id, session.client, kind, version, SESSION, batch, within, now)
+        job = Job(id, session.client, kind, version, asked, batch, within, now)
         self._driver.submit(
             Submission(
                 id,
                 session.client,
                 version.key,
-                HOMOMORPHIC,
+                asked.label,
                 batch,
                 notice=keys,
                 timeout=None if keys else version.config.limits.timeout,

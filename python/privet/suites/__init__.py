@@ -1,6 +1,8 @@
 """The ways to run a program privately, all planned through one interface."""
 
 from privet.suites.base import (
+    JOB_FACTS,
+    PAIR,
     Job,
     LocalJob,
     LocalResult,
@@ -52,8 +54,10 @@ __all__ = [
     "DEFAULT",
     "ENCRYPTED_DATA",
     "ENCRYPTED_MODEL",
+    "JOB_FACTS",
     "KEY_BITS",
     "LIGHT",
+    "PAIR",
     "PREPARED",
     "STATISTICAL",
     "STREAM",

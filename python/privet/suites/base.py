@@ -30,6 +30,19 @@ from privet.suites.text import Grid
 
 Array = npt.NDArray[np.generic]
 
+PAIR = ("client", "server", "dealer")
+"""The parties of an inference at one server, with the dealer that some suites take."""
+
+JOB_FACTS = {
+    "suite": "the suite",
+    "security": "the security level",
+    "rounds": "the depth of comparisons, where the suite has a choice of it",
+    "truncation": "what becomes of the carry of truncations",
+    "correlations": "who makes material, or `prime` where linear layers are shared modulo a prime",
+    "linear": "when linear layers run under encryption",
+}
+"""Those of a suite's facts that client and service tell each other of a job, with what they are."""
+
 Progress = Callable[[str, int, int, str], None]
 """Called with the phase, steps done, steps in all, and the name of the next step."""
 
@@ -189,6 +202,11 @@ class Suite(ABC):
     def labelled(cls) -> Sequence[Self]:
         """One instance for each label."""
 
+    @classmethod
+    def at_one_server(cls) -> Sequence[Self]:
+        """One instance for each label whose inferences take a client and one server."""
+        return [it for it in cls.labelled() if set(it.jobs[-1].parties) <= set(PAIR)]
+
     def to_json(self) -> dict[str, Any]:
         """Its name and every option, as `from_json` reads them."""
         return {"suite": self.name, **dataclasses.asdict(self)}
@@ -297,6 +315,8 @@ class Suite(ABC):
 
 
 __all__ = [
+    "JOB_FACTS",
+    "PAIR",
     "Array",
     "Job",
     "LocalJob",

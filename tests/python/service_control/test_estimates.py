@@ -10,8 +10,8 @@ from tests.e2e.test_commands import DIGITS
 from privet.compiler.compile import compile
 from privet.scheduler import Key, Phase, Profiles, Usage
 from privet.service.estimates import HEADROOM, MEMORY_FLOOR, Estimates
-from privet.service.repository.version import Choice, plan
-from privet.suites import Forecast
+from privet.service.repository.version import plan
+from privet.suites import Forecast, Gmw
 
 KEY = Key("digits/1@aaaa", "gmw", 1, Phase.PRE)
 
@@ -20,8 +20,7 @@ KEY = Key("digits/1@aaaa", "gmw", 1, Phase.PRE)
 def forecast() -> Forecast:
     """The digits network's."""
     program = compile(DIGITS, input_range=(0, 1)).program
-    choice = Choice("gmw", "semi-honest", "linear", "exact", "parties")
-    found = plan(program.to_public_bytes(), choice).forecast
+    found = plan(program.to_public_bytes(), Gmw(rounds="linear")).forecast
     assert found is not None
     return found
 

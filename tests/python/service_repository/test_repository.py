@@ -245,15 +245,15 @@ def test_choices_are_filled_up_and_checked(play: Callable[[Act], None]) -> None:
         await stage.repository.refresh()
         version = stage.repository.version("digits")
         assert version is not None
-        assert version.ask().choice.rounds == "log"
-        assert version.ask(rounds="linear").label != version.ask().label
+        assert version.ask({}).suite.facts()["rounds"] == "log"
+        assert version.ask({"rounds": "linear"}).label != version.ask({}).label
         for wish, words in (
-            ({"suite": "fss"}, "does not serve fss; it serves gmw semi-honest"),
-            ({"security": "malicious"}, "does not serve malicious"),
+            ({"suite": "fss"}, "does not serve suite fss; it serves gmw"),
+            ({"security": "malicious"}, "does not serve security malicious"),
             ({"rounds": "blocks"}, "it serves log, linear"),
             ({"correlations": "dealer"}, "no dealer"),
         ):
             with pytest.raises(Misuse, match=words):
-                version.ask(**wish)
+                version.ask(wish)
 
     play(act)

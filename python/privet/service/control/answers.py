@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privet.compiler.program.public import CALIBRATIONS
-from privet.suites import PREPARED, names
+from privet.suites import names
 
 Schema = dict[str, Any]
 
@@ -98,7 +98,7 @@ JOB = fields(
     model=TEXT,
     version=COUNT,
     program=TEXT,
-    suite=words(*PREPARED, "ckks"),
+    suite=words(*names()),
     security=words("semi-honest", "malicious"),
     rounds=maybe(TEXT),
     truncation=TEXT,

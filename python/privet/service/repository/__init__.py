@@ -4,13 +4,12 @@ from privet.service.repository.build import Build, Builder
 from privet.service.repository.config import Limits, ModelConfig, parse_config, read_config
 from privet.service.repository.files import ModelFolders, Models, SingleModel
 from privet.service.repository.repository import Repository, Row
-from privet.service.repository.version import Asked, Choice, Version, load_version
+from privet.service.repository.version import Asked, Version, load_version
 
 __all__ = [
     "Asked",
     "Build",
     "Builder",
-    "Choice",
     "Limits",
     "ModelConfig",
     "ModelFolders",

@@ -14,7 +14,6 @@ from privet.errors import ModelError
 from privet.service import child
 from privet.service.repository.config import ModelConfig
 from privet.service.repository.files import Source
-from privet.suites import PREPARED, suite_type
 
 Build = Callable[[Source, ModelConfig], Awaitable[Path]]
 """Compiles a version; the folder with its program. Raises `PrivetError`."""
@@ -51,8 +50,7 @@ class Builder:
         return Path(answer["folder"])
 
     def _job(self, source: Source, config: ModelConfig) -> dict[str, Any]:
-        suite = "ckks" if config.homomorphic else PREPARED[0]
-        widths = suite_type(suite).precision.with_widths(config.bits, config.scale)
+        widths = config.types[0].precision.with_widths(config.bits, config.scale)
         return {
             "onnx": str(source.onnx),
             "programs": str(self.programs),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from privet.errors import Misuse
+from privet.service.repository.offering import SERVED, in_sessions, limits, offered
 from privet.service.schema import (
     Flag,
     Integer,
@@ -16,17 +18,12 @@ from privet.service.schema import (
     Several,
     Text,
     described,
+    entries,
     option,
     read,
 )
-from privet.suites import (
-    ENCRYPTED_DATA,
-    ENCRYPTED_MODEL,
-    LIGHT,
-    PREPARED,
-    STATISTICAL,
-    from_options,
-)
+from privet.suites import PREPARED, Precision, Suite
+from privet.suites.options import fields_of
 
 CONFIG_FILE = "config.toml"
 MODEL_FILE = "model.onnx"
@@ -34,9 +31,21 @@ MODEL_FILE = "model.onnx"
 NEWEST = "newest"
 ALL = "all"
 
-HOMOMORPHIC = "ckks"
 
-DEPTHS = ("linear", "log", "blocks")
+ALONE = tuple(name for name, of in SERVED.items() if in_sessions(of))
+"""Suites that are offered alone."""
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
+
+
+def _widths(what: Callable[[Precision], str]) -> str:
+    """What is taken for a width that is left out, by suite."""
+    found: dict[str, list[str]] = {}
+    for name, of in SERVED.items():
+        found.setdefault(what(of.precision), []).append(name)
+    return ", ".join(f"{value} in suite {_listed(names)}" for value, names in found.items())
 
 
 @dataclass(frozen=True)
@@ -94,8 +103,8 @@ class Limits:
     )
     memory: str | None = option(
         Text(pattern=r"\d+(\.\d+)? ?([kMGT]i?)?B?", longest=20),
-        "in suite `ckks`: most memory of the model's process, such as `2GB`; half of what the "
-        "machine has free when it starts if left out",
+        f"in suite {_listed(ALONE)}: most memory of the model's process, such as `2GB`; half of "
+        "what the machine has free when it starts if left out",
     )
 
 
@@ -108,11 +117,13 @@ class ModelConfig:
         _Versions(), 'folders to serve: `"newest"`, `"all"`, or numbers such as `[1, 3]`', NEWEST
     )
     bits: int | None = option(
-        Integer(16, 50), "width of the ring in bits; 37 if left out, in suite `ckks` 50"
+        Integer(16, 50),
+        f"width of the ring in bits; if left out {_widths(lambda it: str(it.bits))}",
     )
     scale: int | None = option(
         Integer(4, 20),
-        "fractional bits of inputs and weights; 12 if left out, in suite `ckks` 16 and 18",
+        "fractional bits of inputs and weights; if left out "
+        + _widths(lambda it: " and ".join(map(str, dict.fromkeys((it.scale, it.weight_scale))))),
     )
     batch: int = option(Integer(1, 4096), "samples that one inference computes at once", 1)
     cores: int = option(Integer(1, 4096), "cores that each job of this model gets", 1)
@@ -132,41 +143,34 @@ class ModelConfig:
         False,
     )
     suites: tuple[str, ...] = option(
-        Several(Text((*PREPARED, HOMOMORPHIC))),
-        "suites to offer; those that the service can run if left out (`fss` needs a dealer). "
-        "`ckks` stands alone: such a model is asked [in a browser](../how-to/browser.md)",
+        Several(Text(tuple(SERVED))),
+        f"suites to offer; those of {_listed(PREPARED)} that the service can run if left out. "
+        f"{_listed(ALONE)} stands alone: such a model is asked in sessions, also "
+        "[in a browser](../how-to/browser.md)",
     )
-    flooding: str = option(
-        Text((STATISTICAL, LIGHT)),
-        "in suite `ckks`: noise on results. `light` is weaker, and clients are served only if the "
-        "service accepts it (`--flooding light`)",
-        STATISTICAL,
-    )
-    scenario: str = option(
-        Text((ENCRYPTED_DATA, ENCRYPTED_MODEL)),
-        "in suite `ckks`: whether the service evaluates the model on encrypted data, or clients "
-        "evaluate the model, which is encrypted under the service's key",
-        ENCRYPTED_DATA,
-    )
-    security: tuple[str, ...] = option(
-        Several(Text(("semi-honest", "malicious"))),
-        "security levels to offer; `malicious` is for `fss`",
-        ("semi-honest", "malicious"),
-    )
-    rounds: tuple[str, ...] = option(
-        Several(Text(DEPTHS)),
-        "depths of comparisons to offer in suite `gmw`; a client that does not choose gets the "
-        "first",
-        DEPTHS,
-    )
+    options: Mapping[str, Any] = entries(*limits())
     limits: Limits = field(
         default_factory=Limits, metadata=described(Part(Limits), "what clients may ask")
     )
 
     @property
-    def homomorphic(self) -> bool:
-        """Whether the model is offered in suite `ckks`, by a process of its own."""
-        return self.suites == (HOMOMORPHIC,)
+    def types(self) -> tuple[type[Suite], ...]:
+        """The suites to offer, as far as the service can run them."""
+        return tuple(SERVED[name] for name in self.suites or PREPARED)
+
+    @property
+    def session(self) -> Suite | None:
+        """The suite of sessions with a process of the model's own, with the owner's options; None
+        if clients choose how each job is computed."""
+        of = self.types[0]
+        if not in_sessions(of):
+            return None
+        names = [field.name for field in fields_of(of)]
+        return of.from_options({k: v for k, v in self.options.items() if k in names})
+
+    def offered(self, of: type[Suite]) -> list[Suite]:
+        """How a suite is offered, the way first that is preferred."""
+        return offered(of, self.options)
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -192,14 +196,24 @@ def parse_config(document: Any, where: str) -> ModelConfig:
     `Misuse` that names the option, and what is possible.
     """
     config = read(ModelConfig, document, where)
-    if config.suites == ("gmw",) and config.security == ("malicious",):
-        raise Misuse(f"{where}: security malicious is for suite fss; offer it, or semi-honest")
-    if config.suites and HOMOMORPHIC in config.suites and not config.homomorphic:
-        raise Misuse(
-            f"{where}: suite ckks computes with polynomials in place of activations, which no "
-            "other suite does: offer it alone, and the model once more for others"
-        )
-    if config.homomorphic:
-        options = {"scenario": config.scenario, "flooding": config.flooding}
-        from_options(HOMOMORPHIC, options)
+    for of in config.types if config.suites else ():
+        if in_sessions(of) and len(config.types) > 1:
+            raise Misuse(
+                f"{where}: a program of suite {of.name} is not one of other suites: offer it "
+                "alone, and the model once more for others"
+            )
+    try:
+        if config.session is None:
+            _check_offers(config)
+    except Misuse as error:
+        raise Misuse(f"{where}: {error}") from error
     return config
+
+
+def _check_offers(config: ModelConfig) -> None:
+    for of in config.types if config.suites else ():
+        if not config.offered(of):
+            named = ", ".join(f"{key} {' '.join(it)}" for key, it in config.options.items())
+            having = [name for name in PREPARED if config.offered(SERVED[name])]
+            others = f": suite {' and '.join(having)} can" if having else ""
+            raise Misuse(f"suite {of.name} cannot be offered with {named}{others}")

@@ -4,6 +4,7 @@ calibration, a profile, or anything of another client."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
@@ -12,6 +13,7 @@ from privet.compiler.program import Program
 from privet.service.control.calls import Answer, Call, answer
 from privet.service.control.refusal import bad_request, not_found, unavailable
 from privet.service.repository import Version
+from privet.suites import Suite
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -98,12 +100,12 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
             "input_range": version.config.input_range and list(version.config.input_range),
             "suites": [
                 {
-                    "suite": suite,
-                    "security": security,
-                    "rounds": list(version.config.rounds) if suite == "gmw" else [],
-                    "trust": _trust(version, suite, security),
+                    "suite": offer[0].name,
+                    "security": offer[0].facts()["security"],
+                    "rounds": _rounds(offer),
+                    "trust": offer[0].trust.caution,
                 }
-                for suite, security in version.offers
+                for offer in version.offers
             ],
             "operations": [
                 {"op": it.op, "name": it.name, "shape": list(program.values[it.output].shape)}
@@ -114,8 +116,10 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
     }
 
 
-def _trust(version: Version, suite: str, security: str) -> str | None:
-    return None if version.homomorphic else version.ask(suite, security).choice.trust
+def _rounds(offer: Iterable[Suite]) -> list[str]:
+    """The depths of comparisons to choose from."""
+    found = dict.fromkeys(suite.facts()["rounds"] for suite in offer)
+    return [rounds for rounds in found if rounds is not None]
 
 
 def _tensor(program: Program, name: str, value: int) -> dict[str, Any]:

@@ -71,12 +71,12 @@ async def session(call: Call[Any]) -> Answer:
     version = find(call)
     model_server = call.service.model_servers.find(version)
     if model_server is None:
-        raise bad_request(f"model {version.name} is not served in suite ckks")
+        raise bad_request(f"model {version.name} is not served in sessions")
     if call.service.draining:
         raise unavailable("the service is shutting down", 5.0, "draining")
     _check_origin(call.request)
     try:
-        call.service.admit(call.caller.client, call.caller.certified, version.session_mode, 0)
+        call.service.admit(call.caller.client, call.caller.certified, version.session.mode, 0)
     except NotAccepted as error:
         raise Refusal(403, "policy", str(error)) from error
     rates = (call.service.limits.requests_per_minute, version.config.limits.requests_per_minute)

@@ -1,0 +1,115 @@
+"""What a service may offer of suites, from their types: which instances, and by which options a
+model's owner limits them.
+
+A suite that makes material is offered in several ways, of which clients choose one for each job. A
+suite whose keys serve any number of inferences runs in sessions with a process of the model, in the
+one way that its owner chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privet.errors import Misuse
+from privet.service.schema import Entry, Several, Text
+from privet.suites import JOB_FACTS, MaterialSuite, Suite, all_suites
+from privet.suites.options import fields_of
+
+SECURITY = "security"
+"""The fact that every suite tells, whether it has a choice of it or not."""
+
+
+def in_sessions(of: type[Suite]) -> bool:
+    """Whether inferences are made in sessions with a process of the model."""
+    return of().jobs[0].serves is None
+
+
+def by_jobs(of: type[Suite]) -> bool:
+    """Whether clients choose how each job is computed."""
+    return issubclass(of, MaterialSuite)
+
+
+SERVED = {of.name: of for of in all_suites() if by_jobs(of) or in_sessions(of)}
+"""The suites that a service can offer, by name."""
+
+
+def choices(of: type[Suite]) -> dict[str, tuple[Any, ...]]:
+    """The options in which what can be offered differs, with their values."""
+    found = {
+        field.name: tuple(dict.fromkeys(getattr(it, field.name) for it in of.at_one_server()))
+        for field in fields_of(of)
+    }
+    return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def offered(of: type[Suite], limits: Mapping[str, Any]) -> list[Suite]:
+    """The instances that a model's options allow, the first preferred: an option allows a value or
+    several; one that is left out allows all."""
+    allowed = {
+        name: [it for it in _listed(limits.get(name, values)) if it in values]
+        for name, values in choices(of).items()
+    }
+    levels = limits.get(SECURITY)
+    found = [
+        it
+        for it in of.at_one_server()
+        if all(getattr(it, name) in values for name, values in allowed.items())
+        and (levels is None or it.facts()[SECURITY] in levels)
+    ]
+    return sorted(found, key=lambda it: [v.index(getattr(it, n)) for n, v in allowed.items()])
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def limits() -> list[Entry]:
+    """The options of suites in a model's `config.toml`."""
+    found: dict[str, Entry] = {}
+    for of in SERVED.values():
+        about = {field.name: field.option.about for field in fields_of(of)}
+        for name, values in choices(of).items():
+            before = found.get(name)
+            if before is not None and isinstance(before.default, tuple):
+                values = tuple(dict.fromkeys((*before.default, *values)))
+            having = [it.name for it in SERVED.values() if name in choices(it)]
+            where = f"in suite {' and '.join(f'`{it}`' for it in having)}"
+            if by_jobs(of):
+                text = (
+                    f"{where}: what clients may choose; who does not gets the first. {about[name]}"
+                )
+                found[name] = Entry(name, Several(Text(values)), text, values)
+            else:
+                default = next(it.default for it in fields_of(of) if it.name == name)
+                found[name] = Entry(name, Text(values), f"{where}: {about[name]}", default)
+    return list(found.values())
+
+
+def wishes() -> list[Entry]:
+    """How a job is to be computed, as calls say it: those of a suite's facts that are told."""
+    those = [it for of in SERVED.values() if by_jobs(of) for it in of.at_one_server()]
+    found = []
+    for name, about in JOB_FACTS.items():
+        values = dict.fromkeys(it.facts()[name] for it in those)
+        texts = tuple(str(value) for value in values if value is not None)
+        found.append(Entry(name, Text(texts), f"{about}; what the model prefers if left out"))
+    return found
+
+
+def fulfilling(wish: Mapping[str, str | None], offers: Sequence[Suite]) -> list[Suite]:
+    """The offers that a wish leaves: those whose facts are the wished ones, or that have no choice.
+
+    # Errors
+    `Misuse` that says which part none of them fulfils, and what they have instead.
+    """
+    left = list(offers)
+    for name, value in wish.items():
+        if value is None:
+            continue
+        fitting = [it for it in left if it.facts()[name] in (value, None)]
+        if not fitting:
+            there = dict.fromkeys(str(it.facts()[name]) for it in left)
+            raise Misuse(f"does not serve {name} {value}; it serves {', '.join(there)}")
+        left = fitting
+    return left
