@@ -109,6 +109,14 @@ def serve(
             help="With `light`, also serve models of suite ckks with this weaker noise on results.",
         ),
     ] = STATISTICAL,
+    reveal_values: Annotated[
+        bool,
+        typer.Option(
+            "--reveal-values",
+            help="Also serve models of suites that show clients values before activations, in a "
+            "random order.",
+        ),
+    ] = False,
     accept: options.Accept = None,
     answers_per_hour: options.AnswersPerHour = None,
     policy: Annotated[
@@ -203,6 +211,7 @@ def serve(
         dealer=dealer is not None,
         truncation=truncation,
         flooding=flooding,
+        revealed_values=reveal_values,
         answers_per_hour=answers_per_hour,
     )
     settings = Settings(

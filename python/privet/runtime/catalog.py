@@ -36,6 +36,7 @@ def compile_once(
     batch: int = 1,
     weight_scale: int | None = None,
     relu: str = "exact",
+    smooth: str = "polynomial",
     sound: bool = False,
 ) -> Path:
     """A folder with the program that this file and these options compile to, below `folder`.
@@ -49,6 +50,8 @@ def compile_once(
     options = [RULES, bits, scale, input_range, name, batch]
     if weight_scale not in (None, scale) or relu != "exact":
         options += [weight_scale, relu]
+    if smooth != "polynomial":
+        options.append(smooth)
     if sound:
         options.append("sound")
     digest.update(json.dumps(options).encode())
@@ -63,6 +66,7 @@ def compile_once(
             scale=scale,
             weight_scale=weight_scale,
             relu=relu,
+            smooth=smooth,
             calibration=calibration,
             input_range=input_range,
             name=name,

@@ -19,6 +19,7 @@ from privet.suites.ckks.config import (
     LIGHT,
     STATISTICAL,
 )
+from privet.suites.costs import Load
 from privet.suites.fss import Fss
 from privet.suites.gmw import Gmw
 from privet.suites.material.planning import (
@@ -46,6 +47,7 @@ from privet.suites.registry import (
     suite_type,
 )
 from privet.suites.security import Security, ckks_security, security, stream_security
+from privet.suites.single import SingleJobSuite
 from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream, plan_stream
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "Guard",
     "Job",
     "LinearForecast",
+    "Load",
     "LocalJob",
     "LocalResult",
     "MaterialSuite",
@@ -80,6 +83,7 @@ __all__ = [
     "Progress",
     "RefillForecast",
     "Security",
+    "SingleJobSuite",
     "Stream",
     "Suite",
     "Trust",
