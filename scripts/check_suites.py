@@ -2,33 +2,32 @@
 
 A suite is one module and a line in the registry only as long as nobody else spells its name: this
 finds each string that is one, and each comparison of a suite's type, in the package's other parts.
-Files that still do are listed in `suites.toml`; the list may only shrink, so that one that no
-longer needs to be there is an error, too.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "privet"
-LIST = Path(__file__).with_name("suites.toml")
 
 
 def spelled(source: str, suites: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    """The lines of a module that hold a suite's name as a string or as the start of one
-    (`name-...`), or ask whether something is of its type; `suites` are types by name."""
+    """The lines of a module that hold a suite's name as a string, as the start of one (`name-...`)
+    or in a list (`name|...`), or ask whether something is of its type; `suites` are types by name.
+    """
     known, types = set(suites), set(suites.values())
     tree = ast.parse(source)
     told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
-            words = node.value.split("-")
-            if words[0] in known and all(word.isalnum() for word in words):
+            words = [word.split("-") for word in re.split("[,|]", node.value)]
+            plain = all(part.isalnum() for word in words for part in word)
+            if plain and any(word[0] in known for word in words):
                 yield node.lineno, node.value
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
             asked = ast.unparse(node.args[1]).rpartition(".")[2]
@@ -52,32 +51,24 @@ def types(package: Path = PACKAGE) -> dict[str, str]:
     return found
 
 
-def faults(package: Path, allowed: Iterable[str]) -> list[str]:
-    """One line for each name in a file that is not allowed to have one, and for each file that is
-    allowed in vain."""
-    known, left, found = types(package), set(allowed), []
-    for path in sorted(package.rglob("*.py")):
-        place = path.relative_to(package).as_posix()
-        if place.startswith("suites/"):
-            continue
-        lines = list(spelled(path.read_text(encoding="utf-8"), known))
-        if place in left:
-            left.discard(place)
-            if not lines:
-                found.append(f"{place}: names no suite any more: take it off {LIST.name}")
-        else:
-            found += [f"{place}:{line}: names a suite, {name!r}" for line, name in lines]
-    return found + [f"{place}: is on {LIST.name} and does not exist" for place in sorted(left)]
+def faults(package: Path) -> list[str]:
+    """One line for each name of a suite in a file outside `privet.suites`."""
+    known = types(package)
+    return [
+        f"{place.as_posix()}:{line}: names a suite, {name!r}"
+        for path in sorted(package.rglob("*.py"))
+        if (place := path.relative_to(package)).parts[0] != "suites"
+        for line, name in spelled(path.read_text(encoding="utf-8"), known)
+    ]
 
 
 def main() -> int:
     """Checks this repository."""
-    allowed = tomllib.loads(LIST.read_text(encoding="utf-8"))["allowed"]
-    found = faults(PACKAGE, allowed)
+    found = faults(PACKAGE)
     for fault in found:
         print(fault, file=sys.stderr)
     if not found:
-        print(f"suites: {len(types())} are named in privet.suites, and in {len(allowed)} files")
+        print(f"suites: {len(types())} are named in privet.suites alone")
     return 1 if found else 0
 
 

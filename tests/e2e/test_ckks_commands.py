@@ -42,7 +42,7 @@ def serve(model: Path, key_folder: Path, folder: Path, *options: object) -> list
 def test_two_hosts(scenario: str, nn5: Path, key_folder: Path, tmp_path: Path) -> None:
     x = np.random.default_rng(5).uniform(0, 1, (1, 1, 28, 28)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
-    words = serve(nn5, key_folder, tmp_path, "--scenario", scenario)
+    words = serve(nn5, key_folder, tmp_path, "--set", f"scenario={scenario}")
     with listening(*words) as (_, address):
         asked: list[object] = ["infer", address, "--suite", "ckks", "--scenario", scenario]
         asked += ["--keys", key_folder, "--input", tmp_path / "x.npy"]
@@ -75,7 +75,7 @@ def test_a_batch_between_two_hosts(nn5: Path, key_folder: Path, tmp_path: Path) 
 def test_a_key_of_an_encrypted_model_is_never_under_light_noise(
     nn5: Path, key_folder: Path, tmp_path: Path
 ) -> None:
-    words = serve(nn5, key_folder, tmp_path, "--scenario", "encrypted-model")
+    words = serve(nn5, key_folder, tmp_path, "--set", "scenario=encrypted-model")
     refused = privet(*words, "--flooding", "light", code=2)["error"]
     assert "a client could compute the key" in refused["message"]
 

@@ -127,7 +127,7 @@ def test_wrong_inputs_are_named(tmp_path: Path) -> None:
     assert privet("run", DIGITS, "--input", vector, code=2)["error"]["type"] == "InputError"
     assert privet("run", DIGITS, "--suite", "magic", code=2)["error"]["type"] == "Misuse"
     assert privet("run", DIGITS, "--rounds", "few", code=2)["error"]["type"] == "Misuse"
-    overflow = privet("run", DIGITS, "--bits", "24", code=3)["error"]
+    overflow = privet("compile", DIGITS, tmp_path / "p", "--bits", "24", code=3)["error"]
     assert overflow["type"] == "OverflowRisk"
     assert overflow["layer"] in overflow["message"]
 

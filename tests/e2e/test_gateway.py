@@ -28,7 +28,7 @@ from tests.e2e.services import DIGITS_CONFIG, Scene, put_digits, serving
 from tests.e2e.test_commands import key_folder, privet
 from tritonclient.utils import InferenceServerException
 
-from privet.runtime import Stock
+from privet.runtime import MaterialStore
 
 __all__ = ["key_folder"]
 
@@ -180,7 +180,7 @@ def test_notices_are_kept_ahead_and_used(key_folder: Path, tmp_path: Path) -> No
     state = tmp_path / "client"
 
     def stock() -> set[str]:
-        return {piece.id for piece in Stock(state).pieces()}
+        return {piece.id for piece in MaterialStore(state).entries()}
 
     def two() -> set[str] | None:
         return found if len(found := stock()) == 2 else None

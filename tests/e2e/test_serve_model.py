@@ -98,6 +98,16 @@ def test_two_hosts(scene: Scene, tmp_path: Path) -> None:
     assert len({result["material"] for result in (first, second, third)}) == 3
 
 
+def test_without_material_it_may_wait_or_refuse(scene: Scene) -> None:
+    refused = scene.infer("--when-dry", "refuse", code=4)["error"]
+    assert refused["type"] == "MaterialError"
+    late = scene.infer("--when-dry", "wait", "--timeout", 1, code=4)["error"]
+    assert "privet prepare" in late["message"]
+    assert scene.prepare(f"{MODEL}=1", "--count", 5)["ready"] == 1
+    assert scene.infer("--when-dry", "refuse")["offline"] is None
+    assert scene.infer("--when-dry", "never", code=2)["error"]["type"] == "Misuse"
+
+
 def test_what_people_are_told(scene: Scene) -> None:
     command = [*PRIVET, *map(str, scene.words("infer", "--input", SEVEN, "--layers"))]
     command += ["--rounds", "linear"]
@@ -160,8 +170,8 @@ def test_other_modes_have_material_of_their_own(scene: Scene, mode: tuple[str, s
 
 def test_a_model_that_cannot_be_served_ends_the_command(key_folder: Path, tmp_path: Path) -> None:
     words = ["serve", DIGITS, "--keys", key_folder, "--state", tmp_path, "--listen", "127.0.0.1:0"]
-    wide = privet(*words, "--bits", 24, code=3)["error"]
-    assert "--bits" in wide["message"]
+    wide = privet(*words, "--set", "bits=24", code=3)["error"]
+    assert "bits" in wide["message"]
     dealt = privet(*words, "--suite", "fss", code=2)["error"]
     assert "dealer" in dealt["message"]
     named = privet(*words, "--name", "a/b", code=2)["error"]

@@ -22,6 +22,7 @@ from privet.compiler.compile import Compiled
 from privet.compiler.executor import execute
 from privet.errors import PrivetError
 from privet.runtime import Credentials
+from privet.suites import Stream
 
 __all__ = ["key_folder"]
 
@@ -104,7 +105,7 @@ def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
         connection = _native.Connection.connect(
             go["host"], go["port"], credentials, go["server_name"], 20.0
         )
-        plan = _native.StreamPlan(public, "bfv", 2048)
+        plan = _native.StreamPlan(public, Stream().text)
         client = _native.StreamClient(connection)
         client.prepare(plan)
         client.infer(plan, payload)

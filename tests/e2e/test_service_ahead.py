@@ -10,7 +10,7 @@ from tests.e2e.services import put_digits, serving
 from tests.e2e.test_commands import key_folder
 
 from privet.gateway import ServiceClient
-from privet.runtime import Credentials, Stock
+from privet.runtime import Credentials, MaterialStore
 
 __all__ = ["key_folder"]
 
@@ -31,7 +31,7 @@ def test_material_made_ahead_is_used(key_folder: Path, tmp_path: Path) -> None:
             # Somebody who asks again and again is expected to go on so.
             for _ in range(3):
                 assert_right((await client.infer("digits", [SEVEN])).outputs["logits"], SEVEN)
-            while not (ready := {piece.id for piece in Stock(state).pieces()}):
+            while not (ready := {piece.id for piece in MaterialStore(state).entries()}):
                 await asyncio.sleep(0.05)
             result = await client.infer("digits", [SEVEN])
             assert_right(result.outputs["logits"], SEVEN)

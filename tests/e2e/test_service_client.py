@@ -30,7 +30,7 @@ from privet.errors import (
     PeerMisbehaved,
 )
 from privet.gateway import ServiceClient, Terms
-from privet.runtime import Credentials, Result, Stock
+from privet.runtime import Credentials, MaterialStore, Result
 from privet.suites import Fss, Gmw
 
 __all__ = ["key_folder"]
@@ -108,7 +108,7 @@ def test_a_request_alone_and_one_after_its_notice(talk: Callable[..., None], sta
         assert (replace(alone.config, rounds="auto"), alone.trust) == (Gmw(), None)
         notice = await client.notify("digits")
         await notice.ready()
-        (piece,) = Stock(state).pieces()
+        (piece,) = MaterialStore(state).entries()
         result = await client.infer("digits", [SEVEN], notice=notice)
         check(result)
         assert result.material == piece.id != alone.material
@@ -307,7 +307,7 @@ def test_tokens_and_a_service_that_restarts(key_folder: Path, tmp_path: Path) ->
             with serving(tmp_path, key_folder, "--tokens", tokens, *_at(scene.address)):
                 with pytest.raises(JobFailed):
                     await asyncio.wait_for(task, 60)
-                assert len(Stock(state).pieces()) >= 1
+                assert len(MaterialStore(state).entries()) >= 1
                 check(await client.infer("digits", [SEVEN]))
         return notice.id
 

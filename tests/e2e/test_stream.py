@@ -238,7 +238,7 @@ def test_polynomials_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedModel, match='smooth="function"'):
         privet.run(compiled, suite="stream")
     with pytest.raises(Misuse, match="functions for suite stream"):
-        suites.plan_stream(compiled.program.to_public_bytes())
+        privet.Stream().plan(compiled.program)
 
 
 @pytest.mark.parametrize("suite", ["gmw", "fss", "ckks"])

@@ -1,4 +1,4 @@
-"""`privet stream` and `privet study leakage`, as users run them."""
+"""`privet pipeline` and `privet study leakage`, as users run them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_
     for seed in range(3):
         samples.append(np.random.default_rng(seed).uniform(-1, 1, (1, 6)))
         np.save(tmp_path / f"{seed}.npy", samples[-1])
-    command = [sys.executable, "-c", "from privet.cli import main; main()", "stream"]
+    command = [sys.executable, "-c", "from privet.cli import main; main()", "pipeline"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     keys = ["--keys", str(key_folder), "--json", "--cipher", cipher]
     words = ["provider", str(tmp_path / "model.onnx"), "--listen", "127.0.0.1:0", *keys]
@@ -81,7 +81,7 @@ def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_
 
 def test_stages_are_listed_with_their_threads() -> None:
     servers = ["--server", "a:4:model", "--server", "b:2:data"]
-    found = told("stream", "stages", MODEL, *servers)
+    found = told("pipeline", "stages", MODEL, *servers)
     stages, plans = found["stages"], found["allocations"]
     assert isinstance(stages, list)
     assert isinstance(plans, dict)
@@ -89,27 +89,27 @@ def test_stages_are_listed_with_their_threads() -> None:
     for plan in plans.values():
         assert sum(plan["threads"][1::2]) <= 8
         assert sum(plan["threads"][0::2]) <= 4
-    shown = CliRunner().invoke(app, ["stream", "stages", MODEL, *servers])
+    shown = CliRunner().invoke(app, ["pipeline", "stages", MODEL, *servers])
     assert "slowest stage" in shown.stdout
 
 
 def test_what_is_prepared_ahead_is_shown_apart() -> None:
-    found = told("stream", "stages", MODEL, "--cipher", "bfv")
+    found = told("pipeline", "stages", MODEL, "--cipher", "bfv")
     offline, stages = found["offline"], found["stages"]
     assert isinstance(offline, dict)
     assert isinstance(stages, list)
     assert offline["seconds"] > max(it["seconds"] for it in stages)
     assert offline["bytes_data"] > 0
-    shown = CliRunner().invoke(app, ["stream", "stages", MODEL, "--cipher", "bfv"])
+    shown = CliRunner().invoke(app, ["pipeline", "stages", MODEL, "--cipher", "bfv"])
     assert "Ahead of each request" in shown.stdout
 
 
 def test_scaling_prints_the_papers_table() -> None:
-    found = told("stream", "scale", MODEL, "--calibration", DATA)
+    found = told("pipeline", "scale", MODEL, "--calibration", DATA)
     accuracies = found["accuracies"]
     assert isinstance(accuracies, list)
     assert found["factor"] == 10 ** (len(accuracies) - 1)
-    shown = CliRunner().invoke(app, ["stream", "scale", MODEL, "--calibration", DATA])
+    shown = CliRunner().invoke(app, ["pipeline", "scale", MODEL, "--calibration", DATA])
     assert "10^0" in shown.stdout
     assert "original" in shown.stdout
 

@@ -63,14 +63,14 @@ def test_jobs_run_and_tell_what_they_took(on_floor: Callable[..., None]) -> None
         assert made.cost.bytes_client > 0
         assert made.peak_rss >= made.base_rss > 1 << 20
         assert 0 < made.cost.seconds <= made.seconds
-        (piece,) = await stage.executor.pieces("local")
+        (piece,) = await stage.executor.material("local")
         grant = stage.grant("prepare")
-        assert (piece.material, piece.client) == (material, grant.client)
+        assert (piece.id, piece.peer) == (material, grant.client)
         assert (piece.program, piece.suite) == (grant.program, grant.suite)
         used = await stage.infer(material, cores=stage.executor.machines()[0].cores)
         assert (used.failure, used.material) == (None, material)
         assert used.waited > 0
-        assert await stage.executor.pieces("local") == []
+        assert await stage.executor.material("local") == []
 
     on_floor(scenario)
 
@@ -114,7 +114,7 @@ def test_wrong_requests_are_refused_and_spend_nothing(on_floor: Callable[..., No
         assert "is to prepare" in await refusal(stage, stage.grant("prepare"), infer)
         third, _ = await stage.prepare()
         # The client's half of the second piece is spent by its attempt; the server's is not.
-        assert {it.material for it in await stage.executor.pieces("local")} >= {first, second}
+        assert {it.id for it in await stage.executor.material("local")} >= {first, second}
 
         def infer_third(client: Client) -> object:
             return client.infer([INPUT], material=third)
@@ -161,7 +161,7 @@ def test_a_stranger_is_refused_whatever_it_asks(on_floor: Callable[..., None]) -
                 await stage.ask(running, work)
         outcome = await running.outcome()
         assert outcome.failure == "absent"
-        assert [it.material for it in await stage.executor.pieces("local")] == [mine]
+        assert [it.id for it in await stage.executor.material("local")] == [mine]
 
     on_floor(scenario)
 
@@ -180,7 +180,7 @@ def test_a_grant_serves_once(on_floor: Callable[..., None]) -> None:
         assert (await running.outcome()).failure is None
         with pytest.raises(PeerError, match="no grant"):
             await stage.ask(running, lambda client: client.prepare())
-        assert len(await stage.executor.pieces("local")) == 1
+        assert len(await stage.executor.material("local")) == 1
 
     on_floor(scenario)
 

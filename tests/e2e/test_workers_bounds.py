@@ -171,7 +171,7 @@ def test_a_killed_worker_fails_its_own_job_alone(on_floor: Play) -> None:
             await killed
 
         # A client from before the kill still has its half, but nobody has the other one.
-        assert [it.material for it in await stage.executor.pieces("local")] == [made]
+        assert [it.id for it in await stage.executor.material("local")] == [made]
         again = await stage.executor.run(stage.grant("infer", material=material))
 
         def infer_again() -> object:
@@ -245,7 +245,7 @@ def test_fifty_jobs_leak_nothing(on_floor: Play) -> None:
         await asyncio.sleep(0.5)
         assert used() == before
         assert threading.active_count() <= running + 1
-        assert await stage.executor.pieces("local") == []
+        assert await stage.executor.material("local") == []
 
     on_floor(scenario)
 

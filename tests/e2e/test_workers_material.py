@@ -1,21 +1,29 @@
-"""Records of material beside the store of a running executor."""
+"""The scheduler's view of material beside the stores of a running executor."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.attacks.scene import INPUT, small_model
 from tests.e2e.floor import SUITE, Floor, floor
+from tests.python.service_control.actors import eventually
 
+from privet import keys
 from privet.compiler.compile import Compiled
 from privet.errors import MaterialError
-from privet.service.executor import Grant, Outcome
-from privet.service.garbage_collector import GarbageCollector
-from privet.service.ledger import Ledger
+from privet.scheduler import Limits, MaterialEntry, Policy, Profiles, Scheduler
+from privet.service.driver import Door, Driver
+from privet.service.estimates import Estimates
+from privet.service.material import SETTLING_SECONDS, Reconciliation
+from privet.service.metrics import Metrics
 
 
 @pytest.fixture(scope="module")
@@ -23,158 +31,146 @@ def compiled() -> Compiled:
     return small_model()
 
 
-class Clock:
-    """A clock that tests set."""
+class View:
+    """A driver over the executor of a floor, which serves its program alone."""
 
-    now = 1e9
+    def __init__(self, stage: Floor, limits: Limits) -> None:
+        profiles = Profiles()
+        self.driver = Driver(
+            Scheduler([], profiles, Policy(), limits),
+            stage.executor,
+            Estimates(profiles),
+            Door("localhost", 5.0, None),
+            find=lambda start: None,
+            changed=lambda job: None,
+            joined=lambda node, entries: self.reconciliation.take_in(node.name, entries),
+        )
+        served: Any = SimpleNamespace(key="small/1", program=SimpleNamespace(batch=1))
+        self.reconciliation = Reconciliation(
+            stage.executor,
+            self.driver,
+            lambda program: served if program == stage.program else None,
+            Metrics(lambda: self.driver.scheduler.snapshot(self.driver.clock())),
+        )
 
-    def __call__(self) -> float:
-        return self.now
+    def unused(self) -> dict[str, MaterialEntry]:
+        """What the scheduler would offer."""
+        return {it.material: it for it in self.driver.scheduler.material.unused()}
 
 
-Scenario = Callable[[Floor, GarbageCollector, Clock], Awaitable[None]]
+@asynccontextmanager
+async def view(stage: Floor, **limits: Any) -> AsyncIterator[View]:
+    """A service that starts anew over the stores there are."""
+    made = View(stage, Limits(**limits))
+    await made.driver.join(stage.executor.machines()[0])
+    running = asyncio.create_task(made.driver.run())
+    try:
+        yield made
+    finally:
+        await made.driver.close()
+        await running
+
+
+Scenario = Callable[[Floor], Awaitable[None]]
 
 
 @pytest.fixture
-def on_floor(tmp_path: Path, key_folder: Path, compiled: Compiled) -> Callable[..., None]:
-    """Plays a scenario on a floor with a keeper, whose options may be given."""
+def on_floor(tmp_path: Path, key_folder: Path, compiled: Compiled) -> Callable[[Scenario], None]:
+    """Plays a scenario on a floor."""
 
-    def play(scenario: Scenario, **options: Any) -> None:
+    def play(scenario: Scenario) -> None:
         async def run() -> None:
-            ledger, clock = Ledger(tmp_path / "ledger.sqlite"), Clock()
             async with floor(tmp_path, key_folder, compiled) as stage:
-                collector = GarbageCollector(ledger, stage.executor, clock=clock, **options)
-                await collector.start()
-                await scenario(stage, collector, clock)
-            ledger.close()
+                await scenario(stage)
 
         asyncio.run(run())
 
     return play
 
 
-async def make(stage: Floor, collector: GarbageCollector) -> str:
-    """A piece that is made and recorded."""
-    grant = stage.grant("prepare")
-    running = await stage.executor.run(grant)
-    (material,) = await stage.ask(running, lambda client: client.prepare())
-    collector.settle(grant, await running.outcome())
-    return material
-
-
-def take(stage: Floor, collector: GarbageCollector, material: str, **fields: Any) -> Grant:
-    """A grant for an inference on a piece that the ledger gave out."""
-    grant = stage.grant("infer", material=material, **fields)
-    collector.take(material, grant.client, grant.program, grant.suite)
-    return grant
-
-
-async def use(stage: Floor, collector: GarbageCollector, grant: Grant) -> Outcome:
-    """A granted inference to its end."""
-    running = await stage.executor.run(grant)
-    await stage.ask(running, lambda client: client.infer([INPUT], material=grant.material))
-    outcome = await running.outcome()
-    collector.settle(grant, outcome)
-    return outcome
-
-
 async def stored(stage: Floor) -> set[str]:
-    """The pieces in the store."""
-    return {it.material for it in await stage.executor.pieces("local")}
+    """What the store would hand out."""
+    return {it.id for it in await stage.executor.material("local")}
 
 
-def test_material_is_recorded_made_and_used(on_floor: Callable[..., None]) -> None:
-    async def scenario(stage: Floor, collector: GarbageCollector, clock: Clock) -> None:
-        material = await make(stage, collector)
-        record = collector.ledger.find(material)
-        (piece,) = await stage.executor.pieces("local")
-        assert record is not None
-        assert (record.bytes, record.machine, record.suite) == (piece.bytes, "local", SUITE)
-        assert (record.client, record.program) == (piece.client, piece.program)
-        assert (await use(stage, collector, take(stage, collector, material))).failure is None
-        with pytest.raises(MaterialError, match="is consumed"):
-            take(stage, collector, material)
-        assert collector.ledger.counts() == {"consumed": 1}
+def ready(stage: Floor, material: str) -> list[Path]:
+    """The files of material that was not used."""
+    return list((stage.folder / "server" / "server" / "ready").glob(f"{material}*"))
+
+
+def age(stage: Floor, material: str, seconds: float) -> None:
+    """Makes material look as if it had been made that long ago."""
+    for path in ready(stage, material):
+        os.utime(path, (time.time() - seconds,) * 2)
+
+
+def test_a_service_that_starts_again_finds_what_was_not_used(
+    on_floor: Callable[[Scenario], None],
+) -> None:
+    async def scenario(stage: Floor) -> None:
+        used, untouched = [(await stage.prepare())[0] for _ in range(2)]
+        await stage.infer(used)
+        # Its client does not come, so nobody touches it, whatever the service knew by then.
+        grant = stage.grant("infer", material=untouched, grace=0.2)
+        assert (await (await stage.executor.run(grant)).outcome()).kept
+        async with view(stage) as it:
+            (found,) = it.unused().values()
+            client = keys.fingerprint(stage.keys / "client.pem")
+            assert found.material == untouched
+            assert (found.stream.client, found.stream.suite) == (client, SUITE)
+            (entry,) = await stage.executor.material("local")
+            assert (found.machine, found.bytes) == ("local", entry.bytes)
+        await stage.infer(untouched)
+        async with view(stage) as it:
+            assert it.unused() == {}
 
     on_floor(scenario)
 
 
-def test_a_piece_that_nobody_touched_is_given_back(on_floor: Callable[..., None]) -> None:
-    async def scenario(stage: Floor, collector: GarbageCollector, clock: Clock) -> None:
-        material = await make(stage, collector)
-        grant = take(stage, collector, material, grace=0.2)
-        collector.settle(grant, await (await stage.executor.run(grant)).outcome())
-        assert collector.ledger.counts() == {"ready": 1}
-        assert (await use(stage, collector, take(stage, collector, material))).failure is None
-
-    on_floor(scenario)
-
-
-def test_old_pieces_go_and_can_never_be_used(on_floor: Callable[..., None]) -> None:
-    async def scenario(stage: Floor, collector: GarbageCollector, clock: Clock) -> None:
-        old = await make(stage, collector)
-        clock.now += 60
-        new = await make(stage, collector)
-        clock.now += 45
-        removed = await collector.sweep()
-        assert (removed.expired, removed.evicted) == (1, 0)
-        assert await stored(stage) == {new}
-        assert not list((stage.folder / "server" / "server" / "ready").glob(f"{old}*"))
+def test_old_material_goes_and_can_never_be_used(on_floor: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Floor) -> None:
+        old, new = [(await stage.prepare())[0] for _ in range(2)]
+        age(stage, old, 200.0)
+        async with view(stage, material_seconds=100.0) as it:
+            await eventually(lambda: not ready(stage, old))
+            assert set(it.unused()) == await stored(stage) == {new}
         assert (stage.folder / "server" / "server" / "spent" / old).exists()
-        # Even a grant for it is of no use: the store's tombstone is the authority.
+        # Even a grant for it is of no use: the store's spent marker decides.
         running = await stage.executor.run(stage.grant("infer", material=old))
         with pytest.raises(MaterialError):
             await stage.ask(running, lambda client: client.infer([INPUT], material=old))
         assert (await running.outcome()).failure == "failed"
 
-    on_floor(scenario, lifetime=100.0)
+    on_floor(scenario)
 
 
-def test_the_oldest_pieces_make_room(on_floor: Callable[..., None]) -> None:
-    async def scenario(stage: Floor, collector: GarbageCollector, clock: Clock) -> None:
-        made = []
-        for _ in range(3):
-            clock.now += 1
-            made.append(await make(stage, collector))
-        held = take(stage, collector, made[0])
-        (size,) = {it.bytes for it in await stage.executor.pieces("local")}
-        collector.most_bytes = size
-        removed = await collector.sweep()
-        # The piece that a job was granted stays for it, although it is the oldest.
-        assert (removed.evicted, await stored(stage)) == (1, {made[0], made[2]})
-        assert (await use(stage, collector, held)).failure is None
+def test_a_sweep_finds_what_no_job_told_of(on_floor: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Floor) -> None:
+        kept, deleted = [(await stage.prepare())[0] for _ in range(2)]
+        async with view(stage) as it:
+            left, _ = await stage.prepare()
+            for path in ready(stage, deleted):
+                path.unlink()
+            await it.reconciliation.sweep()
+            assert set(it.unused()) == {kept}, "its job may still tell of what is new"
+            age(stage, left, SETTLING_SECONDS + 1)
+            await it.reconciliation.sweep()
+            assert set(it.unused()) == {kept, left}
+            await it.reconciliation.sweep()
+            assert set(it.unused()) == {kept, left}
+        for material in (kept, left):
+            await stage.infer(material)
 
     on_floor(scenario)
 
 
-def test_records_and_store_are_reconciled_at_start(on_floor: Callable[..., None]) -> None:
-    async def scenario(stage: Floor, collector: GarbageCollector, clock: Clock) -> None:
-        taken, deleted, kept = [await make(stage, collector) for _ in range(3)]
-        unrecorded, _ = await stage.prepare()
-        take(stage, collector, taken)
-        for path in (stage.folder / "server" / "server" / "ready").glob(f"{deleted}*"):
-            path.unlink()
-        # A service that starts again after it died between the ledger and the grant.
-        await GarbageCollector(collector.ledger, stage.executor, clock=clock).start()
-        assert await stored(stage) == {kept, unrecorded}
-        assert collector.ledger.counts() == {"consumed": 1, "lost": 1, "ready": 2}
-        for material in (kept, unrecorded):
-            assert (await use(stage, collector, take(stage, collector, material))).failure is None
-
-    on_floor(scenario)
-
-
-def test_what_a_dead_job_left_is_found_by_a_sweep(on_floor: Callable[..., None]) -> None:
-    async def scenario(stage: Floor, collector: GarbageCollector, clock: Clock) -> None:
-        piece, _ = await stage.prepare()
-        (found,) = await stage.executor.pieces("local")
-        clock.now = found.made + 30
-        await collector.sweep()
-        assert collector.ledger.counts() == {}, "its job may still tell of it"
-        clock.now = found.made + 61
-        await collector.sweep()
-        record = collector.ledger.find(piece)
-        assert record is not None
-        assert record.state == "ready"
+def test_material_of_no_model_is_deleted(on_floor: Callable[[Scenario], None]) -> None:
+    async def scenario(stage: Floor) -> None:
+        material, _ = await stage.prepare()
+        made = View(stage, Limits())
+        made.reconciliation._version = lambda program: None
+        await made.driver.join(stage.executor.machines()[0])
+        await eventually(lambda: not ready(stage, material))
+        assert made.unused() == {}
 
     on_floor(scenario)

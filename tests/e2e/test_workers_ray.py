@@ -17,12 +17,10 @@ from tests.attacks.scene import INPUT, SOON, small_model
 from tests.e2e.floor import Floor
 
 from privet.compiler.compile import Compiled
-from privet.errors import MaterialError, Misuse, PeerError
+from privet.errors import Misuse, PeerError
 from privet.runtime import Client
 from privet.service.executor import MachineEvent, Outcome
 from privet.service.executor.ray import RayExecutor
-from privet.service.garbage_collector import GarbageCollector
-from privet.service.ledger import Ledger
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -130,15 +128,9 @@ def test_a_node_is_killed_under_load(
             assert {node.name for node in executor.machines()} == {"alpha", "beta"}
             events: asyncio.Queue[MachineEvent] = asyncio.Queue()
             listening = asyncio.create_task(pass_on(stage, events))
-            ledger = Ledger(tmp_path / "ledger.sqlite")
-            collector = GarbageCollector(ledger, executor)
             kept = {machine: await works(stage, machine) for machine in ("alpha", "beta")}
-            await collector.start()
             for machine, material in kept.items():
-                assert [it.material for it in await executor.pieces(machine)] == [material]
-                record = ledger.find(material)
-                assert record is not None
-                assert record.machine == machine
+                assert [it.id for it in await executor.material(machine)] == [material]
             with pytest.raises(Misuse, match="another job has its cores"):
                 await refused(stage)
 
@@ -150,28 +142,22 @@ def test_a_node_is_killed_under_load(
             figures.append(f"the loss of a Ray node was told after {seconds:.1f} s")
             event = await asyncio.wait_for(events.get(), SOON)
             assert (event.kind, event.node.name) == ("lost", "beta")
-            collector.lost("beta")
             assert [node.name for node in executor.machines()] == ["alpha"]
             with pytest.raises(Misuse, match="no machine 'beta'"):
                 await executor.run(stage.grant("prepare", machine="beta"))
-            grant = stage.grant("infer", material=kept["beta"])
-            with pytest.raises(MaterialError, match="is lost"):
-                collector.take(kept["beta"], grant.client, grant.program, grant.suite)
             stop.set()
             assert await load >= 1
             # The job runs again, on fresh material, where there still is a machine.
             await works(stage, "alpha")
             assert len(workers(tmp_path)) == 2, "workers outlive their node"
 
-            # The node comes back with its disk, and what it held never serves again.
+            # The node comes back with its disk, where what a job had begun with is spent.
             nodes.add("beta")
             event = await asyncio.wait_for(events.get(), 60)
             assert (event.kind, event.node.name) == ("joined", "beta")
-            await collector.joined("beta")
-            assert await executor.pieces("beta") == []
+            assert await executor.material("beta") == []
             await works(stage, "beta")
             listening.cancel()
-            ledger.close()
         deadline = time.monotonic() + SOON
         while workers(tmp_path):
             assert time.monotonic() < deadline, "a worker outlives the executor"

@@ -16,11 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from privet import keys
-from privet.errors import MaterialError
 from privet.service.executor import Grant
 from privet.service.executor.local import LocalExecutor
-from privet.service.garbage_collector import GarbageCollector
-from privet.service.ledger import Ledger
 
 
 def say(event: str, **fields: Any) -> None:
@@ -30,7 +27,7 @@ def say(event: str, **fields: Any) -> None:
 
 
 class Service:
-    """An executor with one worker, and the records of its material."""
+    """An executor with one worker; what its store holds is what it offers."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self._job = job
@@ -38,13 +35,10 @@ class Service:
         self._names = (f"{os.getpid()}/{number}" for number in itertools.count())
         options = {"keys": job["keys"], "state": job["state"], "dealer": job["dealer"]}
         self._executor = LocalExecutor(**options, workers=1, memory=1 << 30, timeout=job["timeout"])
-        self._ledger = Ledger(Path(job["state"]) / "ledger.sqlite")
-        self._collector = GarbageCollector(self._ledger, self._executor)
 
     async def run(self) -> None:
         """Obeys until standard input closes."""
         await self._executor.start()
-        await self._collector.start()
         self._program = await self._executor.offer(self._job["program"])
         say("listening")
         while line := await asyncio.to_thread(sys.stdin.readline):
@@ -57,10 +51,14 @@ class Service:
         await self._executor.close()
 
     async def _list(self) -> None:
-        stored = [it.material for it in await self._executor.pieces("local")]
-        suite = self._job["suite"]
-        ready = self._ledger.ready(self._client, self._program, suite, now=0.0)
-        say("pieces", stored=stored, ready=[it.material for it in ready])
+        stored = [it.id for it in await self._executor.material("local")]
+        say("pieces", stored=stored, ready=await self._ready())
+
+    async def _ready(self) -> list[str]:
+        """What the service would offer this client: that is all in the store's entries."""
+        mine = (self._client, self._program, self._job["suite"])
+        entries = await self._executor.material("local")
+        return [it.id for it in entries if (it.peer, it.program, it.suite) == mine]
 
     async def _do(self, phase: Any, material: str | None, grace: float) -> None:
         grant = Grant(
@@ -76,16 +74,12 @@ class Service:
             material,
             grace,
         )
-        try:
-            if material is not None:
-                self._collector.take(material, self._client, self._program, grant.suite)
-        except MaterialError as error:
-            say("refused", message=str(error))
+        if material is not None and material not in await self._ready():
+            say("refused", message=f"there is no material {material} for this client")
             return
         running = await self._executor.run(grant)
         say("go", port=running.port, worker=running.pid)
         outcome = await running.outcome()
-        self._collector.settle(grant, outcome)
         say(
             "outcome",
             failure=outcome.failure,

@@ -160,7 +160,7 @@ class Siege:
         ledger = self.stage.audit()
         assert ledger.reused() == []
         stored, ready = self._list()
-        assert ready <= stored, "a record without its piece"
+        assert ready <= stored, "an offer without its piece"
         assert not stored & ledger.begun("server"), "what was begun is still there"
         lost = self.ready - {material} - ready
         assert not lost, "pieces that no job had are gone"
@@ -190,7 +190,7 @@ class Siege:
         assert self.service.answer()["failure"] is None
 
     def _list(self) -> tuple[set[str], set[str]]:
-        """The pieces in the service's store, and those that its records call ready."""
+        """The pieces in the service's store, and those that it offers this client."""
         answer = self.service.ask({"do": "list"})
         return set(answer["stored"]), set(answer["ready"])
 

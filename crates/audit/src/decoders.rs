@@ -14,7 +14,7 @@ use privet_ring::{Bits, Field, Modulus};
 use privet_suites::policy::Policy;
 use privet_suites::session::{Catalog, Client};
 use privet_suites::sharing::{self, Options, Plan, Rounds, Truncation};
-use privet_suites::{Silent, Store, registry};
+use privet_suites::{Silent, Store, malicious, registry};
 use tempfile::TempDir;
 
 /// A decoder and its name, which is also its folder of the corpus.
@@ -53,10 +53,7 @@ const PRIVATE: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/weight
 fn program(bytes: &[u8]) {
     if let Ok(program) = Program::parse(bytes) {
         let _ = Plan::new(program.clone(), Options::from(Rounds::Linear)).map(|plan| plan.forecast());
-        let _ = privet_suites::malicious::Plan::new(
-            program,
-            privet_suites::malicious::Options { truncation: Truncation::Exact },
-        );
+        let _ = malicious::Plan::new(program, malicious::Config { truncation: Truncation::Exact });
     }
 }
 

@@ -14,9 +14,10 @@ use privet_ring::{Bits, planes};
 use crate::{Error, Party, and, and_with_pairs, private_and};
 
 /// Depth of comparisons: linear suits a LAN, the others links with long round trips.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rounds {
     /// Fewest bits: one AND per bit, one after the other.
+    #[default]
     Linear,
     /// Few rounds: a balanced tree.
     Log,

@@ -14,9 +14,9 @@ use crate::{Error, Party, bit_product, carry};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Truncation {
     /// Lost: results are off by one unit in the last place at most. Free.
-    #[default]
     OneBit,
     /// Computed: results are exact.
+    #[default]
     Exact,
 }
 

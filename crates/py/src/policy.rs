@@ -1,6 +1,6 @@
-//! `Policy` and `Guard`: what a server accepts; `Mode`s in JSON, as `privet_suites::policy` reads and writes them.
+//! `Policy` and `Guard`: what a server accepts; `Mode`s in JSON, as `privet_suites::registry` reads them.
 
-use privet_suites::policy::{self, Caller, Mode, Refused, Weakness};
+use privet_suites::policy::{self, Caller, Refused};
 use privet_suites::registry;
 use pyo3::prelude::*;
 
@@ -18,11 +18,10 @@ impl Policy {
     #[new]
     #[pyo3(signature = (text="{}", allow=vec![], answers_per_hour=None))]
     fn new(text: &str, allow: Vec<String>, answers_per_hour: Option<u32>) -> Result<Self, Failure> {
-        let mut policy: policy::Policy = serde_json::from_str(text).map_err(|error| malformed("policy", &error))?;
+        let mut policy: policy::Policy =
+            serde_json::from_str(text).map_err(|error| misuse(&format!("this is no policy: {error}")))?;
         for name in allow {
-            let weakness: Weakness =
-                serde_json::from_value(name.into()).map_err(|error| malformed("weakness", &error))?;
-            policy.accepts.allow(weakness);
+            policy.accepts.allow(&name)?;
         }
         policy.answers_per_hour = answers_per_hour.or(policy.answers_per_hour);
         Ok(Self(policy))
@@ -49,7 +48,7 @@ impl Guard {
     /// Why a client, with the SHA-256 of its certificate in hexadecimal and the common name in it, may not ask in a mode (in
     /// JSON); `None` if it may.
     fn check(&self, fingerprint: String, name: Option<String>, text: &str) -> Result<Option<String>, Failure> {
-        let refused = self.0.check(&Caller { fingerprint, name }, mode(text)?);
+        let refused = self.0.check(&Caller { fingerprint, name }, &registry::mode(text)?);
         Ok(told(refused)?.map(|(text, _)| text))
     }
 
@@ -91,13 +90,5 @@ pub(crate) fn mode_of(label: &str) -> Result<String, Failure> {
 /// In which ways a mode (in JSON) promises less than the default: names and what they mean.
 #[pyfunction]
 pub(crate) fn weaknesses(text: &str) -> Result<Vec<(&'static str, &'static str)>, Failure> {
-    Ok(mode(text)?.weaknesses().into_iter().map(|weakness| (weakness.name(), weakness.meaning())).collect())
-}
-
-fn mode(text: &str) -> Result<Mode, Failure> {
-    serde_json::from_str(text).map_err(|error| malformed("mode", &error))
-}
-
-fn malformed(what: &str, error: &serde_json::Error) -> Failure {
-    misuse(&format!("this is no {what}: {error}")).into()
+    Ok(registry::mode(text)?.weaknesses().into_iter().map(|weakness| (weakness.name, weakness.meaning)).collect())
 }

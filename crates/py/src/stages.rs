@@ -1,13 +1,13 @@
 //! `StreamStages`, `StreamNoise` and `StreamKey`: suite `stream` as stages of a pipeline.
 
 use privet_program::{Program, Weights};
-use privet_suites::stream::{Hiding, KeySize, PrivateKey, Randomizer, Slice, Stages};
+use privet_suites::registry;
+use privet_suites::stream::{Config, Hiding, KeySize, PrivateKey, Randomizer, Slice, Stages};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::client::{integers, misuse, to_python};
 use crate::errors::Failure;
-use crate::stream::named;
 
 /// Elements of a base or a share, as indices (little-endian uint32), and their rows.
 type Given = (Vec<u8>, Vec<u8>);
@@ -59,18 +59,12 @@ pub(crate) struct StreamStages(Box<Stages>);
 
 #[pymethods]
 impl StreamStages {
-    /// `public`: the public half's bytes; `cipher`: `paillier`, with keys of 2048 or 3072 bits, or `bfv`; `weights`: the
-    /// private half's, at the model provider.
+    /// `public`: the public half's bytes; `config`: the suite's config in JSON; `weights`: the private half's, at the model
+    /// provider.
     #[new]
-    #[pyo3(signature = (public, cipher, key_bits, weights=None))]
-    fn new(
-        py: Python<'_>,
-        public: &[u8],
-        cipher: &str,
-        key_bits: usize,
-        weights: Option<&[u8]>,
-    ) -> Result<Self, Failure> {
-        let cipher = named(cipher, key_bits)?;
+    #[pyo3(signature = (public, config, weights=None))]
+    fn new(py: Python<'_>, public: &[u8], config: &str, weights: Option<&[u8]>) -> Result<Self, Failure> {
+        let cipher = registry::read_as::<Config>(config)?.cipher;
         let stages = py.detach(|| {
             let program = Program::parse(public)?;
             let weights = weights.map(|weights| Weights::parse(weights, &program)).transpose()?;

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use privet_program::Program;
-use privet_suites::Silent;
-use privet_suites::stream::{Cipher, Client, Event, ModelPiece, Ordered, Plan, Server};
+use privet_suites::stream::{Client, Config, Event, ModelPiece, Ordered, Plan, Server};
+use privet_suites::{Silent, registry};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -30,13 +30,12 @@ pub(crate) struct StreamPlan(Plan);
 
 #[pymethods]
 impl StreamPlan {
-    /// `public`: the public half's bytes; `cipher`: `paillier`, with keys of 2048 or 3072 bits, or `bfv`; `samples` share
-    /// the plaintexts of Paillier.
+    /// `public`: the public half's bytes; `config`: the suite's config in JSON; `samples` share the plaintexts of Paillier.
     #[new]
-    #[pyo3(signature = (public, cipher, key_bits, samples=1))]
-    fn new(public: &[u8], cipher: &str, key_bits: usize, samples: usize) -> Result<Self, Failure> {
+    #[pyo3(signature = (public, config, samples=1))]
+    fn new(public: &[u8], config: &str, samples: usize) -> Result<Self, Failure> {
         let program = Program::parse(public).map_err(privet_suites::Error::from)?;
-        Ok(Self(Plan::new(program, named(cipher, key_bits)?)?.packed(samples)?))
+        Ok(Self(Plan::new(program, registry::read_as::<Config>(config)?.cipher)?.packed(samples)?))
     }
 
     /// What it assumes and loses, as JSON: `privet_runtime::security::Security`.
@@ -50,28 +49,16 @@ impl StreamPlan {
     }
 }
 
-pub(crate) fn named(cipher: &str, key_bits: usize) -> Result<Cipher, Failure> {
-    let told = || format!("no cipher {cipher} with {key_bits} bits: it is bfv, or paillier with 2048 or 3072");
-    Ok(Cipher::from_name(cipher, key_bits).ok_or_else(|| misuse(&told()))?)
-}
-
 /// A model provider.
 #[pyclass(frozen)]
 pub(crate) struct StreamServer(Box<Server>);
 
 #[pymethods]
 impl StreamServer {
-    /// Serves a program, given both halves, under one cipher alone, to clients that `guard` admits.
+    /// Serves a program, given both halves, under the cipher of a config in JSON alone, to clients that `guard` admits.
     #[new]
-    fn new(
-        py: Python<'_>,
-        public: Vec<u8>,
-        weights: &[u8],
-        cipher: &str,
-        key_bits: usize,
-        guard: &Guard,
-    ) -> Result<Self, Failure> {
-        let cipher = named(cipher, key_bits)?;
+    fn new(py: Python<'_>, public: Vec<u8>, weights: &[u8], config: &str, guard: &Guard) -> Result<Self, Failure> {
+        let cipher = registry::read_as::<Config>(config)?.cipher;
         Ok(Self(Box::new(py.detach(|| Server::new(public, weights))?.only(cipher).under(guard.0.clone()))))
     }
 

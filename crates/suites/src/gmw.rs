@@ -2,8 +2,109 @@
 //!
 //! Threat model: semi-honest parties; a dealer, if there is one, colludes with neither. See `docs/reference/protocols/gmw.md`.
 
-mod config;
-mod suite;
+use privet_channel::Link;
+use privet_gmw::{Rounds, Truncation};
+use privet_program::Program;
+use serde::{Deserialize, Serialize};
 
-pub use config::{Config, Rounds};
-pub use suite::Gmw;
+use crate::Error;
+use crate::config::{self, Choice, Value, named, vary};
+use crate::sharing::{Arithmetic, Linear, Maker, Options, Plan};
+use crate::suite::{SuiteConfig, SuitePlan};
+
+/// Every choice of the suite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Depth of comparisons.
+    #[serde(with = "named")]
+    pub rounds: Rounds,
+    /// What becomes of the carry that a truncation drops.
+    #[serde(with = "named")]
+    pub truncation: Truncation,
+    /// Who makes correlations.
+    #[serde(with = "named")]
+    pub correlations: Maker,
+    /// When linear layers run under encryption: online only if the parties make correlations.
+    #[serde(with = "named")]
+    pub linear: Linear,
+    /// What linear layers are shared in: a prime field only offline, without a dealer, with exact truncations.
+    #[serde(with = "named")]
+    pub field: Arithmetic,
+}
+
+impl config::Config for Config {
+    const SUITE: &'static str = "gmw";
+
+    fn all() -> Vec<Self> {
+        let all = vary(vec![Self::default()], |config, rounds| Self { rounds, ..config });
+        let all = vary(all, |config, truncation| Self { truncation, ..config });
+        let all = vary(all, |config, correlations| Self { correlations, ..config });
+        let all = vary(all, |config, linear| Self { linear, ..config });
+        let all = vary(all, |config, field| Self { field, ..config });
+        all.into_iter().filter(|config| config.check().is_ok()).collect()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        Options::from(*self).check().map(drop)
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![self.truncation.value(), self.correlations.value(), self.linear.value(), self.field.value()]
+    }
+}
+
+impl SuiteConfig for Config {
+    fn label(&self) -> String {
+        Options::from(*self).name()
+    }
+
+    fn is_dealt(&self) -> bool {
+        self.correlations == Maker::Dealer
+    }
+
+    fn plan(&self, program: Program, link: Link) -> Result<Box<dyn SuitePlan>, Error> {
+        Ok(Box::new(Plan::new(program, *self)?.over(link)))
+    }
+}
+
+impl From<Config> for Options {
+    fn from(Config { rounds, truncation, correlations: maker, linear, field: arithmetic }: Config) -> Self {
+        Self { maker, linear, arithmetic, ..Self::gmw(rounds, truncation) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use config::Config as _;
+
+    use super::*;
+
+    #[test]
+    fn a_config_comes_back_from_json_and_has_the_default_of_what_is_left_out() {
+        for config in Config::all() {
+            let json = serde_json::to_string(&config).unwrap();
+            assert_eq!(serde_json::from_str::<Config>(&json).unwrap(), config);
+        }
+        assert_eq!(serde_json::from_str::<Config>("{}").unwrap().label(), "gmw linear exact");
+        let one = r#"{"rounds": "blocks", "truncation": "one-bit", "linear": "online"}"#;
+        assert_eq!(serde_json::from_str::<Config>(one).unwrap().label(), "gmw blocks one-bit one-shot");
+        let told = serde_json::from_str::<Config>(r#"{"rounds": "logs"}"#).unwrap_err().to_string();
+        assert!(told.starts_with("rounds \"logs\": possible are linear, log, blocks"), "{told}");
+    }
+
+    #[test]
+    fn choices_that_do_not_go_together_are_refused() {
+        let online = Config { linear: Linear::Online, ..Config::default() };
+        let prime = Config { field: Arithmetic::Prime, ..Config::default() };
+        let refused = [
+            Config { correlations: Maker::Dealer, ..online },
+            Config { field: Arithmetic::Prime, ..online },
+            Config { correlations: Maker::Dealer, ..prime },
+            Config { truncation: Truncation::OneBit, ..prime },
+        ];
+        assert!(refused.iter().all(|config| config.check().is_err()));
+        assert!([online, prime].iter().all(|config| config.check().is_ok()));
+        assert!(serde_json::from_str::<Config>(r#"{"round": "log"}"#).is_err());
+    }
+}

@@ -8,6 +8,8 @@
 
 mod allowance;
 mod bodies;
+mod ckks;
+pub mod config;
 pub mod fss;
 pub mod gmw;
 pub mod limits;

@@ -27,7 +27,6 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use privet_fss::{KeyFile, Role};
-use privet_gmw::Truncation;
 use privet_prg::Seed;
 use privet_shark::{Key, Setup, Weights};
 use sha2::{Digest, Sha256};
@@ -38,29 +37,6 @@ pub use config::Config;
 pub use infer::{infer_client, infer_server};
 pub use plan::{Plan, Traffic};
 pub use prepare::{deal, dealt_bytes};
-pub use suite::Malicious;
-
-/// The suite's options; both parties derive the same plan from them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// What becomes of the carry that a truncation drops.
-    pub truncation: Truncation,
-}
-
-impl Options {
-    /// Every choice.
-    pub fn all() -> impl Iterator<Item = Self> {
-        [Truncation::OneBit, Truncation::Exact].into_iter().map(|truncation| Self { truncation })
-    }
-
-    /// The suite with its options, as control messages and stores name it.
-    pub fn name(self) -> String {
-        match self.truncation {
-            Truncation::OneBit => "fss malicious one-bit".into(),
-            Truncation::Exact => "fss malicious exact".into(),
-        }
-    }
-}
 
 /// One party's half of a run's material, and what it keeps of the setup that it was made for.
 pub struct Material {

@@ -1,288 +1,89 @@
 //! What a server accepts: which modes, from whom, and how many answers in an hour.
 //!
-//! A [`Mode`] is every choice of a client that changes what is promised; suites give one for their options. A [`Policy`] lists
+//! A [`Mode`] is every choice of a client that changes what is promised; suites' configs give theirs. A [`Policy`] lists
 //! the accepted values of each choice, for everybody or for a client by name, and is the same type wherever a server is
-//! configured: a file, the arguments of a process, the control plane of a service. By default it accepts what keeps the
-//! weights best: exact truncations, no dealer, statistical noise, no suite that reveals values.
+//! configured: a file, the arguments of a process, the control plane of a service. The choices are those of the suites that
+//! there are ([`registry::values`]); by default it accepts what has no weakness.
 //!
 //! A [`Guard`] holds clients to a policy. It is asked before anything is made or spent for a request.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::StoreError;
 use crate::allowance::{Allowance, HOUR};
+use crate::config::{Choice, Mode, Value};
 use crate::registry;
 pub use crate::session::{Admission, Caller, Refused};
-
-/// A choice with its values, named alike in Rust, JSON, messages and Python.
-macro_rules! choice {
-    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $value:ident = $text:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-        pub enum $name { $($(#[$about])* #[serde(rename = $text)] $value,)+ }
-
-        impl $name {
-            /// Its name in options and messages.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$value => $text,)+ }
-            }
-
-            /// Every value.
-            pub const ALL: &[Self] = &[$(Self::$value),+];
-        }
-    };
-}
-pub(crate) use choice;
-
-choice! {
-    /// How the data is protected.
-    Suite {
-        /// Boolean sharing between two parties.
-        Gmw = "gmw",
-        /// Function secret sharing with keys from a dealer.
-        Fss = "fss",
-        /// Homomorphic encryption.
-        Ckks = "ckks",
-        /// Encryption for linear layers, values revealed up to order for the rest.
-        Stream = "stream",
-    }
-}
-choice! {
-    /// What the other party may do.
-    Security {
-        /// It follows the protocol and studies what it sees.
-        SemiHonest = "semi-honest",
-        /// It deviates as it likes.
-        Malicious = "malicious",
-    }
-}
-choice! {
-    /// What becomes of the carry that a truncation drops.
-    Truncation {
-        /// It is computed: outputs are a function of the input.
-        Exact = "exact",
-        /// It is lost: outputs depend on what the client knows of its shares.
-        OneBit = "one-bit",
-    }
-}
-impl From<Truncation> for privet_gmw::Truncation {
-    fn from(truncation: Truncation) -> Self {
-        match truncation {
-            Truncation::Exact => Self::Exact,
-            Truncation::OneBit => Self::OneBit,
-        }
-    }
-}
-choice! {
-    /// Who makes correlations.
-    Correlations {
-        /// The two parties.
-        Parties = "parties",
-        /// A dealer.
-        Dealer = "dealer",
-    }
-}
-choice! {
-    /// When linear layers run under encryption.
-    Linear {
-        /// Ahead of time.
-        Offline = "offline",
-        /// When the input is there.
-        Online = "online",
-    }
-}
-choice! {
-    /// What linear layers are shared in.
-    Field {
-        /// The ring of everything else.
-        Ring = "ring",
-        /// A prime field.
-        Prime = "prime",
-    }
-}
-choice! {
-    /// What is encrypted under whose key in suite `ckks`.
-    Scenario {
-        /// The client's data under its own key.
-        EncryptedData = "encrypted-data",
-        /// The model under its owner's key.
-        EncryptedModel = "encrypted-model",
-        /// Both under a key that a cohort shares.
-        Collective = "collective",
-    }
-}
-choice! {
-    /// Noise on results of suite `ckks`.
-    Flooding {
-        /// Enough to hide all else.
-        Statistical = "statistical",
-        /// About as much as encryption leaves.
-        Light = "light",
-    }
-}
-choice! {
-    /// A way in which a mode promises less than the default.
-    Weakness {
-        /// Truncations lose their carry.
-        OneBit = "one-bit",
-        /// A third party must collude with neither of the two.
-        Dealer = "dealer",
-        /// Values are revealed to the client in an order that it does not know.
-        RevealedValues = "revealed-values",
-        /// Results carry little noise.
-        LightFlooding = "light-flooding",
-    }
-}
-
-impl Weakness {
-    /// What it means, for people who read a result.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Self::OneBit => {
-                "one-bit truncation: outputs vary with randomness that the client knows in part, and a client that repeats \
-                 an input can learn weights"
-            }
-            Self::Dealer => "dealer: whoever makes the material must collude with neither party",
-            Self::RevealedValues => "revealed values: the client sees all values before activations, up to their order",
-            Self::LightFlooding => "light flooding: no statistical proof that results hide the rest of the weights",
-        }
-    }
-}
-
-/// Every choice of a client that a server may forbid; `None` where the suite does not have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Mode {
-    /// How the data is protected.
-    pub suite: Suite,
-    /// What the other party may do.
-    pub security: Security,
-    /// What becomes of carries.
-    #[serde(default)]
-    pub truncation: Option<Truncation>,
-    /// Who makes correlations.
-    #[serde(default)]
-    pub correlations: Option<Correlations>,
-    /// When linear layers run under encryption.
-    #[serde(default)]
-    pub linear: Option<Linear>,
-    /// What linear layers are shared in.
-    #[serde(default)]
-    pub field: Option<Field>,
-    /// What is encrypted under whose key.
-    #[serde(default)]
-    pub scenario: Option<Scenario>,
-    /// Noise on results.
-    #[serde(default)]
-    pub flooding: Option<Flooding>,
-}
-
-impl Mode {
-    /// Suite `stream`, with either cipher.
-    pub const STREAM: Self = Self::of(Suite::Stream);
-
-    /// A suite against semi-honest parties, without any further choice.
-    pub const fn of(suite: Suite) -> Self {
-        Self {
-            suite,
-            security: Security::SemiHonest,
-            truncation: None,
-            correlations: None,
-            linear: None,
-            field: None,
-            scenario: None,
-            flooding: None,
-        }
-    }
-
-    /// In which ways it promises less than the default.
-    pub fn weaknesses(self) -> Vec<Weakness> {
-        let found = [
-            (self.truncation == Some(Truncation::OneBit), Weakness::OneBit),
-            (self.correlations == Some(Correlations::Dealer), Weakness::Dealer),
-            (self.suite == Suite::Stream, Weakness::RevealedValues),
-            (self.flooding == Some(Flooding::Light), Weakness::LightFlooding),
-        ];
-        found.into_iter().filter_map(|(there, weakness)| there.then_some(weakness)).collect()
-    }
-}
+use crate::sharing::Maker;
+use crate::{Error, StoreError};
 
 /// The accepted values of each choice.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Accepts {
-    /// Suites.
-    pub suite: BTreeSet<Suite>,
-    /// Levels of security.
-    pub security: BTreeSet<Security>,
-    /// Truncations.
-    pub truncation: BTreeSet<Truncation>,
-    /// Who makes correlations.
-    pub correlations: BTreeSet<Correlations>,
-    /// When linear layers run.
-    pub linear: BTreeSet<Linear>,
-    /// What they are shared in.
-    pub field: BTreeSet<Field>,
-    /// Scenarios of suite `ckks`.
-    pub scenario: BTreeSet<Scenario>,
-    /// Noise on its results.
-    pub flooding: BTreeSet<Flooding>,
-}
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepts(Vec<Value>);
 
 impl Default for Accepts {
-    /// Nothing that has a [`Weakness`]: suite `fss` needs a dealer to be accepted besides.
+    /// Nothing that has a [`Weakness`](crate::config::Weakness): suite `fss` needs a dealer to be accepted besides.
     fn default() -> Self {
-        Self {
-            suite: [Suite::Gmw, Suite::Fss, Suite::Ckks].into(),
-            security: [Security::SemiHonest, Security::Malicious].into(),
-            truncation: [Truncation::Exact].into(),
-            correlations: [Correlations::Parties].into(),
-            linear: [Linear::Offline, Linear::Online].into(),
-            field: [Field::Ring, Field::Prime].into(),
-            scenario: [Scenario::EncryptedData, Scenario::EncryptedModel, Scenario::Collective].into(),
-            flooding: [Flooding::Statistical].into(),
-        }
+        Self(registry::values().iter().filter(|value| value.weakness.is_none()).copied().collect())
     }
 }
 
 impl Accepts {
-    /// Accepts a weakness, too.
-    pub fn allow(&mut self, weakness: Weakness) {
-        match weakness {
-            Weakness::OneBit => drop(self.truncation.insert(Truncation::OneBit)),
-            Weakness::Dealer => drop(self.correlations.insert(Correlations::Dealer)),
-            Weakness::RevealedValues => drop(self.suite.insert(Suite::Stream)),
-            Weakness::LightFlooding => drop(self.flooding.insert(Flooding::Light)),
+    /// Accepts the weakness of this name, too.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] if there is no such weakness.
+    pub fn allow(&mut self, weakness: &str) -> Result<(), Error> {
+        let is_weak = |value: &&Value| value.weakness.is_some_and(|it| it.name == weakness);
+        if registry::values().iter().find(is_weak).is_none() {
+            return Err(Error::Misuse(format!("there is no weakness {weakness:?} that a server could accept")));
         }
+        let kept = |value: &&Value| self.0.contains(value) || is_weak(value);
+        self.0 = registry::values().iter().filter(kept).copied().collect();
+        Ok(())
     }
 
-    /// Whether all choices of a mode are accepted; otherwise the first that is not, and what is instead.
-    fn check(&self, mode: Mode) -> Result<(), String> {
-        check("suite", Some(mode.suite), &self.suite, Suite::name)?;
-        check("security", Some(mode.security), &self.security, Security::name)?;
-        check("truncation", mode.truncation, &self.truncation, Truncation::name)?;
-        check("correlations", mode.correlations, &self.correlations, Correlations::name)?;
-        check("linear", mode.linear, &self.linear, Linear::name)?;
-        check("field", mode.field, &self.field, Field::name)?;
-        check("scenario", mode.scenario, &self.scenario, Scenario::name)?;
-        check("flooding", mode.flooding, &self.flooding, Flooding::name)
+    /// The names of what is accepted of a choice.
+    fn of(&self, choice: &str) -> Vec<&'static str> {
+        self.0.iter().filter(|value| value.choice == choice).map(|value| value.name).collect()
+    }
+
+    /// Whether all values are accepted; otherwise the first that is not, and what is instead.
+    fn check(&self, values: &[Value]) -> Result<(), Refused> {
+        let Some(Value { choice, name, .. }) = values.iter().find(|value| !self.0.contains(value)) else {
+            return Ok(());
+        };
+        let accepted = self.of(choice);
+        let instead = if accepted.is_empty() { "none".to_owned() } else { accepted.join(", ") };
+        let told = format!("this server's policy does not accept {choice} {name}: accepted for you: {instead}");
+        Err(Refused::Outside(told))
     }
 }
 
-fn check<T: Copy + Ord>(
-    what: &str,
-    wish: Option<T>,
-    accepted: &BTreeSet<T>,
-    name: fn(T) -> &'static str,
-) -> Result<(), String> {
-    let Some(wish) = wish.filter(|wish| !accepted.contains(wish)) else { return Ok(()) };
-    let names: Vec<_> = accepted.iter().map(|&value| name(value)).collect();
-    let instead = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Err(format!("this server's policy does not accept {what} {}: accepted for you: {instead}", name(wish)))
+impl Serialize for Accepts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(registry::choices().map(|choice| (choice, self.of(choice))))
+    }
+}
+
+impl<'de> Deserialize<'de> for Accepts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut accepts = Self::default();
+        for (choice, names) in BTreeMap::<String, Vec<String>>::deserialize(deserializer)? {
+            let named = names.iter().map(|name| registry::value(&choice, name).map_err(de::Error::custom));
+            let named = named.collect::<Result<Vec<_>, _>>()?;
+            if registry::choices().all(|there| there != choice) {
+                return Err(de::Error::custom(format!("there is no choice {choice:?}")));
+            }
+            let kept =
+                |value: &&Value| if value.choice == choice { named.contains(value) } else { accepts.0.contains(value) };
+            accepts.0 = registry::values().iter().filter(kept).copied().collect();
+        }
+        Ok(accepts)
+    }
 }
 
 /// What holds for one client instead of what holds for all; what is left out does not differ.
@@ -312,10 +113,7 @@ pub struct Policy {
 impl Policy {
     /// Everything that there is, without limits.
     pub fn unrestricted() -> Self {
-        let mut policy = Self::default();
-        let all = [Weakness::OneBit, Weakness::Dealer, Weakness::RevealedValues, Weakness::LightFlooding];
-        all.into_iter().for_each(|weakness| policy.accepts.allow(weakness));
-        policy
+        Self { accepts: Accepts(registry::values().to_vec()), ..Self::default() }
     }
 
     /// Whether any client's answers are counted.
@@ -368,8 +166,8 @@ impl Guard {
     ///
     /// # Errors
     /// [`Refused::Outside`] with what is accepted instead.
-    pub fn check(&self, client: &Caller, mode: Mode) -> Result<(), Refused> {
-        self.rule(client)?.0.check(mode).map_err(Refused::Outside)
+    pub fn check(&self, client: &Caller, mode: &Mode) -> Result<(), Refused> {
+        self.rule(client)?.0.check(&mode.0)
     }
 
     /// Whether a client may use a dealer, in any suite.
@@ -377,8 +175,7 @@ impl Guard {
     /// # Errors
     /// As [`Guard::check`].
     pub fn check_dealer(&self, client: &Caller) -> Result<(), Refused> {
-        let accepted = &self.rule(client)?.0.correlations;
-        check("correlations", Some(Correlations::Dealer), accepted, Correlations::name).map_err(Refused::Outside)
+        self.rule(client)?.0.check(&[Maker::Dealer.value()])
     }
 
     /// Counts so many answers to a client, durably, before they are given. They stay counted, whatever becomes of them.
@@ -413,7 +210,7 @@ impl Admission for Guard {
 
     fn check_suite(&self, client: &Caller, label: &str) -> Result<(), Refused> {
         let config = registry::parse(label).ok_or_else(|| Refused::Outside(format!("there is no suite {label:?}")))?;
-        self.check(client, config.mode())
+        self.check(client, &config.mode())
     }
 
     fn check_dealer(&self, client: &Caller) -> Result<(), Refused> {
@@ -437,32 +234,21 @@ mod tests {
         Guard::new(serde_json::from_str(text).unwrap(), "unused").unwrap()
     }
 
-    /// Every option of the suites that speak in sessions, by the way it is weaker.
     #[test]
     fn the_default_accepts_what_has_no_weakness_and_nothing_else() {
         let (default, lifted) = (guard("{}"), Guard::new(Policy::unrestricted(), "unused").unwrap());
         let mut counts = [0, 0];
-        for config in registry::configs() {
-            let (mode, label) = (config.mode(), config.label());
-            let accepted = default.check(&caller("a"), mode).is_ok();
-            assert_eq!(accepted, mode.weaknesses().is_empty(), "{label}");
-            assert_eq!(accepted, label.contains("exact") && !config.is_dealt(), "{label}");
-            lifted.check(&caller("a"), mode).unwrap();
+        for mode in registry::modes() {
+            let text = serde_json::to_string(&mode).unwrap();
+            let accepted = default.check(&caller("a"), &mode).is_ok();
+            assert_eq!(accepted, mode.weaknesses().is_empty(), "{text}");
+            let weaker = ["one-bit", "dealer", "stream", "light"];
+            assert_eq!(accepted, weaker.iter().all(|weaker| !text.contains(weaker)), "{text}");
+            assert_eq!(registry::mode(&text).unwrap(), mode);
+            lifted.check(&caller("a"), &mode).unwrap();
             counts[usize::from(accepted)] += 1;
         }
         assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
-        let encrypted = |flooding| Mode {
-            scenario: Some(Scenario::EncryptedData),
-            flooding: Some(flooding),
-            ..Mode::of(Suite::Ckks)
-        };
-        for (mode, accepted) in
-            [(Mode::STREAM, false), (encrypted(Flooding::Light), false), (encrypted(Flooding::Statistical), true)]
-        {
-            assert_eq!(default.check(&caller("a"), mode).is_ok(), accepted);
-            assert_eq!(mode.weaknesses().is_empty(), accepted);
-            lifted.check(&caller("a"), mode).unwrap();
-        }
     }
 
     #[test]
@@ -470,10 +256,11 @@ mod tests {
         let exact_dealt = registry::parse("gmw log exact dealt").unwrap().mode();
         let one_bit = registry::parse("gmw log one-bit").unwrap().mode();
         let mut policy = Policy::default();
-        policy.accepts.allow(Weakness::Dealer);
+        policy.accepts.allow("dealer").unwrap();
+        assert!(policy.accepts.allow("two-bit").is_err());
         let guard = Guard::new(policy, "unused").unwrap();
-        guard.check(&caller("a"), exact_dealt).unwrap();
-        let told = guard.check(&caller("a"), one_bit).unwrap_err().to_string();
+        guard.check(&caller("a"), &exact_dealt).unwrap();
+        let told = guard.check(&caller("a"), &one_bit).unwrap_err().to_string();
         assert_eq!(told, "this server's policy does not accept truncation one-bit: accepted for you: exact");
     }
 
@@ -484,17 +271,22 @@ mod tests {
         let guard = guard(&text.replace("FP", &"cd".repeat(32)));
         let one_bit = registry::parse("gmw log one-bit").unwrap().mode();
         let exact = registry::parse("gmw log exact").unwrap().mode();
-        guard.check(&caller("ann"), one_bit).unwrap();
-        guard.check(&caller("bob"), exact).unwrap();
-        assert!(guard.check(&caller("bob"), one_bit).is_err());
+        guard.check(&caller("ann"), &one_bit).unwrap();
+        guard.check(&caller("bob"), &exact).unwrap();
+        assert!(guard.check(&caller("bob"), &one_bit).is_err());
         assert!(guard.admit(&caller("eve")).is_err());
         let fingerprint = Caller { fingerprint: "cd".repeat(32), ..caller("ann") };
-        assert!(guard.check(&fingerprint, exact).unwrap_err().to_string().ends_with("accepted for you: none"));
+        assert!(guard.check(&fingerprint, &exact).unwrap_err().to_string().ends_with("accepted for you: none"));
     }
 
     #[test]
     fn a_policy_with_a_word_that_there_is_not_is_refused() {
-        for text in [r#"{"accept": {}}"#, r#"{"accepts": {"truncation": ["exakt"]}}"#, r#"{"answers_per_hour": -1}"#] {
+        for text in [
+            r#"{"accept": {}}"#,
+            r#"{"accepts": {"truncation": ["exakt"]}}"#,
+            r#"{"accepts": {"trunk": []}}"#,
+            r#"{"answers_per_hour": -1}"#,
+        ] {
             assert!(serde_json::from_str::<Policy>(text).is_err(), "{text}");
         }
     }

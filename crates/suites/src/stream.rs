@@ -15,6 +15,7 @@
 mod arrangement;
 mod bfv;
 mod cipher;
+mod config;
 mod elementary;
 mod elements;
 mod exchange;
@@ -38,6 +39,7 @@ mod tests;
 
 pub use bfv::{DataPiece, ModelPiece, Ordered};
 pub use cipher::Cipher;
+pub use config::Config;
 pub use forecast::Forecast;
 pub use infer::{DataProvider, ModelProvider};
 pub use plan::Plan;

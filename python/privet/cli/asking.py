@@ -10,7 +10,7 @@ import typer
 
 from privet.errors import Misuse
 from privet.runtime import Credentials
-from privet.suites import Suite
+from privet.suites import PAIR, Progress, Suite
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient
@@ -41,7 +41,7 @@ MaxDisk = Annotated[
 def check_asked(suite: Suite) -> None:
     """Raises `Misuse` unless a client asks one server, and at most a dealer, for a prediction."""
     parties = suite.jobs[-1].parties
-    if others := [it for it in parties if it not in ("client", "server", "dealer")]:
+    if others := [it for it in parties if it not in PAIR]:
         raise Misuse(f"this takes {', '.join(others)} besides: ask by `privet cohort infer`")
 
 
@@ -56,6 +56,7 @@ def connect(
     memory: str | None,
     patience: float,
     max_disk: str | None = None,
+    progress: Progress | None = None,
 ) -> ServiceClient:
     """A client of the service at an address.
 
@@ -75,4 +76,5 @@ def connect(
         memory=memory,
         max_disk=max_disk,
         patience=patience,
+        progress=progress,
     )

@@ -1,4 +1,4 @@
-"""`privet cohort`: a cohort of suite `ckks` on hosts of its own, one inference at a time."""
+"""`privet cohort`: members on hosts of their own that share a key, one inference at a time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.console import Console
 
 from privet.cli import options, show
 from privet.cli.inputs import read_inputs, read_labels
+from privet.cli.suite_options import option_of
 from privet.errors import Misuse
 from privet.runtime.address import split_address
 from privet.runtime.homomorphic import Endpoint, Prediction
@@ -23,13 +24,11 @@ from privet.suites.ckks import COHORT
 from privet.suites.ckks.account import parameters
 
 app = typer.Typer(
-    help="Suite ckks under a key whose parts the members of a cohort keep.", no_args_is_help=True
+    help="Predict under a key whose parts the members of a cohort keep.", no_args_is_help=True
 )
 
-Parties = Annotated[int, typer.Option(help="Members of the cohort, 2 to 20.")]
-Flooding = Annotated[
-    str, typer.Option(metavar="statistical|light", help="Noise on results; `light` is weaker.")
-]
+Parties = Annotated[int, option_of(type(COHORT), "parties")]
+Flooding = Annotated[str, option_of(type(COHORT), "flooding")]
 PublicHalf = Annotated[
     Path,
     typer.Argument(

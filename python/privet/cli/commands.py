@@ -13,9 +13,11 @@ from inspect import signature
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from privet.errors import Misuse
+
+FURTHER = "For special cases"
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,14 @@ class Entry:
     """A command, or a group of commands: the function or the `Typer` of `place`, `module.name`.
 
     `summary` is the first sentence of its help; a test compares the two. `extra` names the optional
-    dependencies, as in `privet[extra]`, that its module imports.
+    dependencies, as in `privet[extra]`, that its module imports. `first` are the options that most
+    people need: if there are any, help shows the others apart.
     """
 
     place: str
     summary: str
     extra: str | None = None
+    first: tuple[str, ...] = ()
 
     def load(self, name: str) -> Any:
         """The command itself, from its module."""
@@ -47,7 +51,12 @@ class Entry:
             table.add_typer(item, name=name)
         else:
             table.command(name, cls=_command_class(item))(item)
-        return typer.main.get_group(table).commands[name]
+        command = typer.main.get_group(table).commands[name]
+        if self.first:
+            for option in command.params:
+                if isinstance(option, TyperOption) and option.opts[0] not in self.first:
+                    option.rich_help_panel = option.rich_help_panel or FURTHER
+        return command
 
 
 def _command_class(command: Callable[..., None]) -> type[TyperCommand] | None:
@@ -69,14 +78,47 @@ COMMANDS = {
     "serve": Entry(
         "serve.serve",
         "Serve a model, or a repository of models, to many clients, on one machine or several.",
+        first=(
+            "--keys",
+            "--listen",
+            "--state",
+            "--dealer",
+            "--accept",
+            "--answers-per-hour",
+            "--cores",
+            "--memory",
+            "--json",
+        ),
     ),
     "infer": Entry(
         "infer.infer",
         "Get a private prediction from a service; the input stays on this host.",
+        first=(
+            "--keys",
+            "--input",
+            "--suite",
+            "--state",
+            "--program-hash",
+            "--when-dry",
+            "--labels",
+            "--layers",
+            "--json",
+        ),
     ),
     "prepare": Entry(
         "prepare.prepare",
         "Make material ahead, for inferences that then take milliseconds.",
+        first=(
+            "--keys",
+            "--count",
+            "--keep",
+            "--suite",
+            "--state",
+            "--program-hash",
+            "--max-disk",
+            "--status",
+            "--json",
+        ),
     ),
     "gateway": Entry(
         "gateway.gateway",
@@ -104,17 +146,15 @@ COMMANDS = {
         "compile.compile",
         "Compile a model into a public half, for everybody, and a private one with its weights.",
     ),
-    "cohort": Entry(
-        "cohort.app", "Suite ckks under a key whose parts the members of a cohort keep."
-    ),
+    "cohort": Entry("cohort.app", "Predict under a key whose parts the members of a cohort keep."),
     "simulate": Entry(
         "simulate.simulate",
         "Simulate the service on a machine that you need not have, and compare policies.",
         extra="research",
     ),
-    "stream": Entry(
-        "stream.app",
-        "Suite `stream` as a pipeline over the servers of two organisations.",
+    "pipeline": Entry(
+        "pipeline.app",
+        "Run a model as a pipeline over the servers of two organisations.",
     ),
     "study": Entry("study.app", "What suites cost: measure, predict, report.", extra="research"),
     "zoo": Entry("zoo.app", "The benchmark models, built as ONNX files."),

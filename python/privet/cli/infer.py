@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,12 +20,17 @@ from privet.cli.suite_options import Suite
 from privet.compiler.executor.codec import Inputs
 from privet.errors import MaterialError, Misuse
 from privet.runtime import Link, Result
-from privet.suites import MaterialSuite
+from privet.runtime.dry import MAKE, REFUSE, WAIT
+from privet.suites import MaterialSuite, Progress
 from privet.suites.text import over
 
 if TYPE_CHECKING:
     from privet.compiler.program import Program
     from privet.gateway import ServiceClient, Terms
+
+
+LOOK_SECONDS = 1.0
+"""How often is looked for material that somebody else makes."""
 
 
 def infer(
@@ -48,6 +54,14 @@ def infer(
     server_name: options.ServerName = None,
     labels: options.Labels = None,
     memory: options.Memory = None,
+    when_dry: Annotated[
+        str,
+        typer.Option(
+            metavar="make|wait|refuse",
+            help="Without prepared material: make it first, wait until `privet prepare` has made "
+            "some, or end with an error.",
+        ),
+    ] = MAKE,
     deadline: Annotated[
         float | None, typer.Option(min=0, help="Seconds within which an answer is welcome.")
     ] = None,
@@ -55,11 +69,16 @@ def infer(
     layers: Annotated[bool, typer.Option("--layers", help="Also print every step's cost.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Get a private prediction from a service; the input stays on this host."""
+    """Get a private prediction from a service; the input stays on this host.
+
+    Example: privet infer service.example.org:7480 --keys keys --input x.npy
+    """
     from privet.gateway import Terms
 
     if not input:
         raise Misuse("give --input for a prediction; `privet prepare` makes material for later")
+    if when_dry not in (MAKE, WAIT, REFUSE):
+        raise Misuse(f"--when-dry is {when_dry!r}; possible are {MAKE}, {WAIT}, {REFUSE}")
     asking.check_asked(suite)
     terms = Terms(suite, version, program_hash)
     names = read_labels(labels, None)
@@ -67,7 +86,7 @@ def infer(
 
     keeps = isinstance(suite, MaterialSuite)
 
-    async def main() -> None:
+    async def main(progress: Progress | None) -> _Answer:
         async with asking.connect(
             address,
             keys,
@@ -77,27 +96,65 @@ def infer(
             link=link,
             memory=memory,
             patience=timeout,
+            progress=progress,
         ) as client:
             name = model or await client.only_model()
             program = (await client.offer(name, version)).program
             shapes = [program.values[entry.value].shape for entry in program.inputs]
             inputs = read_inputs(input, shapes, max(program.batch, len(input)))
+            if notice is None and when_dry != MAKE:
+                await _check_ready(client, name, terms, timeout if when_dry == WAIT else 0.0)
             result = await _ask(client, name, inputs, terms, notice, timeout, deadline)
             ready = await client.stock(name, terms) if keeps else 0
-        if as_json:
-            typer.echo(json.dumps(_as_object(name, program, result, ready)))
-            return
-        several = max(program.batch, result.samples)
-        softmax = program.outputs[0].client is not None
-        show.prediction(console, result.outputs, names, softmax, several)
-        show.costs(console, result.offline, result.online, program.batch)
-        if layers:
-            show.layers(console, result.layers)
-        _describe(console, program, result, client, suite)
-        if keeps:
-            console.print(f"Material for {ready} more inferences is ready.")
+            return _Answer(name, program, result, ready, client.link)
 
-    asyncio.run(main())
+    with show.progress(Console(stderr=True), not as_json and console.is_terminal) as progress:
+        found = asyncio.run(main(progress))
+    if as_json:
+        typer.echo(json.dumps(_as_object(found)))
+        return
+    program, result = found.program, found.result
+    several = max(program.batch, result.samples)
+    show.prediction(console, result.outputs, names, program.outputs[0].client is not None, several)
+    show.costs(console, result.offline, result.online, program.batch)
+    if layers:
+        show.layers(console, result.layers)
+    show.account(console, account_of(result, program, suite, found.link))
+    show.trust(console, result.trust)
+    show.weaknesses(console, result.mode)
+    show.calibration(console, result.calibration)
+    if keeps:
+        console.print(f"Material for {found.ready} more inferences is ready.")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What came of asking: the model, its program, the result, how much material is left, and what
+    the network was taken for."""
+
+    model: str
+    program: Program
+    result: Result
+    ready: int
+    link: Link | None
+
+
+async def _check_ready(client: ServiceClient, model: str, terms: Terms, patience: float) -> None:
+    """Waits for prepared material, where the suite takes any.
+
+    # Errors
+    `MaterialError` if there is none within `patience` seconds.
+    """
+    if not isinstance(terms.suite, MaterialSuite) or terms.suite.refills:
+        return
+    end = time.monotonic() + patience
+    while not await client.stock(model, terms):
+        if time.monotonic() >= end:
+            raise MaterialError(
+                f"no material is ready for {model}: `privet prepare` makes some, or leave out "
+                "--when-dry"
+            )
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _ask(
@@ -124,20 +181,6 @@ async def _ask(
     )
 
 
-def _describe(
-    console: Console,
-    program: Program,
-    result: Result,
-    client: ServiceClient,
-    asked: suites.Suite,
-) -> None:
-    """How a result was made, and what it does not promise."""
-    show.account(console, account_of(result, program, asked, client.link))
-    show.trust(console, result.trust)
-    show.weaknesses(console, result.mode)
-    show.calibration(console, result.calibration)
-
-
 def account_of(
     result: Result, program: Program, asked: suites.Suite, link: Link | None
 ) -> list[str]:
@@ -150,18 +193,19 @@ def account_of(
     return [*ran, f"{name}{program.program_hash[:16]}."]
 
 
-def _as_object(model: str, program: Program, result: Result, ready: int) -> dict[str, Any]:
+def _as_object(found: _Answer) -> dict[str, Any]:
+    program, result = found.program, found.result
     outputs = {name: np.asarray(array).tolist() for name, array in result.outputs.items()}
     facts = result.config.facts()
     return {
-        "model": model,
+        "model": found.model,
         **{key: facts[key] for key in ("suite", "security", "rounds", "correlations")},
         "trust": result.trust,
         **show.weaknesses_fields(result.mode),
         "calibration": result.calibration,
         "program_hash": program.program_hash,
         "batch": program.batch,
-        "ready": ready,
+        "ready": found.ready,
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
         "material": result.material,
         "samples": result.samples,

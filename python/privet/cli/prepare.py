@@ -16,7 +16,7 @@ from privet import suites
 from privet.cli import asking, options, show
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
-from privet.runtime import Stock
+from privet.runtime import MaterialStore
 from privet.suites.text import over
 
 if TYPE_CHECKING:
@@ -28,7 +28,14 @@ def prepare(
     address: Annotated[
         str | None, typer.Argument(metavar="ADDRESS", help="The service: HOST:PORT.")
     ] = None,
-    model: asking.Model = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="MODEL[=N]...",
+            help="Names of models, with `=N` for so many of one; needed if the service has "
+            "several.",
+        ),
+    ] = None,
     keys: Annotated[
         Path | None,
         typer.Option(help="Directory that `privet keys` wrote.", file_okay=False, exists=True),
@@ -64,6 +71,8 @@ def prepare(
     """Make material ahead, for inferences that then take milliseconds.
 
     It serves all clients on this host that have the same certificate and --state.
+
+    Example: privet prepare service.example.org:7480 --keys keys --keep 10
     """
     from privet.gateway import Terms
 
@@ -85,29 +94,55 @@ def prepare(
         patience=timeout,
         max_disk=max_disk,
     )
+    wanted = _amounts(models or [], keep or count or 1)
     if keep is not None:
-        asyncio.run(_keep(console, client, model, terms, keep, as_json))
+        asyncio.run(_keep(console, client, wanted, terms, keep, as_json))
     else:
-        asyncio.run(_make(console, client, model, terms, count or 1, timeout, as_json))
+        asyncio.run(_make(console, client, wanted, terms, count or 1, timeout, as_json))
+
+
+def _amounts(words: list[str], usual: int) -> dict[str, int]:
+    """How much of each model: as `NAME=N` says, or else `usual`."""
+    found = {}
+    for word in words:
+        name, equals, amount = word.partition("=")
+        if equals and not (amount.isdecimal() and int(amount)):
+            raise Misuse(f"{word!r} is no model with a number, such as {name or 'digits'}=10")
+        found[name] = int(amount) if equals else usual
+    return found
 
 
 async def _make(
     console: Console,
     client: ServiceClient,
-    model: str | None,
+    wanted: dict[str, int],
     terms: Terms,
-    count: int,
+    usual: int,
     timeout: float,
     as_json: bool,
 ) -> None:
     async with client:
-        name = model or await client.only_model()
-        notices = [await client.notify(name, terms=terms, timeout=timeout) for _ in range(count)]
-        for notice in notices:
-            await notice.ready()
-        ready = await client.stock(name, terms)
-        offer, settled = await client.settle(name, terms)
-    ids = [notice.id for notice in notices]
+        wanted = wanted or {await client.only_model(): usual}
+        notices = {
+            name: [await client.notify(name, terms=terms, timeout=timeout) for _ in range(count)]
+            for name, count in wanted.items()
+        }
+        for name, asked in notices.items():
+            for notice in asked:
+                await notice.ready()
+            await _tell_made(console, client, name, terms, [it.id for it in asked], as_json)
+
+
+async def _tell_made(
+    console: Console,
+    client: ServiceClient,
+    name: str,
+    terms: Terms,
+    ids: list[str],
+    as_json: bool,
+) -> None:
+    ready = await client.stock(name, terms)
+    offer, settled = await client.settle(name, terms)
     if as_json:
         fields: dict[str, Any] = {"model": name}
         fields |= {key: settled.facts[key] for key in ("suite", "rounds")}
@@ -115,7 +150,7 @@ async def _make(
         typer.echo(json.dumps(fields))
         return
     how = settled.suite.comparisons(terms.suite) + over(client.link)
-    console.print(f"Made material for {count} inferences of {name}; {ready} are ready.")
+    console.print(f"Made material for {len(ids)} inferences of {name}; {ready} are ready.")
     console.print(f"Suite {settled.suite.name} ({settled.facts['security']}), {how}.")
     show.trust(console, settled.suite.trust.caution)
 
@@ -123,9 +158,9 @@ async def _make(
 async def _keep(
     console: Console,
     client: ServiceClient,
-    model: str | None,
+    wanted: dict[str, int],
     terms: Terms,
-    level: int,
+    usual: int,
     as_json: bool,
 ) -> None:
     from privet.gateway.ahead import Ahead
@@ -135,11 +170,11 @@ async def _keep(
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
 
     def tell(found: Level) -> None:
-        _tell(console, found, Stock(client.state).bytes(), client.max_disk, as_json)
+        _tell(console, found, MaterialStore(client.state).bytes(), client.max_disk, as_json)
 
     async with client:
-        name = model or await client.only_model()
-        async with Ahead(client, terms, {name: level}, tell):
+        wanted = wanted or {await client.only_model(): usual}
+        async with Ahead(client, terms, wanted, tell):
             await stopped.wait()
     typer.echo(json.dumps({"event": "stopped"}) if as_json else "Stopped.")
 
@@ -164,8 +199,8 @@ def _tell(console: Console, found: Level, count: int, limit: int | None, as_json
 
 
 def _show_status(console: Console, state: Path, as_json: bool) -> None:
-    stock = Stock.at(state)
-    held, count = stock.holdings(), stock.bytes()
+    store = MaterialStore.at(state)
+    held, count = store.holdings(), store.bytes()
     if as_json:
         typer.echo(json.dumps({"ready": [asdict(it) for it in held], "bytes": count}))
         return

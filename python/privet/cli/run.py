@@ -27,15 +27,11 @@ def run(
     model: options.Model,
     input: options.Input = None,
     suite: Suite = suites.DEFAULT,
+    calibration: options.Calibration = None,
+    input_range: options.InputRange = None,
     batch: options.Batch = 1,
     link: options.Link = None,
     memory: options.Memory = None,
-    bits: options.Bits = None,
-    scale: options.Scale = None,
-    calibration: options.Calibration = None,
-    input_range: options.InputRange = None,
-    labels: options.Labels = None,
-    timeout: options.Timeout = 600.0,
     modes: Annotated[
         str | None,
         typer.Option(
@@ -48,21 +44,20 @@ def run(
 ) -> None:
     """Run a model privately between two local processes and compare it with the plaintext model.
 
-    Without --input, on random numbers.
+    Without --input, on random numbers; class names come from MODEL.json beside the model.
+
+    Example: privet run model.onnx --input x.npy --calibration samples.npz
     """
     console = show.make_console()
-    names = read_labels(labels, model)
+    names = read_labels(None, model)
     inputs = read_inputs(input, _input_shapes(model), batch) if input else None
     shared: dict[str, Any] = {
         "suite": suite,
         "batch": batch,
         "link": link,
         "memory": memory,
-        "bits": bits,
-        "scale": scale,
         "calibration": read_samples(calibration) if calibration else None,
         "input_range": input_range,
-        "timeout": timeout,
     }
     if modes is not None:
         show_modes(console, suite, run_modes(model, inputs, modes, **shared), as_json)

@@ -47,13 +47,10 @@ def serve(
     state: options.State = Path("privet-state"),
     name: single.Name = None,
     suite: single.Suites = None,
-    scenario: single.Scenario = None,
-    bits: single.Bits = None,
-    scale: single.Scale = None,
     batch: single.Batch = None,
     calibration: single.Calibration = None,
     input_range: single.InputRange = None,
-    sound: single.Sound = False,
+    options_set: single.Options = None,
     executor: Annotated[
         str, typer.Option(metavar="local|ray", help="Where jobs run: on this machine, or on Ray's.")
     ] = "local",
@@ -175,6 +172,8 @@ def serve(
     within what this server accepts: exact truncations, no dealer and statistical noise, unless a
     flag or a policy accepts something weaker. Logs go to standard error, a JSON object a line.
     SIGTERM or Ctrl-C drains, a second one stops at once.
+
+    Example: privet serve model.onnx --keys keys --listen 0.0.0.0:7480
     """
     # These libraries are for this command alone.
     from privet.service.control.identity import Gate, tls
@@ -190,13 +189,10 @@ def serve(
         name=name,
         suites=suite,
         flooding=flooding,
-        scenario=scenario,
-        bits=bits,
-        scale=scale,
+        options=options_set,
         batch=batch,
         calibration=calibration,
         input_range=input_range,
-        sound=sound,
     )
     host, port = split_address(listen)
     context = tls(keys)
@@ -221,9 +217,12 @@ def serve(
         named(policy, beta, Budget(bytes=parse_size(ahead, "disk space") or 1)),
         accepts,
         ServiceLimits(requests_per_minute=requests_per_minute, queued=queue),
-        Limits(material_seconds=material_hours * 3600, absent_seconds=absent),
+        Limits(
+            material_seconds=material_hours * 3600,
+            material_bytes=parse_size(max_material, "disk space"),
+            absent_seconds=absent,
+        ),
         poll,
-        parse_size(max_material, "disk space"),
         refused,
     )
     executing = make_executor(

@@ -23,32 +23,17 @@ Suites = Annotated[
     list[str] | None,
     typer.Option(
         rich_help_panel=PANEL,
-        metavar="gmw|fss|ckks",
-        help="Suite to offer, again for more; by default those of `gmw` and `fss` that can run.",
+        metavar="NAME",
+        help="Suite to offer, again for more; by default those that make material and can run.",
     ),
 ]
-Scenario = Annotated[
-    str | None,
+Options = Annotated[
+    list[str] | None,
     typer.Option(
+        "--set",
         rich_help_panel=PANEL,
-        metavar="encrypted-data|encrypted-model",
-        help="In suite ckks: the service evaluates the model on encrypted data, or clients "
-        "evaluate the model, which is encrypted under the service's key.",
-    ),
-]
-Bits = Annotated[
-    int | None,
-    typer.Option(
-        rich_help_panel=PANEL,
-        help="Width of the ring, 16 to 50 bits; by default 37, in suite ckks 50.",
-    ),
-]
-Scale = Annotated[
-    int | None,
-    typer.Option(
-        rich_help_panel=PANEL,
-        help="Fractional bits of inputs and weights, 4 to 20; by default 12, in suite ckks 16 "
-        "and 18.",
+        metavar="NAME=VALUE",
+        help="Any other option of config.toml, such as rounds=log or sound=true; again for more.",
     ),
 ]
 Batch = Annotated[
@@ -77,15 +62,6 @@ InputRange = Annotated[
         help="Lowest and highest number of an input, for random calibration inputs.",
     ),
 ]
-Sound = Annotated[
-    bool,
-    typer.Option(
-        "--sound",
-        rich_help_panel=PANEL,
-        help="Refuse the model unless no input within its bound can leave the ring; results then "
-        "need no samples.",
-    ),
-]
 
 
 def models(
@@ -95,26 +71,31 @@ def models(
     suites: list[str] | None,
     flooding: str,
     calibration: Path | None,
+    options: list[str] | None,
     **compiled: Any,
 ) -> Models:
-    """The repository in the folder `path`, or the model in that file; `compiled` are options of its
-    `config.toml`.
+    """The repository in the folder `path`, or the model in that file; `options` (`name=value`) and
+    `compiled` are those of its `config.toml`.
 
     # Errors
     `Misuse` if a value is impossible, or a repository is given what only one model has.
     """
     # These libraries are for this command alone.
-    from privet.service.repository import ModelFolders, SingleModel, parse_config
+    from privet.service.repository import ModelConfig, ModelFolders, SingleModel, parse_config
+    from privet.service.schema import setting
 
-    given = {word: value for word, value in compiled.items() if value not in (None, False)}
+    given = {word: value for word, value in compiled.items() if value is not None}
     if suites:
         given["suites"] = suites
     if path.is_dir():
-        words = [*given, *(["name"] if name else []), *(["calibration"] if calibration else [])]
+        words = ["suite" if word == "suites" else word for word in given]
+        others = {"name": name, "calibration": calibration, "set": options}
+        words += [word for word, value in others.items() if value]
         if words:
             shown = ", ".join(f"--{word.replace('_', '-')}" for word in words)
             raise Misuse(f"{shown}: in a repository, config.toml says that for each model")
         return ModelFolders(path)
+    given |= dict(setting(ModelConfig, text) for text in options or ())
     if flooding != STATISTICAL:
-        given["flooding"] = flooding
+        given.setdefault("flooding", flooding)
     return SingleModel(name or path.stem, path, calibration, parse_config(given, str(path)))

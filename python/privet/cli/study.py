@@ -23,7 +23,7 @@ from privet.planner.network import parse_network, parse_seconds
 from privet.planner.predict import predict
 from privet.planner.prices import read_prices
 from privet.planner.record import Record, read_record, read_records
-from privet.planner.setting import settings
+from privet.planner.setting import ALL, settings
 from privet.research.report import report
 from privet.research.report.digest import HEADS, costed, digest, markdown, write
 from privet.research.report.standard import standard_cases, validation_cases
@@ -33,8 +33,8 @@ from privet.suites import STREAM_TRUST
 
 app = typer.Typer(help="What suites cost: measure, predict, report.", no_args_is_help=True)
 
+FAMILIES = tuple(dict.fromkeys(it.family for it in ALL.values()))
 MODELS = "m1,m2,nn5,resnet20,squeezenet,resnet50"
-SUITES = "gmw,gmw-dealer,fss,ckks"
 
 Folder = Annotated[
     Path, typer.Option("-o", "--output", metavar="DIR", help="Where records go.", file_okay=False)
@@ -47,9 +47,9 @@ Suites = Annotated[
     str | None,
     typer.Option(
         metavar="NAME,...",
-        help="`gmw`, `gmw-dealer` (each in three depths; `gmw-log` for one), `fss`, "
-        "`fss-malicious`, `ckks`, `ckks-collective-3`, `stream`, `stream-packed`, "
-        f"`stream-bfv`. [{SUITES}]",
+        help=f"Families of settings or single ones: {', '.join(FAMILIES)}; "
+        "with a depth of comparisons at its end, one setting of a family. [all between two that "
+        "reveal nothing]",
     ),
 ]
 
@@ -122,7 +122,8 @@ def _product(
     input_range: tuple[float, float] | None,
 ) -> list[Case]:
     """Cases of all combinations of models, suites, batches and networks."""
-    defaults = (MODELS, SUITES, "1", "none")
+    usual_settings = ",".join(it.name for it in ALL.values() if it.usual)
+    defaults = (MODELS, usual_settings, "1", "none")
     models, suites, batches, networks = (
         given or usual for given, usual in zip(chosen, defaults, strict=True)
     )

@@ -38,6 +38,13 @@ Suite = Annotated[
 _PREFIX = "suite_option_"
 
 
+def option_of(suite: type[suites.Suite], name: str) -> Any:
+    """The command line's option for one field of a suite, for commands of a single suite."""
+    (field,) = (it for it in fields_of(suite) if it.name == name)
+    metavar = None if field.option.kind is bool else field.option.metavar
+    return typer.Option(field.flag, help=field.option.about, metavar=metavar)
+
+
 class SuiteCommand(TyperCommand):
     """A command with an argument `suite`, whose options are also those of the suite."""
 

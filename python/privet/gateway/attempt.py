@@ -19,7 +19,7 @@ from privet.runtime import Credentials
 from privet.runtime.client import network_of
 from privet.runtime.result import Made, Spent
 from privet.runtime.session import Line, Session
-from privet.suites import SingleJobSuite, material_suite
+from privet.suites import Progress, SingleJobSuite, material_suite
 from privet.suites.costs import NOTHING
 
 RETRY_SECONDS = 0.2
@@ -86,6 +86,7 @@ class WorkerClient:
     dealer: str | None = None
     link: _native.Link | None = None
     max_disk: int | None = None
+    progress: Progress | None = None
 
 
 class Attempt:
@@ -110,7 +111,7 @@ class Attempt:
         """
         session, plan = self._arrive()
         try:
-            return session.native.prepare(plan)
+            return session.native.prepare(plan, self._worker_client.progress)
         finally:
             session.leave()
 
@@ -128,9 +129,11 @@ class Attempt:
             return self._infer_at_once(suite, payload)
         session, plan = self._arrive()
         try:
+            progress = self._worker_client.progress
             if not material:
-                return (material, *session.native.infer_unprepared(plan, payload)), (NOTHING, ())
-            return (material, *session.native.infer(plan, material, payload)), None
+                found = session.native.infer_unprepared(plan, payload, progress)
+                return (material, *found), (NOTHING, ())
+            return (material, *session.native.infer(plan, material, payload, progress)), None
         finally:
             session.leave()
 

@@ -29,10 +29,10 @@ from privet.gateway.encrypted import SILENCE, infer_encrypted
 from privet.gateway.jobs import AttemptExecutor, ClientJob, Notice, Portion, Request
 from privet.gateway.model import Model, Offer, Terms, same_terms
 from privet.gateway.updates import JobUpdates
-from privet.runtime import Credentials, Result, Stock
+from privet.runtime import Credentials, MaterialStore, Result
 from privet.runtime.memory import machine_memory, parse_size
 from privet.runtime.result import join_results
-from privet.suites import forecast
+from privet.suites import Progress, forecast
 
 THREADS = 64
 """Jobs of one client at once; the service does not lease workers to more than it has cores."""
@@ -58,7 +58,8 @@ class ServiceClient:
 
     At most `threads` jobs run at once. A busy or absent service is asked again for `patience`
     seconds. With `offers`, this client also makes material when the service proposes it, for
-    models and terms that it has asked for before.
+    models and terms that it has asked for before. `progress` hears of the steps of each job, from
+    the thread that runs it.
 
     # Errors
     `Misuse` if the address or the certificates are none.
@@ -79,16 +80,18 @@ class ServiceClient:
         threads: int = THREADS,
         patience: float = 60.0,
         offers: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         self._calls = Calls(
             url, credentials, server_name=server_name, token=token, patience=patience
         )
+        self._progress = progress
         link = _native.Link(link) if isinstance(link, str) else link
         self.link = link
         self.state = Path(state)
         self.max_disk = parse_size(max_disk, "disk space")
         worker_client = WorkerClient(
-            credentials, state, self._calls.server_name, dealer, link, self.max_disk
+            credentials, state, self._calls.server_name, dealer, link, self.max_disk, progress
         )
         self._executor = AttemptExecutor(worker_client, threads)
         self._catalog = Catalog(self._calls, link, parse_size(memory) or machine_memory())
@@ -184,7 +187,7 @@ class ServiceClient:
             offer.settle(terms)
             path = version_path(model, offer.model.version)
             return await infer_encrypted(
-                self._calls, path, offer, inputs, terms, timeout or SILENCE
+                self._calls, path, offer, inputs, terms, timeout or SILENCE, self._progress
             )
         id = notice.id if isinstance(notice, Notice) else notice
 
@@ -261,7 +264,7 @@ class ServiceClient:
             return True
         offer, settled = await self.settle(model, terms)
         size = entries * forecast(offer.plan(settled, self.link)).material_bytes_client
-        return await asyncio.to_thread(Stock(self.state).bytes) + size <= self.max_disk
+        return await asyncio.to_thread(MaterialStore(self.state).bytes) + size <= self.max_disk
 
     async def stock(self, model: str, terms: Terms) -> int:
         """How many material entries for these terms this client has ready at the service.

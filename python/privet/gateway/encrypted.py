@@ -22,6 +22,7 @@ from privet.gateway.calls import Calls
 from privet.gateway.model import Offer, Terms
 from privet.runtime import Result
 from privet.runtime.homomorphic import Endpoint, Prediction, ask
+from privet.suites import Progress
 from privet.suites.ckks import encrypting
 
 SILENCE = 120.0
@@ -35,7 +36,13 @@ CHUNK_BYTES = 2**16
 
 
 async def infer_encrypted(
-    calls: Calls, path: str, offer: Offer, inputs: Inputs, terms: Terms, timeout: float
+    calls: Calls,
+    path: str,
+    offer: Offer,
+    inputs: Inputs,
+    terms: Terms,
+    timeout: float,
+    progress: Progress | None = None,
 ) -> Result:
     """The private predictions for real inputs, up to the program's batch, by the model at `path`,
     in the scenario of `terms` and with no less noise on results than they say.
@@ -48,7 +55,7 @@ async def infer_encrypted(
         suite = encrypting(terms.suite)
         endpoint = Endpoint("", 0, Path(), timeout=timeout, suite=suite, socket=socket)
         try:
-            found = await asyncio.to_thread(ask, endpoint, offer.program, inputs)
+            found = await asyncio.to_thread(ask, endpoint, offer.program, inputs, progress=progress)
         except LinkError as error:
             # What broke the link is what the service said, if it said anything.
             raise (failures[0] if failures else error) from error

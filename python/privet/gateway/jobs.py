@@ -18,7 +18,7 @@ from typing import Any
 from privet.errors import JobFailed, MaterialError, PeerError, PeerMisbehaved, PrivetError
 from privet.gateway.attempt import Attempt, Lease, Payload, WorkerClient, read_lease
 from privet.gateway.model import Offer, Terms
-from privet.runtime import Stock
+from privet.runtime import MaterialStore
 from privet.runtime.result import Made, Result, Spent, read_result
 from privet.suites.costs import read_report
 
@@ -70,7 +70,7 @@ class AttemptExecutor:
             await asyncio.wait(self._making, return_when=asyncio.FIRST_COMPLETED)
 
     def _holds(self, material: str) -> bool:
-        return any(entry.id == material for entry in Stock(self.worker_client.state).pieces())
+        return any(it.id == material for it in MaterialStore(self.worker_client.state).entries())
 
     async def close(self) -> None:
         """Waits for the threads to end."""

@@ -81,8 +81,8 @@ def plan(
 
     `rtt` and `max_latency` in seconds or such as `40ms`, `bandwidth` in bits a second or such as
     `400mbps`, `rate` in samples a second, `batch` one size or several to choose from,
-    `budget` in dollars a month. `order_leak` allows suite `stream`, whose client sees values inside
-    the network in a random order. `parties` is how many share the key of data and model, if the
+    `budget` in dollars a month. `order_leak` allows a suite whose client sees values inside the
+    network in a random order. `parties` is how many share the key of data and model, if the
     host that evaluates may see neither. `input_range` is as in `privet.compile`. `records` is a
     folder of `privet study measure`. The first plan on a machine finds unit costs, which takes a
     few minutes.

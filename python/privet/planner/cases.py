@@ -9,8 +9,9 @@ from pathlib import Path
 from privet import zoo
 from privet.errors import Misuse
 from privet.planner.network import Network
-from privet.planner.record import Phase, Record
+from privet.planner.record import Record
 from privet.planner.setting import Setting
+from privet.suites import Phase
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def plan_cases(
         for batch in sizes
         for setting in settings
         for network in shapes
-        if network is None or setting.can_shape
+        if network is None or setting.config.can_shape
     ]
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from privet.compiler.compile import Compiled, compile
 from privet.errors import PrivetError
-from privet.planner.record import Record, file_sha256
+from privet.planner.record import Record, costed, file_sha256
 from privet.planner.setting import Setting
 from privet.planner.units import UnitCosts
-from privet.planner.work import cost
 from privet.suites import Precision
 
 
@@ -37,7 +36,7 @@ def cost_settings(
                 compiled[key] = compile(
                     model, batch=key[1], input_range=input_range, **vars(widths)
                 )
-            costing = cost(compiled[key].program, setting, batch)
+            costing = setting.config.cost(compiled[key].program, batch)
         except PrivetError as error:
             found[setting] = str(error).splitlines()[0].rstrip(":")
             continue
@@ -45,5 +44,5 @@ def cost_settings(
         if not units.knows(setting):
             found[setting] = "this machine could not run it to find its unit costs"
             continue
-        found[setting] = units.price(costing.record(model.stem, digest, setting, batch))
+        found[setting] = units.price(costed(costing, model.stem, digest, setting, batch))
     return found

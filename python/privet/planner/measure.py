@@ -19,9 +19,9 @@ from privet.errors import Misuse, PrivetError, UnsupportedModel
 from privet.planner import machine
 from privet.planner.cases import Case, time_left
 from privet.planner.rapl import Counters
-from privet.planner.record import Phase, Record, file_sha256
-from privet.planner.work import Costing, cost
+from privet.planner.record import Record, file_sha256
 from privet.runtime import PhaseCost, Run, run
+from privet.suites import Costing, Phase
 
 Progress = Callable[[int, int, str, float | None], None]
 """Called with cases done, cases in all, the next one's name, and seconds left (None: unknown)."""
@@ -101,7 +101,7 @@ class _Compiler:
 def _measure(case: Case, compiler: _Compiler) -> Record:
     compiled = compiler.program(case)
     case.setting.config.check_supports(compiled.program)
-    costing = cost(compiled.program, case.setting, case.batch)
+    costing = case.setting.config.cost(compiled.program, case.batch)
     _check_room(costing)
     # Packed samples have a program of their own beside that of the batch, which `run` compiles.
     subject = case.model if case.setting.packs else compiled

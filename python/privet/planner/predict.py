@@ -7,9 +7,9 @@ longer as far as the phase streams:
 
 Half trips are the rounds (parties that send at once wait for half a round trip, see
 `privet.suites.online_delay`; where one waits for the other's answer, a round has two) and a few
-messages around them, a shape's `lead`. `exposed` is 1 where each message answers the one before,
-and less where much travels in one stream. Both were found on links that delay for real, with models
-that `privet study validate` does not use.
+messages around them, the `lead` of a `LinkUse`. `exposed` is 1 where each message answers the one
+before, and less where much travels in one stream. Both were found on links that delay for real,
+with models that `privet study validate` does not use.
 """
 
 from __future__ import annotations
@@ -17,44 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from privet.planner.network import Network
-from privet.planner.record import Phase, Record
-from privet.planner.setting import Setting
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How a phase uses its link: half trips beyond its rounds, the part of computing or transfer,
-    whichever is shorter, that the other does not hide, half trips of a round, and whether the two
-    directions take turns, so that their bytes add up."""
-
-    lead: int
-    exposed: float
-    half_trips: int = 1
-    in_turns: bool = False
-
-
-ONLINE = Shape(lead=1, exposed=1.0)
-AUTHENTICATED = Shape(lead=3, exposed=1.0)
-MADE = Shape(lead=0, exposed=0.8)
-DEALT = Shape(lead=1, exposed=0.3)
-ENCRYPTED = Shape(lead=1, exposed=1.0)
-KEYS = Shape(lead=1, exposed=0.3)
-COLLECTIVE = Shape(lead=0, exposed=1.0, half_trips=2)
-STREAMED = Shape(lead=0, exposed=1.0, half_trips=2, in_turns=True)
-MASKED = Shape(lead=-2, exposed=1.0, half_trips=2)
-
-
-def shape(setting: Setting, phase: str) -> Shape:
-    """How a phase (`offline` or `online`) of a setting uses its link."""
-    if setting.members:
-        return COLLECTIVE
-    if setting.reveals_order:
-        return MASKED if setting.masks and phase == "offline" else STREAMED
-    if setting.makes_once:
-        return KEYS if phase == "offline" else ENCRYPTED
-    if phase == "offline":
-        return DEALT if setting.dealer else MADE
-    return AUTHENTICATED if setting.malicious else ONLINE
+from privet.planner.record import Record
+from privet.suites import Phase
 
 
 @dataclass(frozen=True)
@@ -128,8 +92,8 @@ def predict(
 ) -> Prediction:
     """What a record's batch takes on a network, if computing went `speed` times as fast.
 
-    An offline phase that is made once and serves again, that of suite `ckks` between two, is left
-    out unless it is the `first` inference.
+    An offline phase that is made once and serves again is left out unless it is the `first`
+    inference.
     Correlations come from the OT extension that suits the network, whichever was measured.
     `record` must be of the loopback: what was measured over a shaped link has its delay in it.
     `dealer_near_server` is how `privet.run` shapes links: that of the server to the dealer is fast.
@@ -138,7 +102,7 @@ def predict(
         raise ValueError(f"{record.file_name} was measured over a link")
 
     def parts(name: str, phase: Phase) -> Parts:
-        used = shape(record.setting, name)
+        used = record.setting.config.link_use(name)
         computing = phase.seconds / speed
         far = replace(phase, dealer_bytes_server=0) if dealer_near_server else phase
         sent = far.bytes if used.in_turns else far.fullest_bytes

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from privet.errors import Misuse
 from privet.planner.network import Network
 from privet.planner.setting import ALL, Setting, cohort
-from privet.runtime.dealer import TRUST as DEALER_TRUST
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Question:
         if self.parties and not setting.members:
             return f"its server knows the model: {self.parties} parties were to share the key"
         if setting.dealer and not self.dealer:
-            return DEALER_TRUST
+            return setting.trust
         if setting.reveals_order and not self.order_leak:
             return (
                 "shows the client all values before each activation, in a random order; "

@@ -11,43 +11,10 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.planner.setting import Setting, setting_named
-from privet.suites import ExtensionForecast
+from privet.suites import Costing, ExtensionForecast, Phase
 
 FORMAT = "privet-study-record"
 VERSION = 1
-
-Work = Mapping[str, float]
-"""Counts of what a phase computes, by the suite's formulas (`privet.planner.work`)."""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """The offline or the online phase of a batch.
-
-    `seconds` by the clock and `cpu_seconds` of both parties' processors; bytes that client and
-    server sent each other, and that a dealer sent to each; `rounds` of the party that waits more
-    often.
-    """
-
-    seconds: float
-    cpu_seconds: float | None
-    bytes_client: int
-    bytes_server: int
-    rounds: int
-    dealer_bytes_client: int = 0
-    dealer_bytes_server: int = 0
-    work: Work = field(default_factory=dict)
-
-    @property
-    def bytes(self) -> int:
-        dealt = self.dealer_bytes_client + self.dealer_bytes_server
-        return self.bytes_client + self.bytes_server + dealt
-
-    @property
-    def fullest_bytes(self) -> int:
-        """What the fullest of the links' directions carries; each pair of parties has a link."""
-        dealt = max(self.dealer_bytes_client, self.dealer_bytes_server)
-        return max(self.bytes_client, self.bytes_server, dealt)
 
 
 @dataclass(frozen=True)
@@ -97,6 +64,23 @@ class Record:
         draft.write_text(json.dumps(document, indent=1) + "\n")
         draft.replace(path)
         return path
+
+
+def costed(costing: Costing, model: str, sha256: str, setting: Setting, batch: int) -> Record:
+    """A record of what formulas say, without times."""
+    return Record(
+        model,
+        sha256,
+        setting,
+        batch,
+        costing.offline,
+        costing.online,
+        costing.memory_mb,
+        costing.material_bytes,
+        extension=costing.extension,
+        extensions=costing.extensions,
+        measured=False,
+    )
 
 
 def read_record(path: Path) -> Record:

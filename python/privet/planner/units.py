@@ -1,6 +1,6 @@
 """What one unit of each kind of work costs on this machine: found once, and kept.
 
-A phase's seconds are a sum over its work (`privet.planner.work`) with one price for each kind,
+A phase's seconds are a sum over its work (`privet.suites.costing`) with one price for each kind,
 never negative, that fits measured runs of small models best (least squares of relative errors). So
 a model that never ran can be costed by its layers.
 """
@@ -21,27 +21,15 @@ import numpy.typing as npt
 from privet.planner import machine
 from privet.planner.cases import Case, find_models, plan_cases
 from privet.planner.measure import Progress, measure
-from privet.planner.record import Phase, Record
-from privet.planner.setting import Setting, settings
+from privet.planner.record import Record
+from privet.planner.setting import SUITES, Setting, settings
+from privet.suites import Phase
 
 FORMAT = "privet-unit-costs"
 VERSION = 3
 
 VARIABLE = "PRIVET_UNIT_COSTS"
 """Environment variable that names the file with this machine's unit costs."""
-
-CALIBRATION = (
-    (("mnist-1", "m1"), ("gmw-linear", "gmw-blocks", "fss", "fss-malicious"), (1, 8)),
-    (("mnist-1", "m1"), ("gmw-dealer-linear", "gmw-dealer-blocks"), (1, 8)),
-    (("m2",), ("gmw-log", "gmw-dealer-log", "fss", "fss-malicious"), (1,)),
-    (("nn5", "mlp-square"), ("ckks", "ckks-collective-3"), (1,)),
-    (("breast",), ("ckks-collective-2", "ckks-collective-4"), (1,)),
-    (("breast", "mnist-1"), ("stream", "stream-3072"), (1,)),
-    (("m1",), ("stream",), (1,)),
-    (("breast", "mnist-1"), ("stream-packed",), (1, 8, 32)),
-    (("breast", "mnist-1", "mnist-2", "m1"), ("stream-bfv",), (1, 8)),
-)
-"""Models, settings and batches that are run to find unit costs; a minute on two cores."""
 
 ITERATIONS = 5000
 
@@ -50,7 +38,7 @@ Prices = Mapping[str, float]
 
 @dataclass(frozen=True)
 class UnitCosts:
-    """Seconds for one unit of each kind of work, by suite and phase (`gmw online`): by the clock
+    """Seconds for one unit of each kind of work, by kind of setting and phase: by the clock
     and of processors. `cpu` names the processor they hold for, `cores` how many it had."""
 
     seconds: Mapping[str, Prices]
@@ -138,14 +126,14 @@ def non_negative_least_squares(
 
 
 def calibrate(progress: Progress | None = None) -> UnitCosts:
-    """Runs small models under every family that this machine can run, and fits unit costs."""
+    """Runs the trials of every suite that this machine can run, and fits unit costs."""
     records: list[Record] = []
     with tempfile.TemporaryDirectory(prefix="privet-study-") as name:
         folder = Path(name)
         cases: list[Case] = []
-        for models, families, batches in CALIBRATION:
-            files = find_models(models, folder / "models")
-            cases += plan_cases(files, settings(families), batches)
+        for trial in (trial for of in SUITES for trial in of.trials):
+            files = find_models(trial.models, folder / "models")
+            cases += plan_cases(files, settings(trial.settings), trial.batches)
         records, _ = measure(cases, folder, progress=progress)
     return fit(records)
 

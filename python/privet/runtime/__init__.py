@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from privet.runtime.pool import MaterialPool, PoolEvent
     from privet.runtime.result import Result
     from privet.runtime.server import Finished, Server
-    from privet.runtime.stock import Holding, Stock
+    from privet.runtime.store import Holding, MaterialStore, StoreEntry
     from privet.runtime.target import Level
     from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 
@@ -30,13 +30,14 @@ __all__ = [
     "Level",
     "Link",
     "MaterialPool",
+    "MaterialStore",
     "MemoryUse",
     "PhaseCost",
     "PoolEvent",
     "Result",
     "Run",
     "Server",
-    "Stock",
+    "StoreEntry",
     "run",
 ]
 
@@ -52,7 +53,7 @@ __getattr__ = attach(
         "privet.runtime.pool": ("MaterialPool", "PoolEvent"),
         "privet.runtime.result": ("Result",),
         "privet.runtime.server": ("Finished", "Server"),
-        "privet.runtime.stock": ("Holding", "Stock"),
+        "privet.runtime.store": ("Holding", "MaterialStore", "StoreEntry"),
         "privet.runtime.target": ("Level",),
     },
 )

@@ -15,7 +15,7 @@ from privet.errors import Misuse, NotAccepted, PeerError, PrivetError, StoreFull
 from privet.runtime.client import Client
 from privet.runtime.credentials import Credentials
 from privet.runtime.memory import parse_size
-from privet.runtime.stock import Stock
+from privet.runtime.store import MaterialStore
 from privet.runtime.target import Level, Target
 from privet.suites import Suite
 from privet.suites.costs import PhaseCost
@@ -82,7 +82,7 @@ class MaterialPool:
             raise Misuse("a pool needs a model, and a level of at least 1 for each")
         self.max_disk = parse_size(max_disk, "disk space") or 0
         self._on_event = on_event
-        self._stock = Stock(state)
+        self._store = MaterialStore(state)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
@@ -105,12 +105,12 @@ class MaterialPool:
 
     def levels(self) -> tuple[Level, ...]:
         """How full the pool is for each model."""
-        pieces = self._stock.pieces()
-        return tuple(target.level(pieces) for target in self._targets)
+        entries = self._store.entries()
+        return tuple(target.level(entries) for target in self._targets)
 
     def bytes(self) -> int:
         """Bytes of material on disk, whoever made it."""
-        return self._stock.bytes()
+        return self._store.bytes()
 
     def fill(self) -> tuple[Level, ...]:
         """Makes what is missing, once, as far as the disk allows; the levels after it.

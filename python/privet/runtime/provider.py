@@ -44,7 +44,7 @@ def provide_model(job: dict[str, Any]) -> None:
     public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
     # Whoever starts both parties of `privet.run` has asked for this suite.
     guard = Guard(make_policy(revealed_values=True), job["keys"])
-    server = _native.StreamServer(public, private, job["cipher"], job["key_bits"], guard)
+    server = _native.StreamServer(public, private, job["config"], guard)
     processor = Processor()
 
     def on_event(kind: str, report: str | None) -> None:
@@ -82,7 +82,7 @@ def provide_data(job: dict[str, Any]) -> None:
     client = _native.StreamClient(connection)
     program = Program.from_public_bytes(client.describe(job["program_hash"]))
     samples = job["samples"]
-    plan = _native.StreamPlan(program.to_public_bytes(), job["cipher"], job["key_bits"], samples)
+    plan = _native.StreamPlan(program.to_public_bytes(), job["config"], samples)
     with np.load(job["inputs"]) as inputs:
         encoded = _encode(program, list(inputs.values()), samples)
     payload = [array.astype("<i8").tobytes() for array in encoded]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from privet.errors import PrivetError
 from privet.runtime.client import Client
-from privet.runtime.stock import Piece
+from privet.runtime.store import StoreEntry
 from privet.suites import Suite
 from privet.suites.costs import PhaseCost
 
@@ -80,11 +80,11 @@ class Target:
         """Whether the time of a delay is over."""
         return time.monotonic() >= self._due
 
-    def level(self, pieces: Iterable[Piece]) -> Level:
-        """How many of `pieces` serve this model."""
+    def level(self, entries: Iterable[StoreEntry]) -> Level:
+        """How many of `entries` serve this model."""
         if self._serves is None:
             return Level(self.model, None, self.wanted, 0)
-        mine = [it for it in pieces if (it.program, it.suite, it.peer) == self._serves]
+        mine = [it for it in entries if (it.program, it.suite, it.peer) == self._serves]
         return Level(self.model, len(mine), self.wanted, sum(it.bytes for it in mine))
 
     def meet(self) -> Client:

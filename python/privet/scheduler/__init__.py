@@ -6,6 +6,7 @@ Follows SwiftSNNI (Batool et al., ICPE 2026), Sections 3 and 4. See docs/explana
 from privet.scheduler.actions import Action, Ended, MaterialGone, MaterialReady, Start, Stop
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine
+from privet.scheduler.material import Material, MaterialEntry
 from privet.scheduler.policies import (
     Ahead,
     Budget,
@@ -37,6 +38,8 @@ __all__ = [
     "Limits",
     "Line",
     "Machine",
+    "Material",
+    "MaterialEntry",
     "MaterialGone",
     "MaterialReady",
     "Outcome",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privet.scheduler.submission import Outcome, Phase
 
@@ -62,12 +62,13 @@ class MaterialReady:
 
 @dataclass(frozen=True)
 class MaterialGone:
-    """The piece `material` will never be used: `expired`, to be deleted; `machine lost`
-    with what lay there; or `deleted` outside."""
+    """The piece `material`, for `model`, will never be used: `expired`, to be deleted; `evicted`,
+    to make room; `machine lost` with what lay there; or `deleted` outside."""
 
     material: str
     machine: str
     reason: str
+    model: str = field(default="", compare=False)
 
 
 Action = Start | Stop | Ended | MaterialReady | MaterialGone

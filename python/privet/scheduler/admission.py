@@ -121,9 +121,9 @@ def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[
         _claim(state, now, entry, pair)
         return
     if not entry.submission.notice:
-        piece = state.material.take(stream)
-        if piece is not None:
-            pair = Pair(stream, entry, entry, machine=piece.machine, material=piece.material)
+        found = state.material.take(stream)
+        if found is not None:
+            pair = Pair(stream, entry, entry, machine=found.machine, material=found.material)
             entry.pairs.append(pair)
             state.enqueue(now, pair, Stage.READY)
             return
@@ -152,7 +152,7 @@ def _claim(state: State, now: float, entry: Entry, pair: Pair) -> None:
     pair.request = entry
     entry.pairs.append(pair)
     if pair.stage is Stage.TRANSIT:
-        state.material.from_transit(pair)
+        state.material.claim(pair)
         state.enqueue(now, pair, Stage.READY)
     elif pair.stage is Stage.PRE:
         key = state.policy.claimed(state.candidate(pair, Phase.PRE), pair.key)

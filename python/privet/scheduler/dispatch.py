@@ -187,8 +187,8 @@ class Dispatch:
 
 def look(state: State) -> View:
     """What the policy sees when it wishes."""
-    free = state.material.stock.counts()
-    size, cores = state.material.stock.bytes, 0
+    free = state.material.free()
+    size, cores = state.material.free_bytes, 0
     for stream, pairs in state.making.items():
         free[stream] = free.get(stream, 0) + len(pairs)
         for pair in pairs:

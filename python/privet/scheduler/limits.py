@@ -12,10 +12,12 @@ class Limits:
     A job may take `job_factor` times its estimate, at least `job_floor` seconds, and never beyond
     the timeout of its submission. A job that could not finish for a cause outside it is run again
     at most `reruns` times. A job that has waited in one queue for `patience` goes before all that
-    have not, whatever the policy says. Material unclaimed for `material_seconds` is deleted. Jobs
-    for which no machine is large enough fail after `homeless_seconds`. `queue` bounds the job pairs
-    that are admitted and not over, `queue_per_client` those of one client. `reserve`: keep room for
-    the first in line (without it a job that needs much can wait for its `patience` behind others).
+    have not, whatever the policy says. Material unclaimed for `material_seconds` is deleted; so is
+    the oldest unclaimed on a machine where what submissions ask for would take more than
+    `material_bytes` otherwise. Jobs for which no machine is large enough fail after
+    `homeless_seconds`. `queue` bounds the job pairs that are admitted and not over,
+    `queue_per_client` those of one client. `reserve`: keep room for the first in line (without it a
+    job that needs much can wait for its `patience` behind others).
     `jobs_per_model`: how many jobs of one model may run at a time, if that is bounded.
     `absent_seconds`: a job starts only while its client listens (`Scheduler.client_listens`), and
     what waits for a client that has not listened for so long is cancelled; None: clients are taken
@@ -27,6 +29,7 @@ class Limits:
     reruns: int = 2
     patience: float = 3600.0
     material_seconds: float = 86_400.0
+    material_bytes: int | None = None
     homeless_seconds: float = 60.0
     queue: int = 100_000
     queue_per_client: int = 10_000

@@ -31,7 +31,7 @@ def finished(state: State, now: float, job: str, usage: Usage | None, material: 
     if pair.alone:
         _done(state, now, pair)
     elif shown.phase is Phase.PRE:
-        _prepared(state, now, pair, material or job)
+        _prepared(state, now, pair, material or job, usage.material if usage is not None else 0)
     elif pair.stage is Stage.INFERRING:
         _done(state, now, pair)
 
@@ -56,9 +56,9 @@ def rest(state: State, now: float, job: str, usage: Usage | None) -> None:
         state.profiles.observe(Key(shown.model, shown.suite, shown.batch, shown.phase), usage)
 
 
-def _prepared(state: State, now: float, pair: Pair, material: str) -> None:
+def _prepared(state: State, now: float, pair: Pair, material: str, bytes: int) -> None:
     maker, wanted = pair.maker, pair.stage is Stage.MAKING
-    state.material.made(pair, material)
+    state.material.made(now, pair, material, bytes)
     if not wanted:
         state.material.release(now, pair)
         return
@@ -70,16 +70,16 @@ def _prepared(state: State, now: float, pair: Pair, material: str) -> None:
         state.material.release(now, pair)
     else:
         pair.stage, pair.since = Stage.TRANSIT, now
-        state.material.to_transit(now, pair)
+        state.material.announce(now, pair)
     if maker.submission.notice and not maker.ahead and not maker.ended:
         state.close_pairs(maker, 1)
         if not maker.open:
             state.end(now, maker, Outcome.DONE)
 
 
-def failed(state: State, now: float, job: str, reason: str, rerun: bool) -> None:
-    """A job ended without a result; what material it had is given up."""
-    run = state.leave(now, job)
+def failed(state: State, now: float, job: str, reason: str, rerun: bool, kept: bool) -> None:
+    """A job ended without a result; what material it had is given up unless it is `kept`."""
+    run = state.leave(now, job, kept)
     if run is None:
         return
     pair = run.pair
@@ -124,12 +124,8 @@ def machine_lost(state: State, now: float, name: str) -> None:
     """A machine is gone, with its jobs and its material."""
     if not state.remove_machine(name):
         return
-    for piece in state.material.stock.drop_machine(name):
-        state.material.gone(piece.material, name, "machine lost")
-    for material, pair in list(state.material.in_transit.items()):
-        if pair.machine == name:
-            del state.material.in_transit[material]
-            drop_transit(state, pair, "machine lost")
+    for entry in state.material.unclaimed(name):
+        state.give_up(entry.material, "machine lost")
     # All that is struck leaves first: what one loss ends must not find another's remains.
     struck = [*_waiting_on(state, name), *_running_on(state, now, name)]
     for pair in struck:
@@ -145,7 +141,7 @@ def _waiting_on(state: State, machine: str) -> list[Pair]:
     for pair in struck:
         state.queues.remove(pair)
         if not pair.alone:
-            state.material.gone(pair.material or "", machine, "machine lost")
+            state.material.gone(pair.material or "", "machine lost")
         pair.stage = Stage.OVER
     return struck
 
@@ -170,16 +166,6 @@ def _running_on(state: State, now: float, machine: str) -> list[Pair]:
     return struck
 
 
-def drop_transit(state: State, pair: Pair, reason: str) -> None:
-    """A notice's piece is gone before its request came; the notice is forgotten with its last."""
-    state.material.gone(pair.material or "", pair.machine or "", reason)
-    pair.stage = Stage.OVER
-    notice = pair.maker
-    notice.pairs.remove(pair)
-    if not notice.pairs and notice.ended:
-        state.forget(notice, reason)
-
-
 def come_due(state: State, now: float) -> None:
     """Timeouts, limits of jobs, expiry of material and clients that stay away, by `now`."""
     for alarm, name in state.timers.due(now):
@@ -189,10 +175,8 @@ def come_due(state: State, now: float) -> None:
             state.stop(state.running[name].pair, "ran longer than its limit")
         elif alarm is Alarm.ABSENT:
             _absent(state, now, name)
-        elif (piece := state.material.stock.drop(name)) is not None:
-            state.material.gone(name, piece.machine, "expired")
         else:
-            drop_transit(state, state.material.in_transit.pop(name), "expired")
+            state.give_up(name, "expired")
 
 
 def _absent(state: State, now: float, client: str) -> None:

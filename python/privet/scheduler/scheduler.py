@@ -23,6 +23,7 @@ from privet.scheduler.admission import admit
 from privet.scheduler.dispatch import Dispatch
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine
+from privet.scheduler.material import Material
 from privet.scheduler.pairs import Stage
 from privet.scheduler.policies.policy import Policy, Stream
 from privet.scheduler.profiles import Profiles, Usage
@@ -98,12 +99,15 @@ class Scheduler:
         self._at(now)
         progress.finished(self._state, now, job, measured, material)
 
-    def failed(self, now: float, job: str, reason: str, rerun: bool = False) -> None:
+    def failed(
+        self, now: float, job: str, reason: str, rerun: bool = False, kept: bool = False
+    ) -> None:
         """A job ended without a result: it broke, was killed at its limit, stopped, or its client
-        did not come. Its material is given up. With `rerun`, its pair starts again from a fresh
-        T_pre, a bounded number of times; else its submission fails for `reason`."""
+        did not come. Its material is given up; `kept`, it is free again, for nobody touched it.
+        With `rerun`, its pair starts again from a fresh T_pre, a bounded number of times; else its
+        submission fails for `reason`."""
         self._at(now)
-        progress.failed(self._state, now, job, reason, rerun)
+        progress.failed(self._state, now, job, reason, rerun, kept)
 
     def rest(self, now: float, job: str, measured: Usage | None = None) -> None:
         """The T_pre of a submission that asked for it alone has done its work, and what it made
@@ -155,29 +159,38 @@ class Scheduler:
 
     # Material -----------------------------------------------------------------------------------
 
-    def stock_found(self, now: float, material: str, stream: Stream, machine: str) -> None:
-        """A piece lies on `machine` from an earlier run of the service, never used.
+    @property
+    def material(self) -> Material:
+        """All material, to be read."""
+        return self._state.material
+
+    def stock_found(
+        self,
+        now: float,
+        material: str,
+        stream: Stream,
+        machine: str,
+        bytes: int = 0,
+        age: float = 0.0,
+    ) -> None:
+        """Material of that size and age (in seconds) lies in the store of `machine`, never used.
+        Without a size it counts as what a T_pre is expected to leave.
 
         # Errors
-        `Misuse` if the machine is unknown or the piece is known.
+        `Misuse` if the machine is unknown or the material is known.
         """
         self._at(now)
         if machine not in self._state.rooms:
             raise Misuse(f"there is no machine {machine}")
         self._state.material.check_new(material)
-        self._state.material.found(now, material, stream, machine)
+        self._state.material.found(material, stream, machine, bytes, now - age)
 
     def stock_gone(self, now: float, material: str) -> bool:
-        """An unclaimed piece is no longer there (deleted outside); False if it was claimed."""
+        """Unclaimed material is no longer there (deleted outside); False if it was claimed."""
         self._at(now)
-        pair = self._state.material.in_transit.pop(material, None)
-        if pair is not None:
-            progress.drop_transit(self._state, pair, "deleted")
-            return True
-        piece = self._state.material.stock.drop(material)
-        if piece is None:
+        if not self._state.material.is_unclaimed(material):
             return False
-        self._state.material.gone(material, piece.machine, "deleted")
+        self._state.give_up(material, "deleted")
         return True
 
     # Machines -----------------------------------------------------------------------------------

@@ -198,7 +198,10 @@ class State:
         self.timers.set(Alarm.LIMIT, job, now + limit)
         self.counts["jobs", f"{phase} started"] += 1
         if phase is Phase.ON and not pair.alone:
+            self.material.use(pair)
             self.counts["material", "used"] += 1
+        elif not entry.ahead and not pair.alone:
+            self._make_room(machine)
         start = Start(
             job,
             entry.id,
@@ -268,8 +271,8 @@ class State:
             self.timers.set(Alarm.LIMIT, job, end)
         return run
 
-    def leave(self, now: float, job: str) -> Run | None:
-        """Frees what a job took; None if no such job runs."""
+    def leave(self, now: float, job: str, kept: bool = False) -> Run | None:
+        """Frees what a job took; None if no such job runs. `kept`: nobody touched its material."""
         run = self.running.pop(job, None)
         if run is not None:
             self.timers.drop(Alarm.LIMIT, job)
@@ -282,12 +285,42 @@ class State:
                 del self.running_for[client]
                 self.clients.seen(now, client)
             self.watch(now, client)
-            if run.shown.phase is Phase.ON:
-                self.material.used(run.pair)
+            if run.shown.phase is Phase.ON and not run.pair.alone:
+                if kept:
+                    self.material.untouched(now, run.pair)
+                else:
+                    self.material.used(run.pair)
             room = self.rooms.get(run.shown.machine)
             if room is not None:
                 room.give(run.shown.cores, run.shown.memory)
         return run
+
+    # Material -----------------------------------------------------------------------------------
+
+    def give_up(self, material: str, reason: str) -> None:
+        """Unclaimed material is gone; a notice is forgotten with the last that was made for it."""
+        pair = self.material.announced.get(material)
+        self.material.gone(material, reason)
+        if pair is not None:
+            pair.stage = Stage.OVER
+            notice = pair.maker
+            notice.pairs.remove(pair)
+            if not notice.pairs and notice.ended:
+                self.forget(notice, reason)
+
+    def _make_room(self, machine: str) -> None:
+        """Gives up the oldest unclaimed material of a machine, until what is being made there
+        fits."""
+        if self.limits.material_bytes is None:
+            return
+        making = [run for run in self.running.values() if run.pair.stage is Stage.MAKING]
+        streams = [run.pair.stream for run in making if run.shown.machine == machine]
+        wanted = sum(self.profiles.expected(it.job(Phase.PRE)).material for it in streams)
+        excess = self.material.bytes[machine] + wanted - self.limits.material_bytes
+        for entry in self.material.unclaimed(machine) if excess > 0 else ():
+            if excess > 0:
+                self.give_up(entry.material, "evicted")
+                excess -= entry.bytes
 
     # Machines -----------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ def snapshot(state: State, now: float, most: int) -> Snapshot:
     for lane in state.queues.lanes():
         for pair in lane.heap:
             queued[pair.stage].append(pair)
-    transit = list(state.material.in_transit.values())
+    transit = list(state.material.announced.values())
     making = [run.pair for run in state.running.values() if run.pair.stage is Stage.MAKING]
     waiting = [
         pair
@@ -61,7 +61,7 @@ def snapshot(state: State, now: float, most: int) -> Snapshot:
         _line(queued[Stage.READY], most),
         tuple(run.shown for run in state.running.values()),
         tuple(_load(state, name) for name in state.rooms),
-        {_names(stream): count for stream, count in state.material.stock.counts().items()},
+        {_names(stream): count for stream, count in state.material.free().items()},
         Counter(_names(pair.stream) for pair in transit),
         _counters(state),
     )

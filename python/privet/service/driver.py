@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from privet.errors import PrivetError
+from privet.runtime import StoreEntry
 from privet.scheduler import (
     Action,
     Key,
@@ -29,17 +30,13 @@ from privet.scheduler import (
 )
 from privet.service.estimates import Estimates
 from privet.service.executor import Executor, Failure, Grant, Node, Outcome, Running
-from privet.service.garbage_collector import GarbageCollector
 from privet.service.jobs import Go, Job
-from privet.service.material_index import MaterialEntry, MaterialIndex
 
 LEAST_GRACE = 2.0
 """Seconds that a client always has to come."""
 
 RERUN = ("crashed", "over memory", "machine lost")
 """Failures that are not the client's: the job runs again, on fresh material."""
-
-Told = Callable[[Action, MaterialEntry | None], None]
 
 _log = logging.getLogger(__name__)
 
@@ -78,47 +75,45 @@ class Driver:
     """Runs what the scheduler decides.
 
     `find` gives the job that a start serves (making one for material that nobody asked for),
-    `changed` hears of a job that its client should look at, `joined` of a machine before it gets
-    jobs. All must be quick.
+    `changed` hears of a job that its client should look at, `joined` of a machine, and what lies in
+    its store, before it gets jobs. All must be quick.
     """
 
     def __init__(
         self,
         scheduler: Scheduler,
         executor: Executor,
-        collector: GarbageCollector,
         estimates: Estimates,
         door: Door,
         *,
         find: Callable[[Start], Job | None],
         changed: Callable[[Job], None],
-        joined: Callable[[Node], Awaitable[None]],
+        joined: Callable[[Node, list[StoreEntry]], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.scheduler = scheduler
-        self.material_index = MaterialIndex()
         self.clock = clock
         self._executor = executor
-        self._collector = collector
         self._estimates = estimates
         self._door = door
         self._find, self._changed, self._joined = find, changed, joined
         self._host: Host | None = None
         self._hosted: set[str] = set()
         self._rested: set[str] = set()
-        self._told: Told = lambda action, piece: None
+        self._told: Callable[[Action], None] = lambda action: None
         self._ran: Callable[[Ran], None] = lambda ran: None
         self._nodes: dict[str, Node] = {}
         self._starts: dict[str, Start] = {}
         self._stops: dict[str, str] = {}
+        self._removing: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._closed = False
         self._fault: BaseException | None = None
 
-    def tell(self, told: Told, ran: Callable[[Ran], None]) -> None:
-        """From now on, `told` hears of each action as it is carried out (and which piece is gone,
-        if it is about one), `ran` of each job that is over. Both must be quick."""
+    def tell(self, told: Callable[[Action], None], ran: Callable[[Ran], None]) -> None:
+        """From now on, `told` hears of each action as it is carried out, `ran` of each job that is
+        over. Both must be quick."""
         self._told, self._ran = told, ran
 
     def lend(self, host: Host) -> None:
@@ -184,27 +179,44 @@ class Driver:
 
     # Material -----------------------------------------------------------------------------------
 
-    def found(self, material: str, stream: Stream, machine: str) -> None:
-        """A piece lies on a machine from an earlier life of the service."""
-        self.scheduler.stock_found(self.clock(), material, stream, machine)
-        self.material_index.put(MaterialEntry(material, stream, machine, None))
+    def found(self, entry: StoreEntry, stream: Stream, machine: str) -> None:
+        """Material lies in a machine's store that the scheduler does not know of."""
+        age = entry.age_seconds
+        self.scheduler.stock_found(self.clock(), entry.id, stream, machine, entry.bytes, age)
+        self._wake.set()
 
-    def give_up_stock(self, materials: Iterable[str]) -> None:
-        """Deletes those of these pieces that nobody has claimed."""
+    def known(self, machine: str) -> set[str]:
+        """What is known of a machine's material: unused, in use, or being removed."""
+        return self.scheduler.material.names(machine) | self._removing
+
+    def give_up(self, materials: Iterable[str]) -> None:
+        """Deletes that of this material which nobody has claimed."""
         for material in materials:
             self.scheduler.stock_gone(self.clock(), material)
         self._wake.set()
+
+    def remove(self, material: str, machine: str) -> None:
+        """Deletes material in the background that nobody will use. What cannot be deleted now is
+        found again when its machine joins."""
+
+        async def remove() -> None:
+            try:
+                await self._executor.discard(machine, [material])
+            finally:
+                self._removing.discard(material)
+
+        self._removing.add(material)
+        self._background(remove())
 
     # The loop -----------------------------------------------------------------------------------
 
     async def join(self, node: Node, *, reserved: bool = False) -> None:
         """A machine is there; a `reserved` one is none of the executor's, and for sessions only."""
-        if not reserved:
-            await self._collector.joined(node.name)
+        entries = [] if reserved else await self._executor.material(node.name)
         self._nodes[node.name] = node
         machine = Machine(node.name, len(node.cores), node.memory, reserved)
         self.scheduler.machine_joined(self.clock(), machine)
-        await self._joined(node)
+        self._joined(node, entries)
         self._wake.set()
 
     async def run(self) -> None:
@@ -255,28 +267,22 @@ class Driver:
                     _log.warning("machine not taken in", extra=extra)
             elif self._nodes.pop(event.node.name, None) is not None:
                 _log.warning("machine lost", extra={"machine": event.node.name})
-                self._collector.lost(event.node.name)
                 self.scheduler.machine_lost(self.clock(), event.node.name)
             self._wake.set()
 
     # Actions ------------------------------------------------------------------------------------
 
     def _do(self, action: Action) -> None:
-        piece = None
         if isinstance(action, Start):
             self._starts[action.job] = action
-            if action.material is not None:
-                self.material_index.take(action.material)
             self._background(self._job(action))
         elif isinstance(action, Stop):
             self._stops[action.job] = action.reason
             hosted = self._host if action.job in self._hosted else None
             self._background((hosted or self._executor).stop(action.job))
-        elif isinstance(action, MaterialGone):
-            piece = self.material_index.take(action.material)
-            if action.reason != "machine lost":
-                self._background(self._collector.remove(action.material, action.machine))
-        self._told(action, piece)
+        elif isinstance(action, MaterialGone) and action.reason != "machine lost":
+            self.remove(action.material, action.machine)
+        self._told(action)
 
     async def _job(self, start: Start) -> None:
         began = self.clock()
@@ -302,8 +308,6 @@ class Driver:
             self._hosted.add(start.job)
             return await self._host.run(start, tuple(node.cores[index] for index in start.cores))
         grant = self._grant(start, node, job)
-        if grant.material is not None:
-            self._collector.take(grant.material, grant.client, grant.program, grant.suite)
         running = await self._executor.run(grant)
         told = start.job not in self._stops
         if told:
@@ -316,12 +320,7 @@ class Driver:
         if told and outcome.kept and grant.material is not None:
             # Its client was told to come and did not: perhaps it has lost its half of the piece.
             outcome = replace(outcome, kept=False)
-            self._background(self._collector.remove(grant.material, grant.machine))
-        try:
-            self._collector.settle(grant, outcome)
-        except PrivetError as error:
-            # The disk is full. A piece that was made is taken in by a later sweep.
-            _log.error("not recorded", extra={"job": start.job, "error": str(error)})
+            self.remove(grant.material, grant.machine)
         return outcome
 
     def _grant(self, start: Start, node: Node, job: Job) -> Grant:
@@ -379,28 +378,15 @@ class Driver:
         if outcome.failure is None:
             usage = Usage(outcome.seconds, outcome.memory, outcome.bytes, cores=len(start.cores))
             usage = self._estimates.measured(key, usage)
-            here = start.machine in self._nodes
-            if start.phase is Phase.PRE and outcome.material is not None and here:
-                stream = Stream(start.client, start.model, start.suite, start.batch)
-                piece = MaterialEntry(
-                    outcome.material, stream, start.machine, start.request, start.ahead
-                )
-                self.material_index.put(piece)
             self.scheduler.finished(now, start.job, usage, outcome.material)
         else:
             if outcome.failure == "over memory":
                 self._estimates.exceeded(key, start.memory)
             rerun = outcome.failure in RERUN and stopped is None
-            self.scheduler.failed(now, start.job, stopped or _reason(outcome), rerun)
-            self._put_back(start, outcome)
+            why = stopped or _reason(outcome)
+            self.scheduler.failed(now, start.job, why, rerun, outcome.kept)
         self._ran(ran)
         self._wake.set()
-
-    def _put_back(self, start: Start, outcome: Outcome) -> None:
-        """A piece that nobody touched serves its client's next request."""
-        if outcome.kept and start.material is not None and start.machine in self._nodes:
-            stream = Stream(start.client, start.model, start.suite, start.batch)
-            self.found(start.material, stream, start.machine)
 
     def _background(self, work: Awaitable[None]) -> None:
         async def quietly() -> None:

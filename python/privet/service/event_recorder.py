@@ -10,6 +10,7 @@ from privet.scheduler import (
     Action,
     Ended,
     Key,
+    Material,
     MaterialGone,
     MaterialReady,
     Phase,
@@ -18,7 +19,6 @@ from privet.scheduler import (
 from privet.service.driver import Ran
 from privet.service.estimates import Estimates
 from privet.service.jobs import Job, Jobs
-from privet.service.material_index import MaterialEntry, MaterialIndex
 from privet.service.metrics import Metrics
 from privet.service.monitor import Done, Monitor
 from privet.service.records import Records, Run
@@ -36,7 +36,7 @@ class EventRecorder:
     def __init__(
         self,
         jobs: Jobs,
-        material_index: MaterialIndex,
+        material: Material,
         records: Records,
         metrics: Metrics,
         timeline: Timeline,
@@ -46,7 +46,7 @@ class EventRecorder:
         settled: Callable[[Job], None],
     ) -> None:
         self._jobs = jobs
-        self._material_index = material_index
+        self._material = material
         self._records = records
         self._metrics = metrics
         self._timeline = timeline
@@ -79,14 +79,14 @@ class EventRecorder:
         self._jobs.changed(job)
         self._settled(job)
 
-    def told(self, action: Action, piece: MaterialEntry | None) -> None:
-        """The driver carried out an action, by which a piece is gone if it is about one."""
+    def told(self, action: Action) -> None:
+        """The driver carried out an action."""
         if isinstance(action, Ended):
             self._ended(action)
         elif isinstance(action, MaterialReady):
             self._made(action)
         elif isinstance(action, MaterialGone):
-            self._gone(action, piece)
+            self._gone(action)
         elif isinstance(action, Start) and action.phase is Phase.ON:
             if action.material is not None:
                 self._metrics.material(action.model, "used")
@@ -149,14 +149,11 @@ class EventRecorder:
             job.state = "prepared"
         self._jobs.changed(job)
 
-    def _gone(self, gone: MaterialGone, piece: MaterialEntry | None) -> None:
-        self._metrics.material(piece.stream.model if piece else "", gone.reason)
+    def _gone(self, gone: MaterialGone) -> None:
+        self._metrics.material(gone.model, gone.reason)
         for job in self._jobs.live():
-            if (
-                job.kind == "notice"
-                and job.state == "prepared"
-                and not self._material_index.has(job.id)
-            ):
+            waits = job.kind == "notice" and job.state == "prepared"
+            if waits and not self._material.has(job.id):
                 self.close(job, f"its material is gone: {gone.reason}")
 
     def _ended(self, ended: Ended) -> None:
@@ -173,7 +170,7 @@ class EventRecorder:
         extra |= {"client": job.client[:16], "outcome": job.outcome, "reason": job.reason}
         _log.info("ended", extra={**extra, "seconds": round(seconds, 3)})
         claim = self._claims.pop(job.id, None)
-        waits = job.kind == "notice" and job.outcome == "done" and self._material_index.has(job.id)
+        waits = job.kind == "notice" and job.outcome == "done" and self._material.has(job.id)
         job.state = "prepared" if waits and claim is None else "ended"
         self._jobs.changed(job)
         self._settled(job)

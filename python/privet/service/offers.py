@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from privet.scheduler import Stream
-from privet.service.driver import Driver
 from privet.service.executor import Executor
-from privet.service.garbage_collector import GarbageCollector
 from privet.service.jobs import Jobs
-from privet.service.metrics import Metrics
 from privet.service.model_server import ModelServers
 from privet.service.repository import Version
 
@@ -17,15 +13,12 @@ _log = logging.getLogger(__name__)
 
 
 class Offers:
-    """Follows the repository for the executors and the stock."""
+    """Follows the repository for the executors."""
 
-    def __init__(
-        self, executor: Executor, jobs: Jobs, metrics: Metrics, model_servers: ModelServers
-    ) -> None:
+    def __init__(self, executor: Executor, jobs: Jobs, model_servers: ModelServers) -> None:
         self._executor = executor
         self._model_servers = model_servers
         self._jobs = jobs
-        self._metrics = metrics
         self._by_key: dict[str, Version] = {}
         self._retired: dict[str, Version] = {}
 
@@ -64,17 +57,7 @@ class Offers:
                 await self._executor.withdraw(version.program.program_hash)
             _log.info("version withdrawn", extra={"model": version.name})
 
-    async def take_stock(self, driver: Driver, collector: GarbageCollector, machine: str) -> None:
-        """Tells the driver of pieces on a machine that an earlier process made; deletes what serves
-        nothing: a piece belongs to its client and its program, which may not be served any more.
-        """
-        served = {it.program.program_hash: it for it in self._by_key.values()}
-        for piece in await self._executor.pieces(machine):
-            version = served.get(piece.program)
-            if version is None:
-                await collector.remove(piece.material, machine)
-                _log.info("useless material deleted", extra={"material": piece.material})
-            elif collector.is_ready(piece.material):
-                stream = Stream(piece.client, version.key, piece.suite, version.program.batch)
-                driver.found(piece.material, stream, machine)
-                self._metrics.material(version.key, "found")
+    def of_program(self, program: str) -> Version | None:
+        """The version whose program has this hash, if it is offered."""
+        versions = self._by_key.values()
+        return next((it for it in versions if it.program.program_hash == program), None)

@@ -6,8 +6,10 @@ cannot be written is kept, up to a bound, and written when there is room again.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
+import os
 import sqlite3
 import time
 from collections import deque
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from privet.errors import Misuse
 from privet.logs import Seldom
 from privet.service.jobs import Job
 
@@ -76,10 +79,21 @@ class Run:
 
 
 class Records:
-    """The file; every call is done when it returns, unless the disk is full."""
+    """The file, of which this object is the only writer; every call is done when it returns, unless
+    the disk is full.
+
+    # Errors
+    `Misuse` if another service writes the file.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise Misuse(f"another service writes {path}: stop it first") from None
         self._base = sqlite3.connect(path, isolation_level=None)
         path.chmod(0o600)
         self._base.row_factory = sqlite3.Row
@@ -193,6 +207,7 @@ class Records:
     def close(self) -> None:
         """Closes the file."""
         self._base.close()
+        os.close(self._lock)
 
 
 def _run(row: sqlite3.Row) -> Run:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -204,6 +205,26 @@ def read(into: type[T], document: Any, where: str) -> T:
         else:
             values.setdefault(field, {})[name] = found
     return into(**values)
+
+
+def setting(of: type[Any], text: str) -> tuple[str, Any]:
+    """A field of a dataclass from `name=value` on a command line: a value of TOML, or a plain word,
+    or several of them with commas between.
+
+    # Errors
+    `Misuse` if it has not that form; `read` checks name and value.
+    """
+    name, equals, word = text.partition("=")
+    if not equals:
+        raise Misuse(f"{text!r} sets nothing: write NAME=VALUE")
+    try:
+        value = tomllib.loads(f"value = {word}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = word
+    lists = any(it.name == name and isinstance(it.kind, Several) for it, _ in _entries(of))
+    if lists and not isinstance(value, list):
+        value = word.split(",")
+    return name, value
 
 
 def schema(of: type[Any]) -> dict[str, Any]:

@@ -10,17 +10,20 @@ import logging
 import secrets
 import shutil
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from privet import suites
 from privet.errors import Misuse, NotAccepted, PrivetError
+from privet.runtime import StoreEntry
 from privet.runtime.revocation import Revoked
 from privet.scheduler import (
     Action,
     Ended,
     Limits,
+    MaterialEntry,
     Phase,
     Policy,
     Profiles,
@@ -37,12 +40,10 @@ from privet.service.driver import Door, Driver
 from privet.service.estimates import HEADROOM, Estimates
 from privet.service.event_recorder import EventRecorder
 from privet.service.executor import Executor, Node
-from privet.service.garbage_collector import GarbageCollector
 from privet.service.jobs import Job, Jobs
-from privet.service.ledger import Ledger
 from privet.service.limits import Buckets, Exhausted, ServiceLimits
 from privet.service.local_node import LocalNode
-from privet.service.material_index import MaterialEntry
+from privet.service.material import Reconciliation
 from privet.service.metrics import Metrics
 from privet.service.model_server import ModelServer, ModelServers
 from privet.service.monitor import Monitor
@@ -54,7 +55,9 @@ from privet.service.sessions import Sessions
 from privet.service.timeline import WINDOW_SECONDS, Timeline
 
 RECORDS_FILE = "service.sqlite"
-LEDGER_FILE = "ledger.sqlite"
+OBSOLETE = "ledger.sqlite*"
+"""Files of version 0.2.0 that listed the material once more: the stores say all of it."""
+
 ANSWERS_FOLDER = "answers"
 
 PRUNE_SECONDS = 3600.0
@@ -74,9 +77,9 @@ def free_bytes(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a service runs. `poll`: how often, in seconds, the `models` are looked at; `most_bytes`
-    what material may take on a machine's disk before the oldest goes; `accepts`: in which modes
-    clients may ask, and for how many answers; `revoked`: whose jobs and sessions are ended."""
+    """How a service runs. `poll`: how often, in seconds, the `models` are looked at; `accepts`: in
+    which modes clients may ask, and for how many answers; `revoked`: whose jobs and sessions are
+    ended."""
 
     models: Models
     state: Path
@@ -86,7 +89,6 @@ class Settings:
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     bounds: Limits = field(default_factory=Limits)
     poll: float = 5.0
-    most_bytes: int | None = None
     revoked: Revoked = field(default_factory=Revoked)
 
 
@@ -114,16 +116,9 @@ class Service:
         self.monitor = Monitor()
         self.profiles = Profiles(headroom=HEADROOM)
         self._estimates = Estimates(self.profiles, self.records.profiles())
-        self.collector = GarbageCollector(
-            Ledger(settings.state / LEDGER_FILE),
-            executor,
-            lifetime=settings.bounds.material_seconds,
-            most_bytes=settings.most_bytes,
-        )
         self.driver = Driver(
             Scheduler([], self.profiles, settings.policy, settings.bounds),
             executor,
-            self.collector,
             self._estimates,
             settings.door,
             find=self._find,
@@ -132,7 +127,10 @@ class Service:
         )
         self._local_node = LocalNode(executor, self.driver)
         self.model_servers = ModelServers(self._local_node, self._hear)
-        self._offers = Offers(executor, self.jobs, self.metrics, self.model_servers)
+        self._offers = Offers(executor, self.jobs, self.model_servers)
+        self._reconciliation = Reconciliation(
+            executor, self.driver, self._offers.of_program, self.metrics
+        )
         dealer = settings.door.dealer is not None
         self.repository = Repository(
             settings.models, build, self._offers.offer, self._retire, dealer=dealer
@@ -142,7 +140,7 @@ class Service:
         self.epoch = time.time() - self.driver.clock()
         self._recorder = EventRecorder(
             self.jobs,
-            self.driver.material_index,
+            self.driver.scheduler.material,
             self.records,
             self.metrics,
             self.timeline,
@@ -176,6 +174,8 @@ class Service:
         `Misuse` if the repository cannot be read or the executor cannot run here; what loading
         a model raises that must be there.
         """
+        for path in self.settings.state.glob(OBSOLETE):
+            path.unlink()
         ended = self.records.interrupt(time.time())
         if ended:
             _log.warning("jobs of an earlier process failed", extra={"jobs": ended})
@@ -218,7 +218,6 @@ class Service:
         await self.model_servers.close()
         await self._executor.close()
         self.records.close()
-        self.collector.ledger.close()
 
     async def _follow(self) -> None:
         while True:
@@ -230,16 +229,11 @@ class Service:
                 _log.warning("the repository cannot be read", extra={"error": str(error)})
 
     async def _sweep(self) -> None:
-        """Keeps material within its bounds; what went is given up."""
+        """Writes records that wait, and compares the view of material with the stores."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self.records.catch_up()
-            try:
-                await self.collector.sweep()
-            except (PrivetError, OSError) as error:
-                _log.error("material is not swept", extra={"error": str(error)})
-            materials = self.driver.material_index.materials()
-            self.driver.give_up_stock([it for it in materials if not self.collector.is_ready(it)])
+            await self._reconciliation.sweep()
 
     async def _expel(self) -> None:
         """Ends jobs and sessions of clients whose certificates were revoked meanwhile."""
@@ -290,12 +284,15 @@ class Service:
         return min(60.0, max(1.0, self.driver.scheduler.backlog_seconds()))
 
     def stock(self, client: str, version: Version) -> dict[str, int]:
-        """A client's own pieces for a version, by the label of the suite."""
-        return self.driver.material_index.of(client, version.key)
+        """A client's own material for a version, by the label of the suite."""
+        return Counter(it.stream.suite for it in self._unused(client, version))
 
     def asked(self, client: str, version: Version) -> int:
         """How many of them the client asked for; the service made the others ahead."""
-        return self.driver.material_index.asked(client, version.key)
+        return sum(not it.ahead for it in self._unused(client, version))
+
+    def _unused(self, client: str | None, version: Version) -> list[MaterialEntry]:
+        return self.driver.scheduler.material.unused(client, version.key)
 
     def limit_reached(self, client: str, version: Version) -> LimitReached | None:
         """Why a client may have no further job of a version now; None if it may."""
@@ -391,11 +388,10 @@ class Service:
 
     # For repository and driver ------------------------------------------------------------------
 
-    async def _joined(self, node: Node) -> None:
-        if self._local_node.is_apart(node):
-            return
-        self._local_node.joined(node)
-        await self._offers.take_stock(self.driver, self.collector, node.name)
+    def _joined(self, node: Node, entries: list[StoreEntry]) -> None:
+        if not self._local_node.is_apart(node):
+            self._local_node.joined(node)
+            self._reconciliation.take_in(node.name, entries)
 
     async def _retire(self, version: Version) -> None:
         """Lets requests for it run to their end; gives up what was prepared, and sessions."""
@@ -403,11 +399,11 @@ class Service:
         for job in self.jobs.live():
             if job.version.key == version.key and job.kind in ("notice", "session"):
                 self.cancel(job, "the model was changed")
-        self.driver.give_up_stock(self.driver.material_index.materials(version.key))
+        self.driver.give_up([it.material for it in self._unused(None, version)])
         await self._offers.withdraw(version)
 
-    def _tell(self, action: Action, piece: MaterialEntry | None) -> None:
-        self._recorder.told(action, piece)
+    def _tell(self, action: Action) -> None:
+        self._recorder.told(action)
         if isinstance(action, Ended):
             self.sessions.ended(action)
 

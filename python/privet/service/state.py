@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Any
 
 from privet.scheduler import Line, Snapshot
@@ -77,9 +78,11 @@ def _running(now: Snapshot, epoch: float) -> list[dict[str, Any]]:
 
 
 def _stock(service: Service) -> list[dict[str, Any]]:
+    streams = [entry.stream for entry in service.driver.scheduler.material.unused()]
+    counts = Counter((it.model, it.suite) for it in streams)
     return [
         {"model": shown(model), "suite": suite, "pieces": count}
-        for (model, suite), count in sorted(service.driver.material_index.by_model().items())
+        for (model, suite), count in sorted(counts.items())
     ]
 
 

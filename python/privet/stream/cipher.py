@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privet.errors import Misuse
-from privet.suites import CIPHERS, KEY_BITS
+from privet.suites import CIPHERS, KEY_BITS, Stream
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,11 @@ class Cipher:
     def masked(self) -> bool:
         """Whether tensors are masked values, and each request needs a piece."""
         return self.name == "bfv"
+
+    @property
+    def config(self) -> str:
+        """The suite's config with it in JSON, as the native half reads it."""
+        return Stream(cipher=self.name, key_bits=None if self.masked else self.key_bits).text
 
     @property
     def code(self) -> tuple[int, int]:

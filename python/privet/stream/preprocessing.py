@@ -100,7 +100,7 @@ class PreparingModel:
     ) -> None:
         # A client may also infer here, so the counts are those of the other port.
         guard = rules.guard()
-        self._server = _native.StreamServer(public, weights, BFV.name, BFV.key_bits, guard)
+        self._server = _native.StreamServer(public, weights, BFV.config, guard)
         self._files, self._timeout = files, timeout
         self._revoked = rules.revoked()
         self._acceptor: Acceptor | None = None
@@ -154,7 +154,7 @@ class PreparingData:
     """The data provider's: asks for one piece after the other over one connection."""
 
     def __init__(self, public: bytes, files: tuple[Path, Path, Path], timeout: float) -> None:
-        self._plan = _native.StreamPlan(public, BFV.name, BFV.key_bits)
+        self._plan = _native.StreamPlan(public, BFV.config)
         self._files, self._timeout = files, timeout
         self._client: _native.StreamClient | None = None
 

@@ -71,7 +71,7 @@ class Stages:
     """The stages of a program; with its weights, those of the model provider."""
 
     def __init__(self, public: bytes, cipher: Cipher, weights: bytes | None = None) -> None:
-        self.native = _native.StreamStages(public, cipher.name, cipher.key_bits, weights)
+        self.native = _native.StreamStages(public, cipher.config, weights)
         self.cipher = cipher
         self.program = Program.from_public_bytes(public)
         self.row_bytes, self.key_bytes = self.native.sizes()

@@ -25,7 +25,7 @@ class LinearWorker:
         _one_thread()
         from privet import _native
 
-        self._stages = _native.StreamStages(public, cipher.name, cipher.key_bits, weights)
+        self._stages = _native.StreamStages(public, cipher.config, weights)
         self._cipher = cipher
         self._noise: OrderedDict[bytes, _native.StreamNoise] = OrderedDict()
 
@@ -58,7 +58,7 @@ class NonlinearWorker:
         _one_thread()
         from privet import _native
 
-        self._stages = _native.StreamStages(public, cipher.name, cipher.key_bits)
+        self._stages = _native.StreamStages(public, cipher.config)
         self._cipher = cipher
         self._key: _native.StreamKey | None = None
 

@@ -19,6 +19,7 @@ from privet.suites.ckks.config import (
     LIGHT,
     STATISTICAL,
 )
+from privet.suites.costing import Costed, Costing, LinkUse, Phase, Trial, Work, multiply_adds
 from privet.suites.costs import Load
 from privet.suites.fss import Fss
 from privet.suites.gmw import Gmw
@@ -46,9 +47,9 @@ from privet.suites.registry import (
     register,
     suite_type,
 )
-from privet.suites.security import Security, ckks_security, security, stream_security
+from privet.suites.security import Security, ckks_security, security
 from privet.suites.single import SingleJobSuite
-from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream, plan_stream
+from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream
 
 __all__ = [
     "CIPHERS",
@@ -65,6 +66,8 @@ __all__ = [
     "STREAM",
     "STREAM_TRUST",
     "Ckks",
+    "Costed",
+    "Costing",
     "ExtensionForecast",
     "Forecast",
     "Fss",
@@ -72,11 +75,13 @@ __all__ = [
     "Guard",
     "Job",
     "LinearForecast",
+    "LinkUse",
     "Load",
     "LocalJob",
     "LocalResult",
     "MaterialSuite",
     "Mode",
+    "Phase",
     "Planned",
     "Policy",
     "Precision",
@@ -86,8 +91,10 @@ __all__ = [
     "SingleJobSuite",
     "Stream",
     "Suite",
+    "Trial",
     "Trust",
     "Weakness",
+    "Work",
     "all_suites",
     "as_suite",
     "ckks_security",
@@ -98,14 +105,13 @@ __all__ = [
     "make_policy",
     "material_suite",
     "module_paths",
+    "multiply_adds",
     "names",
     "online_delay",
     "owners",
     "plan_ckks",
-    "plan_stream",
     "register",
     "security",
-    "stream_security",
     "suite_type",
     "uncounted",
 ]

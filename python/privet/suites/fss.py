@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from privet._native import Link, Plan
+from privet.suites.costing import Trial
 from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
 from privet.suites.options import choice
 
@@ -33,6 +34,11 @@ class Fss(MaterialSuite):
 
     name: ClassVar[str] = "fss"
     about: ClassVar[str] = "with keys from a dealer that must collude with neither party"
+    keyed: ClassVar[bool] = True
+    trials: ClassVar[tuple[Trial, ...]] = (
+        Trial(("mnist-1", "m1"), ("fss", "fss-malicious"), (1, 8)),
+        Trial(("m2",), ("fss", "fss-malicious")),
+    )
 
     @property
     def dealt(self) -> bool:
@@ -49,6 +55,16 @@ class Fss(MaterialSuite):
     def labelled(cls) -> Sequence[Fss]:
         """As `Suite`."""
         return [cls(security=level, truncation=it) for level in LEVELS for it in TRUNCATIONS]
+
+    @classmethod
+    def settings(cls) -> Sequence[Fss]:
+        """As `Costed`: at each security level."""
+        return [cls(security=level) for level in LEVELS]
+
+    @property
+    def kind(self) -> str:
+        """As `Costed`."""
+        return f"{self.name}-malicious" if self.security == "malicious" else self.name
 
     def facts(self) -> dict[str, Any]:
         """As `Suite`."""

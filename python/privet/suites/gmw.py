@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from privet._native import Link, Plan
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Suite
+from privet.suites.costing import Trial
 from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
 from privet.suites.options import choice, switch
 
@@ -69,6 +70,11 @@ class Gmw(MaterialSuite):
     name: ClassVar[str] = "gmw"
     about: ClassVar[str] = "by the two parties alone: encryption offline, secret sharing online"
     making: ClassVar[str] = "correlations"
+    trials: ClassVar[tuple[Trial, ...]] = (
+        Trial(("mnist-1", "m1"), ("gmw-linear", "gmw-blocks"), (1, 8)),
+        Trial(("mnist-1", "m1"), ("gmw-dealer-linear", "gmw-dealer-blocks"), (1, 8)),
+        Trial(("m2",), ("gmw-log", "gmw-dealer-log")),
+    )
     variants: ClassVar[dict[str, tuple[str, dict[str, Any]]]] = {
         "exact": ("the default: the fixed-point executor's result, bit for bit", {}),
         "one-bit": ("weaker: truncations off by 1 unit now and then", {"truncation": "one-bit"}),
@@ -128,6 +134,22 @@ class Gmw(MaterialSuite):
     def without_preparation(self) -> Gmw:
         """As `Suite`: linear layers must run online."""
         return replace(self, unprepared=True)
+
+    @classmethod
+    def settings(cls) -> Sequence[Gmw]:
+        """As `Costed`: each depth, without a dealer and with one."""
+        sources = ("parties", "dealer")
+        return [cls(rounds=depth, correlations=it) for it in sources for depth in DEPTHS]
+
+    @property
+    def kind(self) -> str:
+        """As `Costed`."""
+        return f"{self.name}-dealer" if self.dealt else self.name
+
+    @property
+    def setting(self) -> str:
+        """As `Costed`."""
+        return f"{self.family}-{self.rounds}"
 
     def alternatives(self) -> Sequence[Gmw]:
         """As `MaterialSuite`."""

@@ -63,18 +63,9 @@ class Security:
     notes: tuple[str, ...]
 
 
-def security(planned: Plan) -> Security:
-    """The budget of a plan of suite `gmw` or `fss`."""
+def security(planned: Plan | StreamPlan) -> Security:
+    """The budget of a plan of suite `gmw`, `fss` or `stream`."""
     return _parsed(json.loads(planned.security()))
-
-
-def stream_security(public: bytes, cipher: str, key_bits: int, samples: int = 1) -> Security:
-    """The budget of suite `stream`.
-
-    # Errors
-    As `plan_stream`.
-    """
-    return _parsed(json.loads(StreamPlan(public, cipher, key_bits, samples).security()))
 
 
 def ckks_security(plan: Mapping[str, Any]) -> Security:

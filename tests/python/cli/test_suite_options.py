@@ -34,6 +34,15 @@ def test_help_has_shared_options_and_a_line_for_each_suite(command: str) -> None
         assert not [flag for flag in own if f" {flag} " in text]
 
 
+@pytest.mark.parametrize("command", ["run", "infer", "prepare", "serve"])
+def test_help_begins_with_few_options_and_an_example(command: str) -> None:
+    text = shown(command)
+    assert f"Example: privet {command} " in text
+    first = text.partition(" Options ")[2].partition("\n╰")[0]
+    flags = [line.split()[-1 if "*" in line else 0] for line in first.split("│") if "--" in line]
+    assert 8 <= len(flags) <= 12, flags
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("suite", suites.names())
 def test_help_of_a_suite_has_its_options_and_no_others(command: str, suite: str) -> None:

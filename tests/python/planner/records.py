@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from privet.planner.record import Phase, Record
+from privet.planner.record import Record
 from privet.planner.setting import settings
+from privet.suites import Phase
 
 MakeRecord = Callable[..., Record]
 

@@ -203,7 +203,7 @@ def test_a_new_model_is_costed_by_its_layers(tmp_path: Path) -> None:
     assert {"gmw-blocks", "gmw-dealer-log", "fss", "fss-malicious"} <= names
     (tmp_path / CONFIG_FILE).write_text(found.config())
     config = read_config(tmp_path)
-    assert tuple(config.suites or ()) == (found.recommended.setting.suite,)
+    assert tuple(config.suites or ()) == (found.recommended.setting.config.name,)
     assert config.cores == found.recommended.cores
 
 
@@ -280,10 +280,10 @@ def test_the_service_takes_the_answer(setting: str, record: MakeRecord, tmp_path
     found = advise("a", Question(NETWORK, 0.01, batches=(4,)), costs(made), PRICES)
     (tmp_path / CONFIG_FILE).write_text(found.config())
     config = read_config(tmp_path)
-    assert config.suites == (made.setting.suite,)
-    assert config.security == (made.setting.security,)
+    assert config.suites == (made.setting.config.name,)
+    suite = made.setting.config
+    assert config.offered(type(suite))[0] == suite
     assert config.batch == 4
-    assert made.setting.rounds is None or config.rounds == (made.setting.rounds,)
 
 
 def test_there_is_no_configuration_of_nothing(record: MakeRecord) -> None:

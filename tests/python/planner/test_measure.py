@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,8 @@ from privet.planner.measure import measure
 from privet.planner.network import parse_network
 from privet.planner.record import read_record, read_records
 from privet.planner.setting import ALL, setting_named, settings
-from privet.planner.work import cost
 from privet.research.report import standard
-from privet.research.report.standard import FURTHER, STANDARD, Part
+from privet.research.report.standard import STUDY, Part
 from privet.suites import Ckks, Stream
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
@@ -110,7 +110,7 @@ def test_suite_stream_is_measured_as_planned(name: str, batch: int, tmp_path: Pa
     (record,), skipped = measure(plan_cases([MODEL], settings([name]), [batch]), tmp_path)
     assert skipped == []
     program = compile(MODEL, batch=record.setting.compiled_batch(batch)).program
-    planned = cost(program, record.setting, batch)
+    planned = record.setting.config.cost(program, batch)
     for phase in ("offline", "online"):
         measured, told = getattr(record, phase), getattr(planned, phase)
         for figure in ("bytes_client", "bytes_server", "rounds", "work"):
@@ -125,7 +125,7 @@ def test_suite_stream_is_measured_as_planned(name: str, batch: int, tmp_path: Pa
 
 def test_packed_samples_share_ciphertexts(tmp_path: Path) -> None:
     program = compile(MODEL).program
-    one, eight = (cost(program, setting_named("stream-packed"), count) for count in (1, 8))
+    one, eight = (setting_named("stream-packed").config.cost(program, count) for count in (1, 8))
     assert one.online.bytes == eight.online.bytes
     assert eight.online.work["values in slots"] > one.online.work["encryptions"]
     cases = plan_cases([MODEL], settings(["stream-packed"]), [128])
@@ -143,7 +143,7 @@ def test_a_cohort_sends_what_is_planned(refreshes: bool, tmp_path: Path) -> None
     )
     assert skipped == []
     widths = Ckks.precision
-    planned = cost(compile(model, **vars(widths)).program, record.setting)
+    planned = record.setting.config.cost(compile(model, **vars(widths)).program)
     assert (planned.online.work["bytes of refreshes"] > 0) == refreshes
     assert record.offline.rounds == planned.offline.rounds
     assert record.online.rounds == planned.online.rounds
@@ -159,26 +159,26 @@ def test_a_cohort_sends_what_is_planned(refreshes: bool, tmp_path: Path) -> None
 def test_the_standard_study_takes_less_than_an_hour(tmp_path: Path) -> None:
     def seconds(parts: Sequence[Part]) -> float:
         return sum(
-            len(it.models) * len(settings(it.suites)) * len(it.batches) * (1 + len(it.links))
+            len(it.models) * len(settings(it.settings)) * len(it.batches) * (1 + len(it.links))
             * it.seconds
             for it in parts
         )  # fmt: skip
 
-    assert seconds(STANDARD) < 2700
-    assert seconds(FURTHER) > 2700
-    models = {name for part in STANDARD for name in part.models}
+    assert seconds(STUDY.standard) < 2700
+    assert seconds(STUDY.further) > 2700
+    models = {name for part in STUDY.standard for name in part.models}
     assert {"resnet20", "resnet50", "squeezenet", "m1", "m2", "nn5"} <= models
-    assert {it.family for part in STANDARD for it in settings(part.suites)} >= {
+    assert {it.family for part in STUDY.standard for it in settings(part.settings)} >= {
         it.family for it in ALL.values()
     }
-    assert 128 in {batch for part in STANDARD for batch in part.batches}
+    assert 128 in {batch for part in STUDY.standard for batch in part.batches}
 
 
 def test_a_study_without_models_is_the_standard_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = Part(("m1",), ("fss", "ckks"), 6.0, batches=(1, 8), links=("WAN_S",), repeats=3)
-    monkeypatch.setattr(standard, "STANDARD", (part, part))
+    monkeypatch.setattr(standard, "STUDY", replace(STUDY, standard=(part, part)))
     command = ["study", "measure", "-o", str(tmp_path), "--dry-run", "--json"]
     found = json.loads(CliRunner().invoke(app, command).stdout)
     assert len(found["cases"]) == 8  # a case is there once
@@ -198,7 +198,7 @@ def test_validation_runs_what_the_study_has_over_links(
         Part(("breast",), ("fss",), 1.0, links=("1ms,1gbps",)),
         Part(("breast",), ("gmw",), 1.0),
     )
-    monkeypatch.setattr(standard, "STANDARD", parts)
+    monkeypatch.setattr(standard, "STUDY", replace(STUDY, standard=parts))
     command = ["study", "validate", str(tmp_path), "--run", "--suites", "stream-bfv"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output

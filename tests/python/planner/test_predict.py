@@ -16,12 +16,11 @@ from privet.planner.cases import plan_cases
 from privet.planner.measure import measure
 from privet.planner.network import PRESETS, Network, parse_bandwidth, parse_network, parse_seconds
 from privet.planner.predict import on_network, predict
-from privet.planner.record import Record
+from privet.planner.record import Record, costed
 from privet.planner.setting import Setting, settings
 from privet.planner.units import UnitCosts, fit, non_negative_least_squares
-from privet.planner.work import cost
 from privet.research.report.validate import compare, errors
-from privet.suites import Gmw
+from privet.suites import Fss, Gmw
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
 
@@ -75,7 +74,7 @@ def test_the_extension_is_the_one_that_the_parties_choose(link: str) -> None:
     compiled = compile(MODELS / "digits-cnn.onnx")
     (setting,) = settings(["gmw-blocks"])
     network = parse_network(link.replace("Mbit", "mbps"))
-    made = on_network(cost(compiled.program, setting).record("a", "", setting, 1), network)
+    made = on_network(costed(setting.config.cost(compiled.program), "a", "", setting, 1), network)
     planned = Gmw(rounds="blocks").native(compiled.program.to_public_bytes(), network.link())
     forecast = suites.forecast(planned)
     assert made.extension == forecast.extension
@@ -162,8 +161,8 @@ def test_unit_costs_explain_what_they_were_found_from(record: MakeRecord) -> Non
     priced = found.price(unseen)
     assert priced.online.seconds == pytest.approx(unseen.online.seconds, rel=1e-3)
     assert priced.online.cpu_seconds == pytest.approx(2 * unseen.online.seconds, rel=1e-3)
-    assert found.knows(Setting("gmw", "linear"))
-    assert not found.knows(Setting("fss", dealer=True))
+    assert found.knows(Setting(Gmw(rounds="linear")))
+    assert not found.knows(Setting(Fss()))
 
 
 def test_no_price_is_negative() -> None:

@@ -27,9 +27,9 @@ from privet.runtime import (
     Client,
     Credentials,
     MaterialPool,
+    MaterialStore,
     PoolEvent,
     Server,
-    Stock,
     supply,
     target,
 )
@@ -275,10 +275,10 @@ def test_the_stock_is_seen_without_a_server(
     serve: Serve, pool: Callable[..., MaterialPool], tmp_path: Path
 ) -> None:
     pool(serve(), {"first": 2, "second": 1}).fill()
-    stock = Stock.at(tmp_path / "client")
-    held = stock.holdings()
+    store = MaterialStore.at(tmp_path / "client")
+    held = store.holdings()
     assert [(it.model, it.ready) for it in held] == [("first", 2), ("second", 1)]
-    assert sum(it.bytes for it in held) == stock.bytes()
+    assert sum(it.bytes for it in held) == store.bytes()
     assert all(0 <= it.oldest_seconds < SOON for it in held)
     with pytest.raises(Misuse, match="state directory"):
-        Stock.at(tmp_path / "nobody")
+        MaterialStore.at(tmp_path / "nobody")

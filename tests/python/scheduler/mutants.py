@@ -13,10 +13,10 @@ from typing import Any
 from privet.scheduler import progress, state
 from privet.scheduler.clients import Clients
 from privet.scheduler.machine import Room
+from privet.scheduler.material import Material, MaterialEntry
 from privet.scheduler.pairs import Entry, Pair, Stage
 from privet.scheduler.placement import Placement
 from privet.scheduler.policies import Stream
-from privet.scheduler.stock import Piece, Stock
 from privet.scheduler.timers import Alarm, Timers
 
 Change = Callable[[Any, str, Any], None]
@@ -51,26 +51,27 @@ def cores_are_free_at_the_stop(change: Change) -> None:
 def a_piece_stays_in_stock(change: Change) -> None:
     """Takes a piece and leaves it there."""
 
-    def take(self: Stock, stream: Stream) -> Piece | None:
-        return next((it for it in self if it.stream == stream), None)
+    def take(self: Material, stream: Stream) -> MaterialEntry | None:
+        return next((it for it in self.unused() if it.stream == stream), None)
 
-    change(Stock, "take", take)
+    change(Material, "take", take)
 
 
 def stock_is_everybodys(change: Change) -> None:
     """Gives a client the piece of another."""
 
-    def take(self: Stock, stream: Stream) -> Piece | None:
-        fits = (it for it in self if it.stream.model == stream.model)
-        found = next(fits, None)
-        return self.drop(found.material) if found else None
+    taken = Material.take
 
-    change(Stock, "take", take)
+    def take(self: Material, stream: Stream) -> MaterialEntry | None:
+        fits = (it for it in self.free() if it.model == stream.model)
+        return taken(self, next(fits, stream))
+
+    change(Material, "take", take)
 
 
 def stock_survives_its_machine(change: Change) -> None:
     """Keeps the pieces of a lost machine."""
-    change(Stock, "drop_machine", lambda self, machine: [])
+    change(Material, "unclaimed", lambda self, machine: [])
 
 
 def a_failed_t_on_starts_again(change: Change) -> None:

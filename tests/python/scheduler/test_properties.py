@@ -89,9 +89,9 @@ def test_nothing_is_left_behind() -> None:
     assert not state.making
     assert not state.pairs_of
     assert all(entry.submission.notice and entry.ended for entry in state.entries.values())
-    pieces = len(state.material.stock) + len(state.material.in_transit)
-    assert len(state.timers) == pieces
-    assert len(state.material) == pieces
+    assert len(state.timers) == len(state.material.unused())
+    assert len(state.material) == len(state.material.unused())
+    assert sum(state.material.bytes.values()) == sum(it.bytes for it in state.material.unused())
 
 
 @pytest.mark.slow

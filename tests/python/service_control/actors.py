@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from privet.runtime import PhaseCost
+from privet.runtime import PhaseCost, StoreEntry
 from privet.runtime.listening import Bounds
 from privet.service.control.app import make_app
 from privet.service.control.identity import Gate, tls
 from privet.service.driver import Door
-from privet.service.executor import Grant, MachineEvent, Node, Outcome, Piece
+from privet.service.executor import Grant, MachineEvent, Node, Outcome
 from privet.service.http import serving
 from privet.service.repository import Build, ModelConfig, ModelFolders
 from privet.service.repository.files import Source
@@ -30,6 +29,12 @@ async def eventually(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not condition():
             await asyncio.sleep(0.01)
+
+
+def entry(material: str, grant: Grant, **fields: Any) -> StoreEntry:
+    """What a store says of material that a job made, 10 bytes and as old as can be."""
+    whose = (grant.program, "digits", grant.suite, grant.client)
+    return replace(StoreEntry(material, *whose, 10, 0.0), **fields)
 
 
 class PretendedJob:
@@ -65,7 +70,7 @@ class Pretender:
     jobs: dict[str, PretendedJob] = field(default_factory=dict)
     offered: dict[str, Path] = field(default_factory=dict)
     withdrawn: list[str] = field(default_factory=list)
-    store: dict[str, Piece] = field(default_factory=dict)
+    store: dict[str, StoreEntry] = field(default_factory=dict)
     discarded: list[str] = field(default_factory=list)
     news: asyncio.Queue[MachineEvent | None] = field(default_factory=asyncio.Queue)
     count: int = 0
@@ -108,7 +113,7 @@ class Pretender:
         """Ends a job as stopped."""
         self.fail(job, "stopped")
 
-    async def pieces(self, machine: str) -> list[Piece]:
+    async def material(self, machine: str) -> list[StoreEntry]:
         """What `store` has."""
         return list(self.store.values())
 
@@ -133,8 +138,7 @@ class Pretender:
         done = Outcome(job, material=made, cost=cost, seconds=0.5, peak_rss=50, base_rss=20)
         done = replace(done, **fields)
         if grant.phase == "prepare" and done.material is not None:
-            whose = (grant.client, grant.program, grant.suite)
-            self.store[done.material] = Piece(done.material, *whose, 10, time.time())
+            self.store[done.material] = entry(done.material, grant)
         elif grant.material is not None:
             self.store.pop(grant.material, None)
         end.set_result(done)

@@ -32,7 +32,7 @@ def test_a_client_that_waits_gets_material_before_it_asks(
                     news = await visitor.good("GET", f"/v2/jobs?wait=5&ahead=1&seen={seen}")
                     seen = news["sequence"]
                     kinds = {job["kind"] for job in news["jobs"]}
-            await eventually(lambda: len(it.service.driver.material_index) >= 1)
+            await eventually(lambda: len(it.service.driver.scheduler.material.unused()) >= 1)
             model = await visitor.good("GET", "/v2/models/digits")
             assert sum(model["privet"]["stock"].values()) >= 1
             used = len(it.executor.jobs)
@@ -61,7 +61,7 @@ def test_what_is_made_ahead_is_not_counted_against_its_client(
                 await visitor.request("digits")
                 await eventually(lambda: not it.service.jobs.open())
             there = asyncio.create_task(visitor.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
-            await eventually(lambda: len(it.service.driver.material_index) >= 2)
+            await eventually(lambda: len(it.service.driver.scheduler.material.unused()) >= 2)
             told = [await visitor.ask("POST", "/v2/models/digits/notices", {})]
             await eventually(lambda: not it.service.jobs.open())
             told.append(await visitor.ask("POST", "/v2/models/digits/notices", {}))

@@ -77,7 +77,7 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
     async def act(it: Scene, visitor: Visitor) -> None:
         it.executor.seconds = 0.0
         await visitor.notify("digits")
-        await eventually(lambda: len(it.service.driver.material_index) == 1)
+        await eventually(lambda: len(it.service.driver.scheduler.material.unused()) == 1)
         async with Visitor(it.address, key_folder, folder / "o", "operator") as other:
             told = await other.good("GET", "/v2/models/digits")
             assert told["privet"]["stock"] == {}

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from tests.e2e.visitor import Visitor
-from tests.python.service_control.actors import Pretender, Scene, eventually, scene
+from tests.python.service_control.actors import Pretender, Scene, entry, eventually, scene
 
+from privet.errors import Misuse
 from privet.scheduler import Limits
+from privet.service import service as module
 from privet.service.driver import LEAST_GRACE
-from privet.service.executor import Piece
+from privet.service.executor import MachineEvent, Node
 
 Play = Callable[[Scene, Visitor], Awaitable[None]]
 
@@ -244,8 +246,6 @@ def test_material_that_its_client_did_not_come_for_is_given_up(play: Callable[..
 
 
 def test_a_lost_machine_takes_its_material_along(play: Callable[..., None]) -> None:
-    from privet.service.executor import MachineEvent, Node
-
     async def act(it: Scene, visitor: Visitor) -> None:
         notice = await visitor.notify("digits")
         it.executor.finish((await it.executor.granted("prepare")).job)
@@ -255,6 +255,7 @@ def test_a_lost_machine_takes_its_material_along(play: Callable[..., None]) -> N
         assert "machine lost" in job["reason"]
         status, answer = await visitor.call("GET", "/v2/health/ready")
         assert (status, "machine" in answer["error"]) == (503, True)
+        it.executor.store.clear()
         await it.executor.news.put(MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2")))
         await visitor.request("digits")
         assert (await it.executor.granted("prepare")).grant.cores == (7,)
@@ -273,12 +274,17 @@ def test_material_expires_and_is_deleted(play: Callable[..., None]) -> None:
     play(act, bounds=Limits(material_seconds=0.3))
 
 
-def test_material_that_went_meanwhile_is_made_anew(play: Callable[..., None]) -> None:
+def test_material_that_went_meanwhile_is_made_anew(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SWEEP_SECONDS", 0.1)
+
     async def act(it: Scene, visitor: Visitor) -> None:
         notice = await visitor.notify("digits")
         it.executor.finish((await it.executor.granted("prepare")).job, material="3" * 32)
         await until(visitor, notice, "prepared")
-        it.service.collector.ledger.end("3" * 32, 0.0)
+        it.executor.store.clear()
+        assert "deleted" in (await until(visitor, notice, "ended"))["reason"]
         id = await visitor.request("digits", notice=notice)
         it.executor.finish((await it.executor.granted("prepare")).job, material="4" * 32)
         job = await until(visitor, id, "inferring")
@@ -336,11 +342,45 @@ def test_stock_of_an_earlier_process_is_used_and_strange_pieces_are_deleted(
 
     play(first)
     grant = found["grant"]
-    pieces = [
-        Piece("1" * 32, grant.client, grant.program, grant.suite, 10, 0.0),
-        Piece("2" * 32, grant.client, "0" * 64, grant.suite, 10, 0.0),
-    ]
-    play(second, executor=Pretender(store={it.material: it for it in pieces}))
+    entries = [entry("1" * 32, grant), entry("2" * 32, grant, program="0" * 64)]
+    play(second, executor=Pretender(store={it.id: it for it in entries}))
+
+
+def test_a_copied_store_serves_once(play: Callable[..., None]) -> None:
+    """The pretender tells of the same store on both machines."""
+
+    async def act(it: Scene, visitor: Visitor) -> None:
+        notice = await visitor.notify("digits")
+        it.executor.finish((await it.executor.granted("prepare")).job, material="1" * 32)
+        await until(visitor, notice, "prepared")
+        await it.executor.news.put(MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2")))
+        await eventually(lambda: it.executor.discarded == ["1" * 32])
+        assert len(it.service.driver.scheduler.material.unused()) == 1
+
+    play(act)
+
+
+def test_two_services_do_not_share_a_state_directory(
+    folder: Path, key_folder: Path, program: Path, play: Callable[..., None]
+) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        with pytest.raises(Misuse, match="another service"):
+            async with scene(folder, key_folder, program):
+                pass
+
+    play(act)
+
+
+def test_the_list_that_an_older_version_kept_beside_the_stores_goes(
+    folder: Path, play: Callable[..., None]
+) -> None:
+    async def act(it: Scene, visitor: Visitor) -> None:
+        assert not list((folder / "state").glob("ledger*"))
+
+    (folder / "state").mkdir()
+    for name in ("ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite.lock"):
+        (folder / "state" / name).write_bytes(b"of version 0.2.0")
+    play(act)
 
 
 def test_news_wait_and_tell_each_change_once(play: Callable[..., None]) -> None:

@@ -32,7 +32,7 @@ async def work(it: Scene, visitor: Visitor) -> str:
     """A notice, its request, one that fails, one that is refused; the metrics afterwards."""
     notice = await visitor.notify("digits")
     it.executor.finish((await it.executor.granted("prepare")).job)
-    await eventually(lambda: len(it.service.driver.material_index) == 1)
+    await eventually(lambda: len(it.service.driver.scheduler.material.unused()) == 1)
     between = values((await visitor.call("GET", "/metrics"))[1])
     assert between["privet_stock model=digits/1 suite=gmw linear exact"] == 1
     assert between["privet_queue_length queue=transit"] == 1

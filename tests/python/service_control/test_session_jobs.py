@@ -119,7 +119,7 @@ def play(tmp_path: Path, key_folder: Path, smooth: Path, program: Path) -> Play:
     """Runs a test's coroutine beside such a service; `memory` is what the machine lends."""
 
     async def build(source: Source, config: ModelConfig) -> Path:
-        return smooth if config.homomorphic else program
+        return smooth if config.session is not None else program
 
     def run(
         act: Act, memory: int = 4 * GIB, kind: type[Pretender] = Pretender, **settings: Any

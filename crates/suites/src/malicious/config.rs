@@ -1,47 +1,48 @@
 //! Every choice of suite `fss` against parties that deviate, with its default.
 
+use privet_channel::Link;
+use privet_gmw::Truncation;
+use privet_program::Program;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Correlations, Mode, Security, Suite, Truncation};
+use super::Plan;
+use crate::Error;
+use crate::config::{self, Choice, Security, Value, named, vary};
+use crate::sharing::Maker;
+use crate::suite::{SuiteConfig, SuitePlan};
 
-/// What client and server must choose alike before they make material.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Both parties derive the same plan from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// What becomes of the carry that a truncation drops.
+    #[serde(with = "named")]
     pub truncation: Truncation,
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self { truncation: Truncation::Exact }
+impl config::Config for Config {
+    const SUITE: &'static str = "fss";
+    const SECURITY: Security = Security::Malicious;
+
+    fn all() -> Vec<Self> {
+        vary(vec![Self::default()], |_, truncation| Self { truncation })
+    }
+
+    fn values(&self) -> Vec<Value> {
+        vec![self.truncation.value(), Maker::Dealer.value()]
     }
 }
 
-impl Config {
-    /// Every config.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Truncation::ALL.iter().map(|&truncation| Self { truncation })
+impl SuiteConfig for Config {
+    fn label(&self) -> String {
+        format!("fss malicious {}", self.truncation.name())
     }
 
-    /// As control messages and stores name it.
-    pub fn label(&self) -> String {
-        super::Options::from(*self).name()
+    fn is_dealt(&self) -> bool {
+        true
     }
 
-    /// What a policy may forbid.
-    pub fn mode(&self) -> Mode {
-        Mode {
-            security: Security::Malicious,
-            truncation: Some(self.truncation),
-            correlations: Some(Correlations::Dealer),
-            ..Mode::of(Suite::Fss)
-        }
-    }
-}
-
-impl From<Config> for super::Options {
-    fn from(config: Config) -> Self {
-        Self { truncation: config.truncation.into() }
+    fn plan(&self, program: Program, _link: Link) -> Result<Box<dyn SuitePlan>, Error> {
+        Ok(Box::new(Plan::new(program, *self)?))
     }
 }

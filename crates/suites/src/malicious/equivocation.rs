@@ -14,7 +14,7 @@ use privet_program::{Program, Weights};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use super::{Options, Plan, prepare};
+use super::{Config, Plan, prepare};
 use crate::policy::Policy;
 use crate::session::{Catalog, Client, Connect, Served, Server};
 use crate::{Error, MaterialId, Silent, Store, StoreError, registry};
@@ -73,8 +73,8 @@ impl Scene {
             server.with_dealer(to_dealer.clone())
         });
         let program = Program::parse(&PUBLIC).expect("a program");
-        let options = Options { truncation: Truncation::Exact };
-        let plan = Plan::new(program, options).expect("a plan");
+        let config = Config { truncation: Truncation::Exact };
+        let plan = Plan::new(program, config).expect("a plan");
         Self { plan, ours, theirs, servers, to_dealer }
     }
 

@@ -5,7 +5,7 @@ use privet_program::{Program, Weights};
 use privet_ring::Modulus;
 use privet_shark::ends;
 
-use super::Options;
+use super::Config;
 use super::ops::{self, Purpose, Step};
 use super::planner::Planner;
 use crate::Error;
@@ -15,7 +15,7 @@ use crate::ops::last_uses;
 /// The steps of a program, and what they take.
 pub struct Plan {
     program: Program,
-    options: Options,
+    config: Config,
     steps: Vec<Box<dyn Step>>,
     /// Ring width of each value when it is written, in bits.
     widths: Vec<u32>,
@@ -41,12 +41,12 @@ impl Plan {
     /// # Errors
     /// [`Error::Misuse`] if a private tensor is missing from an operation that needs it, or a layer runs only in suite
     /// `ckks`.
-    pub fn new(program: Program, options: Options) -> Result<Self, Error> {
+    pub fn new(program: Program, config: Config) -> Result<Self, Error> {
         let operations = ops::all(&program)?;
-        let Planner { steps, written, tensors, bytes, turns, .. } = Planner::plan(&program, &operations, options);
+        let Planner { steps, written, tensors, bytes, turns, .. } = Planner::plan(&program, &operations, config);
         drop(operations);
         let traffic = Traffic { client_bytes: bytes[0], server_bytes: bytes[1], rounds: turns.rounds() };
-        let plan = Self { options, steps, widths: written, tensors, traffic, program };
+        let plan = Self { config, steps, widths: written, tensors, traffic, program };
         let [client, server] = plan.stored_bytes();
         limits::check(0, 0, client.max(server))?;
         Ok(plan)
@@ -58,8 +58,8 @@ impl Plan {
     }
 
     /// What both parties chose.
-    pub fn options(&self) -> Options {
-        self.options
+    pub fn config(&self) -> Config {
+        self.config
     }
 
     /// Online traffic.

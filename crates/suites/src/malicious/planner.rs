@@ -11,7 +11,7 @@ use privet_program::{Operation, Operator, Program};
 use privet_ring::Modulus;
 use privet_shark::{CHECK_BYTES, Extend};
 
-use super::Options;
+use super::Config;
 use super::gate::Gated;
 use super::masking::{Input, Mask};
 use super::ops::{Protocol, Purpose, Step};
@@ -21,7 +21,7 @@ use crate::turns::Turns;
 /// A plan while it is made.
 pub(super) struct Planner<'a> {
     program: &'a Program,
-    options: Options,
+    config: Config,
     pub steps: Vec<Box<dyn Step>>,
     /// Current width of each value.
     pub widths: Vec<u32>,
@@ -44,11 +44,11 @@ const FRAME_BYTES: usize = 5;
 
 impl<'a> Planner<'a> {
     /// Plans the program's inputs, these operations, and its outputs.
-    pub(super) fn plan(program: &'a Program, operations: &[Box<dyn Protocol + '_>], options: Options) -> Self {
+    pub(super) fn plan(program: &'a Program, operations: &[Box<dyn Protocol + '_>], config: Config) -> Self {
         let widths = vec![program.ring_bits(); program.values().len()];
         let mut planner = Self {
             program,
-            options,
+            config,
             steps: Vec::new(),
             written: widths.clone(),
             widths,
@@ -125,7 +125,7 @@ impl<'a> Planner<'a> {
 
     /// Whether truncations compute the carry.
     pub(super) fn is_exact(&self) -> bool {
-        self.options.truncation == Truncation::Exact
+        self.config.truncation == Truncation::Exact
     }
 
     /// Whether a later step needs a value in the program's ring.

@@ -1,18 +1,15 @@
-//! Suite `fss` against parties that deviate, as sessions know it.
+//! A plan on authenticated values as sessions know it.
 
-use privet_channel::{Channel, Link};
+use privet_channel::Channel;
 use privet_fss::Role;
 use privet_linear::Keep;
 use privet_ot::Extension;
 use privet_program::{Program, Weights};
-use serde_json::Value;
 
 use super::prepare::{self, DealtHalf};
-use super::{Config, Head, Material as RunMaterial, Opened, Plan};
+use super::{Head, Material as RunMaterial, Opened, Plan};
 use crate::forecast::{Forecast, Memory};
-use crate::policy::{Mode, Security};
-use crate::registry::{PolicyConfig, Suite, choices};
-use crate::security::Security as Budget;
+use crate::security::Security;
 use crate::session::{HiddenWeights, Served, grant};
 use crate::store::{SetupEntry, Setups};
 use crate::suite::{
@@ -20,54 +17,13 @@ use crate::suite::{
 };
 use crate::{Error, Report};
 
-/// The suite.
-pub struct Malicious;
-
-impl Suite for Malicious {
-    fn name(&self) -> &'static str {
-        "fss"
-    }
-
-    fn security(&self) -> Security {
-        Security::Malicious
-    }
-
-    fn configs(&self) -> Vec<Box<dyn PolicyConfig>> {
-        Config::all().map(|config| Box::new(config) as _).collect()
-    }
-
-    fn read(&self, fields: Value) -> Result<Box<dyn PolicyConfig>, Error> {
-        Ok(Box::new(choices::<Config>(self.name(), fields)?))
-    }
-}
-
-impl SuiteConfig for Config {
-    fn label(&self) -> String {
-        Self::label(self)
-    }
-
-    fn is_dealt(&self) -> bool {
-        true
-    }
-
-    fn plan(&self, program: Program, _link: Link) -> Result<Box<dyn SuitePlan>, Error> {
-        Ok(Box::new(Plan::new(program, (*self).into())?))
-    }
-}
-
-impl PolicyConfig for Config {
-    fn mode(&self) -> Mode {
-        Self::mode(self)
-    }
-}
-
 impl SuitePlan for Plan {
     fn program(&self) -> &Program {
         Self::program(self)
     }
 
     fn label(&self) -> String {
-        self.options().name()
+        self.config().label()
     }
 
     fn is_dealt(&self) -> bool {
@@ -82,7 +38,7 @@ impl SuitePlan for Plan {
         Self::forecast(self)
     }
 
-    fn security(&self) -> Budget {
+    fn security(&self) -> Security {
         Self::security(self)
     }
 

@@ -6,6 +6,7 @@
 use privet_gmw::{Rounds, Truncation};
 
 use crate::Error;
+use crate::config::{Choice, Weakness};
 
 /// What non-linear steps run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,18 @@ pub enum Maker {
     Dealer,
 }
 
+impl Choice for Maker {
+    const NAME: &'static str = "correlations";
+    const VALUES: &'static [(Self, &'static str)] = &[(Self::Parties, "parties"), (Self::Dealer, "dealer")];
+
+    fn weakness(self) -> Option<Weakness> {
+        (self == Self::Dealer).then_some(Weakness {
+            name: "dealer",
+            meaning: "dealer: whoever makes the material must collude with neither party",
+        })
+    }
+}
+
 /// When linear layers run under BFV.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Linear {
@@ -39,6 +52,11 @@ pub enum Linear {
     Online,
 }
 
+impl Choice for Linear {
+    const NAME: &'static str = "linear";
+    const VALUES: &'static [(Self, &'static str)] = &[(Self::Offline, "offline"), (Self::Online, "online")];
+}
+
 /// What linear layers compute modulo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arithmetic {
@@ -47,6 +65,11 @@ pub enum Arithmetic {
     Ring,
     /// A prime, in slots; truncations are exact.
     Prime,
+}
+
+impl Choice for Arithmetic {
+    const NAME: &'static str = "field";
+    const VALUES: &'static [(Self, &'static str)] = &[(Self::Ring, "ring"), (Self::Prime, "prime")];
 }
 
 /// A suite with its options; both parties derive the same plan from them.
@@ -156,19 +179,11 @@ impl Options {
 
     /// The suite with its options, as control messages and stores name it.
     pub fn name(self) -> String {
-        let truncation = match self.truncation {
-            Truncation::OneBit => "one-bit",
-            Truncation::Exact => "exact",
-        };
+        let truncation = self.truncation.name();
         let Suite::Gmw { rounds } = self.suite else {
             return format!("fss {truncation}");
         };
-        let rounds = match rounds {
-            Rounds::Linear => "linear",
-            Rounds::Log => "log",
-            Rounds::Blocks => "blocks",
-        };
-        let mut name = format!("gmw {rounds} {truncation}");
+        let mut name = format!("gmw {} {truncation}", rounds.name());
         for (is_said, word) in
             [(self.is_dealt(), " dealt"), (self.is_one_shot(), " one-shot"), (self.is_prime(), " prime")]
         {

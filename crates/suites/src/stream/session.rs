@@ -7,14 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::bfv::{self, DataPiece, ModelPiece, Transformed};
 use super::infer::check_inputs;
-use super::{Cipher, DataProvider, ModelProvider, Plan, transport};
-use crate::policy::{Caller, Guard, Mode, Refused};
+use super::{Cipher, Config, DataProvider, ModelProvider, Plan, transport};
+use crate::config::Config as _;
+use crate::policy::{Caller, Guard, Refused};
 use crate::report::Recorder;
 use crate::session::{Gate, Intent, messages};
 use crate::{Error, Observer, PeerMisbehaved, Phase, Report};
-
-/// What gates are told of the suite; its options are the server's own.
-const SUITE: &str = "stream";
 
 /// What a client may ask for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -295,7 +293,7 @@ impl Server {
         let peer = channel.peer().map(|peer| peer.to_string()).unwrap_or_default();
         let admit = |intent: Intent<'_>| gate(&peer, intent).map_err(Refused::Outside);
         // Whatever a client asks here reveals values to it in the end.
-        self.guard.check(&caller, Mode::STREAM)?;
+        self.guard.check(&caller, &Config::default().mode())?;
         let mut prepared: Option<(Plan, ModelSide)> = None;
         loop {
             match messages::receive(channel)? {
@@ -305,8 +303,8 @@ impl Server {
                     on_event(Event::Described);
                 }
                 Request::Encrypt { program, key_bits, samples } => {
-                    admit(Intent::Prepare { program: &program, suite: SUITE })?;
-                    let cipher = Cipher::from_name("paillier", key_bits);
+                    admit(Intent::Prepare { program: &program, suite: Config::SUITE })?;
+                    let cipher = Cipher::paillier(key_bits);
                     let plan = self.plan(&program, cipher.ok_or_else(|| request("keys have 2048 or 3072 bits"))?)?;
                     let plan = plan.packed(samples).map_err(|error| request(&error.to_string()))?;
                     let (provider, report) = encrypt(channel, &plan)?;
@@ -314,7 +312,7 @@ impl Server {
                     on_event(Event::Prepared(report));
                 }
                 Request::Mask { program, first, piece } => {
-                    admit(Intent::Prepare { program: &program, suite: SUITE })?;
+                    admit(Intent::Prepare { program: &program, suite: Config::SUITE })?;
                     let known = if first { None } else { prepared.take() };
                     let (plan, mut provider, report) = self.mask(channel, &program, known, first)?;
                     on_event(match piece {
@@ -325,7 +323,7 @@ impl Server {
                 }
                 Request::Infer { program } => {
                     self.check_hash(&program)?;
-                    admit(Intent::Infer { program: &program, suite: Some(SUITE), material: None })?;
+                    admit(Intent::Infer { program: &program, suite: Some(Config::SUITE), material: None })?;
                     let (plan, provider) = prepared.as_mut().ok_or_else(|| request("nothing was prepared"))?;
                     let samples = u32::try_from(plan.samples().count()).unwrap_or(u32::MAX);
                     self.guard.count(&caller, samples.saturating_mul(self.program.batch()))?;

@@ -1,7 +1,7 @@
 //! Programs on authenticated values: the executor's results, or none.
 
 use privet_channel::{Link, pair};
-use privet_suites::malicious::{Options, Plan};
+use privet_suites::malicious::{Config, Plan};
 use privet_suites::policy::Policy;
 use privet_suites::session::{Catalog, Client, Event};
 use privet_suites::sharing::{Truncation, load};
@@ -10,7 +10,7 @@ use privet_suites::{Error, Silent, registry};
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL, Shelf, dealer, over, server};
 
 fn plan(fixture: &Fixture, truncation: Truncation) -> Plan {
-    Plan::new(fixture.program().clone(), Options { truncation }).expect("a plan")
+    Plan::new(fixture.program().clone(), Config { truncation }).expect("a plan")
 }
 
 /// A session with a dealer of its own; both sides must end well.

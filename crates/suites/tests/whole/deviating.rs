@@ -10,7 +10,6 @@ use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action};
 use privet_channel::{Channel, Error as LinkError, Link, PeerMisbehaved as LinkMisbehaved, pair};
 use privet_shark::Error as Deviation;
-use privet_suites::policy::Truncation as Choice;
 use privet_suites::session::{Client, Connect};
 use privet_suites::sharing::Truncation;
 use privet_suites::suite::{SuiteConfig, SuitePlan};
@@ -52,13 +51,6 @@ struct End {
     server: Result<(), Error>,
 }
 
-fn choice(truncation: Truncation) -> Choice {
-    match truncation {
-        Truncation::OneBit => Choice::OneBit,
-        Truncation::Exact => Choice::Exact,
-    }
-}
-
 impl Scene {
     fn new(fixture: &'static Fixture, config: &dyn SuiteConfig, truncation: Truncation) -> Self {
         let plan = config.plan(fixture.program(), Link::LAN).expect("a plan");
@@ -66,11 +58,11 @@ impl Scene {
     }
 
     pub fn malicious(fixture: &'static Fixture, truncation: Truncation) -> Self {
-        Self::new(fixture, &malicious::Config { truncation: choice(truncation) }, truncation)
+        Self::new(fixture, &malicious::Config { truncation }, truncation)
     }
 
     pub fn semi_honest(fixture: &'static Fixture, truncation: Truncation) -> Self {
-        Self::new(fixture, &fss::Config { truncation: choice(truncation) }, truncation)
+        Self::new(fixture, &fss::Config { truncation }, truncation)
     }
 
     /// A session with `work` at the client, and how both sides ended.

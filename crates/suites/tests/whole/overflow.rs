@@ -111,8 +111,8 @@ fn outputs_of_dealt_material_depend_on_the_input_alone() {
 
 #[test]
 fn outputs_against_malicious_parties_depend_on_the_input_alone() {
-    let options = malicious::Options { truncation: Truncation::Exact };
-    let plan = malicious::Plan::new(OVERFLOW.program(), options).expect("a plan");
+    let config = malicious::Config { truncation: Truncation::Exact };
+    let plan = malicious::Plan::new(OVERFLOW.program(), config).expect("a plan");
     let (ours, theirs) = (Shelf::new(), Shelf::new());
     session_with_dealer([&ours, &theirs], &dealer().0, |client: &mut Client| {
         check(Rules::of_malicious(), "fss malicious", |inputs| {

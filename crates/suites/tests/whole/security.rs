@@ -3,8 +3,10 @@
 use privet_channel::pair;
 use privet_linear::Resharing;
 use privet_program::Operator;
+use privet_suites::config::Config as _;
 use privet_suites::security::{PROMISED_BITS, Security};
 use privet_suites::sharing::{Encrypted, Options, Plan, Truncation};
+use privet_suites::suite::SuiteConfig;
 use privet_suites::{Silent, malicious, stream};
 
 use crate::parties::{CHOICE, Fixture, RESIDUAL, Shelf, server, session_over};
@@ -21,9 +23,9 @@ fn results(fixture: &Fixture) -> u64 {
 fn budgets(fixture: &Fixture) -> Vec<(String, Security)> {
     let sharing = Options::made().chain(Options::dealt()).chain(Options::one_shot());
     let mut all: Vec<_> = sharing.map(|options| (options.name(), fixture.plan(options).security())).collect();
-    for options in malicious::Options::all() {
-        let plan = malicious::Plan::new(fixture.program(), options).expect("a plan");
-        all.push((options.name(), plan.security()));
+    for config in malicious::Config::all() {
+        let plan = malicious::Plan::new(fixture.program(), config).expect("a plan");
+        all.push((config.label(), plan.security()));
     }
     all
 }
@@ -95,8 +97,7 @@ fn a_budget_is_the_sum_of_an_independent_count() {
 #[test]
 fn suite_stream_states_both_ciphers() {
     let program = CHOICE.program();
-    for cipher in [("paillier", 2048), ("paillier", 3072), ("bfv", 0)] {
-        let cipher = stream::Cipher::from_name(cipher.0, cipher.1).expect("a cipher");
+    for cipher in stream::Cipher::ALL {
         let plan = stream::Plan::new(program.clone(), cipher).expect("a plan");
         let budget = plan.security();
         assert!(budget.inference_bits.is_none_or(|bits| bits >= PROMISED_BITS), "{budget:?}");

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use privet_channel::tamper::{self, Action};
 use privet_channel::{Channel, pair};
-use privet_suites::malicious::{Options, Plan};
+use privet_suites::malicious::{Config, Plan};
 use privet_suites::session::{Client, Connect};
 use privet_suites::sharing::Truncation;
 use privet_suites::{Error, MaterialId, Silent, StoreError};
@@ -28,7 +28,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let plan = Plan::new(CHOICE.program(), Options { truncation: Truncation::OneBit }).expect("a plan");
+        let plan = Plan::new(CHOICE.program(), Config { truncation: Truncation::OneBit }).expect("a plan");
         Self { plan, ours: Shelf::new(), theirs: Shelf::new(), to_dealer: dealer().0 }
     }
 

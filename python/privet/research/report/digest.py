@@ -19,11 +19,8 @@ from privet.planner.setting import ALL
 from privet.planner.units import UnitCosts
 from privet.research.report import figures, tables
 from privet.research.report.energy import energy
-from privet.research.report.standard import INPUT_RANGES
+from privet.research.report.standard import STUDY
 from privet.research.report.validate import by_suite, compare
-
-COLUMNS = ("fss", "gmw-dealer", "gmw", "ckks", "stream", "stream-bfv")
-"""Families of the table of latencies."""
 
 SHOWN = (
     ("mnist-1", ("WAN_S",)),
@@ -51,7 +48,7 @@ def digest(records: Sequence[Record], prices: Prices) -> dict[str, str]:
     makers: dict[str, Callable[[], tuple[Cells, list[Cells]]]] = {
         "latency": lambda: (_heads(), _latency(records)),
         "rounds": lambda: (
-            ("Rounds online", *COLUMNS),
+            ("Rounds online", *STUDY.columns),
             [(NAMES[model], *_rounds(records, model)) for model, _ in SHOWN],
         ),
         "largest": lambda: (
@@ -99,7 +96,7 @@ def number(value: float) -> str:
 
 
 def _heads() -> Cells:
-    return ["Seconds", *(head for it in COLUMNS for head in (f"`{it}` online", "both"))]
+    return ["Seconds", *(head for it in STUDY.columns for head in (f"`{it}` online", "both"))]
 
 
 def _latency(records: Sequence[Record]) -> list[Cells]:
@@ -111,7 +108,7 @@ def _latency(records: Sequence[Record]) -> list[Cells]:
         for network in networks:
             cells: list[str] = []
             paper: list[str] = []
-            for family in COLUMNS:
+            for family in STUDY.columns:
                 known = [it for it in chosen if it.setting.family == family]
                 cells += _best(known, network)
                 paper += _published(family, model, network)
@@ -142,7 +139,7 @@ def _published(family: str, model: str, network: str) -> list[str]:
 def _rounds(records: Sequence[Record], model: str) -> list[str]:
     chosen = tables.of_subject(records, model, 1)
     cells = []
-    for family in COLUMNS:
+    for family in STUDY.columns:
         counts = sorted({it.online.rounds for it in chosen if it.setting.family == family})
         cells.append(" to ".join(str(it) for it in dict.fromkeys([*counts[:1], *counts[-1:]])))
     return cells
@@ -214,7 +211,7 @@ def _regimes(records: Sequence[Record]) -> list[Cells]:
         for batch, chosen in (
             ("1", tables.tight(single)),
             ("largest", tables.tight(tables.largest_batches(records, model))),
-            ("1, with `stream`", single),
+            ("1, with revealed values", single),
         ):
             maps = {
                 "by round trip": figures.regimes(chosen) if chosen else [],
@@ -232,7 +229,7 @@ def _spending(records: Sequence[Record], prices: Prices) -> list[Cells]:
     rows: list[Cells] = []
     for model, _ in SHOWN:
         chosen = tables.of_subject(records, model, 1)
-        known = [it for it in chosen if it.setting.family in COLUMNS]
+        known = [it for it in chosen if it.setting.family in STUDY.columns]
         for it in tables.best_of_families(known, PRESETS["WAN_M"]):
             rows.append((f"{model}, {it.record.setting.name}", *_spent(it, prices)))
     return rows
@@ -247,16 +244,6 @@ def _spent(it: Prediction, prices: Prices) -> list[str]:
         number(1e6 * money.dollars),
         f"{money.offline_transfer / money.dollars:.0%}",
     ]
-
-
-CHOSEN = (
-    ("resnet20", ("fss", "gmw-log", "stream", "stream-bfv")),
-    ("squeezenet", ("gmw-log",)),
-    ("resnet50", ("fss", "gmw-log", "gmw-dealer-blocks")),
-    ("m2", ("stream-bfv",)),
-    ("nn20", ("ckks-collective-3",)),
-)
-"""Models and settings that are compared, if they have a record."""
 
 
 @dataclass(frozen=True)
@@ -288,7 +275,7 @@ def costed(
     """The chosen settings, of models whose files lie in `models`."""
     found: list[Costed] = []
     known = {(it.model, it.setting.name): it for it in tables.plain(records) if it.batch == 1}
-    for model, names in CHOSEN:
+    for model, names in STUDY.costed.items():
         wanted = [known[model, name] for name in names if (model, name) in known]
         path = models / f"{model}.onnx"
         if wanted and path.exists():
@@ -300,7 +287,7 @@ def _compared(
     wanted: Iterable[Record], path: Path, prices: Callable[[], UnitCosts]
 ) -> list[Costed]:
     own = {it.setting: it for it in wanted}
-    made = cost_settings(path, own, 1, prices, INPUT_RANGES.get(path.stem))
+    made = cost_settings(path, own, 1, prices, STUDY.input_ranges.get(path.stem))
     return [
         Costed(
             path.stem,

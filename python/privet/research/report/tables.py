@@ -18,8 +18,8 @@ from privet.research.report.energy import energy
 Row = dict[str, Any]
 
 TWIN = "-silu"
-"""Models of the zoo with this at the end have smooth activations, for suite `ckks`, and stand in
-for the model without it."""
+"""Models of the zoo with this at the end have smooth activations, and stand in for the model
+without it where a suite computes no others."""
 
 
 def subject(record: Record) -> str:
@@ -137,7 +137,7 @@ def largest_batches(records: Iterable[Record], model: str) -> list[Record]:
 
 
 def tight(records: Iterable[Record]) -> list[Record]:
-    """Records of suites that reveal nothing but outputs: all but `stream`."""
+    """Records of suites that reveal nothing but outputs."""
     return [it for it in records if not it.setting.reveals_order]
 
 
@@ -180,12 +180,9 @@ def _tables() -> dict[str, Any]:
 
 
 def scheme(setting: Setting) -> str | None:
-    """The paper's scheme that a setting is of: `A2B` (dealt), `FSS`, `FHE`; None of others."""
-    if setting.malicious or setting.members:
-        return None
-    if setting.suite == "gmw":
-        return "A2B" if setting.dealer else None
-    return {"fss": "FSS", "ckks": "FHE"}.get(setting.suite)
+    """The paper's scheme that a setting is of; None of others."""
+    found: str | None = _tables()["schemes"].get(setting.family)
+    return found
 
 
 def figure(

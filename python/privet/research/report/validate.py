@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from privet.planner.network import parse_network
 from privet.planner.predict import predict
 from privet.planner.record import Record
+from privet.planner.setting import setting_named
+from privet.research.report.standard import STUDY
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,10 @@ def errors(comparisons: Sequence[Comparison]) -> Errors | None:
 
 
 def by_suite(comparisons: Sequence[Comparison]) -> list[tuple[str, str, Errors]]:
-    """Errors of each suite and phase; the forms of suite `stream` count as suites of their own."""
+    """Errors of each suite and phase; the settings that the study tells apart count as suites."""
 
     def group(it: Comparison) -> str:
-        name = it.setting.split("-")[0]
-        return it.setting if name == "stream" else name
+        return it.setting if it.setting in STUDY.apart else setting_named(it.setting).config.name
 
     keys = dict.fromkeys((group(it), it.phase) for it in comparisons)
     found = [

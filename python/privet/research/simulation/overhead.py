@@ -23,7 +23,7 @@ from privet.scheduler import (
 )
 
 MODELS = ("m1", "m2", "hinet", "alexnet", "vgg16")
-SUITES = ("gmw", "fss")
+SUITES = ("first", "second")
 
 P = ParamSpec("P")
 T = TypeVar("T")

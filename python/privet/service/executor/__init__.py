@@ -1,7 +1,7 @@
 """Executors: they run the server's half of jobs in processes of their own."""
 
 from privet.service.executor.grant import Failure, Grant, Outcome, Phase
-from privet.service.executor.protocol import Executor, MachineEvent, Node, Piece, Running
+from privet.service.executor.protocol import Executor, MachineEvent, Node, Running
 
 __all__ = [
     "Executor",
@@ -11,6 +11,5 @@ __all__ = [
     "Node",
     "Outcome",
     "Phase",
-    "Piece",
     "Running",
 ]

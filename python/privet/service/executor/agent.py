@@ -9,10 +9,11 @@ from typing import Any
 
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.program import Program
+from privet.runtime import StoreEntry
 from privet.service.executor.grant import Grant, Outcome
 from privet.service.executor.job import LocalJob
 from privet.service.executor.local import LocalExecutor
-from privet.service.executor.protocol import Node, Piece
+from privet.service.executor.protocol import Node
 
 FILES = (PUBLIC_FILE, PRIVATE_FILE)
 """The files of a program."""
@@ -73,12 +74,12 @@ class NodeAgent:
         """Ends a job."""
         await self._executor.stop(job)
 
-    async def pieces(self) -> list[Piece]:
+    async def material(self) -> list[StoreEntry]:
         """The material on this node."""
-        return await self._executor.pieces(self._executor.node.name)
+        return await self._executor.material(self._executor.node.name)
 
     async def discard(self, materials: Sequence[str]) -> list[str]:
-        """Removes pieces."""
+        """Removes material."""
         return await self._executor.discard(self._executor.node.name, materials)
 
     async def close(self) -> None:

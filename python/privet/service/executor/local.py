@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from privet import _native
 from privet.errors import Misuse, PrivetError
+from privet.runtime import MaterialStore, StoreEntry
 from privet.service.executor.grant import Grant, Outcome
 from privet.service.executor.job import LocalJob
-from privet.service.executor.protocol import MachineEvent, Node, Piece
+from privet.service.executor.protocol import MachineEvent, Node
 from privet.service.executor.slot import Offer, Slot
 
 PATIENCE_SECONDS = 60.0
@@ -93,7 +91,7 @@ class LocalExecutor:
     async def start(self) -> None:
         """Starts all workers."""
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._store = await asyncio.to_thread(_native.Store, str(self._state / "server"))
+        self._store = await asyncio.to_thread(MaterialStore, self._state, "server")
         for number in range(self._count):
             port = self._first_port and self._first_port + number
             settings = {**self._settings, "port": port}
@@ -169,27 +167,15 @@ class LocalExecutor:
             if slot.job is not None and slot.job.job == job:
                 await slot.job.stop()
 
-    async def pieces(self, machine: str) -> list[Piece]:
+    async def material(self, machine: str) -> list[StoreEntry]:
         """The material here."""
         self._check_machine(machine)
-        now = time.time()
-        pieces = map(json.loads, await asyncio.to_thread(self._store.pieces))
-        return [
-            Piece(
-                it["id"],
-                it["peer"],
-                it["program"],
-                it["suite"],
-                it["bytes"],
-                now - it["age_seconds"],
-            )
-            for it in pieces
-        ]
+        return await asyncio.to_thread(self._store.entries)
 
     async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
-        """Removes pieces."""
+        """Removes material."""
         self._check_machine(machine)
-        return await asyncio.to_thread(self._discard, list(materials))
+        return await asyncio.to_thread(self._store.discard, list(materials))
 
     async def close(self) -> None:
         """Ends all workers."""
@@ -230,18 +216,15 @@ class LocalExecutor:
         """Tells how a job ended, once the material of a failed one is out of reach."""
         try:
             if outcome.failure and outcome.material and not outcome.kept:
-                await asyncio.to_thread(self._discard, [outcome.material])
+                await asyncio.to_thread(self._store.discard, [outcome.material])
             elif outcome.material and job.grant.phase == "prepare":
-                size = await asyncio.to_thread(self._store.piece_bytes, outcome.material)
+                size = await asyncio.to_thread(self._store.entry_bytes, outcome.material)
                 outcome = replace(outcome, bytes=size)
         except PrivetError as error:
             _log.error("material %s of job %s stays: %s", outcome.material, job.job, error)
         finally:
             self._jobs.pop(job.job, None)
             job.settle(outcome)
-
-    def _discard(self, materials: list[str]) -> list[str]:
-        return [material for material in materials if self._store.discard(material)]
 
     def _background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from privet.runtime import StoreEntry
 from privet.service.executor.grant import Grant, Outcome
 
 
@@ -31,22 +32,6 @@ class MachineEvent:
 
     kind: Literal["joined", "lost"]
     node: Node
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece of material in the store of a machine, ready for use.
-
-    `client`, `program` and `suite` are as in a grant, `bytes` its size on disk, `made` the time in
-    seconds since 1970.
-    """
-
-    material: str
-    client: str
-    program: str
-    suite: str
-    bytes: int
-    made: float
 
 
 class Running(Protocol):
@@ -125,15 +110,15 @@ class Executor(Protocol):
     async def stop(self, job: str) -> None:
         """Ends a job, if it has not ended by itself; returns when it has."""
 
-    async def pieces(self, machine: str) -> list[Piece]:
-        """The material in a machine's store.
+    async def material(self, machine: str) -> list[StoreEntry]:
+        """What is ready in a machine's store.
 
         # Errors
         `Misuse` if there is no such machine.
         """
 
     async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
-        """Removes pieces for good, each claimed first; those of them that nobody had claimed.
+        """Removes material for good, each entry claimed first; those that nobody had claimed.
 
         # Errors
         `Misuse` if there is no such machine.

@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import InvalidProgram, Misuse, PrivetError
+from privet.runtime import StoreEntry
 from privet.runtime.address import split_address
 from privet.service.executor.agent import FILES, NodeAgent
 from privet.service.executor.grant import Grant, Outcome
-from privet.service.executor.protocol import MachineEvent, Node, Piece
+from privet.service.executor.protocol import MachineEvent, Node
 
 POLL_SECONDS = 1.0
 """Between two looks at the cluster, and between two signs of life of a node."""
@@ -192,13 +193,13 @@ class RayExecutor:
                 await self._call(machine, machine.agent.stop, job)
                 await running.outcome()
 
-    async def pieces(self, machine: str) -> list[Piece]:
+    async def material(self, machine: str) -> list[StoreEntry]:
         """The material on a node."""
         place = self._machine(machine)
-        return await self._call(place, place.agent.pieces) or []
+        return await self._call(place, place.agent.material) or []
 
     async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
-        """Removes pieces from a node."""
+        """Removes material from a node."""
         place = self._machine(machine)
         return await self._call(place, place.agent.discard, list(materials)) or []
 

@@ -11,8 +11,10 @@ from privet._native import Link
 from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
+from privet.suites.ckks import costing
 from privet.suites.ckks.account import packing, parameters
 from privet.suites.ckks.program import plan_ckks
+from privet.suites.costing import Costed, Costing, LinkUse, Trial
 from privet.suites.options import choice, number
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision
@@ -30,7 +32,7 @@ MEMBERS = range(2, 21)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ckks(Suite):
+class Ckks(Costed):
     """The choices of suite `ckks`.
 
     In scenario `encrypted-data` the client encrypts its data and the server evaluates its model; in
@@ -61,6 +63,10 @@ class Ckks(Suite):
     precision: ClassVar[Precision] = Precision(bits=50, scale=16, weight_scale=18, relu="sign")
     exact: ClassVar[bool] = False
     reach: ClassVar[str] = "reals"
+    trials: ClassVar[tuple[Trial, ...]] = (
+        Trial(("nn5", "mlp-square"), ("ckks", "ckks-collective-3")),
+        Trial(("breast",), ("ckks-collective-2", "ckks-collective-4")),
+    )
 
     def check(self) -> None:
         """As `Suite`."""
@@ -127,6 +133,44 @@ class Ckks(Suite):
             for flooding in (STATISTICAL, LIGHT)
         ]
         return [cls(), cls(flooding=LIGHT), cls(scenario=ENCRYPTED_MODEL), *cohorts]
+
+    @classmethod
+    def settings(cls) -> Sequence[Ckks]:
+        """As `Costed`: between two, and a cohort of the usual size."""
+        return [cls(), COHORT]
+
+    @classmethod
+    def cohort(cls, members: int) -> Ckks:
+        """As `Costed`."""
+        return cls(scenario=COLLECTIVE, parties=members)
+
+    @property
+    def members(self) -> int:
+        """As `Costed`."""
+        return self.parties if self.collective else 0
+
+    @property
+    def kind(self) -> str:
+        """As `Costed`."""
+        return f"{self.name}-{COLLECTIVE}" if self.collective else self.name
+
+    @property
+    def can_shape(self) -> bool:
+        """As `Costed`: all links but those of a cohort."""
+        return not self.collective
+
+    def link_use(self, phase: str) -> LinkUse:
+        """As `Costed`."""
+        if self.collective:
+            return costing.COLLECTIVE
+        return costing.KEYS if phase == "offline" else costing.EVALUATED
+
+    def cost(self, program: Program, samples: int = 1) -> Costing:
+        """As `Costed`."""
+        plan = self.figures(program)
+        if self.collective:
+            return costing.collective(plan, self.members)
+        return costing.between_two(plan)
 
     def facts(self) -> dict[str, Any]:
         """As `Suite`."""

@@ -12,6 +12,8 @@ from privet._native import Link, Plan
 from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
+from privet.suites.costing import Costed, Costing, LinkUse
+from privet.suites.material import costing
 from privet.suites.material.account import account, ciphertexts
 from privet.suites.material.planning import forecast, online_delay
 from privet.suites.options import choice
@@ -29,7 +31,7 @@ REVEALED = "the client learns its prediction; the server learns nothing of input
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaterialSuite(Suite):
+class MaterialSuite(Costed):
     """A suite whose offline phase makes material, which a client keeps until an inference takes it.
 
     Its protocols are those of the native extension, which plans them.
@@ -48,6 +50,9 @@ class MaterialSuite(Suite):
 
     making: ClassVar[str] = "material"
     """What people call what is made ahead."""
+
+    keyed: ClassVar[bool] = False
+    """Whether material is keys, which an inference reads from disk."""
 
     @property
     @abstractmethod
@@ -126,6 +131,17 @@ class MaterialSuite(Suite):
     def comparisons(self, asked: Suite) -> str:
         """How it compares, and whether that was chosen for what was `asked`."""
         return "by keys"
+
+    def link_use(self, phase: str) -> LinkUse:
+        """As `Costed`."""
+        malicious = self.facts()["security"] == "malicious"
+        return costing.link_use(phase, dealt=self.dealt, malicious=malicious)
+
+    def cost(self, program: Program, samples: int = 1) -> Costing:
+        """As `Costed`."""
+        self.check_supports(program)
+        found = forecast(self.native(program.to_public_bytes()))
+        return costing.cost(program, found, dealt=self.dealt, keys=self.keyed)
 
     def run_local(self, job: LocalJob) -> LocalResult:
         """As `Suite`."""

@@ -3,24 +3,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from privet._native import Connection, Guard, Link
+from privet._native import Connection, Guard, Link, StreamPlan
 from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Trust
+from privet.suites.costing import Costed, Costing, LinkUse, Trial
 from privet.suites.costs import Load
 from privet.suites.options import choice, switch
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision
 from privet.suites.refusals import refusal
-from privet.suites.security import stream_security
+from privet.suites.security import security
 from privet.suites.single import Answer, Host, SingleJobSuite
+from privet.suites.stream import costing
 from privet.suites.stream.account import exchanges
-from privet.suites.stream.planning import KEY_BITS, STREAM_TRUST, plan_stream
+from privet.suites.stream.planning import KEY_BITS, STREAM_TRUST
 
 BFV, PAILLIER = "bfv", "paillier"
 
@@ -32,7 +35,7 @@ held at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stream(SingleJobSuite):
+class Stream(Costed, SingleJobSuite):
     """The choices of suite `stream`.
 
     `cipher` hides values from the server: `bfv` pays ahead and is much faster, `paillier`, under
@@ -60,6 +63,12 @@ class Stream(SingleJobSuite):
     )
     precision: ClassVar[Precision] = Precision(37, 12, 12, smooth="function")
     reach: ClassVar[str] = "whole"
+    trials: ClassVar[tuple[Trial, ...]] = (
+        Trial(("breast", "mnist-1"), ("stream", "stream-3072")),
+        Trial(("m1",), ("stream",)),
+        Trial(("breast", "mnist-1"), ("stream-packed",), (1, 8, 32)),
+        Trial(("breast", "mnist-1", "mnist-2", "m1"), ("stream-bfv",), (1, 8)),
+    )
 
     def check(self) -> None:
         """As `Suite`."""
@@ -68,10 +77,48 @@ class Stream(SingleJobSuite):
                 if given:
                     raise Misuse(f"{option} is for cipher paillier: ask for that cipher as well")
 
+    @classmethod
+    def settings(cls) -> Sequence[Stream]:
+        """As `Costed`: the paper's own, which names the suite, and what differs from it."""
+        return [
+            cls(cipher=PAILLIER),
+            cls(cipher=PAILLIER, key_bits=3072),
+            cls(cipher=PAILLIER, packed=True),
+            cls(),
+        ]
+
+    @property
+    def kind(self) -> str:
+        """As `Costed`."""
+        words = [self.name]
+        if self.cipher == BFV:
+            words.append(BFV)
+        if self.key_bits not in (None, KEY_BITS[0]):
+            words.append(str(self.key_bits))
+        if self.packed:
+            words.append("packed")
+        return "-".join(words)
+
+    def link_use(self, phase: str) -> LinkUse:
+        """As `Costed`."""
+        masks = self.cipher == BFV and phase == "offline"
+        return costing.MASKED if masks else costing.STREAMED
+
+    def cost(self, program: Program, samples: int = 1) -> Costing:
+        """As `Costed`."""
+        self.check_supports(program)
+        figures = self.figures(program, samples if self.packed else 1)
+        return costing.cost(program, figures, masks=self.cipher == BFV)
+
     @property
     def bits(self) -> int:
         """Bits of the client's key, if it has one."""
         return self.key_bits or KEY_BITS[0]
+
+    @property
+    def text(self) -> str:
+        """The choices in JSON, as the native half reads them."""
+        return json.dumps(self.to_json())
 
     @property
     def trust(self) -> Trust:
@@ -138,21 +185,25 @@ class Stream(SingleJobSuite):
         """What one inference takes on `samples` that share plaintexts.
 
         # Errors
-        As `plan`, and if a plaintext has no room for the samples.
+        `Misuse` if a layer does not run in this suite, or a plaintext has no room for the samples.
         """
-        return plan_stream(program.to_public_bytes(), self.cipher, self.bits, samples)
+        figures: dict[str, Any] = json.loads(self._planned(program, samples).forecast())
+        return figures
+
+    def _planned(self, program: Program, samples: int = 1) -> StreamPlan:
+        return StreamPlan(program.to_public_bytes(), self.text, samples)
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
         """As `Suite`."""
         figures = self.figures(program)
-        budget = partial(stream_security, program.to_public_bytes(), self.cipher, self.bits)
+        budget = partial(security, self._planned(program))
         account = tuple(exchanges(figures, program.program_hash))
         told = {"trust": self.trust.caution, "plan": figures}
         return Planned(self, told, budget, account)
 
     def load(self, public: bytes) -> Load:
         """As `SingleJobSuite`."""
-        plan = plan_stream(public, self.cipher, self.bits)
+        plan = self.figures(Program.from_public_bytes(public))
         passing = sum(plan[f"{phase}_bytes_{side}"] for phase in PHASES for side in SIDES)
         return Load(passing, FIXED_BYTES + COPIES * passing)
 
@@ -160,13 +211,13 @@ class Stream(SingleJobSuite):
         """As `SingleJobSuite`."""
         from privet.suites.stream.single import StreamHost
 
-        return StreamHost(public, private, self.cipher, self.bits, guard)
+        return StreamHost(public, private, self.text, guard)
 
     def infer(self, connection: Connection, public: bytes, inputs: Sequence[bytes]) -> Answer:
         """As `SingleJobSuite`."""
         from privet.suites.stream.single import infer
 
-        return infer(connection, public, self.cipher, self.bits, inputs)
+        return infer(connection, public, self.text, inputs)
 
     def run_local(self, job: LocalJob) -> LocalResult:
         """As `Suite`."""

@@ -44,8 +44,7 @@ def run_local(suite: Stream, job: LocalJob) -> LocalResult:
     common = {
         "keys": str(folder / "keys"),
         "timeout": job.timeout,
-        "cipher": suite.cipher,
-        "key_bits": suite.bits,
+        "config": suite.text,
     }
     with ExitStack() as running:
         serving = {"role": "server", "program": str(folder / "program"), **common}

@@ -12,10 +12,8 @@ from privet.suites.single import Answer, Gate
 class StreamHost:
     """The model provider's side, as `Host`."""
 
-    def __init__(
-        self, public: bytes, private: bytes, cipher: str, key_bits: int, guard: Guard
-    ) -> None:
-        self._server = StreamServer(public, private, cipher, key_bits, guard)
+    def __init__(self, public: bytes, private: bytes, config: str, guard: Guard) -> None:
+        self._server = StreamServer(public, private, config, guard)
 
     def serve(
         self, connection: Connection, done: Callable[[PhaseCost], None], gate: Gate, threads: int
@@ -36,12 +34,10 @@ class StreamHost:
         self._server.serve(connection, on_event, None, gate, threads)
 
 
-def infer(
-    connection: Connection, public: bytes, cipher: str, key_bits: int, inputs: Sequence[bytes]
-) -> Answer:
-    """The data provider's side, as `SingleJobSuite.infer`."""
+def infer(connection: Connection, public: bytes, config: str, inputs: Sequence[bytes]) -> Answer:
+    """The data provider's side in this `config`, as `SingleJobSuite.infer`."""
     client = StreamClient(connection)
-    plan = StreamPlan(public, cipher, key_bits)
+    plan = StreamPlan(public, config)
     offline, layers = read_report(client.prepare(plan))
     revealed, report = client.infer(plan, list(inputs))
     client.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from privet.planner.setting import ALL
 from privet.planner.units import UnitCosts
 from privet.research.report import digest as digests
 from privet.research.report.digest import digest, markdown, number, write
+from privet.research.report.standard import STUDY
 
 MODEL = Path(__file__).resolve().parents[4] / "zoo" / "models" / "breast-mlp.onnx"
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "study.md"
@@ -86,7 +88,8 @@ def test_costs_by_layers_are_put_beside_runs(
     path = tmp_path / "units.json"
     UnitCosts(prices, prices, here["cpu"], here["cores"]).write(path)
     monkeypatch.setenv(units.VARIABLE, str(path))
-    monkeypatch.setattr(digests, "CHOSEN", (("breast-mlp", ("fss", "stream-bfv")),))
+    costed = {"breast-mlp": ("fss", "stream-bfv")}
+    monkeypatch.setattr(digests, "STUDY", replace(STUDY, costed=costed))
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / MODEL.name).write_bytes(MODEL.read_bytes())
     record("stream-bfv", model="breast-mlp").write(tmp_path)

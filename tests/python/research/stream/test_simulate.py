@@ -13,7 +13,7 @@ from privet.research.stream.survey import measure_material
 from privet.stream.allocation import Allocation
 from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.profile import StageTimes, profile
-from privet.suites import plan_stream
+from privet.suites import Stream
 
 
 def test_the_slowest_stage_sets_the_pace() -> None:
@@ -74,7 +74,7 @@ def test_what_a_piece_costs_is_measured_apart() -> None:
     compiled = models.perceptron()
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     cost = measure_material(public, private, 2)
-    plan = plan_stream(public, "bfv")
+    plan = Stream().figures(compiled.program)
     # The first piece of a session also has keys; a later one sends less.
     assert 0 < cost.bytes_data < plan["offline_bytes_client"]
     assert 0 < cost.bytes_model < plan["offline_bytes_server"]

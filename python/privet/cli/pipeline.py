@@ -1,4 +1,4 @@
-"""`privet stream`: suite `stream` as a pipeline of two organisations, each on its own servers."""
+"""`privet pipeline`: a model as a pipeline of two organisations, each on its own servers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from rich.table import Table
 
 from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
+from privet.cli.suite_options import option_of
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials
 from privet.runtime.address import split_address
 from privet.runtime.calibration import read_samples
-from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, make_policy
+from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, Stream, make_policy
 from privet.suites.stream.config import BFV
 
 if TYPE_CHECKING:
     from privet.stream.rounds import Ledger
 
 app = typer.Typer(
-    help="Suite `stream` as a pipeline over the servers of two organisations.",
+    help="Run a model as a pipeline over the servers of two organisations.",
     no_args_is_help=True,
 )
 
@@ -55,16 +56,8 @@ Objective = Annotated[
         "differences between all stages.",
     ),
 ]
-Cipher = Annotated[
-    str,
-    typer.Option(
-        metavar="bfv|paillier",
-        help="What hides values from the server; Paillier is that of PP-Stream, and much slower.",
-    ),
-]
-KeyBits = Annotated[
-    int, typer.Option(metavar="2048|3072", help="Bits of the client's Paillier key.")
-]
+Cipher = Annotated[str, option_of(Stream, "cipher")]
+KeyBits = Annotated[int, option_of(Stream, "key_bits")]
 Ahead = Annotated[
     int,
     typer.Option(min=1, max=64, help="Over BFV: requests that are prepared ahead, at all times."),

@@ -1,0 +1,97 @@
+"""The record of material: the store on a party's disk, seen without a session.
+
+What lies in the store is the one durable record of the party's material, and its spent markers
+decide what may still be used (`crates/runtime/src/store.rs`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from privet import _native
+from privet.errors import Misuse
+
+
+@dataclass(frozen=True)
+class StoreEntry:
+    """Material that is ready: `peer` is the fingerprint of the other party's certificate.
+
+    `program` is the hash of the program, `suite` the suite with its options; `bytes` is what the
+    entry takes on disk, `age_seconds` how long ago it was made.
+    """
+
+    id: str
+    program: str
+    model: str
+    suite: str
+    peer: str
+    bytes: int
+    age_seconds: float
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Entries that serve the same: how many, how large together, how old the oldest."""
+
+    model: str
+    program: str
+    suite: str
+    peer: str
+    ready: int
+    bytes: int
+    oldest_seconds: float
+
+
+class MaterialStore:
+    """The store of a party in its state directory `state`, whoever put the material there."""
+
+    def __init__(
+        self, state: str | os.PathLike[str], party: Literal["client", "server"] = "client"
+    ) -> None:
+        self._native = _native.Store(str(Path(state) / party))
+
+    @classmethod
+    def at(cls, state: str | os.PathLike[str]) -> MaterialStore:
+        """The client's store in a directory that is there already.
+
+        # Errors
+        `Misuse` if no client has used the directory.
+        """
+        if not (Path(state) / "client").is_dir():
+            raise Misuse(f"{os.fspath(state)} is no client's state directory")
+        return cls(state)
+
+    def entries(self) -> list[StoreEntry]:
+        """What is ready, in order of the ids."""
+        return [StoreEntry(**json.loads(entry)) for entry in self._native.pieces()]
+
+    def bytes(self) -> int:
+        """Bytes of material on disk, with what is being made."""
+        return self._native.bytes()
+
+    def entry_bytes(self, id: str) -> int:
+        """Bytes on disk of one entry; 0 if it is not here."""
+        return self._native.piece_bytes(id)
+
+    def discard(self, ids: Iterable[str]) -> list[str]:
+        """Removes entries for good, each claimed first; those of them that nobody had claimed."""
+        return [id for id in ids if self._native.discard(id)]
+
+    def holdings(self) -> list[Holding]:
+        """The entries by what they serve."""
+        groups: dict[tuple[str, str, str, str], list[StoreEntry]] = {}
+        for entry in self.entries():
+            key = (entry.model, entry.program, entry.suite, entry.peer)
+            groups.setdefault(key, []).append(entry)
+        return [_holding(key, group) for key, group in sorted(groups.items())]
+
+
+def _holding(key: tuple[str, str, str, str], group: list[StoreEntry]) -> Holding:
+    model, program, suite, peer = key
+    size, oldest = sum(it.bytes for it in group), max(it.age_seconds for it in group)
+    return Holding(model, program, suite, peer, len(group), size, oldest)
