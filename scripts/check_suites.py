@@ -9,16 +9,21 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "privet"
+BELOW = "compiler"
+"""Lies below the suites and cannot ask them: texts of its operators say which suites have one."""
 
 
-def spelled(source: str, suites: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+def spelled(
+    source: str, suites: Mapping[str, str], texts: bool = True
+) -> Iterator[tuple[int, str]]:
     """The lines of a module that hold a suite's name as a string, as the start of one (`name-...`)
-    or in a list (`name|...`), or ask whether something is of its type; `suites` are types by name.
+    or in a list (`name|...`), or ask whether something is of its type; with `texts`, also those
+    that tell people of one suite. `suites` are types by name.
     """
     known, types = set(suites), set(suites.values())
     tree = ast.parse(source)
@@ -27,12 +32,20 @@ def spelled(source: str, suites: Mapping[str, str]) -> Iterator[tuple[int, str]]
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
             words = [word.split("-") for word in re.split("[,|]", node.value)]
             plain = all(part.isalnum() for word in words for part in word)
-            if plain and any(word[0] in known for word in words):
+            if (plain and any(word[0] in known for word in words)) or (
+                texts and told_of(node.value, known)
+            ):
                 yield node.lineno, node.value
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
             asked = ast.unparse(node.args[1]).rpartition(".")[2]
             if asked in types:
                 yield node.lineno, asked
+
+
+def told_of(text: str, names: Iterable[str]) -> bool:
+    """Whether a text for people says something of one suite."""
+    either = "|".join(names)
+    return re.search(rf"\b[Ss]uites? `?({either})\b|`({either})`", text) is not None
 
 
 def types(package: Path = PACKAGE) -> dict[str, str]:
@@ -58,7 +71,9 @@ def faults(package: Path) -> list[str]:
         f"{place.as_posix()}:{line}: names a suite, {name!r}"
         for path in sorted(package.rglob("*.py"))
         if (place := path.relative_to(package)).parts[0] != "suites"
-        for line, name in spelled(path.read_text(encoding="utf-8"), known)
+        for line, name in spelled(
+            path.read_text(encoding="utf-8"), known, texts=place.parts[0] != BELOW
+        )
     ]
 
 

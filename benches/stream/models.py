@@ -63,7 +63,7 @@ class Prepared:
         return Stages(self.compiled.program.to_public_bytes(), self.cipher).row_bytes
 
     @cached_property
-    def piece(self) -> MaterialCost | None:
+    def entry(self) -> MaterialCost | None:
         """What a request costs ahead of time, over BFV."""
         if not self.cipher.masked:
             return None

@@ -30,7 +30,7 @@ def report(models: Sequence[Prepared]) -> str:
         plain = _plain(model)
         one_by_one, together = asyncio.run(_measure(model))
         if model.cipher.masked:
-            prepared.append([model.name, *asyncio.run(_prepared(model)), *_pieces(model)])
+            prepared.append([model.name, *asyncio.run(_prepared(model)), *_entries(model)])
         central = sum(it.seconds[1] for it in model.stages)
         simulated = [_simulated(model, cores) for cores in CORES]
         rows.append(
@@ -66,17 +66,25 @@ def _offline(rows: list[list[str]]) -> str:
     """What was left out above, and the same with it."""
     if not rows:
         return ""
-    head = ["model", "one by one", f"{REQUESTS} at once", "ratio", "a piece", "CPU", "sent"]
+    head = [
+        "model",
+        "one by one",
+        f"{REQUESTS} at once",
+        "ratio",
+        "an entry",
+        "CPU",
+        "sent",
+    ]
     return (
-        f"\nOver BFV the above is online, with {REQUESTS} pieces in stock. Below both phases, from "
-        "an empty stock: each request prepared when it comes and then run, and requests side by "
-        "side while the stock is filled; and what a piece takes alone, after the first, with what "
+        f"\nOver BFV the above is online, with {REQUESTS} entries in stock. Below both phases, "
+        "from an empty stock: each request prepared when it comes and then run, and requests side "
+        "by side while the stock is filled; what an entry takes alone, after the first, and what "
         f"both sides send.\n\n{table(head, rows)}"
     )
 
 
-def _pieces(model: Prepared) -> list[str]:
-    cost = model.piece
+def _entries(model: Prepared) -> list[str]:
+    cost = model.entry
     if cost is None:
         return []
     sent = (cost.bytes_data + cost.bytes_model) / 1e6
@@ -84,7 +92,7 @@ def _pieces(model: Prepared) -> list[str]:
 
 
 async def _prepared(model: Prepared) -> list[str]:
-    """Time for a request with its piece, one by one and side by side."""
+    """Time for a request with its entry, one by one and side by side."""
     found = []
     for together in (False, True):
         async with _pair(model, ahead=1) as it:

@@ -201,7 +201,12 @@ def test_this_repository_names_suites_in_one_place() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ['if suite == "gmw": pass', 'ways = ("fss-malicious",)', "isinstance(suite, suites.Ckks)"],
+    [
+        'if suite == "gmw": pass',
+        'ways = ("fss-malicious",)',
+        "isinstance(suite, suites.Ckks)",
+        'help("not in suite `gmw`")',
+    ],
 )
 def test_whoever_names_a_suite_is_named(tmp_path: Path, statement: str) -> None:
     (tmp_path / "suites").mkdir()

@@ -36,14 +36,6 @@ Link = Annotated[
         "100 Mbit/s each way.",
     ),
 ]
-Weights = Annotated[
-    str | None,
-    typer.Option(
-        metavar="prepared|on-the-fly|none",
-        help="Weights under encryption: transformed once and kept (by default up to 64 MiB a "
-        "layer), transformed in each job, or for each use.",
-    ),
-]
 Dealer = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Where the dealer listens, for dealt material."),
@@ -78,15 +70,6 @@ Accept = Annotated[
         help="What this server accepts, from whom, and how many answers it gives.",
         exists=True,
         dir_okay=False,
-    ),
-]
-AcceptedTruncation = Annotated[
-    str,
-    typer.Option(
-        "--truncation",
-        metavar="exact|one-bit",
-        help="With `one-bit`, also accept clients that ask for this weaker truncation, by which a "
-        "client that repeats an input can learn weights.",
     ),
 ]
 AnswersPerHour = Annotated[

@@ -232,7 +232,7 @@ def data_command(
     console.print(f"{len(found)} requests in {seconds:.2f} s, {rate:.2f} a second.")
     offline = told["offline"]
     console.print(
-        f"Ahead of them: {offline['pieces']} pieces in {offline['seconds']:.2f} s, "
+        f"Ahead of them: {offline['pieces']} material entries in {offline['seconds']:.2f} s, "
         f"{offline['bytes'] / 1e6:.2f} MB."
         if hidden.masked
         else f"Ahead of them: a key in {offline['seconds']:.2f} s."
@@ -266,11 +266,11 @@ def stages_command(
     hidden = Hiding(cipher, key_bits)
     samples = read_samples(calibration) if calibration else None
     words = server or ["model-0:2:model", "data-0:2:data"]
-    stages, found, piece = survey(model, words, per_core, hidden, samples, input_range)
+    stages, found, material = survey(model, words, per_core, hidden, samples, input_range)
     if as_json:
         told = [{**asdict(it), "seconds": it.seconds[1]} for it in stages]
         plans = {name: asdict(it) for name, it in found.items()}
-        offline = asdict(piece) if piece else None
+        offline = asdict(material) if material else None
         fields = {"stages": told, "allocations": plans, "offline": offline}
         typer.echo(json.dumps({**fields, "trust": STREAM_TRUST}))
         return
@@ -289,11 +289,12 @@ def stages_command(
         slowest = max(plan.times([it.stage for it in stages]))
         proved = "proved best" if plan.gap == 0 else f"within {plan.gap:.0%} of the best"
         console.print(f"{name}: slowest stage {slowest:.6f} s, in {plan.solved:.2f} s, {proved}.")
-    if piece is not None:
+    if material is not None:
         console.print(
-            f"Ahead of each request: {piece.seconds:.3f} s here, {piece.cpu_seconds:.3f} CPU s, "
-            f"{(piece.bytes_data + piece.bytes_model) / 1e6:.2f} MB of both sides; of the "
-            f"first {piece.first_seconds:.3f} s."
+            f"Ahead of each request: {material.seconds:.3f} s here, "
+            f"{material.cpu_seconds:.3f} CPU s, "
+            f"{(material.bytes_data + material.bytes_model) / 1e6:.2f} MB of both sides; of the "
+            f"first {material.first_seconds:.3f} s."
         )
     show.trust(console, STREAM_TRUST)
 
@@ -330,7 +331,7 @@ def scale_command(
 def _told(cipher: str, ledger: Ledger) -> dict[str, Any]:
     """What a data provider counted, for programs."""
     offline = {
-        "pieces": ledger.pieces,
+        "pieces": ledger.entries,
         "spoiled": ledger.spoiled,
         "seconds": ledger.offline_seconds,
         "bytes": ledger.offline_bytes,

@@ -49,7 +49,7 @@ def plan(
         bool,
         typer.Option(
             "--allow-order-leak",
-            help="The client may see values inside the network in a random order (suite stream).",
+            help="The client may see values inside the network in a random order.",
         ),
     ] = False,
     parties: Annotated[

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from privet.cli import options, show, single
 from privet.cli.executors import make_executor
+from privet.cli.suite_options import accepted
 from privet.compiler.program import caveat
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
@@ -22,7 +23,8 @@ from privet.runtime.address import split_address
 from privet.runtime.memory import parse_size
 from privet.runtime.revocation import Revoked
 from privet.scheduler import Budget, Limits, named
-from privet.suites import STATISTICAL, Policy, make_policy, uncounted
+from privet.suites import DEFAULT, STATISTICAL, Policy, make_policy, uncounted
+from privet.suites.ckks import COHORT
 
 if TYPE_CHECKING:
     from privet.service.repository import Row
@@ -98,14 +100,8 @@ def serve(
         typer.Option(help="Name in the server's certificate; found in it if there is one name."),
     ] = None,
     dealer: options.Dealer = None,
-    truncation: options.AcceptedTruncation = "exact",
-    flooding: Annotated[
-        str,
-        typer.Option(
-            metavar="statistical|light",
-            help="With `light`, also serve models of suite ckks with this weaker noise on results.",
-        ),
-    ] = STATISTICAL,
+    truncation: Annotated[str, accepted(type(DEFAULT), "truncation")] = "exact",
+    flooding: Annotated[str, accepted(type(COHORT), "flooding")] = STATISTICAL,
     reveal_values: Annotated[
         bool,
         typer.Option(

@@ -38,6 +38,14 @@ Suite = Annotated[
 _PREFIX = "suite_option_"
 
 
+def accepted(suite: type[suites.Suite], name: str) -> Any:
+    """The option of a server by which it also accepts a weaker value of a field than its default,
+    from clients that ask for it."""
+    option = option_of(suite, name)
+    option.help = f"Also accept clients that ask for another than the default. {option.help}"
+    return option
+
+
 def option_of(suite: type[suites.Suite], name: str) -> Any:
     """The command line's option for one field of a suite, for commands of a single suite."""
     (field,) = (it for it in fields_of(suite) if it.name == name)

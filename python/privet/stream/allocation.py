@@ -28,7 +28,7 @@ THREADS_PER_CORE = 2
 """The paper counts on hyper-threading."""
 
 SECONDS = 20.0
-"""How long HiGHS may search; what it found by then is told with its gap."""
+"""How long HiGHS may search; what it found by then is reported with its gap."""
 
 
 TOLERANCE = 1e-4

@@ -65,8 +65,8 @@ class ModelSide(ABC):
         """
 
     @abstractmethod
-    def open(self, piece: int) -> ModelBlinding:
-        """Blinds a new request, by the piece that it names.
+    def open(self, entry: int) -> ModelBlinding:
+        """Blinds a new request, by the entry that it names.
 
         # Errors
         `PeerMisbehaved` if that cannot be.
@@ -76,7 +76,7 @@ class ModelSide(ABC):
 class DataBlinding:
     """A request at the data provider: its masks as rows, none where a key hides and opens."""
 
-    piece = 0
+    entry = 0
 
     def hiding_input(self, number: int, at: slice) -> bytes:
         """For some values of an input, counted in the program's order."""
@@ -154,10 +154,10 @@ class KeyedModel(ModelSide):
         self._key = payload
         self._prepare(payload)
 
-    def open(self, piece: int) -> ModelBlinding:
+    def open(self, entry: int) -> ModelBlinding:
         """Covers a request under the key."""
-        if self._key is None or piece:
-            raise PeerMisbehaved("a request needs a key, and no piece")
+        if self._key is None or entry:
+            raise PeerMisbehaved("a request needs a key, and no entry")
         return KeyBlinding(self._stages, self._key)
 
 
@@ -187,11 +187,11 @@ class KeyedData(DataSide):
         """Nobody waits for a key."""
 
     async def close(self) -> None:
-        """A key needs no goodbye."""
+        """Has nothing to close."""
 
 
-MOST_PIECES = 64
-"""Pieces that a data provider may have in stock."""
+MOST_ENTRIES = 64
+"""Material entries that a data provider may have in stock."""
 
 _log = logging.getLogger(__name__)
 
@@ -207,7 +207,8 @@ class Ordered:
 
 
 class MaterialBlinding(ModelBlinding):
-    """The model provider's part of a piece: shares by value, and a round's order for each."""
+    """The model provider's part of a material entry: shares by value, and a round's order for
+    each."""
 
     def __init__(self, stages: Stages, made: Any) -> None:
         self._stages = stages
@@ -247,42 +248,43 @@ class MaterialBlinding(ModelBlinding):
 
 
 class MaskedModel(ModelSide):
-    """A session's stock at the model provider; `announce` names a piece to the data provider."""
+    """A session's stock at the model provider; `announce` names a material entry to the data
+    provider."""
 
     def __init__(self, stages: Stages, announce: Callable[[int], None]) -> None:
         self._stages, self._announce = stages, announce
-        self._pieces: dict[int, MaterialBlinding] = {}
+        self._entries: dict[int, MaterialBlinding] = {}
         self._last = 0
 
     def accept(self, number: int, made: Any) -> None:
-        """A piece was prepared; one that comes out of turn, or beyond what may be in stock, is
-        dropped."""
-        if number <= self._last or len(self._pieces) >= MOST_PIECES:
-            _log.warning("piece %d is out of turn, or one too many", number)
+        """A material entry was prepared; one that comes out of turn, or beyond what may be in
+        stock, is dropped."""
+        if number <= self._last or len(self._entries) >= MOST_ENTRIES:
+            _log.warning("entry %d is out of turn, or one too many", number)
             return
         self._last = number
-        self._pieces[number] = MaterialBlinding(self._stages, made)
+        self._entries[number] = MaterialBlinding(self._stages, made)
         self._announce(number)
 
     def on_frame(self, kind: Kind, payload: bytes) -> None:
         """No key goes this way."""
         raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
 
-    def open(self, piece: int) -> ModelBlinding:
-        """Uses up a piece. They are used in the order of their numbers: those before it that were
-        not are dropped."""
-        found = self._pieces.pop(piece, None)
+    def open(self, entry: int) -> ModelBlinding:
+        """Uses up a material entry. They are used in the order of their numbers: those before it
+        that were not are dropped."""
+        found = self._entries.pop(entry, None)
         if found is None:
-            raise PeerMisbehaved(f"piece {piece} was never made, or is used up")
-        self._pieces = {number: it for number, it in self._pieces.items() if number > piece}
+            raise PeerMisbehaved(f"entry {entry} was never made, or is used up")
+        self._entries = {number: it for number, it in self._entries.items() if number > entry}
         return found
 
 
 class Masks(DataBlinding):
-    """The data provider's part of a piece: masks of inputs, and of what comes and goes."""
+    """The data provider's part of a material entry: masks of inputs, and of what comes and goes."""
 
-    def __init__(self, piece: int, row_bytes: int, made: Any) -> None:
-        self.piece, self._bytes = piece, row_bytes
+    def __init__(self, entry: int, row_bytes: int, made: Any) -> None:
+        self.entry, self._bytes = entry, row_bytes
         self._inputs, self._rounds = made
 
     def hiding_input(self, number: int, at: slice) -> bytes:

@@ -13,8 +13,8 @@ class Cipher:
     """A cipher: `paillier`, under keys of `key_bits`, or `bfv`, whose keys never meet a tensor.
 
     Under Paillier a tensor's rows are ciphertexts, and a worker makes the noise that hides what it
-    returns. Over BFV they are masked values: what hides them was prepared ahead, a piece for each
-    request (`privet.stream.blinding`).
+    returns. Over BFV they are masked values: what hides them was prepared ahead, a material entry
+    for each request (`privet.stream.blinding`).
     """
 
     name: str = CIPHERS[0]
@@ -26,7 +26,7 @@ class Cipher:
 
     @property
     def masked(self) -> bool:
-        """Whether tensors are masked values, and each request needs a piece."""
+        """Whether tensors are masked values, and each request needs a material entry."""
         return self.name == "bfv"
 
     @property

@@ -111,7 +111,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Welcome:
-    """The answer: the session, how many requests may be open in it, and the port at which pieces
+    """The answer: the session, how many requests may be open in it, and the port at which entries
     are prepared, if they are."""
 
     session: bytes
@@ -133,14 +133,14 @@ class Welcome:
 
 @dataclass(frozen=True)
 class Opened:
-    """A request that begins, and the piece that it uses up: 0 for none."""
+    """A request that begins, and the entry that it uses up: 0 for none."""
 
     request: int
-    piece: int
+    entry: int
 
     def to_bytes(self) -> bytes:
         """As on the wire."""
-        return _OPEN.pack(self.request, self.piece)
+        return _OPEN.pack(self.request, self.entry)
 
     @classmethod
     def parse(cls, data: bytes) -> Opened:
@@ -152,19 +152,19 @@ class Opened:
 
 @dataclass(frozen=True)
 class Stocked:
-    """A piece of which the model provider has its part."""
+    """A material entry of which the model provider has its part."""
 
-    piece: int
+    entry: int
 
     def to_bytes(self) -> bytes:
         """As on the wire."""
-        return _REQUEST.pack(self.piece)
+        return _REQUEST.pack(self.entry)
 
     @classmethod
     def parse(cls, data: bytes) -> Stocked:
         """Reads one."""
         if len(data) != _REQUEST.size:
-            raise PeerMisbehaved("a piece has no number")
+            raise PeerMisbehaved("a material entry has no number")
         return cls(*_REQUEST.unpack(data))
 
 

@@ -29,7 +29,7 @@ from privet.stream.frames import (
     Welcome,
 )
 
-PIECE = 1 << 16
+CHUNK_BYTES = 1 << 16
 ALIVE_SECONDS = 2.0
 """Between two signs of life."""
 
@@ -66,7 +66,7 @@ class Link:
         self._outbox: deque[tuple[int, Kind, bytes]] = deque()
         self._waiting = 0
         self._next = 1
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
         self._connection: asyncio.Task[None] | None = None
         self.received = 0
         self.limit = LARGEST_TEXT
@@ -84,15 +84,15 @@ class Link:
         # Errors
         Whatever ended the session.
         """
-        async with self._news:
+        async with self._changed:
             while self.failure is None and self._waiting > self._patience.unsent:
-                await self._news.wait()
+                await self._changed.wait()
             if self.failure is not None:
                 raise self.failure
             self._outbox.append((self._next, kind, payload))
             self._next += 1
             self._waiting += len(payload)
-            self._news.notify_all()
+            self._changed.notify_all()
 
     async def disconnected(self) -> None:
         """Waits until there is no connection."""
@@ -133,11 +133,11 @@ class Link:
 
     async def fail(self, error: PrivetError) -> None:
         """Ends the session."""
-        async with self._news:
+        async with self._changed:
             if self.failure is not None:
                 return
             self.failure = error
-            self._news.notify_all()
+            self._changed.notify_all()
         self._ended(error)
 
     async def _run(
@@ -194,8 +194,8 @@ class Link:
             return self._outbox[max(0, sent + 1 - self._outbox[0][0])]
 
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(ALIVE_SECONDS), self._news:
-                await self._news.wait_for(lambda: due() is not None)
+            async with asyncio.timeout(ALIVE_SECONDS), self._changed:
+                await self._changed.wait_for(lambda: due() is not None)
                 return due()
         return None
 
@@ -204,10 +204,10 @@ class Link:
             raise PeerMisbehaved(f"the peer says that it received frame {number}, never sent")
         if not self._outbox or self._outbox[0][0] > number:
             return
-        async with self._news:
+        async with self._changed:
             while self._outbox and self._outbox[0][0] <= number:
                 self._waiting -= len(self._outbox.popleft()[2])
-            self._news.notify_all()
+            self._changed.notify_all()
 
 
 async def read(reader: asyncio.StreamReader, count: int, silence: float) -> bytes:
@@ -216,24 +216,24 @@ async def read(reader: asyncio.StreamReader, count: int, silence: float) -> byte
     # Errors
     `TimeoutError`, `EOFError`, `OSError`.
     """
-    pieces = []
+    chunks = []
     while count:
         async with asyncio.timeout(silence):
-            piece = await reader.read(min(count, PIECE))
-        if not piece:
+            chunk = await reader.read(min(count, CHUNK_BYTES))
+        if not chunk:
             raise EOFError("the peer closed the connection")
-        pieces.append(piece)
-        count -= len(piece)
-    return b"".join(pieces)
+        chunks.append(chunk)
+        count -= len(chunk)
+    return b"".join(chunks)
 
 
 async def write(
     writer: asyncio.StreamWriter, header: Header, payload: bytes, patience: Patience
 ) -> None:
-    """Sends a frame piece by piece, so that a peer that reads nothing is noticed."""
+    """Sends a frame in chunks, so that a peer that reads nothing is noticed."""
     writer.write(header.to_bytes())
-    for start in range(0, max(1, len(payload)), PIECE):
-        writer.write(payload[start : start + PIECE])
+    for start in range(0, max(1, len(payload)), CHUNK_BYTES):
+        writer.write(payload[start : start + CHUNK_BYTES])
         async with asyncio.timeout(patience.silence):
             await writer.drain()
 

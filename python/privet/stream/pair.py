@@ -52,7 +52,7 @@ async def pair(
     policy: Policy | None = None,
 ) -> AsyncIterator[Pair]:
     """Starts both sides for the compiled program in `folder` with certificates from `keys`; over
-    BFV with `ahead` pieces in stock.
+    BFV with `ahead` entries in stock.
 
     `through` gets the model provider's port and gives the one that the data provider connects to,
     for whoever stands between the two. The `policy` by default accepts this suite and counts

@@ -1,6 +1,6 @@
 """Material over BFV, prepared by one worker of each side over a TLS of their own.
 
-Both authenticate themselves by their organisation's certificate. A piece of material is named by
+Both authenticate themselves by their organisation's certificate. A material entry is named by
 its session and number, so that the model provider knows whose it is; the data provider's
 certificate must be the one that opened the session.
 """
@@ -28,12 +28,13 @@ from privet.suites import Guard, Policy
 from privet.suites.costs import PhaseCost, read_report
 
 KEPT = 8
-"""Pieces that wait in a preparing worker; more preparations wait for those to be fetched."""
+"""Material entries that wait in a preparing worker; more preparations wait for those to be
+fetched."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The model provider's part of a piece: whose it is, its session and number."""
+    """The model provider's part of a material entry: whose it is, its session and number."""
 
     client: str
     session: bytes
@@ -52,12 +53,12 @@ class Where:
 
 
 def name_of(session: bytes, number: int) -> str:
-    """How both sides call a piece."""
+    """How both sides call a material entry."""
     return f"{session.hex()}/{number}"
 
 
 def _named(name: str) -> tuple[bytes, int]:
-    """The session and number of a piece; of none if a peer calls it otherwise."""
+    """The session and number of a material entry; of none if a peer calls it otherwise."""
     session, _, number = name.partition("/")
     try:
         return bytes.fromhex(session), int(number)
@@ -125,7 +126,7 @@ class PreparingModel:
         return self._acceptor.address[1]
 
     def fetch(self, seconds: float) -> Prepared | None:
-        """The next piece, if one is made in time."""
+        """The next entry, if one is made in time."""
         try:
             return self._made.get(timeout=seconds)
         except queue.Empty:
@@ -151,7 +152,7 @@ class PreparingModel:
 
 
 class PreparingData:
-    """The data provider's: asks for one piece after the other over one connection."""
+    """The data provider's: asks for one entry after the other over one connection."""
 
     def __init__(self, public: bytes, files: tuple[Path, Path, Path], timeout: float) -> None:
         self._plan = _native.StreamPlan(public, BFV.config)
@@ -162,7 +163,7 @@ class PreparingData:
         return os.getpid()
 
     def prepare(self, where: Where, name: str) -> tuple[Any, PhaseCost]:
-        """This side's part of a piece, and what it cost.
+        """This side's part of a material entry, and what it cost.
 
         # Errors
         `PeerError` if the other side cannot be reached, or fails; the next call connects anew.
@@ -182,7 +183,8 @@ class PreparingData:
 
 
 POLL_SECONDS = 1.0
-"""How long the preparing worker is asked to wait for a piece, so that one that hangs is noticed."""
+"""How long the preparing worker is asked to wait for a material entry, so that one that hangs is
+noticed."""
 
 AGAIN_SECONDS = 0.2
 """Between two attempts to listen."""
@@ -191,9 +193,9 @@ _log = logging.getLogger(__name__)
 
 
 class PreprocessingReceiver:
-    """Fetches pieces from the preparing worker, and hands each to its session by `accept`.
+    """Fetches entries from the preparing worker, and hands each to its session by `accept`.
 
-    A worker that is lost takes the pieces with it that nobody has been told of; another listens at
+    A worker that is lost takes the entries with it that were not announced; another listens at
     the same port.
     """
 

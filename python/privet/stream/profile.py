@@ -54,9 +54,9 @@ def profile(
     """Times of the data provider's stages and, given weights, of the model provider's among them.
 
     Takes the least of `repeats` measurements, each in processor seconds of one thread. Over BFV
-    they are online: what a piece costs is measured apart (`privet.research.stream.survey`). Of
-    large models only slices for `least` threads or more are measured; with fewer threads a stage is
-    taken to be as much slower as it has fewer.
+    they are online: what a material entry costs is measured apart
+    (`privet.research.stream.survey`). Of large models only slices for `least` threads or more are
+    measured; with fewer threads a stage is taken to be as much slower as it has fewer.
     """
     counts = sorted({1, least, *threads})
     context = multiprocessing.get_context("spawn")

@@ -49,7 +49,7 @@ class ModelProvider:
 
     `parts[i]` is how many parts round `i` is computed in; `window` how many requests a data
     provider may have open. With `whole_inputs` workers get all of a tensor, not just what their
-    part reads: what tensor partitioning saves. Over BFV `receiver` are the pieces. `guard` holds
+    part reads: what tensor partitioning saves. Over BFV `receiver` gets the material. `guard` holds
     data providers to a policy, which must accept this suite.
     """
 
@@ -111,7 +111,7 @@ class ModelProvider:
     def _accept(self, prepared: Prepared) -> None:
         session = self._sessions.get(prepared.session)
         if session is None or session.client != prepared.client:
-            _log.warning("a piece was prepared for a session that there is not")
+            _log.warning("a material entry was prepared for a session that there is not")
             return
         session.accept(prepared)
 
@@ -253,8 +253,8 @@ class Session:
             _log.warning("a session ended: %s", error)
             await self.link.fail(error)
 
-    def _announce(self, piece: int) -> None:
-        self._do(self._send(Kind.STOCKED, Stocked(piece).to_bytes()))
+    def _announce(self, entry: int) -> None:
+        self._do(self._send(Kind.STOCKED, Stocked(entry).to_bytes()))
 
     def _announce_failure(self, request: int, why: str) -> None:
         self._do(self._send(Kind.FAILED, Failed(request, why).to_bytes()))
@@ -276,7 +276,7 @@ class Session:
         elif kind is Kind.FAILED:
             self._requests.pop(Failed.parse(payload).request, None)
         elif kind is Kind.BYE:
-            self._do(self.link.fail(LinkError("the data provider said goodbye")))
+            self._do(self.link.fail(LinkError("the data provider ended the session")))
         else:
             self._hiding.on_frame(kind, payload)
 
@@ -289,11 +289,11 @@ class Session:
         batch = self._stages.program.batch
         refused = self._guard.count(self._caller.fingerprint, self._caller.name, batch)
         if refused is not None:
-            # The piece that it would have used up stays.
+            # The entry that it would have used up stays.
             self._last = opened.request
             self._announce_failure(opened.request, refused[0])
             return
-        blinding = self._hiding.open(opened.piece)
+        blinding = self._hiding.open(opened.entry)
         self._requests[opened.request] = Request(blinding, due=dict(self._stages.inputs))
         self._last = opened.request
 

@@ -1,6 +1,6 @@
 """The data provider's side of a stream: its requests, on their way through the pipeline.
 
-Its private key, or the masks of its pieces, are with it and its workers alone. Requests go through
+Its private key, or the masks of its entries, are with it and its workers alone. Requests go through
 the pipeline side by side, at most as many as both sides agreed on. A worker that is lost is
 replaced and its part done again; a connection that breaks is made again and the session goes on
 where it was.
@@ -30,17 +30,17 @@ from privet.stream.blinding import DataBlinding, DataSide, KeyedData
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Tensor
 from privet.stream.link import Dialler, Link, Patience
+from privet.stream.mask_queue import MaskQueue
 from privet.stream.preprocessing import PreparingData, Where
 from privet.stream.rounds import Ledger, NonlinearRounds
 from privet.stream.stages import Stages
-from privet.stream.stock import Stock
 from privet.stream.worker_pool import Part, Recipe, WorkerPool
 from privet.stream.workers import NonlinearWorker
 
 
 @dataclass(frozen=True)
 class Preparing:
-    """How pieces are prepared over BFV: `ahead` of them, by a worker of `pool` with the
+    """How entries are prepared over BFV: `ahead` of them, by a worker of `pool` with the
     certificate, key and authority in `files`; `seconds` bounds one."""
 
     pool: WorkerPool
@@ -64,7 +64,7 @@ class DataProvider:
 
     `allocate` gives, for the public half of the program served, a place for each worker: stage 0
     hides inputs, the others are what is done in each round. Without it each stage has one worker.
-    Over BFV `preparing` says how pieces are.
+    Over BFV `preparing` says how entries are.
     `request_seconds` bounds a request; `window` how many are open, within what the peer allows.
     `program_hash` pins the program. Use it as an asynchronous context manager.
     """
@@ -148,9 +148,9 @@ class DataProvider:
         return self._dialler.address
 
     @property
-    def stock(self) -> Stock:
-        """The pieces, over BFV."""
-        if not isinstance(self._hiding, Stock):
+    def stock(self) -> MaskQueue:
+        """The material, over BFV."""
+        if not isinstance(self._hiding, MaskQueue):
             raise Misuse("there is no stock")
         return self._hiding
 
@@ -196,7 +196,7 @@ class DataProvider:
         if self._preparing is None or not self._dialler.preparing:
             raise Misuse("BFV needs preparing workers at both sides")
         it = self._preparing
-        return Stock(
+        return MaskQueue(
             it.pool,
             Recipe(PreparingData, (public, it.files, it.seconds)),
             Where(self.address[0], self._dialler.preparing, self._dialler.name),
@@ -247,7 +247,7 @@ class DataProvider:
         """Opens a request at both sides, and uses up what blinds it."""
         if self._hiding is None:
             raise Misuse("connect first")
-        # One after the other: requests use pieces in the order of their numbers.
+        # One after the other: requests use entries in the order of their numbers.
         async with self._order:
             blinding = await self._hiding.take()
             if self.link.failure is not None:
@@ -256,7 +256,7 @@ class DataProvider:
             number = self._last
             it = self._open[number] = Open(blinding, asyncio.get_running_loop().create_future())
             try:
-                await self.link.send(Kind.OPEN, Opened(number, blinding.piece).to_bytes())
+                await self.link.send(Kind.OPEN, Opened(number, blinding.entry).to_bytes())
             except BaseException:
                 self._open.pop(number, None)
                 raise
@@ -338,7 +338,7 @@ class DataProvider:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Says goodbye, and ends the workers."""
+        """Ends the session and the workers."""
         if self.link.failure is None and self.link.connected:
             await self.link.send(Kind.BYE, b"")
             try:

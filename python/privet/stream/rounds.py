@@ -133,11 +133,11 @@ class NonlinearRounds:
         `WorkerLost` if a worker was lost in every attempt; those of the workers. Of all methods.
         """
         flat = values.astype("<i8").ravel()
-        pieces = [
+        calls = [
             (flat[each].tobytes(), blinding.hiding_input(number, each))
             for each in cut(len(flat), 1, self._parts[0])
         ]
-        return await self._spread(0, "encrypt", pieces)
+        return await self._spread(0, "encrypt", calls)
 
     async def reveal(self, blinding: DataBlinding, index: int, rows: bytes) -> bytes:
         """The values of a round that ends in an output: eight bytes each."""
@@ -149,8 +149,8 @@ class NonlinearRounds:
         units = [slice(at.start // unit, at.stop // unit) for at in self._ranges(index)]
         hiding = [blinding.hiding(index, at) for at in units]
         opened = self._opened(blinding, index, rows)
-        pieces = [(*one, other) for one, other in zip(opened, hiding, strict=True)]
-        return await self._spread(1 + index, "answer", pieces)
+        calls = [(*one, other) for one, other in zip(opened, hiding, strict=True)]
+        return await self._spread(1 + index, "answer", calls)
 
     def _ranges(self, index: int) -> list[slice]:
         """What each worker of a round gets."""
@@ -164,14 +164,14 @@ class NonlinearRounds:
             for at in self._ranges(index)
         ]
 
-    async def _spread(self, stage: int, method: str, pieces: Sequence[tuple[Any, ...]]) -> bytes:
-        """Has the workers of a stage do a piece each; again, if some are lost: over BFV that gives
+    async def _spread(self, stage: int, method: str, calls: Sequence[tuple[Any, ...]]) -> bytes:
+        """Has each worker of a stage do one call; again, if some are lost: over BFV that gives
         the same bytes, under the same masks."""
 
         async def do(part: int) -> bytes:
             for attempt in range(ATTEMPTS):
                 try:
-                    made, seconds = await self._pool.call(stage, part, method, *pieces[part])
+                    made, seconds = await self._pool.call(stage, part, method, *calls[part])
                 except WorkerLost as error:
                     _log.warning("a part of stage %d is redone: %s", stage, error)
                     self._ledger.redone += 1
@@ -182,7 +182,7 @@ class NonlinearRounds:
                     return bytes(made)
             raise AssertionError("there is at least one attempt")
 
-        results = await asyncio.gather(*map(do, range(len(pieces))), return_exceptions=True)
+        results = await asyncio.gather(*map(do, range(len(calls))), return_exceptions=True)
         raise_first(results)
         return b"".join(it for it in results if isinstance(it, bytes))
 
@@ -193,7 +193,7 @@ class Ledger:
 
     `seconds[stage]` are the processor seconds of a stage's workers and `calls[stage]` their number;
     `moved` are bytes of rows that workers were given; `redone` counts rounds that were done
-    again because a worker was lost. `pieces` were prepared in `offline_seconds` with
+    again because a worker was lost. `entries` were prepared in `offline_seconds` with
     `offline_bytes` of both sides, for keys and the first setup with it; `spoiled` are those that
     were begun and given up.
     """
@@ -202,7 +202,7 @@ class Ledger:
     calls: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     moved: int = 0
     redone: int = 0
-    pieces: int = 0
+    entries: int = 0
     spoiled: int = 0
     offline_seconds: float = 0.0
     offline_bytes: int = 0
@@ -213,7 +213,7 @@ class Ledger:
         self.calls[stage] += 1
 
     def stocked(self, cost: PhaseCost) -> None:
-        """A piece was prepared."""
-        self.pieces += 1
+        """A material entry was prepared."""
+        self.entries += 1
         self.offline_seconds += cost.seconds
         self.offline_bytes += cost.bytes_client + cost.bytes_server

@@ -136,7 +136,7 @@ async def ask(
     server_name: str | None,
 ) -> AsyncIterator[DataProvider]:
     """A data provider in a session, with its stages measured and allocated, and over BFV with
-    `ahead` pieces in stock."""
+    `ahead` entries in stock."""
 
     def allocated(public: bytes) -> list[Part]:
         measured = profile(public, cipher)

@@ -14,8 +14,8 @@ from privet.stream.stages import Stages
 from privet.suites import make_policy
 
 
-def piece(stages: Stages, weights: bytes, keys: Path) -> tuple[MaterialBlinding, Masks]:
-    """A piece, prepared by both workers on threads of this process."""
+def entry(stages: Stages, weights: bytes, keys: Path) -> tuple[MaterialBlinding, Masks]:
+    """A material entry, prepared by both workers on threads of this process."""
     public = stages.program.to_public_bytes()
     files = [Credentials.from_directory(keys, role).files for role in ("server", "client")]
     rules = Rules(make_policy(revealed_values=True).text(), "unused")
@@ -38,7 +38,7 @@ def blindings(
 ) -> tuple[ModelBlinding, DataBlinding]:
     """For a request under either cipher."""
     if stages.cipher.masked:
-        return piece(stages, weights, keys)
+        return entry(stages, weights, keys)
     return KeyBlinding(stages, key.public()), DataBlinding()
 
 

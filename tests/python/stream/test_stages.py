@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from tests.python.stream import models
-from tests.python.stream.blinding import CIPHERS, blindings, piece
+from tests.python.stream.blinding import CIPHERS, blindings, entry
 
 from privet import _native
 from privet.compiler.compile import PRIVATE_FILE, Compiled
@@ -53,10 +53,10 @@ def walk(
     keyed = None if model.cipher.masked else key
     noise = None if keyed is None else model.native.noise(key.public())
     bases, outputs = {}, {}
-    for number, (entry, values) in enumerate(zip(data.program.inputs, inputs, strict=True)):
+    for number, (declared, values) in enumerate(zip(data.program.inputs, inputs, strict=True)):
         hiding = ours.hiding_input(number, slice(0, values.size))
         encrypted = data.native.encrypt(keyed, values.astype("<i8").tobytes(), hiding)
-        bases[entry.value] = model.rows(encrypted, values.size)
+        bases[declared.value] = model.rows(encrypted, values.size)
     for index, it in enumerate(model.rounds):
         sent, returned = theirs.arrange(index)
         message = np.empty((it.sent, model.row_bytes), np.uint8)
@@ -130,7 +130,7 @@ def test_a_piece_gives_the_same_bytes_again_and_another_gives_others(
 ) -> None:
     ours, _ = both(models.windows(), tmp_path, BFV)
     weights = (tmp_path / PRIVATE_FILE).read_bytes()
-    covered = [piece(ours, weights, key_folder)[0] for _ in range(2)]
+    covered = [entry(ours, weights, key_folder)[0] for _ in range(2)]
     it = ours.rounds[0]
     whole = ours.slices(0, 1)[0]
     rows = np.zeros((ours.inputs[it.bases[0]], ours.row_bytes), np.uint8)

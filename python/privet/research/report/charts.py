@@ -238,7 +238,7 @@ def _regimes(records: Sequence[Record], model: str) -> list[Figure]:
         found += _maps("-throughput", goal, model, tables.tight(most))
     if len(tables.tight(single)) < len(single):
         text = (
-            f"Figure 8 (a) with suite stream, whose client sees values in a random order: the best "
+            f"Figure 8 (a) with suites whose client sees values in a random order: the best "
             f"latency (batch 1) for {model}, predicted."
         )
         rows = figures.regimes(single)

@@ -65,8 +65,8 @@ def _introduce(page: Page, records: Sequence[Record], prices: Prices) -> None:
         page.text(f"Price of {what}: {origin}.")
     page.text(
         f"A model with {tables.TWIN} at the end of its name has smooth activations and stands in "
-        "for the one without it in suite ckks. Its keys are made once and "
-        "serve again, so that predictions leave its offline phase out."
+        "for the one without it where a suite computes no others. Predictions leave out keys "
+        "that serve again."
     )
 
 

@@ -40,7 +40,7 @@ def survey(
     input_range: tuple[float, float] | None,
 ) -> tuple[list[StageTimes], dict[str, Allocation], MaterialCost | None]:
     """A model's stages, measured, their allocation to servers (`NAME:CORES:SIDE`) by each
-    objective, and over BFV what a piece costs ahead of time."""
+    objective, and over BFV what a material entry costs ahead of time."""
     compiled = compile(model, calibration=samples, input_range=input_range, smooth="function")
     servers = []
     for word in words:
@@ -88,7 +88,7 @@ SECONDS = 300.0
 
 @dataclass(frozen=True)
 class MaterialCost:
-    """Of the first piece, with keys and what else a session makes once, and of a later one.
+    """Of the first entry, with keys and what else a session makes once, and of a later one.
 
     Seconds on this machine and processor seconds of both sides, and bytes that each side sent.
     """
@@ -100,14 +100,14 @@ class MaterialCost:
     bytes_model: int
 
 
-def measure_material(public: bytes, weights: bytes, pieces: int = 3) -> MaterialCost:
-    """Prepares a first piece and `pieces` more, in a process of its own."""
+def measure_material(public: bytes, weights: bytes, entries: int = 3) -> MaterialCost:
+    """Prepares a first entry and `entries` more, in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context) as process:
-        return process.submit(_measure_material, public, weights, pieces).result()
+        return process.submit(_measure_material, public, weights, entries).result()
 
 
-def _measure_material(public: bytes, weights: bytes, pieces: int) -> MaterialCost:
+def _measure_material(public: bytes, weights: bytes, entries: int) -> MaterialCost:
     with tempfile.TemporaryDirectory() as folder:
         keys.make(Path(folder))
         ours, theirs = (Credentials.from_directory(folder, it) for it in ("client", "server"))
@@ -117,15 +117,15 @@ def _measure_material(public: bytes, weights: bytes, pieces: int) -> MaterialCos
         where = Where("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
         # The model provider's parts pile up otherwise, and preparations wait.
         fetching = threading.Thread(
-            target=lambda: [model.fetch(SECONDS) for _ in range(1 + pieces)], daemon=True
+            target=lambda: [model.fetch(SECONDS) for _ in range(1 + entries)], daemon=True
         )
         fetching.start()
         _, first = data.prepare(where, name_of(bytes(16), 1))
         began, worked = time.perf_counter(), time.process_time()
-        for number in range(pieces):
+        for number in range(entries):
             _, cost = data.prepare(where, name_of(bytes(16), 2 + number))
-        seconds = (time.perf_counter() - began) / pieces
-        cpu_seconds = (time.process_time() - worked) / pieces
+        seconds = (time.perf_counter() - began) / entries
+        cpu_seconds = (time.process_time() - worked) / entries
         fetching.join()
         model.close()
     return MaterialCost(first.seconds, seconds, cpu_seconds, cost.bytes_client, cost.bytes_server)

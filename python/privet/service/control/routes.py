@@ -148,9 +148,7 @@ ROUTES: tuple[Route, ...] = (
     _get(
         "/assets/{file}", "asset", "Scripts and styles of the pages", operator.asset, "text/plain"
     ),
-    _get(
-        "/predict", "predict", "A page that asks a model of suite `ckks`", predict.page, "text/html"
-    ),
+    _get("/predict", "predict", "A page that asks a model in sessions", predict.page, "text/html"),
     _get(
         "/predict/{file}",
         "predict-asset",
@@ -162,7 +160,7 @@ ROUTES: tuple[Route, ...] = (
     _get(
         _VERSION + "/session",
         "session",
-        "A session of suite `ckks` with a version, by WebSocket",
+        "A session with a version, by WebSocket",
         predict.session,
         "application/octet-stream",
         status=101,

@@ -1,4 +1,4 @@
-"""The data provider's stock of pieces, refilled in the background while requests run."""
+"""Material of the data provider, refilled in the background while requests run."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
-from privet.stream.blinding import MOST_PIECES, DataBlinding, DataSide, Masks
+from privet.stream.blinding import MOST_ENTRIES, DataBlinding, DataSide, Masks
 from privet.stream.frames import Kind, Stocked
 from privet.stream.preprocessing import Where, name_of
 from privet.stream.rounds import Ledger
 from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool
 
 AGAIN_SECONDS = 0.2
-"""Between two attempts at a piece."""
+"""Between two attempts at a material entry."""
 
 AWAITED_SECONDS = 10.0
-"""How long a piece may wait for the model provider to say that it has its part."""
+"""How long a material entry may wait for the model provider to say that it has its part."""
 
 _log = logging.getLogger(__name__)
 
 
-class Stock(DataSide):
-    """Keeps `ahead` pieces, made by a preparing worker with the model
+class MaskQueue(DataSide):
+    """Keeps `ahead` entries, made by a preparing worker with the model
     provider's at `where`.
 
-    A piece is ready when both sides have their parts: the model provider says so over the session.
-    A piece whose making was cut short is never asked for again: the next has the next number. After
-    `patience` seconds without a piece that could be made, requests that wait for one fail.
+    A material entry is ready when both sides have their parts: the model provider says so over the
+    session. A material entry whose making was cut short is never asked for again: the next has the
+    next number. After `patience` seconds without a material entry that could be made, requests that
+    wait for one fail.
     """
 
     def __init__(
@@ -48,12 +49,12 @@ class Stock(DataSide):
         self._pool, self._recipe = pool, recipe
         self._where, self._session, self._row_bytes = where, session, row_bytes
         self._ledger = ledger
-        self._ahead, self._patience = min(ahead, MOST_PIECES), patience
+        self._ahead, self._patience = min(ahead, MOST_ENTRIES), patience
         self._last = 0
-        self._told = 0
+        self._announced = 0
         self._made: dict[int, tuple[float, Any]] = {}
         self._ready: deque[Masks] = deque()
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
         self._failure: PrivetError | None = None
         self._filling: asyncio.Task[None] | None = None
 
@@ -63,38 +64,38 @@ class Stock(DataSide):
         self._filling = asyncio.create_task(self._fill())
 
     def keep(self, ahead: int) -> None:
-        """Keeps so many pieces from now on; those that are there stay."""
-        self._ahead = min(ahead, MOST_PIECES)
+        """Keeps so many entries from now on; those that are there stay."""
+        self._ahead = min(ahead, MOST_ENTRIES)
         self._wake()
 
     async def filled(self, count: int) -> None:
-        """Waits until so many pieces are ready.
+        """Waits until so many entries are ready.
 
         # Errors
         Whatever ended the session.
         """
-        async with self._news:
-            await self._news.wait_for(lambda: len(self._ready) >= count or self._failure)
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self._ready) >= count or self._failure)
             if self._failure is not None:
                 raise self._failure
 
     def on_frame(self, kind: Kind, payload: bytes) -> None:
-        """The model provider has its part of a piece."""
+        """The model provider has its part of a material entry."""
         if kind is not Kind.STOCKED:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
-        number = Stocked.parse(payload).piece
-        if not self._told < number <= self._last:
-            raise PeerMisbehaved(f"piece {number} is not due")
-        self._told = number
+        number = Stocked.parse(payload).entry
+        if not self._announced < number <= self._last:
+            raise PeerMisbehaved(f"entry {number} is not due")
+        self._announced = number
         self._match()
 
     async def take(self) -> DataBlinding:
-        """The oldest piece that is ready; waits for one."""
-        async with self._news:
-            await self._news.wait_for(lambda: self._ready or self._failure)
+        """The oldest entry that is ready; waits for one."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._ready or self._failure)
             if self._failure is not None:
                 raise self._failure
-            self._news.notify_all()
+            self._changed.notify_all()
             return self._ready.popleft()
 
     def ended(self, error: PrivetError) -> None:
@@ -121,10 +122,10 @@ class Stock(DataSide):
                     0, 0, "prepare", self._where, name_of(self._session, number)
                 )
             except (WorkerLost, PeerError) as error:
-                _log.warning("piece %d is given up: %s", number, error)
+                _log.warning("entry %d is given up: %s", number, error)
                 self._ledger.spoiled += 1
                 if loop.time() - since > self._patience:
-                    self._fail(LinkError(f"no piece could be prepared: {error}"))
+                    self._fail(LinkError(f"no entry could be prepared: {error}"))
                 await asyncio.sleep(AGAIN_SECONDS)
             except PrivetError as error:
                 self._fail(error)
@@ -135,29 +136,29 @@ class Stock(DataSide):
                 self._match()
 
     async def _room(self) -> bool:
-        """Waits until pieces are missing; false if it should be asked again."""
+        """Waits until entries are missing; false if it should be asked again."""
         oldest = asyncio.get_running_loop().time() - AWAITED_SECONDS
         lost = [number for number, (made, _) in self._made.items() if made < oldest]
         for number in lost:
-            _log.warning("piece %d never came to the model provider", number)
+            _log.warning("entry %d never came to the model provider", number)
             self._ledger.spoiled += 1
             del self._made[number]
-        async with self._news:
+        async with self._changed:
             if len(self._made) + len(self._ready) < self._ahead:
                 return True
             try:
                 async with asyncio.timeout(1.0):
-                    await self._news.wait()
+                    await self._changed.wait()
             except TimeoutError:
                 pass
         return False
 
     def _match(self) -> None:
-        """Moves pieces that both sides have to those that are ready, and drops those before them
+        """Moves entries that both sides have to those that are ready, and drops those before them
         that the model provider never got."""
-        for number in sorted(it for it in self._made if it <= self._told):
+        for number in sorted(it for it in self._made if it <= self._announced):
             _, made = self._made.pop(number)
-            if number == self._told:
+            if number == self._announced:
                 self._ready.append(Masks(number, self._row_bytes, made))
             else:
                 self._ledger.spoiled += 1
@@ -169,8 +170,8 @@ class Stock(DataSide):
 
     def _wake(self) -> None:
         async def wake() -> None:
-            async with self._news:
-                self._news.notify_all()
+            async with self._changed:
+                self._changed.notify_all()
 
         # Kept by the loop until it ran: it only takes a lock that is never held for long.
         self._waking = asyncio.ensure_future(wake())

@@ -1,4 +1,5 @@
-"""Pieces between two organisations over real sockets: used once, and made whatever dies."""
+"""Material entries between two organisations over real sockets: used once, and made whatever
+dies."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from privet import keys
 from privet.compiler.compile import Compiled
 from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
 from privet.runtime import Credentials
-from privet.stream.blinding import MOST_PIECES
+from privet.stream.blinding import MOST_ENTRIES
 from privet.stream.cipher import BFV
 from privet.stream.frames import Kind, Opened, Tensor
 from privet.stream.link import Patience
@@ -69,14 +70,14 @@ def test_preparing_workers_die_under_load_and_requests_go_on(
             await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
             os.kill(ours, signal.SIGKILL)
             await asyncio.gather(*load)
-            # Both were replaced, and pieces go on to be made.
+            # Both were replaced, and entries go on to be made.
             for seed in range(25, 32):
                 await ask(it, compiled, seed)
             assert await it.model.receiver.processes() != [theirs]
             assert list((await it.preparing.processes()).values()) != [ours]
             assert it.data.ledger.spoiled >= 1
             figures.append(
-                f"stream over BFV: {it.data.ledger.spoiled} pieces spoiled by two deaths"
+                f"stream over BFV: {it.data.ledger.spoiled} entries spoiled by two deaths"
             )
 
     asyncio.run(run())
@@ -108,19 +109,19 @@ def test_a_redone_round_sends_nothing_twice(
 def test_a_piece_is_used_once(program: tuple[Compiled, Path], key_folder: Path) -> None:
     compiled, folder = program
 
-    async def run(piece: int) -> None:
+    async def run(entry: int) -> None:
         async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as it:
             # Used by the request, and by it alone.
             await ask(it, compiled, 0)
-            await it.data.link.send(Kind.OPEN, Opened(2, piece).to_bytes())
+            await it.data.link.send(Kind.OPEN, Opened(2, entry).to_bytes())
             async with asyncio.timeout(20):
                 while it.model._sessions:
                     await asyncio.sleep(0.05)
             with pytest.raises(PeerError):
                 await ask(it, compiled, 1)
 
-    for piece in (1, 1000, 0):
-        asyncio.run(run(piece))
+    for entry in (1, 1000, 0):
+        asyncio.run(run(entry))
 
 
 def test_a_piece_is_for_whom_opened_its_session(
@@ -138,22 +139,22 @@ def test_a_piece_is_for_whom_opened_its_session(
             await it.data.stock.filled(1)
             assert it.model.receiver is not None
             (session,) = it.model._sessions.values()
-            pieces = session._hiding._pieces  # type: ignore[attr-defined]
+            entries = session._hiding._entries  # type: ignore[attr-defined]
             where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
-            made = it.model.ledger.pieces
+            made = it.model.ledger.entries
             files = Credentials.from_directory(key_folder, "stranger").files
             stranger = PreparingData(public, files, 20.0)
             names = name_of(session.id, 50), name_of(bytes(16), 1), "no name"
             for name in names:
                 await asyncio.to_thread(stranger.prepare, where, name)
             async with asyncio.timeout(20):
-                while it.model.ledger.pieces < made + len(names):
+                while it.model.ledger.entries < made + len(names):
                     await asyncio.sleep(0.05)
-            assert set(pieces) == {2}
+            assert set(entries) == {2}
             # And its owner cannot fill the model provider's memory.
-            for number in range(60, 60 + MOST_PIECES + 3):
+            for number in range(60, 60 + MOST_ENTRIES + 3):
                 session.accept(_prepared(session.id, session.client, number))
-            assert len(pieces) == MOST_PIECES
+            assert len(entries) == MOST_ENTRIES
 
     asyncio.run(run())
 
@@ -173,13 +174,13 @@ def test_a_preparing_worker_makes_nothing_for_whom_was_revoked(
             await ask(it, compiled, 0)
             assert it.model.receiver is not None
             where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
-            made = it.model.ledger.pieces
+            made = it.model.ledger.entries
             files = Credentials.from_directory(key_folder, "other").files
             other = PreparingData(public, files, 20.0)
-            # The control: whoever is not on the list gets pieces.
+            # The control: whoever is not on the list gets entries.
             await asyncio.to_thread(other.prepare, where, "connected")
             async with asyncio.timeout(20):
-                while it.model.ledger.pieces < made + 1:
+                while it.model.ledger.entries < made + 1:
                     await asyncio.sleep(0.05)
             path.write_text(keys.fingerprint(key_folder / "other.pem"))
             # What is made for it now goes nowhere, and ends the connection.
@@ -190,7 +191,7 @@ def test_a_preparing_worker_makes_nothing_for_whom_was_revoked(
                     await asyncio.to_thread(other.prepare, where, name)
             await ask(it, compiled, 1)
             await asyncio.sleep(2 * POLL_SECONDS)
-            assert it.model.ledger.pieces <= made + 1 + 3
+            assert it.model.ledger.entries <= made + 1 + 3
 
     asyncio.run(run())
 
@@ -216,7 +217,7 @@ def test_requests_end_when_nothing_can_be_prepared(
             began = time.monotonic()
             load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 8)]
             await asyncio.gather(*load, return_exceptions=True)
-            with pytest.raises(LinkError, match="no piece could be prepared"):
+            with pytest.raises(LinkError, match="no entry could be prepared"):
                 await ask(it, compiled, 9)
             assert time.monotonic() - began < 20
 
