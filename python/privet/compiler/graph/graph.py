@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Self
 
+from privet.compiler.graph.head import Head
 from privet.compiler.graph.operations import Operation, Shape
 from privet.compiler.graph.shapes import infer_shape
 
@@ -41,10 +42,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor that the client gives."""
+    """A tensor that the client gives; with `order` the places of its numbers in their order.
+
+    The pass `move_truncation` decides on that (`privet.compiler.graph.order`).
+    """
 
     name: str
     value: int
+    order: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,13 +75,17 @@ class Output:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in execution order over numbered values, each written once."""
+    """Nodes in execution order over numbered values, each written once.
+
+    `head` is what the client computes in the clear on the outputs, if there is more than that.
+    """
 
     name: str
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     values: Mapping[int, Value]
     nodes: tuple[Node, ...]
+    head: Head | None = None
 
     def uses(self) -> dict[int, int]:
         """How often each value is read, outputs of the graph included."""
@@ -101,17 +110,18 @@ class Graph:
 class GraphBuilder:
     """Builds a graph node by node; values are numbered in the order they are made."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, head: Head | None = None) -> None:
+        self.head = head
         self._name = name
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
         self._values: list[Value] = []
         self._nodes: list[Node] = []
 
-    def input(self, name: str, value: Value) -> int:
+    def input(self, name: str, value: Value, *, order: bool = False) -> int:
         """Adds a graph input and returns its value's id."""
         self._values.append(value)
-        self._inputs.append(Input(name, len(self._values) - 1))
+        self._inputs.append(Input(name, len(self._values) - 1, order))
         return len(self._values) - 1
 
     def add(
@@ -172,4 +182,5 @@ class GraphBuilder:
             outputs=tuple(self._outputs),
             values=MappingProxyType({id: self._values[id] for id in sorted(needed)}),
             nodes=tuple(reversed(kept)),
+            head=self.head,
         )

@@ -17,7 +17,7 @@ class Rewriter:
 
     def __init__(self, graph: Graph) -> None:
         self.old = graph
-        self.builder = GraphBuilder(graph.name)
+        self.builder = GraphBuilder(graph.name, graph.head)
         self.new: dict[int, int] = {}
         self._uses = graph.uses()
         self._old_of: dict[int, int] = {}
@@ -27,7 +27,7 @@ class Rewriter:
         """Rebuilds every node by `rewrite` and returns the new graph."""
         for entry in self.old.inputs:
             value = self.old.values[entry.value]
-            self.new[entry.value] = self.builder.input(entry.name, value)
+            self.new[entry.value] = self.builder.input(entry.name, value, order=entry.order)
             self._old_of[self.new[entry.value]] = entry.value
         for node in self.old.nodes:
             self.new[node.output] = rewrite(node)

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from privet.compiler.graph import ClientStep
+from privet.compiler.graph.head import Head
 from privet.compiler.graph.operations import Shape
 from privet.errors import InvalidProgram
 
@@ -50,11 +51,20 @@ class ProgramValue:
 
 @dataclass(frozen=True)
 class ProgramInput:
-    """What the client gives; no real in it may exceed `magnitude`."""
+    """What the client gives; no real in it may exceed `magnitude`.
+
+    With `order` it gives the places of its reals in the order of float32, which have no bound.
+    """
 
     name: str
     value: int
     magnitude: float
+    order: bool = False
+
+    def to_document(self) -> dict[str, Any]:
+        """The input as the file has it."""
+        plain = {"name": self.name, "value": self.value, "magnitude": self.magnitude}
+        return {**plain, "order": True} if self.order else plain
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,8 @@ class Program:
     """The public half of a compiled model, for `batch` samples at once.
 
     `calibration` is one of `CALIBRATIONS`: what its owner chose, which says nothing of the weights
-    but that, with `sound`, they allow the proof.
+    but that, with `sound`, they allow the proof. `head` is what the client computes in the clear on
+    `outputs`; without one, those are what the user gets.
     """
 
     model: str
@@ -96,6 +107,7 @@ class Program:
     operations: tuple[ProgramOperation, ...]
     batch: int = 1
     calibration: str = "random"
+    head: Head | None = None
 
     def to_public_bytes(self) -> bytes:
         """The file: JSON with sorted keys and no spaces, the same for equal programs."""
@@ -141,7 +153,7 @@ class Program:
             "scale_bits": self.scale_bits,
             "weight_bits": self.weight_bits,
             "weights_commitment": self.weights_commitment,
-            "inputs": [vars(entry) for entry in self.inputs],
+            "inputs": [entry.to_document() for entry in self.inputs],
             "outputs": [
                 {"name": o.name, "value": o.value, "client": _client(o.client)}
                 for o in self.outputs
@@ -159,6 +171,7 @@ class Program:
             ],
             **({} if self.batch == 1 else {"batch": self.batch}),
             **({} if self.calibration == "random" else {"calibration": self.calibration}),
+            **({} if self.head is None else {"head": self.head.to_document()}),
         }
 
     @classmethod
@@ -170,7 +183,12 @@ class Program:
             weight_bits=_int(document["weight_bits"]),
             weights_commitment=_text(document["weights_commitment"]),
             inputs=tuple(
-                ProgramInput(_text(e["name"]), _int(e["value"]), float(e["magnitude"]))
+                ProgramInput(
+                    _text(e["name"]),
+                    _int(e["value"]),
+                    float(e["magnitude"]),
+                    bool(e.get("order", False)),
+                )
                 for e in document["inputs"]
             ),
             outputs=tuple(
@@ -183,6 +201,7 @@ class Program:
             operations=tuple(_parse_operation(e) for e in document["operations"]),
             batch=_int(document.get("batch", 1)),
             calibration=_text(document.get("calibration", "random")),
+            head=Head.parse(document["head"]) if "head" in document else None,
         )
 
 

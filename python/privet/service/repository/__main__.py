@@ -33,6 +33,8 @@ def build(job: dict[str, Any]) -> Path:
         name=job["name"],
         batch=job["batch"],
         sound=job["sound"],
+        reveal=job["reveal"],
+        input_shapes=job["shapes"],
     )
 
 

@@ -12,6 +12,8 @@ from privet.compiler.graph.operators import (
     reduction,
     selection,
     smooth,
+    traditional,
+    trees,
 )
 
 __all__ = [
@@ -26,4 +28,6 @@ __all__ = [
     "reduction",
     "selection",
     "smooth",
+    "traditional",
+    "trees",
 ]
