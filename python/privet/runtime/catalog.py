@@ -54,6 +54,8 @@ def compile_once(
     options: list[Any] = [RULES, bits, scale, input_range, name, batch]
     if weight_scale not in (None, scale) or relu != "exact":
         options += [weight_scale, relu]
+    if smooth != "polynomial":
+        options.append(smooth)
     if sound:
         options.append("sound")
     if reveal != "outputs" or input_shapes:
