@@ -142,6 +142,14 @@ def test_parties_give_the_same(suite: str, reveal: str) -> None:
     assert list(result.outputs) == ["output_label", "output_probability"][: len(result.outputs)]
 
 
+@pytest.mark.parametrize("suite", ["stream", pytest.param("ckks", marks=pytest.mark.go)])
+def test_the_head_is_above_the_suites(suite: str) -> None:
+    rows = [row[None] for row in X[:20]]
+    result = privet.run(exported("logistic"), rows[:1], suite=suite, calibration=rows)
+    same(result.outputs, result.reference)
+    assert result.calibration == "samples"
+
+
 def test_a_batch_of_rows() -> None:
     result = privet.run(exported("pipeline"), [X[:3]], suite="fss", batch=4, input_range=(-4, 4))
     same(result.outputs, result.reference)
