@@ -1,6 +1,6 @@
 //! Random OT from correlated OT: hashing breaks the correlation (Ishai, Kilian, Nissim and Petrank, CRYPTO 2003), with
-//! the tweakable hash of [`privet_prg::hash`] and the running index of the OT as its tweak. Both parties hash the same pieces of
-//! [`PIECE`] OTs, each under a key of its own.
+//! the tweakable hash of [`privet_prg::hash`] and the running index of the OT as its tweak. Both parties hash the same chunks of
+//! [`CHUNK`] OTs, each under a key of its own.
 //!
 //! The sender's two messages are `H(q, i)` and `H(q ^ delta, i)`; the receiver knows `H(t, i)`, the one its choice bit
 //! selects. A bit OT keeps bit 0 of the hash, one of two bits the lowest two, a word OT the low 64.
@@ -11,10 +11,10 @@ use privet_ring::Bits;
 use rayon::prelude::*;
 
 /// Blocks hashed at once, under one key: both copies stay in the second-level cache.
-pub(crate) const PIECE: usize = 4096;
+pub(crate) const CHUNK: usize = 4096;
 
-/// Pieces that a thread takes at once.
-const PIECES_PER_JOB: usize = 8;
+/// Chunks that a thread takes at once.
+const CHUNKS_PER_TASK: usize = 8;
 
 /// The sender's side of random bit OTs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,12 +114,12 @@ impl PairsReceived {
 pub(crate) fn bits<const N: usize>(keys: &Keys, mut blocks: Vec<Block>, first: u64) -> [Bits; N] {
     let mut words = vec![[0; N]; blocks.len().div_ceil(64)];
     blocks
-        .par_chunks_mut(PIECE)
-        .zip(words.par_chunks_mut(PIECE / 64))
+        .par_chunks_mut(CHUNK)
+        .zip(words.par_chunks_mut(CHUNK / 64))
         .enumerate()
-        .with_min_len(PIECES_PER_JOB)
-        .for_each(|(piece, (blocks, words))| {
-            let first = first + (piece * PIECE) as u64;
+        .with_min_len(CHUNKS_PER_TASK)
+        .for_each(|(chunk, (blocks, words))| {
+            let first = first + (chunk * CHUNK) as u64;
             keys.at(first).hash(blocks, first);
             pack(blocks, words);
         });
@@ -130,13 +130,13 @@ pub(crate) fn bits<const N: usize>(keys: &Keys, mut blocks: Vec<Block>, first: u
 pub(crate) fn both_bits<const N: usize>(keys: &Keys, mut q: Vec<Block>, delta: Block, first: u64) -> [[Bits; N]; 2] {
     let words = q.len().div_ceil(64);
     let (mut r0, mut r1) = (vec![[0; N]; words], vec![[0; N]; words]);
-    q.par_chunks_mut(PIECE)
-        .zip(r0.par_chunks_mut(PIECE / 64))
-        .zip(r1.par_chunks_mut(PIECE / 64))
+    q.par_chunks_mut(CHUNK)
+        .zip(r0.par_chunks_mut(CHUNK / 64))
+        .zip(r1.par_chunks_mut(CHUNK / 64))
         .enumerate()
-        .with_min_len(PIECES_PER_JOB)
-        .for_each_init(Vec::new, |flipped: &mut Vec<Block>, (piece, ((q, r0), r1))| {
-            let first = first + (piece * PIECE) as u64;
+        .with_min_len(CHUNKS_PER_TASK)
+        .for_each_init(Vec::new, |flipped: &mut Vec<Block>, (chunk, ((q, r0), r1))| {
+            let first = first + (chunk * CHUNK) as u64;
             flipped.clear();
             flipped.extend(q.iter().map(|q| q ^ delta));
             let hash = keys.at(first);
@@ -150,8 +150,8 @@ pub(crate) fn both_bits<const N: usize>(keys: &Keys, mut q: Vec<Block>, delta: B
 
 /// Hashes of `blocks`, the first with index `first`: the low word of each.
 pub(crate) fn words(keys: &Keys, mut blocks: Vec<Block>, first: u64) -> Vec<u64> {
-    blocks.par_chunks_mut(PIECE).enumerate().with_min_len(PIECES_PER_JOB).for_each(|(piece, blocks)| {
-        let first = first + (piece * PIECE) as u64;
+    blocks.par_chunks_mut(CHUNK).enumerate().with_min_len(CHUNKS_PER_TASK).for_each(|(chunk, blocks)| {
+        let first = first + (chunk * CHUNK) as u64;
         keys.at(first).hash(blocks, first);
     });
     blocks.iter().map(|&block| block as u64).collect()

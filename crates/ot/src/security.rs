@@ -3,7 +3,7 @@
 //! A figure of `b` bits says that an attacker who takes `2^t` steps succeeds with a chance of `2^(t-b)` at most, by the cheapest attack
 //! known. `docs/explanation/security-budget.md` adds figures up.
 
-use crate::random::PIECE;
+use crate::random::CHUNK;
 use crate::schedule::{batches, runs};
 use crate::silent::parameters::Parameters;
 use crate::silent::position::{Position, Step};
@@ -53,7 +53,7 @@ impl Extension {
         let common = Strength {
             seeds: 2 * (groups << field.k()) as u64,
             delta_bits: 128.0,
-            hashed: directions.into_iter().max().unwrap_or(0).min(PIECE as u64),
+            hashed: directions.into_iter().max().unwrap_or(0).min(CHUNK as u64),
             lpn_bits: None,
             iterations: 0,
             tree_hashes: 0,

@@ -5,7 +5,7 @@
 //! one message, no reply. `k = 1` is IKNP without its first column. Larger `k` trades computation
 //! (`128 / k * 2^k / 128` AES calls per OT) for bytes.
 //!
-//! Work goes through in pieces of 8192 OTs, each in cache, spread over the threads of rayon's pool.
+//! Work goes through in chunks of 8192 OTs, each in cache, spread over the threads of rayon's pool.
 
 use privet_channel::Channel;
 use privet_prg::{Block, transpose};
@@ -17,11 +17,11 @@ use crate::correlated::{CotReceiver, CotSender};
 use crate::vole::{Forest, add};
 use crate::{Error, tree};
 
-/// Blocks of 128 OTs in a piece: what AES takes at once, and what keeps a piece in the second-level cache.
-const PIECE: usize = 64;
+/// Blocks of 128 OTs in a chunk: what AES takes at once, and what keeps a chunk in the second-level cache.
+const CHUNK: usize = 64;
 
-/// Pieces that a thread takes at once, so that its working memory pays off.
-const PIECES_PER_JOB: usize = 4;
+/// Chunks that a thread takes at once, so that its working memory pays off.
+const CHUNKS_PER_TASK: usize = 4;
 
 /// The parameter `k` of SoftSpokenOT: log2 of the field's size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -68,8 +68,8 @@ impl SoftSpokenSender {
         Self { field, delta, forest: Forest::new(field.k(), seeds, true), next_block: 0 }
     }
 
-    /// The blocks `q` of a piece from the receiver's message for it.
-    fn piece(&self, first: u64, message: &[[u8; 16]], q: &mut [Block], scratch: &mut Scratch) {
+    /// The blocks `q` of a chunk from the receiver's message for it.
+    fn chunk(&self, first: u64, message: &[[u8; 16]], q: &mut [Block], scratch: &mut Scratch) {
         let (k, width) = (self.field.k(), q.len() / 128);
         let (rows, leaves) = scratch.cut(k, width);
         for (group, rows) in rows.chunks_exact_mut(k * width).enumerate() {
@@ -98,12 +98,12 @@ impl CotSender for SoftSpokenSender {
         let message = channel.recv(16 * sent * blocks)?;
         let (message, _) = message.as_chunks::<16>();
         let mut q = vec![0; 128 * blocks];
-        q.par_chunks_mut(128 * PIECE)
-            .zip(message.par_chunks(sent * PIECE))
+        q.par_chunks_mut(128 * CHUNK)
+            .zip(message.par_chunks(sent * CHUNK))
             .enumerate()
-            .with_min_len(PIECES_PER_JOB)
+            .with_min_len(CHUNKS_PER_TASK)
             .for_each_init(Scratch::default, |scratch, (index, (q, message))| {
-                self.piece(self.next_block + (index * PIECE) as u64, message, q, scratch);
+                self.chunk(self.next_block + (index * CHUNK) as u64, message, q, scratch);
             });
         self.next_block += blocks as u64;
         q.truncate(count);
@@ -130,8 +130,8 @@ impl SoftSpokenReceiver {
         Self { field, forest: Forest::new(field.k(), seeds, false), next_block: 0 }
     }
 
-    /// Choice bits, blocks `t` and the message of a piece.
-    fn piece(
+    /// Choice bits, blocks `t` and the message of a chunk.
+    fn chunk(
         &self,
         first: u64,
         message: &mut [[u8; 16]],
@@ -164,13 +164,13 @@ impl CotReceiver for SoftSpokenReceiver {
         let mut message = vec![[0; 16]; sent * blocks];
         let mut choice = vec![0; blocks];
         let mut t = vec![0; 128 * blocks];
-        t.par_chunks_mut(128 * PIECE)
-            .zip(choice.par_chunks_mut(PIECE))
-            .zip(message.par_chunks_mut(sent * PIECE))
+        t.par_chunks_mut(128 * CHUNK)
+            .zip(choice.par_chunks_mut(CHUNK))
+            .zip(message.par_chunks_mut(sent * CHUNK))
             .enumerate()
-            .with_min_len(PIECES_PER_JOB)
+            .with_min_len(CHUNKS_PER_TASK)
             .for_each_init(Scratch::default, |scratch, (index, ((t, choice), message))| {
-                self.piece(self.next_block + (index * PIECE) as u64, message, choice, t, scratch);
+                self.chunk(self.next_block + (index * CHUNK) as u64, message, choice, t, scratch);
             });
         self.next_block += blocks as u64;
         channel.send(message.as_flattened())?;
@@ -183,7 +183,7 @@ impl CotReceiver for SoftSpokenReceiver {
     }
 }
 
-/// The working memory of a piece.
+/// The working memory of a chunk.
 #[derive(Default)]
 struct Scratch(Vec<Block>);
 

@@ -91,17 +91,17 @@ fn generations_go_on_where_the_last_stopped() -> Result<(), Error> {
     let (mut client, mut server) = set_up(Size::Large.into())?;
     let whole = Demand { triples: 900_000, ..Demand::NONE };
     let before = (client.channel.cost(), server.channel.cost());
-    let pieces = [1, 100_000, 300_000, 499_999].map(|triples| Demand { triples, ..Demand::NONE });
-    for demand in &pieces {
+    let chunks = [1, 100_000, 300_000, 499_999].map(|triples| Demand { triples, ..Demand::NONE });
+    for demand in &chunks {
         let (ours, theirs) = generate(&mut client, &mut server, demand);
         assert!(holds(&mut ours?, &mut theirs?, demand)?, "{demand:?}");
     }
     let spent = (client.channel.cost() - before.0, server.channel.cost() - before.1);
-    let formula = |role| cost::generate_in_chunks(&pieces, Size::Large, role);
+    let formula = |role| cost::generate_in_chunks(&chunks, Size::Large, role);
     assert_eq!([spent.0.bytes_sent, spent.0.messages_sent], bytes_and_messages(formula(Role::Client)));
     assert_eq!([spent.1.bytes_sent, spent.1.messages_sent], bytes_and_messages(formula(Role::Server)));
     let bytes = spent.0.bytes_sent;
-    // The pieces cost what the whole does, but for message headers and a group of trees.
+    // The chunks cost what the whole does, but for message headers and a group of trees.
     let at_once = cost::generate(&whole, Size::Large, Role::Client).bytes_sent;
     assert!(bytes.abs_diff(at_once) < 1000, "{bytes} rather than {at_once}");
     Ok(())

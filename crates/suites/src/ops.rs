@@ -2,7 +2,7 @@
 //!
 //! What every suite on shares must know before it plans is in [`Rules`]. What needs no message is computed by all of them alike, on an
 //! [`Algebra`] ([`Local`]); a linear layer is a [`LinearMap`] with private weights; poolings and argmax say which elements
-//! they compare. Protocols for the rest are the suites' (`sharing/ops`, `authenticated/ops`).
+//! they compare. Protocols for the rest are the suites' (`sharing/ops`, `malicious/ops`, `stream/ops`).
 
 mod additive;
 mod algebra;
@@ -13,6 +13,7 @@ mod dense;
 mod max_pool2d;
 mod movement;
 mod pooling;
+mod products;
 mod relu;
 mod scale;
 mod truncate;
@@ -23,11 +24,12 @@ use privet_ring::Modulus;
 
 use crate::Error;
 
-pub(crate) use algebra::{Algebra, InRing, Owned};
+pub(crate) use algebra::{Algebra, InRing};
 pub(crate) use argmax::Argmax;
 pub(crate) use max_pool2d::MaxPool2d;
-pub(crate) use movement::Movement;
+pub(crate) use movement::{Movement, sources};
 pub(crate) use pooling::Pooling;
+pub(crate) use products::{Block, Products};
 pub(crate) use relu::Relu;
 pub(crate) use truncate::Truncate;
 
@@ -129,6 +131,11 @@ impl<'a> Node<'a> {
         })
     }
 
+    /// Whether its result has the input's elements in their order.
+    pub fn keeps_order(self) -> bool {
+        self.operation.operator == Operator::Reshape
+    }
+
     /// Refuses what only suite `ckks` or `stream` computes.
     pub fn unsupported(self) -> Error {
         let (name, operator) = (&self.operation.name, self.operation.operator.name());
@@ -200,7 +207,7 @@ fn chosen(inputs: &[Sign]) -> Sign {
 /// An operation that each party does on its own shares, without a message.
 pub(crate) trait Local<A: Algebra>: Rules {
     /// The result's shares, of shares of all inputs; `constant`: the private tensor that it adds, at a party that has it.
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], constant: Option<&A::Constant>) -> Owned<A>;
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], constant: Option<&A::Constant>) -> A::Owned;
 
     /// The private tensor that it adds, and its number of elements.
     fn constant(&self) -> Option<(&str, usize)> {
@@ -210,6 +217,11 @@ pub(crate) trait Local<A: Algebra>: Rules {
     /// How many elements it looks up by an index.
     fn indices(&self) -> usize {
         0
+    }
+
+    /// Public factors that it multiplies with.
+    fn factors(&self) -> &[i64] {
+        &[]
     }
 }
 
@@ -231,6 +243,12 @@ pub(crate) trait LinearMap: Rules {
 
     /// Its shape as products on authenticated values take it.
     fn authenticated(&self) -> privet_shark::Layer;
+
+    /// What gives some results without the bias; `wanted`: their indices, ascending.
+    fn products(&self, wanted: &[usize]) -> Products;
+
+    /// The weights of one output of a [`Block`], in the order of a window; of an element-wise product that of one element.
+    fn row(&self, weights: &[i64], output: usize) -> Vec<i64>;
 
     /// `W x` modulo `ring` or a larger one, without the bias.
     fn apply(&self, x: &[u64], weights: &[i64], ring: Modulus) -> Vec<u64>;

@@ -7,7 +7,7 @@
 //! goes over the wire before the first outputs.
 //!
 //! Only the sender sends: a seed of the matrix per iteration, and `16 * (depth - 1)` bytes per tree when that tree is
-//! grown. Trees are grown four at a time and no sooner than they are asked for, so an extension can be run in pieces of
+//! grown. Trees are grown four at a time and no sooner than they are asked for, so an extension can be run in chunks of
 //! any size and costs what was used of it. The receiver sends one message, of SoftSpokenOT, before the first iteration.
 //!
 //! Threat model: semi-honest. Without Ferret's consistency check a sender that deviates can learn noise positions.

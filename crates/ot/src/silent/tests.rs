@@ -65,10 +65,10 @@ fn blocks_differ_by_delta_where_the_choice_is_one() -> Result<(), Error> {
 fn pieces_are_the_same_as_the_whole() -> Result<(), Error> {
     let counts = [3, 100_000, 50_000, 1, 29_996];
     let (mut sender, mut receiver) = ends(Size::Medium, 2);
-    let pieces = extend(&mut sender, &mut receiver, &counts)?;
+    let chunks = extend(&mut sender, &mut receiver, &counts)?;
     let (mut sender, mut receiver) = ends(Size::Medium, 2);
     let whole = extend(&mut sender, &mut receiver, &[counts.iter().sum()])?;
-    let concatenated: Vec<Block> = pieces.iter().flat_map(|(_, _, t)| t.clone()).collect();
+    let concatenated: Vec<Block> = chunks.iter().flat_map(|(_, _, t)| t.clone()).collect();
     assert_eq!(concatenated, whole[0].2);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Sums and what comes close to them: element by element, and linear in the shares.
 
-use super::{Algebra, Local, Node, Owned, Rules};
+use super::{Algebra, Local, Node, Rules};
 
 /// The sum of two values.
 pub(super) struct Add;
@@ -13,7 +13,7 @@ impl Rules for Add {
 }
 
 impl<A: Algebra> Local<A> for Add {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
         algebra.add(inputs[0], inputs[1])
     }
 }
@@ -29,7 +29,7 @@ impl Rules for Sub {
 }
 
 impl<A: Algebra> Local<A> for Sub {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
         algebra.sub(inputs[0], inputs[1])
     }
 }
@@ -40,7 +40,7 @@ pub(super) struct Negate;
 impl Rules for Negate {}
 
 impl<A: Algebra> Local<A> for Negate {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
         algebra.negate(inputs[0])
     }
 }
@@ -57,7 +57,7 @@ impl Rules for ShiftLeft {
 }
 
 impl<A: Algebra> Local<A> for ShiftLeft {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
         algebra.shift_left(inputs[0], self.bits)
     }
 }
@@ -72,7 +72,7 @@ pub(super) struct AddConstant<'a> {
 impl Rules for AddConstant<'_> {}
 
 impl<A: Algebra> Local<A> for AddConstant<'_> {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], constant: Option<&A::Constant>) -> Owned<A> {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], constant: Option<&A::Constant>) -> A::Owned {
         algebra.add_constant(inputs[0], constant, [self.bias_shape, &self.node.input().shape])
     }
 

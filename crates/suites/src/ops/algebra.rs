@@ -6,37 +6,40 @@ use privet_ring::{Modulus, layout};
 
 use super::{Local, Movement};
 
-/// Shares of a tensor that an operation makes.
-pub(crate) type Owned<A> = <<A as Algebra>::Shares as ToOwned>::Owned;
-
 /// Linear arithmetic on a kind of shares.
 pub(crate) trait Algebra: Sized {
     /// Shares of a tensor.
-    type Shares: ToOwned + ?Sized;
+    type Shares: ?Sized;
+
+    /// Shares of a tensor that an operation makes.
+    type Owned;
 
     /// A private tensor as operations add it.
     type Constant: ?Sized;
 
-    /// Element by element.
-    fn add(&self, x: &Self::Shares, y: &Self::Shares) -> Owned<Self>;
+    /// The same elements.
+    fn keep(&self, x: &Self::Shares) -> Self::Owned;
 
     /// Element by element.
-    fn sub(&self, x: &Self::Shares, y: &Self::Shares) -> Owned<Self>;
+    fn add(&self, x: &Self::Shares, y: &Self::Shares) -> Self::Owned;
+
+    /// Element by element.
+    fn sub(&self, x: &Self::Shares, y: &Self::Shares) -> Self::Owned;
 
     /// `-x`.
-    fn negate(&self, x: &Self::Shares) -> Owned<Self>;
+    fn negate(&self, x: &Self::Shares) -> Self::Owned;
 
     /// `x * 2^bits`.
-    fn shift_left(&self, x: &Self::Shares, bits: u32) -> Owned<Self>;
+    fn shift_left(&self, x: &Self::Shares, bits: u32) -> Self::Owned;
 
     /// Adds a private tensor, broadcast from the first shape to the second; a party that has none of it adds nothing.
-    fn add_constant(&self, x: &Self::Shares, constant: Option<&Self::Constant>, shapes: [&[usize]; 2]) -> Owned<Self>;
+    fn add_constant(&self, x: &Self::Shares, constant: Option<&Self::Constant>, shapes: [&[usize]; 2]) -> Self::Owned;
 
     /// The sum of each group, times public factors that take turns.
-    fn sum_windows(&self, x: &Self::Shares, groups: &Groups, factors: &[i64]) -> Owned<Self>;
+    fn sum_windows(&self, x: &Self::Shares, groups: &Groups, factors: &[i64]) -> Self::Owned;
 
     /// Elements in another place.
-    fn rearrange(&self, inputs: &[&Self::Shares], movement: &impl Movement) -> Owned<Self>;
+    fn rearrange(&self, inputs: &[&Self::Shares], movement: &impl Movement) -> Self::Owned;
 }
 
 /// Additive shares modulo a power of two.
@@ -57,7 +60,12 @@ impl InRing {
 
 impl Algebra for InRing {
     type Shares = [u64];
+    type Owned = Vec<u64>;
     type Constant = [i64];
+
+    fn keep(&self, x: &[u64]) -> Vec<u64> {
+        x.to_vec()
+    }
 
     fn add(&self, x: &[u64], y: &[u64]) -> Vec<u64> {
         self.ring.add(x, y)

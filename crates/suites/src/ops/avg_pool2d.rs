@@ -1,6 +1,6 @@
 //! Sums over windows of images, times public factors.
 
-use super::{Algebra, Local, Owned, Pooling, Rules};
+use super::{Algebra, Local, Pooling, Rules};
 
 /// An average pooling.
 pub(super) struct AvgPool2d<'a> {
@@ -16,11 +16,15 @@ impl Rules for AvgPool2d<'_> {
 }
 
 impl<A: Algebra> Local<A> for AvgPool2d<'_> {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
         algebra.sum_windows(inputs[0], &self.pooling.groups(), self.factors)
     }
 
     fn indices(&self) -> usize {
         self.pooling.node.input().len()
+    }
+
+    fn factors(&self) -> &[i64] {
+        self.factors
     }
 }

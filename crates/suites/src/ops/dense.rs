@@ -1,8 +1,10 @@
 //! Matrix products.
 
+use std::collections::BTreeSet;
+
 use privet_ring::{Modulus, linear};
 
-use super::{LinearMap, Node, Rules};
+use super::{Block, LinearMap, Node, Products, Rules};
 
 /// `[M, K] -> [M, N]` with weights `[K, N]`.
 pub(super) struct Dense<'a> {
@@ -42,6 +44,26 @@ impl LinearMap for Dense<'_> {
     fn authenticated(&self) -> privet_shark::Layer {
         let [inner, columns] = self.weight_shape;
         privet_shark::Layer::MatMul { rows: self.rows(), inner, columns }
+    }
+
+    /// A window for each row wanted, an output for each column.
+    fn products(&self, wanted: &[usize]) -> Products {
+        let [inner, columns] = self.weight_shape;
+        let all = |of: fn(usize, usize) -> usize| {
+            wanted.iter().map(|&index| of(index, columns)).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        };
+        let (rows, outputs) = (all(|index, columns| index / columns), all(|index, columns| index % columns));
+        let place = |index: &usize| {
+            let output = outputs.partition_point(|&output| output < index % columns);
+            output * rows.len() + rows.partition_point(|&row| row < index / columns)
+        };
+        let places = wanted.iter().map(place).collect();
+        let windows = rows.iter().flat_map(|row| row * inner..(row + 1) * inner).map(Some).collect();
+        Products::Windows { blocks: vec![Block { outputs, inner, run: inner, windows }], places }
+    }
+
+    fn row(&self, weights: &[i64], output: usize) -> Vec<i64> {
+        weights[output..].iter().step_by(self.weight_shape[1]).copied().collect()
     }
 
     fn apply(&self, x: &[u64], weights: &[i64], _ring: Modulus) -> Vec<u64> {

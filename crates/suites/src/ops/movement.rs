@@ -3,7 +3,7 @@
 use privet_gmw::Sign;
 use privet_ring::layout;
 
-use super::{Algebra, Local, Node, Owned, Rules, chosen};
+use super::{Algebra, Local, Node, Rules, chosen};
 
 /// Where elements go.
 pub(crate) trait Movement {
@@ -16,8 +16,20 @@ pub(crate) trait Movement {
     }
 }
 
+/// Where each element of the result comes from: indices into inputs of such lengths, one behind the other; behind them all the
+/// constant.
+pub(crate) fn sources(lengths: impl Iterator<Item = usize>, movement: &impl Movement) -> Vec<usize> {
+    let mut end = 0;
+    let places_of = |len| {
+        end += len;
+        (end - len..end).collect::<Vec<_>>()
+    };
+    let places: Vec<Vec<usize>> = lengths.map(places_of).collect();
+    movement.rearrange(&places.iter().map(AsRef::as_ref).collect::<Vec<_>>(), end)
+}
+
 impl<A: Algebra, M: Movement + Rules> Local<A> for M {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
         algebra.rearrange(inputs, self)
     }
 }
@@ -36,8 +48,8 @@ impl Rules for Reshape {
 }
 
 impl<A: Algebra> Local<A> for Reshape {
-    fn evaluate(&self, _algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> Owned<A> {
-        inputs[0].to_owned()
+    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
+        algebra.keep(inputs[0])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use privet_ring::Modulus;
 
-use super::{LinearMap, Node, Rules};
+use super::{LinearMap, Node, Products, Rules};
 
 /// A weight for each element.
 pub(super) struct Scale<'a> {
@@ -31,6 +31,14 @@ impl LinearMap for Scale<'_> {
 
     fn authenticated(&self) -> privet_shark::Layer {
         privet_shark::Layer::Diagonal { len: self.node.output().len() }
+    }
+
+    fn products(&self, _wanted: &[usize]) -> Products {
+        Products::Elementwise
+    }
+
+    fn row(&self, weights: &[i64], output: usize) -> Vec<i64> {
+        vec![weights[output]]
     }
 
     fn apply(&self, x: &[u64], weights: &[i64], _ring: Modulus) -> Vec<u64> {

@@ -1,14 +1,12 @@
 //! What a linear stage computes on: some elements of a tensor, hidden by either cipher.
 //!
-//! Parts of operations ([`super::partition`]) are written once, in the steps below. Under Paillier an element is a
-//! ciphertext ([`Ciphertexts`]); over BFV, where all that is encrypted went ahead, it is a masked number of the program's
+//! Operations ([`super::parts`]) are written once, in the steps below. Under Paillier an element is a
+//! ciphertext ([`Encrypted`]); over BFV, where all that is encrypted went ahead, it is a masked number of the program's
 //! ring ([`Masked`]).
 
 use privet_paillier::{Ciphertexts, Weights, Windows};
-use privet_program::{Operation, Program};
 use privet_ring::Modulus;
 
-use super::linear;
 use super::packed::Samples;
 use crate::Error;
 use crate::ops::{InRing, Node};
@@ -33,7 +31,9 @@ impl Matrix {
     }
 
     fn weights(&self) -> Result<Weights, Error> {
-        Ok(Weights::new(self.rows, self.inner, self.bits, linear::narrow(&self.values)?)?)
+        let narrow = self.values.iter().map(|&value| i32::try_from(value)).collect::<Result<_, _>>();
+        let values = narrow.map_err(|_| Error::Misuse("a weight has more than 31 bits".into()))?;
+        Ok(Weights::new(self.rows, self.inner, self.bits, values)?)
     }
 }
 
@@ -60,52 +60,58 @@ pub(super) trait Elements: Clone {
     /// Products of each row with each window (places among these; none reads as zero): `[rows, windows]`.
     fn dot(&self, matrix: &Matrix, windows: Vec<Option<usize>>) -> Result<Self, Error>;
 
-    /// A whole operation on whole tensors.
-    fn whole(
-        program: &Program,
-        operation: &Operation,
-        inputs: &[&Self],
-        weights: &privet_program::Weights,
-    ) -> Result<Self, Error>;
+    /// A whole operation on whole tensors, where that is quicker.
+    fn whole(_node: Node<'_>, _inputs: &[&Self], _weights: &privet_program::Weights) -> Option<Self> {
+        None
+    }
 }
 
-impl Elements for Ciphertexts {
+/// Ciphertexts under Paillier, each of one element of all samples.
+#[derive(Clone)]
+pub(super) struct Encrypted {
+    pub ciphertexts: Ciphertexts,
+    pub samples: Samples,
+}
+
+impl Encrypted {
+    fn of(&self, ciphertexts: Ciphertexts) -> Self {
+        Self { ciphertexts, samples: self.samples }
+    }
+}
+
+impl Elements for Encrypted {
     fn count(&self) -> usize {
-        self.len()
+        self.ciphertexts.len()
     }
 
     fn pick(&self, places: &[usize]) -> Result<Self, Error> {
-        Ok(self.select(places)?)
+        Ok(self.of(self.ciphertexts.select(places)?))
     }
 
     fn join(mut self, others: &Self) -> Result<Self, Error> {
-        self.append(others.clone())?;
+        self.ciphertexts.append(others.ciphertexts.clone())?;
         Ok(self)
     }
 
     fn plus(&self, other: &Self) -> Result<Self, Error> {
-        linear::sum(self, other)
+        let mut sum = self.clone();
+        sum.ciphertexts.add(&other.ciphertexts)?;
+        Ok(sum)
     }
 
-    fn plus_constants(self, constants: &[i64]) -> Result<Self, Error> {
-        linear::add_constant(self, constants, Samples::ONE)
+    fn plus_constants(mut self, constants: &[i64]) -> Result<Self, Error> {
+        let plaintexts = constants.iter().map(|&value| self.samples.constant(value)).collect::<Result<Vec<_>, _>>()?;
+        self.ciphertexts.add_plain(&plaintexts)?;
+        Ok(self)
     }
 
     fn times(&self, factors: &Matrix) -> Result<Self, Error> {
-        Ok(self.scale(&factors.weights()?)?)
+        Ok(self.of(self.ciphertexts.scale(&factors.weights()?)?))
     }
 
     fn dot(&self, matrix: &Matrix, windows: Vec<Option<usize>>) -> Result<Self, Error> {
-        Ok(Ciphertexts::dot(self, &matrix.weights()?, &Windows::in_runs(matrix.inner, matrix.run, windows)?)?)
-    }
-
-    fn whole(
-        program: &Program,
-        operation: &Operation,
-        inputs: &[&Self],
-        weights: &privet_program::Weights,
-    ) -> Result<Self, Error> {
-        linear::compute(program, operation, inputs, weights, Samples::ONE)
+        let windows = Windows::in_runs(matrix.inner, matrix.run, windows)?;
+        Ok(self.of(self.ciphertexts.dot(&matrix.weights()?, &windows)?))
     }
 }
 
@@ -159,20 +165,14 @@ impl Elements for Masked {
         Ok(Self { ring: self.ring, values })
     }
 
-    fn whole(
-        program: &Program,
-        operation: &Operation,
-        inputs: &[&Self],
-        weights: &privet_program::Weights,
-    ) -> Result<Self, Error> {
+    fn whole(node: Node<'_>, inputs: &[&Self], weights: &privet_program::Weights) -> Option<Self> {
         let ring = inputs[0].ring;
         let read: Vec<&[u64]> = inputs.iter().map(|it| it.values.as_slice()).collect();
-        let node = Node { program, operation };
         let mut values = match node.local() {
             Some(local) => InRing::run(ring, &*local, &read, Some(weights)),
-            None => node.linear().expect("a linear operation").affine(read[0], weights, ring),
+            None => node.linear()?.affine(read[0], weights, ring),
         };
         ring.reduce_all(&mut values);
-        Ok(Self { ring, values })
+        Some(Self { ring, values })
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use privet_program::{Operator, Program};
+use privet_program::Program;
 use privet_ring::window::Groups;
 
-use super::function::Function;
-use crate::ops::{self, Node};
+use super::ops;
+use crate::ops::{Node, Pooling as Windows};
 
 /// In which order the elements of a tensor are sent.
 pub(super) enum Order {
@@ -44,7 +44,7 @@ impl Pooling {
     }
 }
 
-fn pooling(node: Node<'_>) -> ops::Pooling<'_> {
+fn pooling(node: Node<'_>) -> Windows<'_> {
     node.max_pool2d().expect("windows are a max pooling's").0
 }
 
@@ -92,48 +92,12 @@ impl Exchange {
         if names.is_empty() { "reveal".into() } else { names.join(" + ") }
     }
 
-    /// What the client computes on the values as they came.
-    pub fn compute(&self, program: &Program, mut values: Vec<i64>) -> Vec<i64> {
-        for &index in &self.operations {
-            let node = Node::at(program, index);
-            let operation = node.operation;
-            match &operation.operator {
-                Operator::Truncate { bits } => values.iter_mut().for_each(|value| *value >>= bits),
-                Operator::Relu => values.iter_mut().for_each(|value| *value = (*value).max(0)),
-                Operator::Function { steps } => {
-                    let [from, to] = [operation.inputs[0], operation.output].map(|id| program.value(id).scale);
-                    Function { steps, from, to, ring_bits: program.ring_bits() }.apply(&mut values);
-                }
-                Operator::Reshape => {}
-                Operator::MaxPool2d { .. } => {
-                    values = match &self.order {
-                        Order::Windows(pooling) => values.chunks(pooling.longest).map(largest).collect(),
-                        _ => {
-                            let groups = pooling(node).groups();
-                            groups.iter().map(|group| largest(group.map(|at| &values[at]))).collect()
-                        }
-                    };
-                }
-                Operator::Argmax { select_last, .. } => {
-                    let groups = node.argmax().expect("an argmax").groups();
-                    let of_group = |group: Vec<usize>| group.into_iter().map(|at| values[at]).collect::<Vec<_>>();
-                    values = groups.into_iter().map(|group| place(&of_group(group), *select_last)).collect();
-                }
-                other => unreachable!("{} is the server's", other.name()),
-            }
-        }
-        values
+    /// What the client computes on the values as they came; an operation that is not its own only changes their shape.
+    pub fn compute(&self, program: &Program, values: Vec<i64>) -> Vec<i64> {
+        let run = |values, &index: &usize| match ops::of(Node::at(program, index)) {
+            Some(operation) => operation.compute(values, &self.order),
+            None => values,
+        };
+        self.operations.iter().fold(values, run)
     }
-}
-
-fn largest<'a>(values: impl IntoIterator<Item = &'a i64>) -> i64 {
-    values.into_iter().copied().max().unwrap_or(0)
-}
-
-/// Where the largest element is; the first or last of equals.
-fn place(values: &[i64], last: bool) -> i64 {
-    let largest = largest(values);
-    let is_largest = |value: &i64| *value == largest;
-    let found = if last { values.iter().rposition(is_largest) } else { values.iter().position(is_largest) };
-    found.unwrap_or(0) as i64
 }

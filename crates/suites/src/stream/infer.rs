@@ -6,10 +6,13 @@ use privet_prg::Prg;
 use privet_program::{Program, Weights};
 
 use super::arrangement::Arrangement;
+use super::elements::Encrypted;
 use super::exchange::{Exchange, Order};
 use super::packed::Samples;
+use super::parts::Part;
 use super::plan::{Plan, Step};
-use super::{linear, transport};
+use super::{parts, transport};
+use crate::ops::Node;
 use crate::report::Recorder;
 use crate::{Error, Observer, Phase, Report};
 
@@ -178,11 +181,13 @@ impl ModelProvider {
         let mut noise = self.noise.take().ok_or_else(|| Error::Misuse("prepare before each inference".into()))?;
         let program = plan.program();
         let mut recorder = Recorder::start(Phase::Online, channel);
-        let mut values: Vec<Option<Ciphertexts>> = vec![None; program.values().len()];
+        let mut values: Vec<Option<Part<Encrypted>>> = program.values().iter().map(|_| None).collect();
+        let whole = |ciphertexts| Part::whole(Encrypted { ciphertexts, samples: plan.samples() });
         for input in program.inputs() {
             let count = program.value(input.value).len();
-            values[input.value] =
+            let received =
                 recorder.layer(&input.name, "receive", channel, |channel| receive(channel, &self.key, count))?;
+            values[input.value] = received.map(whole);
         }
         let (total, last_uses) = (plan.steps().len(), plan.last_uses());
         for (done, step) in plan.steps().iter().enumerate() {
@@ -190,21 +195,22 @@ impl ModelProvider {
             observer.progress(Phase::Online, done, total, name);
             match step {
                 Step::Linear(index) => {
-                    let operation = &program.operations()[*index];
+                    let node = Node::at(program, *index);
+                    let (operation, all) = (node.operation, (0..node.output().len()).collect::<Vec<_>>());
                     let inputs = operation.inputs.iter().map(|&id| held(&values, id)).collect::<Result<Vec<_>, _>>()?;
                     let result = recorder.layer(name, operation.operator.name(), channel, |_| {
-                        linear::compute(program, operation, &inputs, weights, plan.samples())
+                        parts::compute(node, &inputs, weights, &all)
                     })?;
-                    values[operation.output] = Some(result);
+                    values[operation.output] = Some(Part::whole(result));
                 }
                 Step::Exchange(exchange) => {
                     let fresh = noise.split_off(exchange.sent(program))?;
-                    let source = held(&values, exchange.source)?;
+                    let source = &held(&values, exchange.source)?.elements.ciphertexts;
                     let answer = recorder.layer(name, &exchange.operators(program), channel, |channel| {
                         self.exchange(channel, program, exchange, source, fresh)
                     })?;
                     if answer.is_some() {
-                        values[exchange.target] = answer;
+                        values[exchange.target] = answer.map(whole);
                     }
                 }
             }
@@ -240,7 +246,7 @@ impl ModelProvider {
     }
 }
 
-fn held(values: &[Option<Ciphertexts>], id: usize) -> Result<&Ciphertexts, Error> {
+fn held(values: &[Option<Part<Encrypted>>], id: usize) -> Result<&Part<Encrypted>, Error> {
     values[id].as_ref().ok_or_else(|| Error::Misuse(format!("value {id} is read before it is there")))
 }
 

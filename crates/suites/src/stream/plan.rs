@@ -3,14 +3,16 @@
 use std::collections::HashSet;
 
 use privet_paillier::KeySize;
-use privet_program::{Operation, Operator, Program};
+use privet_program::{Operation, Program};
 
 use super::bfv::Layout;
 use super::cipher::Cipher;
-use super::exchange::{Exchange, Order, Pooling};
+use super::exchange::{Exchange, Order};
 use super::forecast::{self, Forecast};
+use super::ops;
 use super::packed::Samples;
 use crate::Error;
+use crate::ops::{InRing, Node};
 
 /// What one party does after the other.
 pub(super) enum Step {
@@ -41,7 +43,7 @@ impl Plan {
     /// an argmax before the end, because permutations cannot hide places there; factors of more than 31 bits.
     /// [`Error::Linear`] if the program's ring is too wide for BFV.
     pub fn new(program: Program, cipher: impl Into<Cipher>) -> Result<Self, Error> {
-        program.operations().iter().try_for_each(check_operation)?;
+        Node::all(&program).try_for_each(check)?;
         let steps = steps(&program)?;
         let method = match cipher.into() {
             Cipher::Paillier(key_size) => Method::Paillier(key_size, Samples::ONE),
@@ -145,12 +147,6 @@ impl Plan {
     }
 }
 
-/// Whether the client computes an operation.
-fn is_exchanged(operator: &Operator) -> bool {
-    use Operator::{Argmax, Function, MaxPool2d, Relu, Truncate};
-    matches!(operator, Relu | Function { .. } | Truncate { .. } | MaxPool2d { .. } | Argmax { .. })
-}
-
 fn steps(program: &Program) -> Result<Vec<Step>, Error> {
     let operations = program.operations();
     let mut steps = Vec::new();
@@ -160,7 +156,7 @@ fn steps(program: &Program) -> Result<Vec<Step>, Error> {
         if done.contains(&index) {
             continue;
         }
-        if !is_exchanged(&operation.operator) {
+        if ops::of(Node::at(program, index)).is_none() {
             steps.push(Step::Linear(index));
             continue;
         }
@@ -183,7 +179,7 @@ fn steps(program: &Program) -> Result<Vec<Step>, Error> {
 /// A second pooling would need windows of windows, so it starts another exchange.
 fn chain(program: &Program, first: usize) -> Vec<usize> {
     let operations = program.operations();
-    let is_pool = |index: usize| matches!(operations[index].operator, Operator::MaxPool2d { .. });
+    let reads_windows = |index| ops::of(Node::at(program, index)).is_some_and(|operation| operation.reads_windows());
     let mut chain = vec![first];
     loop {
         let value = operations[chain[chain.len() - 1]].output;
@@ -192,9 +188,9 @@ fn chain(program: &Program, first: usize) -> Vec<usize> {
         }
         let mut readers = (0..operations.len()).filter(|&index| operations[index].inputs.contains(&value));
         let (Some(next), None) = (readers.next(), readers.next()) else { return chain };
-        let operator = &operations[next].operator;
-        let pooled = chain.iter().any(|&index| is_pool(index));
-        if !(is_exchanged(operator) || *operator == Operator::Reshape) || (pooled && is_pool(next)) {
+        let node = Node::at(program, next);
+        let pooled = chain.iter().any(|&index| reads_windows(index));
+        if !(ops::of(node).is_some() || node.keeps_order()) || (pooled && reads_windows(next)) {
             return chain;
         }
         chain.push(next);
@@ -214,35 +210,30 @@ fn order(program: &Program, chain: &[usize], output: Option<usize>) -> Result<Or
         return Ok(Order::Output(output));
     }
     for &index in chain {
-        let operation = &program.operations()[index];
-        match &operation.operator {
-            Operator::Argmax { .. } => {
-                return Err(refused(operation, "the place of a maximum means nothing among permuted values"));
-            }
-            Operator::MaxPool2d { .. } => {
-                // An element in two windows would tell which are neighbours.
-                let overlap = || refused(operation, "its windows overlap, which would tell the client where each lies");
-                return Ok(Order::Windows(Pooling::new(program, index).ok_or_else(overlap)?));
-            }
-            _ => {}
+        let node = Node::at(program, index);
+        let order = ops::of(node).map_or(Ok(Order::Elements), |operation| operation.order(index));
+        match order.map_err(|why| refused(node.operation, why))? {
+            Order::Elements => {}
+            order => return Ok(order),
         }
     }
     Ok(Order::Elements)
 }
 
-fn check_operation(operation: &Operation) -> Result<(), Error> {
-    match &operation.operator {
-        Operator::Polynomial { .. } | Operator::Mul => {
-            let (name, operator) = (&operation.name, operation.operator.name());
-            Err(Error::Misuse(format!(
-                "layer {name} ({operator}) runs only in suite ckks: compile smooth activations as functions for suite \
-                 stream, or choose ckks"
-            )))
-        }
-        Operator::AvgPool2d { factors, .. } if factors.iter().any(|factor| i32::try_from(*factor).is_err()) => {
-            Err(refused(operation, "a factor has more than 31 bits"))
-        }
-        _ => Ok(()),
+fn check(node: Node<'_>) -> Result<(), Error> {
+    if ops::of(node).is_some() || node.linear().is_some() {
+        return Ok(());
+    }
+    let Some(local) = node.local::<InRing>() else {
+        let (name, operator) = (&node.operation.name, node.operation.operator.name());
+        return Err(Error::Misuse(format!(
+            "layer {name} ({operator}) runs only in suite ckks: compile smooth activations as functions for suite \
+             stream, or choose ckks"
+        )));
+    };
+    match local.factors().iter().all(|&factor| i32::try_from(factor).is_ok()) {
+        true => Ok(()),
+        false => Err(refused(node.operation, "a factor has more than 31 bits")),
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 
 use privet_paillier::{KeySize, NoiseTable, PublicKey};
 use privet_prg::Prg;
-use privet_program::{Operator, Program, Weights};
+use privet_program::{Program, Weights};
 use serde::Serialize;
 
 pub use self::compute::Hiding;
@@ -25,6 +25,7 @@ use super::exchange::{Exchange, Order};
 use super::plan::{Plan, Step};
 use super::rows;
 use crate::Error;
+use crate::ops::Node;
 
 /// A plan, and at the model provider the weights, as stages.
 pub struct Stages {
@@ -190,9 +191,9 @@ impl Stages {
             Step::Exchange(_) => None,
         };
         for index in self.plan.steps().iter().rev().filter_map(linear) {
-            let operation = &program.operations()[index];
-            if operation.output == value && operation.operator == Operator::Reshape {
-                value = operation.inputs[0];
+            let node = Node::at(program, index);
+            if node.operation.output == value && node.keeps_order() {
+                value = node.operation.inputs[0];
             }
         }
         &program.value(value).shape

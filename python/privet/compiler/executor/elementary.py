@@ -2,9 +2,9 @@
 
 IEEE 754 rounds those alike on every machine, where one platform's `exp` may differ from another's
 in the last bit. Each function is a fixed sequence of operations; the client of suite `stream` has
-the same ones (`crates/suites/src/stream/elementary.rs`), so that its results are the executor's bit
-by bit. Arguments and results are finite, and results within about four units in the last place of
-a float64 of the functions, or of 1.
+the same ones (`crates/suites/src/stream/ops/elementary.rs`), so that its results are the
+executor's bit by bit. Arguments and results are finite, and results within about four units in the
+last place of a float64 of the functions, or of 1.
 """
 
 from __future__ import annotations

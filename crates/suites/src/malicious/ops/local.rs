@@ -11,7 +11,7 @@ use super::super::planner::Planner;
 use super::super::prepare::Preparing;
 use super::{Protocol, Purpose, Step};
 use crate::Error;
-use crate::ops::{Algebra, At, Local, Movement, Node};
+use crate::ops::{Algebra, At, Local, Movement, Node, sources};
 
 impl Protocol for At<'_, dyn Local<Key> + '_> {
     fn plan(&self, index: usize, planner: &mut Planner<'_>) -> u32 {
@@ -73,7 +73,12 @@ impl Step for Computation {
 /// Authenticated values, whose public constants take the key's codes.
 impl Algebra for Key {
     type Shares = Values;
+    type Owned = Values;
     type Constant = Values;
+
+    fn keep(&self, x: &Values) -> Values {
+        x.clone()
+    }
 
     fn add(&self, x: &Values, y: &Values) -> Values {
         x.add(y)
@@ -104,14 +109,7 @@ impl Algebra for Key {
     }
 
     fn rearrange(&self, inputs: &[&Values], movement: &impl Movement) -> Values {
-        let mut end = 0;
-        let places_of = |x: &&Values| {
-            end += x.len();
-            (end - x.len()..end).collect::<Vec<_>>()
-        };
-        let places: Vec<Vec<usize>> = inputs.iter().map(places_of).collect();
-        let places: Vec<&[usize]> = places.iter().map(AsRef::as_ref).collect();
-        let moved = movement.rearrange(&places, end);
+        let moved = sources(inputs.iter().map(|x| x.len()), movement);
         if let ([x], None) = (inputs, movement.fill()) {
             return x.gather(&moved);
         }

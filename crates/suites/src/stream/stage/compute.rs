@@ -1,20 +1,21 @@
 //! What workers do: linear stages at the model provider, the others at the data provider.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use privet_paillier::{Ciphertexts, Plaintext, PrivateKey};
-use privet_program::Weights;
 use privet_ring::Modulus;
 
 use super::super::cipher::Cipher;
-use super::super::elements::{Elements, Masked};
+use super::super::elements::{Elements, Encrypted, Masked};
 use super::super::exchange::Exchange;
 use super::super::infer::checked;
 use super::super::packed::Samples;
-use super::super::partition::{Part, compute};
+use super::super::parts::{Part, compute};
 use super::super::rows;
 use super::{Demand, Randomizer, Stages, misuse, unit};
 use crate::Error;
+use crate::ops::Node;
 
 /// What hides values of the data provider, and opens them.
 #[derive(Clone, Copy)]
@@ -50,17 +51,17 @@ impl Stages {
         let demand = self.demand_again(source, wanted);
         match (self.plan.cipher(), randomizer) {
             (Cipher::Paillier(_), Some(Randomizer { key, table })) => {
-                let none = Ciphertexts::from_bytes(key, 0, &[])?;
-                let read = |count, bytes: &[u8]| Ok(Ciphertexts::from_bytes(key, count, bytes)?);
-                let mut sent = self.evaluate(source, &demand, given, &none, read)?.select(elements)?;
+                let read = |count, bytes: &[u8]| {
+                    Ok(Encrypted { ciphertexts: Ciphertexts::from_bytes(key, count, bytes)?, samples: Samples::ONE })
+                };
+                let mut sent = self.evaluate(source, &demand, given, read)?.select(elements)?.ciphertexts;
                 sent.randomize(table.draw(sent.len())?)?;
                 Ok(sent.to_bytes())
             }
             (Cipher::Bfv, None) => {
                 let ring = self.ring();
-                let none = Masked { ring, values: Vec::new() };
                 let read = |count, bytes: &[u8]| masked(ring, count, bytes);
-                let sent = self.evaluate(source, &demand, given, &none, read)?.select(elements)?;
+                let sent = self.evaluate(source, &demand, given, read)?.select(elements)?;
                 Ok(rows::from_ring(ring, &sent.values))
             }
             _ => Err(misuse("noise is for Paillier, and Paillier needs it")),
@@ -73,51 +74,38 @@ impl Stages {
         source: usize,
         demand: &Demand,
         given: &[(Vec<usize>, &[u8])],
-        none: &E,
         read: impl Fn(usize, &[u8]) -> Result<E, Error>,
     ) -> Result<Part<E>, Error> {
         let program = self.plan.program();
         let weights = self.weights.as_ref().ok_or_else(|| misuse("linear stages need the weights"))?;
-        let part = |(indices, bytes): &(Vec<usize>, &[u8])| {
-            Ok::<_, Error>(Part { elements: read(indices.len(), bytes)?, indices: indices.clone() })
+        let part = |value: usize, (indices, bytes): &(Vec<usize>, &[u8])| {
+            let (len, elements) = (program.value(value).len(), read(indices.len(), bytes)?);
+            Ok::<_, Error>(Part { len, indices: indices.clone(), elements })
         };
         let (bases, shares) = given.split_at(demand.bases.len().min(given.len()));
         let mut parts = BTreeMap::new();
         for (&value, given) in demand.bases.keys().zip(bases) {
-            parts.insert(value, part(given)?);
+            parts.insert(value, part(value, given)?);
         }
         let mut shares = demand.shares.keys().copied().zip(shares).collect::<BTreeMap<_, _>>();
-        let nothing = Part { indices: Vec::new(), elements: none.clone() };
         for (index, wanted) in &demand.operations {
-            let operation = &program.operations()[*index];
-            let inputs: Vec<&Part<E>> = operation.inputs.iter().map(|id| parts.get(id).unwrap_or(&nothing)).collect();
-            let mut elements = self.operate(*index, &inputs, weights, wanted)?;
-            if demand.shares.contains_key(&operation.output) {
-                let share = shares.remove(&operation.output).ok_or_else(|| misuse("a stage lacks a share"))?;
-                elements = elements.plus(&part(share)?.select(wanted)?)?;
+            let node = Node::at(program, *index);
+            let output = node.operation.output;
+            for &input in &node.operation.inputs {
+                // Some inputs of a concatenation may not be read.
+                if let Entry::Vacant(unread) = parts.entry(input) {
+                    unread.insert(part(input, &(Vec::new(), &[]))?);
+                }
             }
-            parts.insert(operation.output, Part { indices: wanted.clone(), elements });
+            let inputs: Vec<&Part<E>> = node.operation.inputs.iter().map(|id| &parts[id]).collect();
+            let mut elements = compute(node, &inputs, weights, wanted)?;
+            if demand.shares.contains_key(&output) {
+                let share = shares.remove(&output).ok_or_else(|| misuse("a stage lacks a share"))?;
+                elements = elements.plus(&part(output, share)?.select(wanted)?)?;
+            }
+            parts.insert(output, Part { len: node.output().len(), indices: wanted.clone(), elements });
         }
         parts.remove(&source).ok_or_else(|| misuse("a stage lacks what it reads"))
-    }
-
-    /// One operation, as a whole where all of it is wanted and there.
-    fn operate<E: Elements>(
-        &self,
-        index: usize,
-        inputs: &[&Part<E>],
-        weights: &Weights,
-        wanted: &[usize],
-    ) -> Result<E, Error> {
-        let program = self.plan.program();
-        let operation = &program.operations()[index];
-        let all = |value: usize, count: usize| program.value(value).len() == count;
-        let there = operation.inputs.iter().zip(inputs).all(|(&value, part)| all(value, part.indices.len()));
-        if !(there && all(operation.output, wanted.len())) {
-            return compute(program, operation, inputs, weights, wanted);
-        }
-        let whole: Vec<&E> = inputs.iter().map(|part| &part.elements).collect();
-        E::whole(program, operation, &whole, weights)
     }
 
     /// Hides values of the data provider.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use super::super::cipher::Cipher;
-use super::super::partition::needs;
+use super::super::parts::needs;
 use super::super::plan::Step;
 use super::Stages;
 use crate::ops::Node;
@@ -32,13 +32,14 @@ impl Stages {
         let (mut operations, mut shares) = (Vec::new(), BTreeMap::new());
         for step in self.plan.steps().iter().rev() {
             let Step::Linear(index) = step else { continue };
-            let operation = &program.operations()[*index];
+            let node = Node::at(program, *index);
+            let operation = node.operation;
             let Some(elements) = wanted.remove(&operation.output) else { continue };
             let elements: Vec<usize> = elements.into_iter().collect();
-            for (&input, read) in operation.inputs.iter().zip(needs(program, operation, &elements)) {
+            for (&input, read) in operation.inputs.iter().zip(needs(node, &elements)) {
                 wanted.entry(input).or_default().extend(read);
             }
-            if self.plan.cipher() == Cipher::Bfv && (Node { program, operation }).linear().is_some() {
+            if self.plan.cipher() == Cipher::Bfv && node.linear().is_some() {
                 shares.insert(operation.output, elements.clone());
             }
             operations.push((*index, elements));

@@ -8,6 +8,8 @@
 use privet_program::{Constant, Primitive, Step};
 
 use super::elementary::{erf, exp, power_of_two, sigmoid, softplus, tanh};
+use super::{Order, Revealed};
+use crate::ops::Node;
 
 /// The binary logarithm of the largest magnitude of a step's result.
 const MOST: i32 = 500;
@@ -15,18 +17,30 @@ const MOST: i32 = 500;
 /// A function from integers at one scale to integers at another.
 pub(super) struct Function<'a> {
     /// What the program says.
-    pub steps: &'a [Step],
+    steps: &'a [Step],
     /// Fractional bits of arguments.
-    pub from: u32,
+    from: u32,
     /// Fractional bits of values.
-    pub to: u32,
+    to: u32,
     /// The ring that they stay in.
-    pub ring_bits: u32,
+    ring_bits: u32,
 }
 
-impl Function<'_> {
+impl Revealed for Function<'_> {
+    fn compute(&self, mut values: Vec<i64>, _order: &Order) -> Vec<i64> {
+        self.apply(&mut values);
+        values
+    }
+}
+
+impl<'a> Function<'a> {
+    /// The function at its place.
+    pub fn new(node: Node<'a>, steps: &'a [Step]) -> Self {
+        Self { steps, from: node.input().scale, to: node.output().scale, ring_bits: node.program.ring_bits() }
+    }
+
     /// Replaces each argument by its value.
-    pub fn apply(&self, values: &mut [i64]) {
+    fn apply(&self, values: &mut [i64]) {
         let mut results = Vec::with_capacity(self.steps.len() + 1);
         values.iter_mut().for_each(|value| *value = self.value(*value, &mut results));
     }
@@ -121,7 +135,7 @@ mod tests {
             x: Vec<i64>,
             y: Vec<i64>,
         }
-        let file = include_str!("../../tests/fixtures/functions.json");
+        let file = include_str!("../../../tests/fixtures/functions.json");
         let cases: Vec<Case> = serde_json::from_str(file).expect("cases");
         assert_eq!(cases.len(), 8);
         for Case { name, from, to, steps, x, y } in cases {
