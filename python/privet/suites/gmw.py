@@ -61,7 +61,7 @@ class Gmw(MaterialSuite):
     transfers: str = choice(
         AUTO,
         (AUTO, "soft-spoken", "silent"),
-        "What makes correlations: SoftSpokenOT, which assumes no hardness of noisy codes, or silent "
+        "What makes correlations: SoftSpokenOT, which assumes nothing of noisy codes, or silent "
         "OT, which sends least; `auto` takes what is quickest over the link.",
         "the OT extension",
     )

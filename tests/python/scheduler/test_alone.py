@@ -227,4 +227,4 @@ def test_what_no_job_alone_can_be_is_refused() -> None:
         {"only": Phase.ON, "refers_to": "n"},
     ):
         with pytest.raises(Misuse):
-            Submission("a", "alice", "keyed", "ckks", **wrong)  # type: ignore[arg-type]
+            Submission("a", "alice", "keyed", "ckks", **wrong)
