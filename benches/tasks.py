@@ -17,6 +17,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from benches.trees import forest
 from privet import zoo
 
 Floats = npt.NDArray[np.float32]
@@ -84,6 +85,8 @@ def tasks() -> tuple[Task, ...]:
         ),
         _operator("conv", "conv 56x56x64 -> 64, 3x3", _conv, (1, 64, 56, 56), Target(0.4)),
         _operator("matmul", "matmul 1x1024x1024", _matmul, (1, 1024), Target(0.1)),
+        _forest(100, 6, Target(0.5, 0.05)),
+        _forest(500, 8, Target(5.0, 0.4)),
         _network("m1", "M1", Target(0.4, 0.05), DealtTarget(0.025, 0.05)),
         _network("m2", "M2", Target(1.5, 0.2), DealtTarget(0.15, 0.2)),
         _network("hinet", "HiNet", None, DealtTarget(0.08, 0.1), peers=False),
@@ -143,6 +146,17 @@ def _network(
     return Task(name, title, partial(zoo.build, name), shape, target, dealt, **sets)
 
 
+def _forest(count: int, depth: int, target: Target) -> Task:
+    """Trees on 30 features; peers have no such operator."""
+    name = f"trees-{count}-{depth}"
+
+    def node(name: str) -> tuple[onnx.NodeProto, list[TensorProto]]:
+        return forest(_generator(f"{name}/weight"), count, depth), []
+
+    made = partial(_write, name, node, (1, 30))
+    return Task(name, f"{count} trees of depth {depth}", made, (1, 30), target, peers=False)
+
+
 _NodeMaker = Callable[[str], tuple[onnx.NodeProto, list[TensorProto]]]
 
 
@@ -185,7 +199,9 @@ def _write(name: str, node: _NodeMaker, shape: tuple[int, ...], folder: Path) ->
         weights,
     )
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+        graph,
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 3)],
+        ir_version=IR_VERSION,
     )
     path = folder / f"{name}.onnx"
     onnx.save(onnx.shape_inference.infer_shapes(model), path)

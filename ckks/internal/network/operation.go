@@ -128,7 +128,7 @@ func (b *builder) movement(o *program.Operation, x Expression, from, to program.
 			}
 		}
 		return made, nil
-	case "relu", "max_pool2d", "argmax":
+	case "relu", "max_pool2d", "argmax", "step", "leaves":
 		return x, fmt.Errorf("compares values, which suite ckks does not do: put a smooth activation or an average in its place, or choose suite gmw or fss")
 	}
 	return x, fmt.Errorf("is not known to suite ckks")

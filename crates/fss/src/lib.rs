@@ -7,7 +7,7 @@
 //!
 //! - [`point`]: distributed comparisons, evaluated over batches.
 //! - [`Gate`]: what a dealer needs of every gate; [`Relu`], [`Sign`], [`Truncate`], [`Extend`], [`ExtendBounded`],
-//!   [`Select`] are the gates, and [`max_pool`] and [`argmax()`] are made of them.
+//!   [`Select`], [`Lift`] are the gates, and [`max_pool`], [`argmax()`] and [`leaves()`] are made of them.
 //!
 //! A key for one party is a 16-byte seed and a body that is read once, front to back, so it may come from a file or a
 //! link. The client's body is the *words* of the gate, which both parties have; the server's has *corrections* behind
@@ -23,6 +23,8 @@ mod compared;
 mod error;
 mod extend;
 mod gate;
+mod leaves;
+mod lift;
 mod max;
 mod party;
 pub mod point;
@@ -39,6 +41,8 @@ pub use compared::{Choosing, Compared, Opening};
 pub use error::Error;
 pub use extend::{Extend, ExtendBounded, Extending};
 pub use gate::{Gate, KeyBytes, Seeds};
+pub use leaves::leaves;
+pub use lift::Lift;
 pub use max::max_pool;
 pub use party::{Party, Role};
 pub use relu::Relu;

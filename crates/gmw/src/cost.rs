@@ -115,6 +115,17 @@ pub fn relu(n: usize, bits: u32, rounds: Rounds) -> Cost {
     is_non_negative(n, bits, rounds) + mux(n, bits)
 }
 
+/// [`crate::step`] of `n` values of `bits` bits into a ring of `to` bits.
+pub fn step(n: usize, bits: u32, to: u32, rounds: Rounds) -> Cost {
+    is_non_negative(n, bits, rounds) + bit_product(n, to - 1)
+}
+
+/// [`crate::leaves`] of `n` trees of depth `depth`, with nodes of `bits` bits, into a ring of `to` bits.
+pub fn leaves(n: usize, depth: u32, bits: u32, to: u32, rounds: Rounds) -> Cost {
+    let paths: Cost = (1..depth).map(|level| and(n << level)).sum();
+    is_non_negative(n * ((1 << depth) - 1), bits, rounds) + paths + bit_product(n << depth, to - 1)
+}
+
 /// [`crate::bit_product`] of `n` pairs of bits in a ring of `bits` bits.
 pub fn bit_product(n: usize, bits: u32) -> Cost {
     Cost {

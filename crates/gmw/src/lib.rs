@@ -24,6 +24,7 @@ mod mux;
 mod party;
 mod product;
 mod relu;
+mod step;
 mod truncate;
 
 pub use and::{and, and_with_pairs, private_and};
@@ -39,4 +40,5 @@ pub use mux::{mux, mux_all};
 pub use party::Party;
 pub use product::bit_product;
 pub use relu::{is_non_negative, relu};
+pub use step::{leaves, step};
 pub use truncate::{Truncation, drop_low_bits, truncate_exactly, truncate_guarded};

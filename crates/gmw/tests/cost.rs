@@ -57,6 +57,15 @@ fn formulas_hold_on_the_wire() {
             check(cost::mux(n, width), rounds, |party| {
                 privet_gmw::mux(party, half(&bits, party), own(&x, party), ring).map(drop)
             });
+            check(cost::step(n, width, 41, rounds), rounds, |party| {
+                privet_gmw::step(party, own(&x, party), ring, Modulus::new(41)).map(drop)
+            });
+            for depth in [1, 2, 4] {
+                let nodes = share(&vec![-3; n * ((1 << depth) - 1)], ring, prg);
+                check(cost::leaves(n, depth, width, 41, rounds), rounds, |party| {
+                    privet_gmw::leaves(party, own(&nodes, party), depth, ring, Modulus::new(41)).map(drop)
+                });
+            }
             let groups: Vec<Vec<usize>> = (0..n).map(|i| (0..=i % 9).map(|j| (i + j) % n).collect()).collect();
             check(cost::max_pool(groups.iter().map(|group| (group.len(), 1)), width, rounds), rounds, |party| {
                 privet_gmw::max_pool(party, own(&x, party), &groups.clone().into(), ring).map(drop)

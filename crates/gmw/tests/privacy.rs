@@ -113,6 +113,16 @@ fn relu_is_masked_in_both_depths() {
 }
 
 #[test]
+fn steps_and_trees_are_masked() {
+    check(cost::step(N, 25, 37, Rounds::Log), Rounds::Log, |party, secret| {
+        privet_gmw::step(party, &values(secret, RING), RING, WIDE).map(drop)
+    });
+    check(cost::leaves(N / 8, 3, 25, 37, Rounds::Log), Rounds::Log, |party, secret| {
+        privet_gmw::leaves(party, &values(secret, RING)[..N / 8 * 7], 3, RING, WIDE).map(drop)
+    });
+}
+
+#[test]
 fn extend_is_masked() {
     for sign in [Sign::NonNegative, Sign::Unknown] {
         check(cost::extend(N, 25, 37, sign, Rounds::Linear), Rounds::Linear, |party, secret| {

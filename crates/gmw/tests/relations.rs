@@ -216,6 +216,35 @@ proptest! {
         };
         prop_assert_eq!(join(&out, index_ring).into_iter().map(Some).collect::<Vec<_>>(), groups.iter().map(expected).collect::<Vec<_>>());
     }
+
+    #[test]
+    fn steps_are_signs_as_numbers(bits in 2u32..=12, x in whole(12), to in 8u32..=64, rounds in rounds(), seed: u64) {
+        let (ring, to, prg) = (Modulus::new(bits), Modulus::new(to), &mut prg(seed));
+        let x: Vec<i64> = x.into_iter().map(|x| ring.signed(ring.reduce(x.cast_unsigned()))).collect();
+        let xs = share(&x, ring, prg);
+        let demand = cost::step(x.len(), bits, to.bits(), rounds).demand;
+        let out = run(&demand, rounds, prg, |party| privet_gmw::step(party, own(&xs, party), ring, to));
+        prop_assert_eq!(join(&out, to), x.into_iter().map(|x| i64::from(x >= 0)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn trees_end_in_one_leaf(depth in 1u32..=5, trees in 1usize..70, rounds in rounds(), seed: u64) {
+        let (ring, to, prg) = (Modulus::new(9), Modulus::new(37), &mut prg(seed));
+        let nodes = (1 << depth) - 1;
+        let x: Vec<i64> = (0..trees * nodes).map(|_| (prg.word() % 5).cast_signed() - 2).collect();
+        let xs = share(&x, ring, prg);
+        let demand = cost::leaves(trees, depth, 9, 37, rounds).demand;
+        let out = run(&demand, rounds, prg, |party| privet_gmw::leaves(party, own(&xs, party), depth, ring, to));
+        let mut expected = vec![0; trees << depth];
+        for tree in 0..trees {
+            let step = |way: usize, level: u32| {
+                let node = (1 << level) - 1 + way;
+                way | usize::from(x[node * trees + tree] < 0) << level
+            };
+            expected[(0..depth).fold(0, step) * trees + tree] = 1;
+        }
+        prop_assert_eq!(join(&out, to), expected);
+    }
 }
 
 #[test]

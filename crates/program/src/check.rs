@@ -136,6 +136,9 @@ fn widths(file: &File, operator: &Operator) -> Result<(), String> {
         Operator::Truncate { bits } | Operator::ShiftLeft { bits } if *bits + 4 > file.ring_bits => {
             Err(format!("{bits} bits of a ring of {}", file.ring_bits))
         }
+        Operator::Step { bits } | Operator::Leaves { bits, .. } if !(2..=file.ring_bits).contains(bits) => {
+            Err(format!("a comparison of {bits} bits in a ring of {}", file.ring_bits))
+        }
         _ => Ok(()),
     }
 }

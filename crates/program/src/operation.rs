@@ -80,6 +80,13 @@ pub enum Operator {
     Truncate { bits: u32 },
     /// `max(x, 0)`.
     Relu,
+    /// 1 where `x >= 0`, else 0, for signed integers of `bits` bits.
+    Step { bits: u32 },
+    /// `[N, T (2^depth - 1)] -> [N, T 2^depth]`: which leaf each of `T` complete trees ends in, 1 for that one and 0 for the
+    /// others, where `x >= 0` goes left. `x` as for [`Operator::Step`]. The number of a node of level `k`, counted from
+    /// `2^k - 1`, has bit `j` set if the way to it goes right at level `j`; trees are next to one another at each node. Leaves
+    /// are level `depth`, counted from 0.
+    Leaves { bits: u32, depth: u32 },
     /// Maximum over the elements of each window that lie on the image.
     #[serde(rename = "max_pool2d")]
     MaxPool2d {
@@ -127,6 +134,8 @@ impl Operator {
             Self::ShiftLeft { .. } => "shift_left",
             Self::Truncate { .. } => "truncate",
             Self::Relu => "relu",
+            Self::Step { .. } => "step",
+            Self::Leaves { .. } => "leaves",
             Self::MaxPool2d { .. } => "max_pool2d",
             Self::AvgPool2d { .. } => "avg_pool2d",
             Self::Reshape => "reshape",

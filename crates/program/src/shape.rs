@@ -11,6 +11,9 @@ const MAX_KERNEL: usize = 1 << 10;
 /// Highest degree of a polynomial that a program may have.
 const MAX_DEGREE: usize = 1 << 10;
 
+/// Most levels of a complete tree.
+const MAX_DEPTH: u32 = 16;
+
 /// Most elements that all windows of one pooling may read together, so that a program from a peer cannot keep a client
 /// busy for long; ImageNet models read some millions.
 const MAX_READS: usize = 1 << 28;
@@ -51,7 +54,12 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
             _ => Err(format!("a polynomial of degree {degree}")),
         },
         Operator::Function { steps } => function::check(steps).map(|()| x.to_vec()),
-        Operator::Negate | Operator::ShiftLeft { .. } | Operator::Truncate { .. } | Operator::Relu => Ok(x.to_vec()),
+        Operator::Negate
+        | Operator::ShiftLeft { .. }
+        | Operator::Truncate { .. }
+        | Operator::Relu
+        | Operator::Step { .. } => Ok(x.to_vec()),
+        Operator::Leaves { depth, .. } => leaves(x, *depth),
         Operator::MaxPool2d { window } | Operator::AvgPool2d { window, .. } => {
             let [n, c, h, w] = image(x)?;
             // A window that hangs over the edge is fine as long as it has an element on the image, so the number of
@@ -109,6 +117,16 @@ pub(crate) fn infer(operator: &Operator, inputs: &[&[usize]], declared: &[usize]
             }
             Ok(shape)
         }
+    }
+}
+
+/// One leaf more for each tree than it has nodes.
+fn leaves(x: &[usize], depth: u32) -> Result<Shape, String> {
+    match x {
+        [rows, nodes] if (1..=MAX_DEPTH).contains(&depth) && nodes.is_multiple_of((1 << depth) - 1) => {
+            Ok(vec![*rows, nodes + nodes / ((1 << depth) - 1)])
+        }
+        _ => Err(format!("{x:?} is no row of complete trees of depth {depth}")),
     }
 }
 

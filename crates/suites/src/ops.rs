@@ -16,6 +16,7 @@ mod pooling;
 mod products;
 mod relu;
 mod scale;
+mod step;
 mod truncate;
 
 use privet_gmw::Sign;
@@ -31,6 +32,7 @@ pub(crate) use movement::{Movement, sources};
 pub(crate) use pooling::Pooling;
 pub(crate) use products::{Block, Products};
 pub(crate) use relu::Relu;
+pub(crate) use step::{Leaves, Step};
 pub(crate) use truncate::Truncate;
 
 use additive::{Add, AddConstant, Negate, ShiftLeft, Sub};
@@ -136,16 +138,17 @@ impl<'a> Node<'a> {
         self.operation.operator == Operator::Reshape
     }
 
-    /// Refuses what only suite `ckks` or `stream` computes.
+    /// Refuses what only other suites compute.
     pub fn unsupported(self) -> Error {
         let (name, operator) = (&self.operation.name, self.operation.operator.name());
         let (suite, instead) = match self.operation.operator {
-            Operator::Function { .. } => ("stream", "compile the model for another suite"),
-            _ => ("ckks", "choose that suite"),
+            Operator::Function { .. } => ("stream", "compile the model for another suite, or put a ReLU in its place"),
+            Operator::Step { .. } | Operator::Leaves { .. } => {
+                ("gmw or fss", "choose one of them, against a party that keeps to the protocol")
+            }
+            _ => ("ckks", "choose that suite, or put a ReLU in its place"),
         };
-        Error::Misuse(format!(
-            "layer {name} ({operator}) runs only in suite {suite}: {instead}, or put a ReLU in its place"
-        ))
+        Error::Misuse(format!("layer {name} ({operator}) runs only in suite {suite}: {instead}"))
     }
 }
 

@@ -21,7 +21,7 @@ from privet.suites.text import over
 
 if TYPE_CHECKING:
     from privet.gateway import ServiceClient, Terms
-    from privet.gateway.ahead import Level
+    from privet.runtime import Level, PoolEvent
 
 
 def prepare(
@@ -169,8 +169,14 @@ async def _keep(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
 
-    def tell(found: Level) -> None:
-        _tell(console, found, MaterialStore(client.state).bytes(), client.max_disk, as_json)
+    told: dict[str, int | None] = {}
+
+    def tell(event: PoolEvent) -> None:
+        for level in event.levels:
+            changed = event.model is None and told.get(level.model) != level.ready
+            if changed or event.model == level.model:
+                told[level.model] = level.ready
+                _tell(console, event, level, client.max_disk, as_json)
 
     async with client:
         wanted = wanted or {await client.only_model(): usual}
@@ -179,23 +185,25 @@ async def _keep(
     typer.echo(json.dumps({"event": "stopped"}) if as_json else "Stopped.")
 
 
-def _tell(console: Console, found: Level, count: int, limit: int | None, as_json: bool) -> None:
+def _tell(
+    console: Console, found: PoolEvent, level: Level, limit: int | None, as_json: bool
+) -> None:
     if as_json:
-        fields: dict[str, Any] = {"event": found.kind, "model": found.model, "ready": found.ready}
-        fields |= {"wanted": found.wanted, "bytes": count, "max_disk": limit}
+        fields: dict[str, Any] = {"event": found.kind, "model": level.model, "ready": level.ready}
+        fields |= {"wanted": level.wanted, "bytes": found.bytes, "max_disk": limit}
         if found.error is not None:
             fields["error"] = {"type": type(found.error).__name__, "message": str(found.error)}
             fields["seconds"] = found.seconds
         typer.echo(json.dumps(fields))
     elif found.error is not None:
         again = f"trying again in {found.seconds:.1f} s"
-        console.print(f"{found.model}: [red]{found.error}[/]; {again}", soft_wrap=True)
+        console.print(f"{level.model}: [red]{found.error}[/]; {again}", soft_wrap=True)
     elif found.kind == "full":
-        console.print(f"{found.model}: no room on disk for another piece", soft_wrap=True)
+        console.print(f"{level.model}: no room on disk for another piece", soft_wrap=True)
     else:
         room = f" of {show.size(limit)}" if limit is not None else ""
-        ready = f"{found.ready}/{found.wanted}"
-        console.print(f"{found.model} {ready}; {show.size(count)}{room}")
+        ready = f"{level.ready}/{level.wanted}"
+        console.print(f"{level.model} {ready}; {show.size(found.bytes)}{room}")
 
 
 def _show_status(console: Console, state: Path, as_json: bool) -> None:

@@ -117,6 +117,7 @@ def compile(
     from privet.compiler.executor.ranges import calibration_batches, measure
     from privet.compiler.graph import import_model, load_model
     from privet.compiler.graph.onnx_model import model_name
+    from privet.compiler.graph.order import only_compares
     from privet.compiler.passes import approximate_relus, fit_polynomials, lower, simplify
     from privet.compiler.passes import batch as widen
     from privet.compiler.program import build_program
@@ -147,14 +148,16 @@ def compile(
         margin=margin,
         headroom=headroom,
     )
-    basis = "sound" if sound else "random" if calibration is None else "samples"
+    proved = only_compares(graph)
+    sound_basis = sound or (proved and calibration is None)
+    basis = "sound" if sound_basis else "random" if calibration is None else "samples"
     program, weights = build_program(
         lowered, ring_bits=bits, scale_bits=scale, batch=batch, calibration=basis
     )
     magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
     reached = tuple((value.magnitude or 0.0) / margin for value in lowered.values.values())
     compiled = Compiled(program, weights, magnitudes, source, reached)
-    if sound:
+    if sound and not proved:
         compiled.ranges().check()
     return compiled
 

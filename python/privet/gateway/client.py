@@ -262,7 +262,11 @@ class ServiceClient:
             return True
         offer, settled = await self.settle(model, terms)
         size = entries * forecast(offer.plan(settled, self.link)).material_bytes_client
-        return await asyncio.to_thread(MaterialStore(self.state).bytes) + size <= self.max_disk
+        return await asyncio.to_thread(self.bytes) + size <= self.max_disk
+
+    def bytes(self) -> int:
+        """Bytes of material in this client's directory, whoever made it."""
+        return MaterialStore(self.state).bytes()
 
     async def stock(self, model: str, terms: Terms) -> int:
         """How many material entries for these terms this client has ready at the service.

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from privet.runtime.dealer import Dealer, Dealt
     from privet.runtime.dry import Dry
     from privet.runtime.local import Run, run
-    from privet.runtime.pool import MaterialPool, PoolEvent
+    from privet.runtime.pool import MaterialPool
+    from privet.runtime.refill import Level, PoolEvent
     from privet.runtime.result import Result
     from privet.runtime.server import Finished, Server
     from privet.runtime.store import Holding, MaterialStore, StoreEntry
-    from privet.runtime.target import Level
     from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 
 __all__ = [
@@ -50,10 +50,10 @@ __getattr__ = attach(
         "privet.runtime.dealer": ("Dealer", "Dealt"),
         "privet.runtime.dry": ("Dry",),
         "privet.runtime.local": ("Run", "run"),
-        "privet.runtime.pool": ("MaterialPool", "PoolEvent"),
+        "privet.runtime.pool": ("MaterialPool",),
+        "privet.runtime.refill": ("Level", "PoolEvent"),
         "privet.runtime.result": ("Result",),
         "privet.runtime.server": ("Finished", "Server"),
         "privet.runtime.store": ("Holding", "MaterialStore", "StoreEntry"),
-        "privet.runtime.target": ("Level",),
     },
 )

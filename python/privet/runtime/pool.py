@@ -2,59 +2,128 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from privet import suites
-from privet.errors import Misuse, NotAccepted, PeerError, PrivetError, StoreFull
+from privet.errors import Misuse, PrivetError
 from privet.runtime.client import Client
 from privet.runtime.credentials import Credentials
 from privet.runtime.memory import parse_size
-from privet.runtime.store import MaterialStore
-from privet.runtime.target import Level, Target
+from privet.runtime.refill import Level, Listener, Made, Refill, Source
+from privet.runtime.store import MaterialStore, StoreEntry
 from privet.suites import Suite
-from privet.suites.costs import PhaseCost
-
-POLL_SECONDS = 0.5
-"""How often a full pool looks whether somebody has used a piece."""
 
 STOPPING_SECONDS = 10.0
 """How long `close` waits for a preparation to break off."""
 
+IDLE_SECONDS = 30.0
+"""A session that made nothing for this long is closed: the server would hang up on it."""
 
-@dataclass(frozen=True)
-class PoolEvent:
-    """Something that happened in a pool; `levels` and `bytes` (on disk) are those after it.
-
-    `kind` is `levels` (the levels changed otherwise than by this pool), `made` (a piece was made),
-    `full` (a piece for `model` would go beyond the limit on disk) or `waiting` (`error` keeps the
-    pool from making material for `model` for `seconds`).
-    """
-
-    kind: str
-    levels: tuple[Level, ...]
-    bytes: int
-    model: str | None = None
-    material: str | None = None
-    cost: PhaseCost | None = None
-    seconds: float | None = None
-    error: PrivetError | None = None
+STALE_SECONDS = 60.0
+"""After this long the server is asked again which program the model is: it may have changed."""
 
 
-Listener = Callable[[PoolEvent], None]
+class ServerSource(Source):
+    """Makes material with a server; `connect` opens a session for the model, in a suite with every
+    choice made if one is given. The store holds `max_disk` bytes at most."""
 
-_log = logging.getLogger(__name__)
+    def __init__(
+        self,
+        model: str,
+        wanted: int,
+        store: MaterialStore,
+        max_disk: int,
+        connect: Callable[[str, Suite | None], Client],
+    ) -> None:
+        super().__init__(model, wanted)
+        self._store, self._max_disk, self._connect = store, max_disk, connect
+        self._client: Client | None = None
+        self._serves: tuple[str, str, str] | None = None
+        # The suite stays what it was first chosen to be, so that material adds up.
+        self._suite: Suite | None = None
+        self._piece_bytes = 0
+        self._met = 0.0
+        self._used = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the server has told not long ago which program the model is."""
+        return self._serves is not None and time.monotonic() - self._met < STALE_SECONDS
+
+    def level(self, entries: Sequence[StoreEntry]) -> Level:
+        """How many of `entries` serve this model."""
+        if self._serves is None:
+            return Level(self.model, None, self.wanted, 0, 0)
+        mine = [it for it in entries if (it.program, it.suite, it.peer) == self._serves]
+        return Level(self.model, len(mine), self.wanted, sum(it.bytes for it in mine), len(mine))
+
+    def wants(self, level: Level) -> bool:
+        """As `Source`; also to ask again which program the model is."""
+        return not self.is_known or super().wants(level)
+
+    async def has_room(self) -> bool:
+        """As `Source`."""
+        return not self.is_known or self._store.bytes() + self._piece_bytes <= self._max_disk
+
+    async def make(self) -> Made | None:
+        """Meets the server if it was not met lately, or else makes an entry."""
+        known = self.is_known
+        client = self._meet()
+        if not known:
+            return None
+        (material,) = client.prepare()
+        self.succeeded()
+        self._used = time.monotonic()
+        return Made(material, client.offline_cost(material))
+
+    def _meet(self) -> Client:
+        """The open session, or a new one, which tells what serves the model now."""
+        if not self.is_known:
+            self.leave()
+        if self._client is None:
+            self._client = client = self._connect(self.model, self._suite)
+            self._suite = client.suite
+            self._serves = (client.program_hash, client.label, client.server_fingerprint or "")
+            self._piece_bytes = client.piece_bytes
+            self._met = self._used = time.monotonic()
+        return self._client
+
+    def put_off(self) -> float:
+        """As `Source`; drops a session that failed."""
+        self.leave()
+        return super().put_off()
+
+    def rest(self) -> None:
+        """Ends a session that has been idle for long."""
+        if time.monotonic() - self._used > IDLE_SECONDS:
+            self.leave()
+
+    def leave(self) -> None:
+        """Ends the session, if one is open."""
+        client, self._client = self._client, None
+        if client is not None:
+            # It may have failed, or the server hung up.
+            with contextlib.suppress(PrivetError):
+                client.close()
+
+    def abandon(self) -> None:
+        """Breaks the session from another thread."""
+        client = self._client
+        if client is not None:
+            client.abandon()
 
 
 class MaterialPool:
     """Makes material until each model has as much as its level says; a context manager.
 
-    `levels` says how many pieces each model is to have ready with this server; the model that has
+    `levels` says how many entries each model is to have ready with this server; the model that has
     the smallest part of its level comes first. The material on disk in `state`, whoever made it,
     never exceeds `max_disk` (bytes, or such as `10GB`) through this pool. `suite` and
     `options` are those of `privet.Client` and say which material is made.
@@ -80,33 +149,29 @@ class MaterialPool:
     ) -> None:
         if not levels or min(levels.values()) < 1:
             raise Misuse("a pool needs a model, and a level of at least 1 for each")
-        self.max_disk = parse_size(max_disk, "disk space") or 0
-        self._on_event = on_event
-        self._store = MaterialStore(state)
-        self._stopping = threading.Event()
+        self.max_disk = limit = parse_size(max_disk, "disk space") or 0
+        self._store = store = MaterialStore(state)
         self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: Exception | None = None
-        self._known: tuple[Level, ...] | None = None
-        self._crowded: set[str] = set()
 
         def connect(model: str, settled: Suite | None) -> Client:
-            return Client(
-                host,
-                port,
-                credentials,
-                state=state,
-                model=model,
-                max_disk=self.max_disk,
-                suite=settled or suite,
-                **options,
-            )
+            options.update(state=state, model=model, max_disk=limit, suite=settled or suite)
+            client = Client(host, port, credentials, **options)
+            # `stop` finds the session from here on, or came before.
+            if self._refill.stopping:
+                client.abandon()
+            return client
 
-        self._targets = [Target(model, wanted, connect) for model, wanted in levels.items()]
+        self._sources = [
+            ServerSource(model, wanted, store, limit, connect) for model, wanted in levels.items()
+        ]
+        self._refill = Refill(self._sources, self.levels, self.bytes, on_event)
 
     def levels(self) -> tuple[Level, ...]:
         """How full the pool is for each model."""
         entries = self._store.entries()
-        return tuple(target.level(entries) for target in self._targets)
+        return tuple(source.level(entries) for source in self._sources)
 
     def bytes(self) -> int:
         """Bytes of material on disk, whoever made it."""
@@ -146,9 +211,13 @@ class MaterialPool:
 
     def stop(self) -> None:
         """Breaks off what is being made, which leaves nothing behind; returns at once."""
-        self._stopping.set()
-        for target in self._targets:
-            target.abandon()
+        self._refill.stopping = True
+        for source in self._sources:
+            source.abandon()
+        if self._loop is not None:
+            # It may have ended meanwhile.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._refill.wake.set)
 
     def close(self) -> None:
         """Stops, and waits until that is done."""
@@ -157,81 +226,19 @@ class MaterialPool:
             self._thread.join(STOPPING_SECONDS)
 
     def _run(self, once: bool) -> None:
+        async def run() -> None:
+            self._loop = asyncio.get_running_loop()
+            await self._refill.run(once=once)
+
         try:
-            while not self._stopping.is_set():
-                if self._step(patient=not once):
-                    continue
-                if once:
-                    break
-                self._stopping.wait(POLL_SECONDS)
+            asyncio.run(run())
         except Exception as error:
             # A session that `stop` broke is no failure.
-            if not self._stopping.is_set():
+            if not self._refill.stopping:
                 self._failure = error
         finally:
-            self._leave()
-
-    def _step(self, *, patient: bool) -> bool:
-        """Makes one piece where it is missed most; False if there is nothing to make now."""
-        levels = self.levels()
-        if levels != self._known:
-            self._tell("levels", levels)
-        order = sorted(
-            zip(self._targets, levels, strict=True),
-            key=lambda it: (it[1].ready or 0) / it[1].wanted,
-        )
-        for target, level in order:
-            full = level.ready is not None and level.ready >= level.wanted
-            if not target.is_due or (full and target.is_known):
-                target.rest()
-                continue
-            try:
-                if self._serve(target):
-                    return True
-            except (PeerError, StoreFull) as error:
-                refused = isinstance(error, NotAccepted)
-                if refused or not patient or self._stopping.is_set():
-                    raise
-                self._put_off(target, error)
-        return False
-
-    def _serve(self, target: Target) -> bool:
-        """Meets the server for a target, or makes a piece; False if the disk is too full."""
-        if not target.is_known:
-            target.meet()
-            return True
-        if self.bytes() + target.piece_bytes > self.max_disk:
-            if target.model not in self._crowded:
-                self._crowded.add(target.model)
-                self._tell("full", self.levels(), model=target.model)
-            return False
-        self._crowded.discard(target.model)
-        target.meet()
-        # From here on `stop` finds the session, whenever it comes.
-        if self._stopping.is_set():
-            return False
-        made = target.make()
-        levels = self.levels()
-        self._tell("made", levels, model=target.model, material=made.material, cost=made.cost)
-        return True
-
-    def _put_off(self, target: Target, error: PrivetError) -> None:
-        seconds = target.put_off()
-        self._tell("waiting", self.levels(), model=target.model, seconds=seconds, error=error)
-
-    def _leave(self) -> None:
-        for target in self._targets:
-            target.leave()
-
-    def _tell(self, kind: str, levels: tuple[Level, ...], **fields: Any) -> None:
-        self._known = levels
-        if self._on_event is None:
-            return
-        event = PoolEvent(kind, levels, self.bytes(), **fields)
-        try:
-            self._on_event(event)
-        except Exception:
-            _log.exception("on_event raised on %s", event)
+            for source in self._sources:
+                source.leave()
 
     def __enter__(self) -> Self:
         return self

@@ -13,8 +13,8 @@ class Limits:
     the timeout of its submission. A job that could not finish for a cause outside it is run again
     at most `reruns` times. A job that has waited in one queue for `patience` goes before all that
     have not, whatever the policy says. Material unclaimed for `material_seconds` is deleted; so is
-    the oldest unclaimed on a machine where what submissions ask for would take more than
-    `material_bytes` otherwise. Jobs for which no machine is large enough fail after
+    the oldest unclaimed on a machine where a request's would take more than `material_bytes`
+    otherwise (a notice's finds no room then). Jobs for which no machine is large enough fail after
     `homeless_seconds`. `queue` bounds the job pairs that are admitted and not over,
     `queue_per_client` those of one client. `reserve`: keep room for the first in line (without it a
     job that needs much can wait for its `patience` behind others).

@@ -200,7 +200,7 @@ class State:
         if phase is Phase.ON and not pair.alone:
             self.material.use(pair)
             self.counts["material", "used"] += 1
-        elif not entry.ahead and not pair.alone:
+        elif pair.request is not None and not pair.alone:
             self._make_room(machine)
         start = Start(
             job,

@@ -15,14 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from privet.errors import Misuse, PrivetError
-from privet.runtime.address import split_address
+from privet.runtime import cluster
 from privet.stream.worker_pool import Part, Place, Recipe, WorkerPool
-
-NAME = "privet:"
-"""Begins the name of the resource that names a server."""
-
-KNOCK_SECONDS = 10.0
-"""How long the cluster's head may take to accept a connection."""
 
 START_SECONDS = 120.0
 """How long the cluster may take to bring up all workers."""
@@ -33,11 +27,7 @@ class RayPool(WorkerPool):
 
     def __init__(self, address: str, seconds: float) -> None:
         super().__init__(seconds)
-        try:
-            import ray
-        except ImportError as error:
-            raise Misuse("a cluster needs Ray: pip install 'privet[ray]'") from error
-        self._ray: Any = ray
+        self._ray = ray = cluster.load_ray()
         self.gone = (ray.exceptions.RayError, TimeoutError)
         self._address = address
         self._arguments: list[Any] = []
@@ -45,17 +35,8 @@ class RayPool(WorkerPool):
 
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         """Connects to the cluster and starts an actor for each part."""
-        await self._knock()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        try:
-            await asyncio.to_thread(
-                self._ray.init,
-                address=self._address,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
-        except (ConnectionError, RuntimeError) as error:
-            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
+        await cluster.join(self._ray, self._address, logging_level=logging.ERROR)
         self._recipe = recipe
         # Weights go into the cluster's store once, not once for each worker.
         self._arguments = [self._ray.put(it) for it in recipe.arguments]
@@ -77,23 +58,12 @@ class RayPool(WorkerPool):
         await super().close()
         await asyncio.to_thread(self._ray.shutdown)
 
-    async def _knock(self) -> None:
-        """Fails if nobody is at the cluster's address: Ray itself would try for minutes."""
-        if self._address == "auto":
-            return
-        try:
-            async with asyncio.timeout(KNOCK_SECONDS):
-                _, writer = await asyncio.open_connection(*split_address(self._address))
-        except (OSError, TimeoutError) as error:
-            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
-        writer.close()
-
     def _hire(self, place: Place) -> Any:
         recipe, server = self._recipe, self._alive(place)
         if recipe is None:
             raise Misuse("start the pool first")
         # How many workers a server takes is the allocation's choice, not Ray's.
-        resources = {NAME + server: 0.001} if server else {}
+        resources = {cluster.NAME + server: 0.001} if server else {}
         actor = self._ray.remote(recipe.kind).options(
             num_cpus=0, resources=resources, max_restarts=0, max_task_retries=0
         )
@@ -108,10 +78,8 @@ class RayPool(WorkerPool):
         wanted = self._servers[place]
         if wanted is None:
             return None
-        alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        names: list[str] = sorted(
-            {key.removeprefix(NAME) for it in alive for key in it if NAME in key}
-        )
+        alive = [cluster.names(node) for node in self._ray.nodes() if node["Alive"]]
+        names = sorted({name for each in alive for name in each})
         if wanted in names or not names:
             return wanted
         return names[sum(place) % len(names)]

@@ -5,12 +5,18 @@ from __future__ import annotations
 SMOOTH = {"polynomial": "ckks", "function": "stream"}
 """Forms of smooth activations, and the suite that computes each."""
 
-COMPARING = {"relu", "max_pool2d", "argmax"}
+DECIDING = {"step", "leaves"}
+"""Decisions of trees."""
+
+COMPARING = {"relu", "max_pool2d", "argmax", *DECIDING}
 """Operations that suite `ckks` does not compute."""
 
 
 def refusal(kind: str, suite: str) -> tuple[str, str] | None:
     """Why a suite does not compute an operation, and what to do; None if it does."""
+    if suite == "stream" and kind in DECIDING:
+        why = "among permuted nodes the client would learn which decisions of a tree were taken"
+        return why, "Choose suite gmw or fss"
     if suite == "ckks" and kind in COMPARING:
         why = "it compares values, which suite ckks does not do"
         return why, "Put a smooth activation or an average in its place, or choose another suite"

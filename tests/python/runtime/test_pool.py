@@ -31,7 +31,9 @@ from privet.runtime import (
     PoolEvent,
     Server,
     supply,
-    target,
+)
+from privet.runtime import (
+    pool as pool_module,
 )
 from privet.suites import Gmw
 
@@ -176,7 +178,7 @@ def test_a_program_that_changes_is_noticed(
     programs: dict[str, Compiled],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(target, "STALE_SECONDS", 0.1)
+    monkeypatch.setattr(pool_module, "STALE_SECONDS", 0.1)
     server = serve()
     pool(server, {"first": 1}).start()
     told.until(lambda event: event.kind == "made")

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use privet_fss::{
-    Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Relu, Role, Seeds, Select, Sign, Truncate, argmax,
-    max_pool,
+    Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Lift, Relu, Role, Seeds, Select, Sign, Truncate,
+    argmax, leaves, max_pool,
 };
 use privet_prg::{Prg, Seed};
 use privet_ring::tournament::{Ties, matches};
@@ -223,6 +223,44 @@ proptest! {
             if last { places.next_back() } else { places.next() }.expect("a place")
         };
         prop_assert_eq!(index_ring.add(&results[0].0, &results[1].0), groups.iter().map(place).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn bits_become_numbers(bits in 1_u32..=64, values: Vec<bool>, seed: u64) {
+        let (ring, gate) = (Modulus::new(bits), Lift::new(bits));
+        let words: Vec<u64> = values.iter().map(|&bit| u64::from(bit)).collect();
+        let [client, server] = run_gate(&gate, &words, Modulus::new(1), &mut prg(seed), |party, seed, body, x| {
+            gate.evaluate(party, seed, body, &Bits::from_lowest(x.iter().copied()))
+        });
+        prop_assert_eq!(ring.add(&client, &server), words);
+    }
+
+    #[test]
+    fn trees_end_in_one_leaf(depth in 1_u32..=5, trees in 1_usize..70, seed: u64) {
+        let (ring, to, prg) = (Modulus::new(9), Modulus::new(37), &mut prg(seed));
+        let nodes = (1 << depth) - 1;
+        let x: Vec<u64> = (0..trees * nodes).map(|_| ring.reduce((prg.word() % 5).wrapping_sub(2))).collect();
+        let (sign, select, lift) = (Sign::new(9), Select::new(1), Lift::new(37));
+        let levels = (1..depth).map(|level| (&select as &dyn Gate, trees << level));
+        let gates = [(&sign as &dyn Gate, trees * nodes)].into_iter().chain(levels);
+        let (masters, bodies) = deal_all(gates.chain([(&lift as &dyn Gate, trees << depth)]));
+        let [client, server] = share(&x, ring, prg);
+        let results = both([(&masters[0], &bodies[0], client), (&masters[1], &bodies[1], server)], |party, (seed, body, x)| {
+            let mut body = &body[..];
+            let found = leaves(party, &mut Prg::from_seed(seed), &mut body, &x, depth, [ring, to])?;
+            assert!(body.is_empty(), "{} bytes of the key are left", body.len());
+            Ok(found)
+        });
+        prop_assert_eq!(results[0].1.rounds, u64::from(depth) + 1);
+        let mut expected = vec![0; trees << depth];
+        for tree in 0..trees {
+            let step = |way: usize, level: u32| {
+                let node = (1 << level) - 1 + way;
+                way | usize::from(ring.signed(x[node * trees + tree]) < 0) << level
+            };
+            expected[(0..depth).fold(0, step) * trees + tree] = 1;
+        }
+        prop_assert_eq!(to.add(&results[0].0, &results[1].0), expected);
     }
 }
 

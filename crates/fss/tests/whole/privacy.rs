@@ -6,7 +6,9 @@
 use std::thread;
 
 use privet_channel::record::{self, Direction};
-use privet_fss::{Compared, Error, Extend, ExtendBounded, Gate, Party, Relu, Role, Select, Sign, Source, Truncate};
+use privet_fss::{
+    Compared, Error, Extend, ExtendBounded, Gate, Lift, Party, Relu, Role, Select, Sign, Source, Truncate,
+};
 use privet_prg::Seed;
 use privet_ring::{Bits, Modulus};
 
@@ -122,6 +124,16 @@ fn a_multiplexer_shows_nothing() {
         check(&gate, &[BIT, ring], &[ring; 2], ring, &|party, seed, body, x| {
             let bits = Bits::from_bools(&vec![bit && party.role == Role::Server; x.len()]);
             gate.evaluate(party, seed, body, &bits, &reduced(x, 37))
+        });
+    }
+}
+
+#[test]
+fn a_bit_that_becomes_a_number_shows_nothing() {
+    let (ring, gate) = (Modulus::new(37), Lift::new(37));
+    for bit in [false, true] {
+        check(&gate, &[BIT], &[ring], ring, &|party, seed, body, x| {
+            gate.evaluate(party, seed, body, &Bits::from_bools(&vec![bit && party.role == Role::Server; x.len()]))
         });
     }
 }

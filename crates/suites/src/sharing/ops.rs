@@ -5,6 +5,7 @@ mod linear;
 mod local;
 mod max_pool2d;
 mod relu;
+mod step;
 mod truncate;
 
 use privet_gmw::{Rounds, cost::Cost};
@@ -16,7 +17,7 @@ use super::keys::Batch;
 use super::party::Party;
 use super::state::State;
 use crate::Error;
-use crate::ops::{At, InRing, LinearMap, Node, Relu, Rules, Truncate};
+use crate::ops::{At, InRing, Leaves, LinearMap, Node, Relu, Rules, Step, Truncate};
 
 pub(super) use truncate::settle;
 
@@ -66,6 +67,8 @@ pub(super) fn of(node: Node<'_>) -> Option<Box<dyn Protocol + '_>> {
     Some(match &node.operation.operator {
         Operator::Relu => Box::new(Relu(node)),
         Operator::Truncate { bits } => Box::new(Truncate { node, bits: *bits }),
+        Operator::Step { bits } => Box::new(Step { node, bits: *bits }),
+        Operator::Leaves { bits, depth } => Box::new(Leaves { step: Step { node, bits: *bits }, depth: *depth }),
         Operator::MaxPool2d { .. } => Box::new(node.max_pool2d()?),
         Operator::Argmax { .. } => Box::new(node.argmax()?),
         _ => match node.linear() {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use privet_paillier::KeySize;
-use privet_program::{Operation, Program};
+use privet_program::{Operation, Operator, Program};
 
 use super::bfv::Layout;
 use super::cipher::Cipher;
@@ -223,6 +223,10 @@ fn order(program: &Program, chain: &[usize], output: Option<usize>) -> Result<Or
 fn check(node: Node<'_>) -> Result<(), Error> {
     if ops::of(node).is_some() || node.linear().is_some() {
         return Ok(());
+    }
+    if let Operator::Step { .. } | Operator::Leaves { .. } = node.operation.operator {
+        let why = "among permuted nodes of a tree the client would learn which decisions were taken";
+        return Err(refused(node.operation, why));
     }
     let Some(local) = node.local::<InRing>() else {
         let (name, operator) = (&node.operation.name, node.operation.operator.name());

@@ -54,6 +54,7 @@ pub fn evaluate(program: &Program, weights: &Weights, inputs: &[Vec<i64>], rules
             Operator::Truncate { bits } => wide - bits,
             Operator::Relu if rules.relus_widen && is_read_wide(program, operation.output) => wide,
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } | Operator::Argmax { .. } => wide,
+            Operator::Step { .. } | Operator::Leaves { .. } => wide,
             _ => held[operation.inputs[0]].1,
         };
         let operands: Vec<&[i64]> = operation.inputs.iter().map(|&id| held[id].0.as_slice()).collect();
@@ -84,6 +85,7 @@ fn is_read_wide(program: &Program, value: usize) -> bool {
     let mut readers = program.operations().iter().filter(|operation| operation.inputs.contains(&value));
     readers.any(|reader| match reader.operator {
         Operator::Relu | Operator::MaxPool2d { .. } | Operator::Argmax { .. } => false,
+        Operator::Step { .. } | Operator::Leaves { .. } => false,
         Operator::Conv2d { .. }
         | Operator::Dense { .. }
         | Operator::Scale { .. }
@@ -162,6 +164,26 @@ fn compute(
         Operator::ShiftLeft { bits } => each(&|x| x << bits),
         Operator::Truncate { bits } => each(&|x| x >> bits),
         Operator::Relu => each(&|x| x.max(0)),
+        Operator::Step { bits } => {
+            let compared = Modulus::new((*bits).min(ring.bits()));
+            each(&|x| i128::from(wrap(compared, x) >= 0))
+        }
+        Operator::Leaves { bits, depth } => {
+            let compared = Modulus::new((*bits).min(ring.bits()));
+            let nodes = (1 << depth) - 1;
+            let trees = shape[1] / nodes;
+            let mut out = vec![0; output[0] * output[1]];
+            for (x, out) in x.chunks(shape[1]).zip(out.chunks_mut(output[1])) {
+                for tree in 0..trees {
+                    let step = |way: usize, level: u32| {
+                        let node = x[((1 << level) - 1 + way) * trees + tree];
+                        way | usize::from(wrap(compared, node.into()) < 0) << level
+                    };
+                    out[(0..*depth).fold(0, step) * trees + tree] = 1;
+                }
+            }
+            out
+        }
         Operator::MaxPool2d { window } => {
             let planes = shape[0] * shape[1];
             let (mut values, mut plane) =

@@ -58,7 +58,7 @@ def _outgoing(
         case op.AvgPool2d(factors=factors) as pool:
             window = pool.kernel[0] * pool.kernel[1]
             return int(max(map(abs, factors))) * window * error
-        case op.ArgMax() | op.Mul() | op.Polynomial() | op.Elementwise():
+        case op.Step() | op.Leaves() | op.ArgMax() | op.Mul() | op.Polynomial() | op.Elementwise():
             return None
         case op.Concat():
             return max(incoming)

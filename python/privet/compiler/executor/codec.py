@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from privet.compiler.graph import ClientStep
 from privet.compiler.graph.operations import Array
+from privet.compiler.graph.order import places
 from privet.compiler.program.public import Program, ProgramInput
 from privet.errors import InputError
 
@@ -90,6 +91,8 @@ def _encode(program: Program, entry: ProgramInput, given: npt.ArrayLike) -> Arra
         )
     if not np.isfinite(array).all():
         raise InputError(f"input {entry.name} holds NaN or infinity")
+    if entry.order:
+        return places(array)
     reals = array.astype(np.float64)
     largest = float(np.abs(reals).max(initial=0.0))
     if largest > entry.magnitude:

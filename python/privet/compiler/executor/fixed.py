@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privet.compiler.executor import kernels
+from privet.compiler.executor import kernels, trees
 from privet.compiler.executor.codec import Inputs, decode_output, encode_input
 from privet.compiler.executor.exact import exact_linear, row_sum
 from privet.compiler.executor.function import function_values
@@ -167,6 +167,10 @@ def _compute(
             return arithmetic.truncate(x, bits)
         case op.Relu():
             return arithmetic.relu(x)
+        case op.Step():
+            return np.asarray(x >= 0, dtype=np.int64)
+        case op.Leaves(depth=depth):
+            return trees.leaves(x >= 0, depth).astype(np.int64)
         case op.MaxPool2d() as pool:
             return kernels.max_pool2d(x, pool)
         case op.AvgPool2d(factors=factors) as pool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.polynomial.chebyshev import chebval
 
-from privet.compiler.executor import kernels
+from privet.compiler.executor import kernels, trees
 from privet.compiler.executor.movement import moved
 from privet.compiler.graph import Graph
 from privet.compiler.graph import operations as op
@@ -72,6 +72,12 @@ def compute(operation: Operation, operands: Sequence[Array], shape: Shape) -> Ar
             return x
         case op.Relu():
             return np.asarray(np.maximum(x, 0))
+        case op.Step():
+            return (x >= 0).astype(x.dtype)
+        case op.Leaves(depth=depth):
+            return trees.leaves(x >= 0, depth).astype(x.dtype)
+        case op.Trees():
+            return trees.ensemble(x, operation).astype(x.dtype)
         case op.MaxPool2d():
             return kernels.max_pool2d(x, operation)
         case op.AvgPool2d(factors=factors):

@@ -113,6 +113,8 @@ def _made(
             return _wider(Interval(x.low >> bits, x.high >> bits), TRUNCATION_ERROR)
         case op.Relu():
             return Interval(np.maximum(x.low, 0), np.maximum(x.high, 0))
+        case op.Step() | op.Leaves():
+            return Interval(*(np.full((1,) * len(shape), end, dtype=np.int64) for end in (0, 1)))
         case op.MaxPool2d():
             return _per_channel(x)
         case op.AvgPool2d() as pool:

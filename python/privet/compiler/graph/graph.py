@@ -41,10 +41,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor that the client gives."""
+    """A tensor that the client gives; with `order` the places of its numbers in their order.
+
+    The pass `move_truncation` decides on that (`privet.compiler.graph.order`).
+    """
 
     name: str
     value: int
+    order: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,10 +112,10 @@ class GraphBuilder:
         self._values: list[Value] = []
         self._nodes: list[Node] = []
 
-    def input(self, name: str, value: Value) -> int:
+    def input(self, name: str, value: Value, *, order: bool = False) -> int:
         """Adds a graph input and returns its value's id."""
         self._values.append(value)
-        self._inputs.append(Input(name, len(self._values) - 1))
+        self._inputs.append(Input(name, len(self._values) - 1, order))
         return len(self._values) - 1
 
     def add(

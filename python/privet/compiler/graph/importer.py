@@ -18,7 +18,8 @@ from privet.compiler.graph import registry
 from privet.compiler.graph.constants import fold, foldable
 from privet.compiler.graph.graph import Graph, GraphBuilder, Value
 from privet.compiler.graph.input_shapes import FLOATS, InputShapes, resolve
-from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, opset_of
+from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of
+from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.site import Operand, Private, Site, Unsupported
@@ -43,7 +44,7 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    return _Walk(model, name, input_shapes).graph()
+    return _Walk(expand_trees(model), name, input_shapes).graph()
 
 
 class _Walk:
@@ -106,9 +107,10 @@ class _Walk:
             if len(constants) == len(operands) and not unknown:
                 self._fold(node, constants)
                 return
-        run = registry.importer(node.op_type) if node.domain in DEFAULT_DOMAINS else None
+        known = node.domain in (*DEFAULT_DOMAINS, ML)
+        run = registry.importer(node.op_type) if known else None
         if run is None:
-            title = node.op_type if node.domain in DEFAULT_DOMAINS else "a custom operator"
+            title = node.op_type if known else "a custom operator"
             raise Unsupported(
                 f"{title} is not supported",
                 "Replace it with supported operators, or end the model before it and do the rest "

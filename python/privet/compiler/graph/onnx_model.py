@@ -13,6 +13,8 @@ from privet.errors import InvalidModel
 
 ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
 DEFAULT_DOMAINS = ("", "ai.onnx")
+ML = "ai.onnx.ml"
+"""The domain of traditional machine learning."""
 
 
 def load_model(source: ModelSource) -> onnx.ModelProto:

@@ -145,6 +145,48 @@ class Relu:
 
 
 @dataclass(frozen=True)
+class Step:
+    """1 where `x >= 0`, else 0; on integers `x` is a signed number of `bits` bits."""
+
+    bits: int
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """`[M, T (2^depth - 1)] -> [M, T 2^depth]`: 1 for the leaf that each complete tree ends in.
+
+    A node goes left where `x >= 0`; on integers `x` is a signed number of `bits` bits. Nodes come
+    level by level. The number of a node within level k has bit j set if the way to it goes right at
+    level j, and the T trees are next to one another at each node; leaves are level `depth`.
+    """
+
+    bits: int
+    depth: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """`[M, F] -> [M, C]`: the sum of the leaves that T decision trees end in, and `base` `[C]`.
+
+    Node j of tree t is true where `x[feature] <= threshold`, or `<` where `strict`; all three are
+    `[T, J]`, and a node without a feature (-1) is true. `values` `[T, L, C]` are the leaves'.
+
+    Either trees are complete, of depth `depth`, with nodes and leaves ordered as `Leaves` has them
+    and true going left; or leaf l is reached where `offsets[t, l] + paths[t, l] @ nodes` is 0, a
+    sum that is never negative. The pass `move_truncation` replaces it.
+    """
+
+    feature: Array
+    threshold: Array
+    strict: Array
+    values: Array
+    base: Array
+    depth: int | None = None
+    paths: Array | None = None
+    offsets: Array | None = None
+
+
+@dataclass(frozen=True)
 class MaxPool2d:
     """Maximum over the elements of each window that lie on the image; `size` is `(OH, OW)`."""
 
@@ -244,6 +286,9 @@ Operation = (
     | ShiftLeft
     | Truncate
     | Relu
+    | Step
+    | Leaves
+    | Trees
     | MaxPool2d
     | AvgPool2d
     | Reshape

@@ -34,20 +34,20 @@ _SUPPORT: dict[str, OperatorSupport] = {}
 
 
 def operator(
-    name: str, *, since: int = OLDEST_OPSET, restrictions: str = ""
+    name: str, *, domain: str = "ai.onnx", since: int = OLDEST_OPSET, restrictions: str = ""
 ) -> Callable[[Importer], Importer]:
     """Registers the decorated function as the importer of `name`."""
 
     def register(importer: Importer) -> Importer:
         _IMPORTERS[name] = importer
-        _SUPPORT[name] = OperatorSupport(name, "ai.onnx", since, restrictions)
+        _SUPPORT[name] = OperatorSupport(name, domain, since, restrictions)
         return importer
 
     return register
 
 
 def importer(name: str) -> Importer | None:
-    """The importer of an operator of the default domain, if there is one."""
+    """The importer of an operator of the domains ai.onnx and ai.onnx.ml, if there is one."""
     _load()
     return _IMPORTERS.get(name)
 

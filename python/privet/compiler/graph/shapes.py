@@ -12,6 +12,7 @@ from privet.compiler.graph.operations import Operation, Shape
 
 MAX_RANK = 8
 MAX_ELEMENTS = 1 << 28
+MAX_DEPTH = 16
 
 
 def infer_shape(operation: Operation, inputs: Sequence[Shape]) -> Shape:
@@ -48,8 +49,14 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
             return _same(x, inputs[1])
         case op.Elementwise() | op.Polynomial():
             return x
-        case op.Negate() | op.ShiftLeft() | op.Truncate() | op.Relu():
+        case op.Negate() | op.ShiftLeft() | op.Truncate() | op.Relu() | op.Step():
             return x
+        case op.Leaves(depth=depth):
+            return _leaves(x, depth)
+        case op.Trees(feature=feature, values=values):
+            if len(x) != 2 or x[1] <= int(feature.max()):
+                raise ValueError(f"{int(feature.max()) + 1} features do not fit {list(x)}")
+            return (x[0], values.shape[2])
         case op.MaxPool2d(size=size) | op.AvgPool2d(size=size):
             n, c, _, _ = _image(x)
             return (n, c, *size)
@@ -72,6 +79,12 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
             return tuple(d + b + a for d, b, a in zip(x, before, after, strict=True))
         case op.ArgMax(axis=axis, keepdims=keepdims):
             return x[:axis] + ((1,) if keepdims else ()) + x[axis + 1 :]
+
+
+def _leaves(nodes: Shape, depth: int) -> Shape:
+    if not 1 <= depth <= MAX_DEPTH or len(nodes) != 2 or nodes[1] % ((1 << depth) - 1):
+        raise ValueError(f"{list(nodes)} is no row of complete trees of depth {depth}")
+    return (nodes[0], nodes[1] + nodes[1] // ((1 << depth) - 1))
 
 
 def _image(shape: Shape) -> tuple[int, int, int, int]:

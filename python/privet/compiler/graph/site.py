@@ -67,6 +67,7 @@ class Site:
         builder: GraphBuilder,
     ) -> None:
         self.name = name
+        self.node = node
         self.operator: str = node.op_type
         self.opset = opset
         self.inputs = list(inputs)

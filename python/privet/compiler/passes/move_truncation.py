@@ -6,6 +6,9 @@ sum whose result would stand above the ceiling otherwise, and in front of an ave
 no power of two. Sums shift the side with the lower scale left. An average over 2^j elements is a
 sum whose scale is j higher.
 
+Inputs that only trees read are not scaled: the client gives the places of their numbers in the
+order of float32.
+
 Where truncations are is public. So the ceiling is one scale for the whole graph: it leaves
 `headroom` bits above the point, or what one product with weights needs. No value's own range has a
 say.
@@ -19,7 +22,9 @@ from dataclasses import replace
 
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph import operations as op
+from privet.compiler.graph.order import PLACE_BITS, compared_values
 from privet.compiler.passes.check_ranges import GUARD_BITS
+from privet.compiler.passes.place_trees import place_trees
 from privet.compiler.passes.rewriter import Rewriter
 
 FACTOR_BITS_AT_LEAST = 6
@@ -38,15 +43,23 @@ def move_truncation(
 
     Where a value does not fit the ring, it is left as it is for `check_ranges` to report.
     """
-    graph = graph.with_values(lambda _, value: replace(value, scale=scale_bits))
+    compared = compared_values(graph)
+    inputs = tuple(replace(entry, order=entry.value in compared) for entry in graph.inputs)
+    place = {"scale": 0, "magnitude": math.ldexp(1.0, PLACE_BITS)}
+    graph = replace(graph, inputs=inputs).with_values(
+        lambda id, value: replace(value, **(place if id in compared else {"scale": scale_bits}))
+    )
     ceiling = max(scale_bits + weight_scale, ring_bits - GUARD_BITS - headroom)
-    placement = _Placement(graph, ceiling, scale_bits, weight_scale)
+    placement = _Placement(graph, ring_bits, ceiling, scale_bits, weight_scale)
     return placement.rewriter.walk(placement.place)
 
 
 class _Placement:
-    def __init__(self, graph: Graph, ceiling: int, scale_bits: int, weight_scale: int) -> None:
+    def __init__(
+        self, graph: Graph, ring_bits: int, ceiling: int, scale_bits: int, weight_scale: int
+    ) -> None:
         self.rewriter = Rewriter(graph)
+        self.ring_bits = ring_bits
         self.ceiling = ceiling
         self.base = scale_bits
         self.rise = weight_scale
@@ -70,6 +83,8 @@ class _Placement:
             case op.Relu() | op.MaxPool2d():
                 x = self.lowered(node, x)
                 return self.add(node, self.scale(x), x)
+            case op.Trees():
+                return self.trees(node, x)
             case op.ArgMax():
                 return self.add(node, 0, self.lowered(node, x))
             case op.AvgPool2d():
@@ -88,6 +103,12 @@ class _Placement:
         choices = [s for s in (high, low, self.base) if s <= high]
         target = next((s for s in choices if s <= self.ceiling), choices[-1])
         return self.add(node, target, *(self.at(node, id, target) for id in inputs))
+
+    def trees(self, node: Node, x: int) -> int:
+        """Trees read places of inputs, or else what they compare at the base scale."""
+        if self.scale(x) != 0:
+            x = self.lowered(node, x)
+        return place_trees(self.rewriter, node, x, self.ring_bits)
 
     def average(self, node: Node, pool: op.AvgPool2d, x: int) -> int:
         """Picks by how much the scale rises, so that the factors become integers."""

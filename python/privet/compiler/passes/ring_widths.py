@@ -29,7 +29,7 @@ def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
         match node.operation:
             case op.Truncate(bits=bits):
                 width = ring_bits - bits
-            case op.ArgMax():
+            case op.Step() | op.Leaves() | op.ArgMax():
                 width = ring_bits
             case _:
                 width = current[node.inputs[0]]

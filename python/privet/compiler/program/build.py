@@ -54,7 +54,9 @@ def build_program(
         weight_bits=max(steps, 1) * WEIGHT_BITS_STEP,
         weights_commitment=weights.commitment,
         inputs=tuple(
-            ProgramInput(e.name, ids[e.value], _magnitude(graph.values[e.value], ring_bits))
+            ProgramInput(
+                e.name, ids[e.value], _magnitude(graph.values[e.value], ring_bits), e.order
+            )
             for e in graph.inputs
         ),
         outputs=tuple(ProgramOutput(o.name, ids[o.value], o.client) for o in graph.outputs),
@@ -88,7 +90,7 @@ def integer_graph(program: Program, weights: Weights) -> Graph:
     values = {id: Value(v.shape, str(id), scale=v.scale) for id, v in enumerate(program.values)}
     return Graph(
         name=program.model,
-        inputs=tuple(Input(e.name, e.value) for e in program.inputs),
+        inputs=tuple(Input(e.name, e.value, e.order) for e in program.inputs),
         outputs=tuple(Output(o.name, o.value, o.client) for o in program.outputs),
         values=MappingProxyType(values),
         nodes=tuple(nodes),

@@ -53,6 +53,8 @@ def encode(operation: Operation, prefix: str) -> tuple[str, dict[str, Any], dict
             return "argmax", dict(vars(operation)), {}
         case op.ChannelAffine():
             raise AssertionError("fold_batchnorm removes ChannelAffine")
+        case op.Trees():
+            raise AssertionError("move_truncation removes Trees")
         case op.ShiftLeft():
             return "shift_left", dict(vars(operation)), {}
         case _:
@@ -112,6 +114,8 @@ _PLAIN: dict[str, type[Any]] = {
     "shift_left": op.ShiftLeft,
     "truncate": op.Truncate,
     "relu": op.Relu,
+    "step": op.Step,
+    "leaves": op.Leaves,
     "transpose": op.Transpose,
     "slice": op.Slice,
     "concat": op.Concat,

@@ -50,11 +50,20 @@ class ProgramValue:
 
 @dataclass(frozen=True)
 class ProgramInput:
-    """What the client gives; no real in it may exceed `magnitude`."""
+    """What the client gives; no real in it may exceed `magnitude`.
+
+    With `order` it gives the places of its reals in the order of float32, which have no bound.
+    """
 
     name: str
     value: int
     magnitude: float
+    order: bool = False
+
+    def to_document(self) -> dict[str, Any]:
+        """The input as the file has it."""
+        plain = {"name": self.name, "value": self.value, "magnitude": self.magnitude}
+        return {**plain, "order": True} if self.order else plain
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,7 @@ class Program:
             "scale_bits": self.scale_bits,
             "weight_bits": self.weight_bits,
             "weights_commitment": self.weights_commitment,
-            "inputs": [vars(entry) for entry in self.inputs],
+            "inputs": [entry.to_document() for entry in self.inputs],
             "outputs": [
                 {"name": o.name, "value": o.value, "client": _client(o.client)}
                 for o in self.outputs
@@ -170,7 +179,12 @@ class Program:
             weight_bits=_int(document["weight_bits"]),
             weights_commitment=_text(document["weights_commitment"]),
             inputs=tuple(
-                ProgramInput(_text(e["name"]), _int(e["value"]), float(e["magnitude"]))
+                ProgramInput(
+                    _text(e["name"]),
+                    _int(e["value"]),
+                    float(e["magnitude"]),
+                    bool(e.get("order", False)),
+                )
                 for e in document["inputs"]
             ),
             outputs=tuple(

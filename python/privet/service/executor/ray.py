@@ -5,9 +5,9 @@ have, so that Ray gives them to nobody else; which job runs where is the schedul
 Ray's. Clients connect to the node. Ray carries grants and outcomes, and programs with their
 weights: let it use TLS, as its documentation says, where the network is not your own.
 
-A node whose resources name it (`ray start --resources '{"privet:alpha": 1}'`) is the machine
-`alpha`, also after a restart, and finds its material again. If any node is named so, only those
-serve; otherwise every node with a CPU does, under its host's name.
+A node that is named (`privet.runtime.cluster`) is the machine of that name, and finds its material
+again after a restart. If any node is named so, only those serve; otherwise every node with a CPU
+does, under its host's name.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import InvalidProgram, Misuse, PrivetError
-from privet.runtime import StoreEntry
-from privet.runtime.address import split_address
+from privet.runtime import StoreEntry, cluster
 from privet.service.executor.agent import FILES, NodeAgent
 from privet.service.executor.grant import Grant, Outcome
 from privet.service.executor.protocol import MachineEvent, Node
@@ -35,12 +34,6 @@ SILENCE_SECONDS, MISSED = 4.0, 2
 
 START_SECONDS = 120.0
 """How long an actor may take to come up with its workers."""
-
-KNOCK_SECONDS = 10.0
-"""How long the cluster's head may take to accept a connection."""
-
-NAME = "privet:"
-"""Begins the name of the resource that names a node."""
 
 _log = logging.getLogger(__name__)
 
@@ -101,11 +94,7 @@ class RayExecutor:
         memory: int | None = None,
         **options: Any,
     ) -> None:
-        try:
-            import ray
-        except ImportError as error:
-            raise Misuse("the Ray executor needs Ray: pip install 'privet[ray]'") from error
-        self._ray = ray
+        self._ray = cluster.load_ray()
         self._address = address
         self._memory = memory
         self._state = Path(state).absolute()
@@ -117,17 +106,8 @@ class RayExecutor:
 
     async def start(self) -> None:
         """Connects to the cluster and starts an actor on each of its nodes that serves."""
-        await self._knock()
-        try:
-            await asyncio.to_thread(
-                self._ray.init,
-                address=self._address,
-                namespace="privet",
-                log_to_driver=False,
-                logging_level=logging.WARNING,
-            )
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
+        options = {"namespace": "privet", "logging_level": logging.WARNING}
+        await cluster.join(self._ray, self._address, **options)
         await self._look()
         while not self._events.empty():
             self._events.get_nowait()
@@ -239,18 +219,6 @@ class RayExecutor:
             self._lose(machine)
             return None
 
-    async def _knock(self) -> None:
-        """Fails if nobody is at the cluster's address: Ray itself would try for minutes."""
-        if self._address == "auto":
-            return
-        host, port = split_address(self._address)
-        try:
-            async with asyncio.timeout(KNOCK_SECONDS):
-                _, writer = await asyncio.open_connection(host, port)
-        except (OSError, TimeoutError) as error:
-            raise Misuse(f"there is no Ray cluster at {self._address}: {error}") from error
-        writer.close()
-
     async def _keep_looking(self) -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
@@ -262,13 +230,13 @@ class RayExecutor:
     async def _look(self) -> None:
         """Takes in the nodes that are new."""
         nodes = [node for node in await asyncio.to_thread(self._ray.nodes) if node["Alive"]]
-        named = [node for node in nodes if _name(node)]
+        named = [node for node in nodes if cluster.names(node)]
         known = {machine.id for machine in self._machines.values()}
         new = [node for node in named or nodes if node["NodeID"] not in known]
         await asyncio.gather(*(self._join(node) for node in new if node["Resources"].get("CPU")))
 
     async def _join(self, node: dict[str, Any]) -> None:
-        name = _name(node) or node["NodeManagerHostname"]
+        name = next(iter(cluster.names(node)), node["NodeManagerHostname"])
         if name in self._machines:
             return
         agent = self._agent(node, name)
@@ -296,7 +264,7 @@ class RayExecutor:
         actor = self._ray.remote(NodeAgent).options(
             num_cpus=resources["CPU"],
             memory=memory,
-            resources={key: 1 for key in resources if key.startswith(NAME)},
+            resources={key: 1 for key in resources if key.startswith(cluster.NAME)},
             scheduling_strategy=strategy,
             max_restarts=0,
         )
@@ -337,12 +305,6 @@ class RayExecutor:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _name(node: dict[str, Any]) -> str | None:
-    """The name that a node's resources give it."""
-    names = [key.removeprefix(NAME) for key in node["Resources"] if key.startswith(NAME)]
-    return names[0] if names else None
 
 
 def _first_error(answers: Sequence[object], otherwise: str) -> PrivetError:

@@ -12,6 +12,7 @@ from privet.compiler.graph.operators import (
     reduction,
     selection,
     smooth,
+    trees,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "reduction",
     "selection",
     "smooth",
+    "trees",
 ]

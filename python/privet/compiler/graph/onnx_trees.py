@@ -1,0 +1,157 @@
+"""Classifiers made of decision trees as a regressor, what becomes of its scores, and labels.
+
+A classifier has two outputs, of which one may be revealed and the other must not: so it is taken
+apart before the model is read. What it gives is what ONNX Runtime makes of it, where that is of one
+mind: two labels are told apart by the score of one, and with more labels the largest score wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from privet.compiler.graph.onnx_model import ML
+
+TRANSFORMS = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
+"""What may become of the scores, and the operator that does it."""
+
+
+def expand_trees(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with each such classifier taken apart; itself if it has none.
+
+    One that cannot be taken apart stays, for its importer to refuse.
+    """
+    found = [node for node in model.graph.node if _is_classifier(node)]
+    if not any(why_not(node) is None for node in found):
+        return model
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    del changed.graph.node[:]
+    for node in model.graph.node:
+        apart = _is_classifier(node) and why_not(node) is None
+        changed.graph.node.extend(_apart(node, changed.graph) if apart else [node])
+    return changed
+
+
+def why_not(node: onnx.NodeProto) -> str | None:
+    """Why a classifier cannot be taken apart, if it cannot."""
+    given = _attributes(node)
+    transform = given.get("post_transform", b"NONE").decode()
+    if transform not in TRANSFORMS:
+        return f"its post_transform is {transform}"
+    if len(_labels(given)) > 2:
+        return None
+    if _labels(given) == [0, 1] and _is_mirrored(given):
+        return None
+    if len(_labels(given)) < 2 or set(given.get("class_ids", [])) - {0}:
+        return "ONNX Runtime gives no labels of two classes unless one score tells them apart"
+    if len(_numbers(given, "base_values")) > 1:
+        return "it has two base values for one score"
+    if transform != "NONE" and _all_positive(given):
+        return f"its labels are those of scores above a half, and its post_transform is {transform}"
+    if transform == "SOFTMAX":
+        return "it has a SOFTMAX of one score"
+    return None
+
+
+def _is_classifier(node: onnx.NodeProto) -> bool:
+    return node.domain == ML and node.op_type == "TreeEnsembleClassifier"
+
+
+def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def _labels(given: dict[str, Any]) -> list[Any]:
+    texts = [text.decode() for text in given.get("classlabels_strings", [])]
+    return texts or list(given.get("classlabels_int64s", []))
+
+
+def _numbers(given: dict[str, Any], name: str) -> list[float]:
+    tensor = given.get(f"{name}_as_tensor")
+    if tensor is not None:
+        return [float(x) for x in onnx.numpy_helper.to_array(tensor).ravel()]
+    return list(given.get(name, []))
+
+
+def _all_positive(given: dict[str, Any]) -> bool:
+    return all(weight >= 0 for weight in _numbers(given, "class_weights"))
+
+
+def _is_mirrored(given: dict[str, Any]) -> bool:
+    """Whether of two scores each is the other's negative."""
+    sides: list[dict[tuple[int, int], float]] = [{}, {}]
+    columns = (given.get(f"class_{key}", []) for key in ("ids", "treeids", "nodeids"))
+    for side, tree, node, weight in zip(*columns, _numbers(given, "class_weights"), strict=True):
+        sides[side][tree, node] = weight * (-1 if side else 1)
+    return sides[0] == sides[1] and not any(_numbers(given, "base_values"))
+
+
+def _apart(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    given, name = _attributes(node), node.name or node.output[0]
+    label, scores = (*node.output, "")[:2]
+    transform = TRANSFORMS[given.get("post_transform", b"NONE").decode()]
+    labels = _labels(given)
+    one_score = len(labels) == 2 and not any(given["class_ids"])
+    targets = _two(given) if one_score else _many(given, len(labels))
+    trees: dict[str, Any] = {
+        key: value
+        for key, value in given.items()
+        if key.startswith("nodes_") and not key.startswith("nodes_hitrates")
+    }
+    raw = f"{name}_scores"
+    trees |= {"n_targets": len(labels), **targets}
+    regressor = "TreeEnsembleRegressor"
+    made = [helper.make_node(regressor, node.input, [raw], name, domain=ML, **trees)]
+    if scores:
+        axis: dict[str, Any] = {"axis": 1} if transform == "Softmax" else {}
+        made.append(helper.make_node(transform, [raw], [scores], name, **axis))
+    if label:
+        classes = np.array(labels, dtype=object if isinstance(labels[0], str) else np.int64)
+        graph.initializer.append(onnx.numpy_helper.from_array(classes, f"{name}_classes"))
+        place = f"{name}_place"
+        made.append(helper.make_node("ArgMax", [raw], [place], name, axis=1, keepdims=0))
+        made.append(helper.make_node("Gather", [f"{name}_classes", place], [label], name, axis=0))
+    return made
+
+
+def _many(given: dict[str, Any], classes: int) -> dict[str, Any]:
+    """A target for each class."""
+    base = _numbers(given, "base_values")
+    weights = _numbers(given, "class_weights")
+    trees, nodes, ids = (list(given[f"class_{key}"]) for key in ("treeids", "nodeids", "ids"))
+    return _targets(trees, nodes, ids, weights, base or [0.0] * classes)
+
+
+def _two(given: dict[str, Any]) -> dict[str, Any]:
+    """Scores of both labels: `1 - p` and `p` of probabilities, else `-s` and `s`."""
+    weights = _numbers(given, "class_weights")
+    base = sum(_numbers(given, "base_values"))
+    trees, nodes = (2 * list(given[f"class_{key}"]) for key in ("treeids", "nodeids"))
+    ids: Sequence[int] = [0] * len(weights) + [1] * len(weights)
+    whole = 1.0 if _all_positive(given) else 0.0
+    return _targets(trees, nodes, ids, [-w for w in weights] + weights, [whole - base, base])
+
+
+def _targets(
+    trees: Sequence[int],
+    nodes: Sequence[int],
+    ids: Sequence[int],
+    weights: Sequence[float],
+    base: Sequence[float],
+) -> dict[str, Any]:
+    return {
+        "target_treeids": trees,
+        "target_nodeids": nodes,
+        "target_ids": ids,
+        "target_weights_as_tensor": _doubles(weights, "weights"),
+        "base_values_as_tensor": _doubles(base, "base"),
+    }
+
+
+def _doubles(numbers: Sequence[float], name: str) -> onnx.TensorProto:
+    return onnx.numpy_helper.from_array(np.array(numbers, dtype=np.float64), name)

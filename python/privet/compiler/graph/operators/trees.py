@@ -1,0 +1,206 @@
+"""ai.onnx.ml: ensembles of decision trees."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from privet.compiler.graph.ensemble import Branch, Leaf, Test, Tree, ensemble, walk
+from privet.compiler.graph.onnx_model import ML
+from privet.compiler.graph.onnx_trees import why_not
+from privet.compiler.graph.operations import Array
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Site
+
+MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
+"""How a node compares, in the order of `TreeEnsemble`'s numbers."""
+LEAF = "LEAF"
+CLASSIFIERS = "post_transform NONE, LOGISTIC or SOFTMAX; inputs without NaN"
+RESTRICTIONS = "sums and averages; post_transform NONE; inputs without NaN"
+
+
+@operator("TreeEnsembleRegressor", domain=ML, since=1, restrictions=RESTRICTIONS)
+def tree_ensemble_regressor(site: Site) -> Operand:
+    """Trees as one list of nodes, and of their leaves' weights."""
+    targets = site.attribute("n_targets", 1)
+    return _emit(
+        site,
+        _NodeLists(site, "target").trees(),
+        targets,
+        site.attribute("aggregate_function", "SUM"),
+    )
+
+
+@operator("TreeEnsembleClassifier", domain=ML, since=1, restrictions=CLASSIFIERS)
+def tree_ensemble_classifier(site: Site) -> Operand:
+    """What could not be taken apart."""
+    site.refuse(
+        why_not(site.node) or "it could not be taken apart",
+        "Export it with raw scores, or with one score for two classes",
+    )
+
+
+@operator("TreeEnsemble", domain=ML, since=5, restrictions=RESTRICTIONS)
+def tree_ensemble(site: Site) -> Operand:
+    """Trees as a list of inner nodes and one of leaves."""
+    how = ("AVERAGE", "SUM", "MIN", "MAX")[site.attribute("aggregate_function", 1)]
+    if site.attribute("post_transform", 0):
+        _refuse_transform(site, str(site.attribute("post_transform", 0)))
+    return _emit(site, _SplitLists(site).trees(), site.attribute("n_targets", 1), how)
+
+
+def _emit(site: Site, trees: Sequence[Tree], targets: int, how: str) -> Operand:
+    if how not in ("SUM", "AVERAGE"):
+        site.refuse(f"it takes the {how} of its trees", "Export it with SUM or AVERAGE")
+    transform = site.attribute("post_transform", "NONE")
+    if transform not in ("NONE", 0):
+        _refuse_transform(site, transform)
+    base = _numbers(site, "base_values")
+    if base.size not in (0, targets):
+        site.refuse(f"{base.size} base values for {targets} targets", "Check the model")
+    found = ensemble(trees, base if base.size else np.zeros(targets))
+    if how == "AVERAGE":
+        found.values[:] /= len(trees)
+    x = site.private(0)
+    rows = x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
+    return site.emit(found, rows)
+
+
+def _refuse_transform(site: Site, transform: str) -> None:
+    site.refuse(f"its post_transform is {transform}", "Export it with raw scores")
+
+
+def _tests(
+    site: Site, mode: str, feature: int, value: float, members: Sequence[float]
+) -> tuple[list[Test], bool]:
+    """Tests that add up to 1 if a node is true, or with False if it is not."""
+    up_to, below = Test(feature, value), Test(feature, value, strict=True)
+    match mode:
+        case "LEQ" | "GT":
+            return [up_to], mode == "LEQ"
+        case "LT" | "GTE":
+            return [below], mode == "LT"
+        case "EQ" | "NEQ":
+            return _equal(feature, value), mode == "EQ"
+        case "MEMBER":
+            return [test for member in members for test in _equal(feature, member)], True
+    site.refuse(f"a node compares by {mode}", "Check the model")
+
+
+def _equal(feature: int, value: float) -> list[Test]:
+    """Up to the value, and not below it."""
+    return [Test(feature, value), Test(feature, value, strict=True, times=-1)]
+
+
+def _branch(tests: tuple[list[Test], bool], true: object, false: object) -> Branch:
+    found, holds = tests
+    return Branch(found, true, false) if holds else Branch(found, false, true)
+
+
+class _NodeLists:
+    """The lists of TreeEnsembleRegressor; names of those of leaves begin with `leaf`."""
+
+    def __init__(self, site: Site, leaf: str) -> None:
+        self.site = site
+        self.values = _numbers(site, "nodes_values")
+        modes: list[bytes] = site.attribute("nodes_modes", [])
+        self.modes = [mode.decode() for mode in modes]
+        keys = zip(_ints(site, "nodes_treeids"), _ints(site, "nodes_nodeids"), strict=True)
+        self.place = {key: index for index, key in enumerate(keys)}
+        self.features = _ints(site, "nodes_featureids")
+        self.true, self.false = (_ints(site, f"nodes_{way}nodeids") for way in ("true", "false"))
+        self.weights: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
+        entries = zip(
+            _ints(site, f"{leaf}_treeids"),
+            _ints(site, f"{leaf}_nodeids"),
+            _ints(site, f"{leaf}_ids"),
+            _numbers(site, f"{leaf}_weights").tolist(),
+            strict=True,
+        )
+        for tree, node, target, weight in entries:
+            at = self.weights[tree, node]
+            at[target] = at.get(target, 0.0) + weight
+
+    def trees(self) -> list[Tree]:
+        below = {
+            (tree, child)
+            for (tree, _), index in self.place.items()
+            if self.modes[index] != LEAF
+            for child in (self.true[index], self.false[index])
+        }
+        roots = [key for key in self.place if key not in below]
+        trees = _walked(self.site, roots, self._node)
+        if sum(len(tree.branches) + len(tree.leaves) for tree in trees) < len(self.place):
+            self.site.refuse("its nodes are no trees", "Check the model")
+        return trees
+
+    def _node(self, key: Any) -> Branch | Leaf:
+        tree, index = key[0], self.place[key]
+        mode = self.modes[index].removeprefix("BRANCH_")
+        if mode == LEAF:
+            return Leaf(self.weights.get(key, {}))
+        tests = _tests(self.site, mode, self.features[index], float(self.values[index]), [])
+        return _branch(tests, (tree, self.true[index]), (tree, self.false[index]))
+
+
+class _SplitLists:
+    """The lists of TreeEnsemble."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.features, self.splits = _ints(site, "nodes_featureids"), _numbers(site, "nodes_splits")
+        self.modes = [MODES[mode] for mode in _numbers(site, "nodes_modes").astype(np.int64)]
+        self.ways = [
+            [_ints(site, f"nodes_{way}{kind}s") for kind in ("nodeid", "leaf")]
+            for way in ("true", "false")
+        ]
+        self.targets, self.weights = _ints(site, "leaf_targetids"), _numbers(site, "leaf_weights")
+        members = _numbers(site, "membership_values").tolist()
+        self.members: dict[int, list[float]] = {}
+        for index, mode in enumerate(self.modes):
+            if mode == "MEMBER":
+                end = next(i for i, member in enumerate(members) if math.isnan(member))
+                self.members[index], members = members[:end], members[end + 1 :]
+
+    def trees(self) -> list[Tree]:
+        roots = [self._root(root) for root in _ints(self.site, "tree_roots")]
+        return _walked(self.site, roots, self._node)
+
+    def _root(self, root: int) -> object:
+        """A tree of one leaf is a node both of whose ways lead to it."""
+        (true, is_leaf), (false, _) = ([ids[root] for ids in way] for way in self.ways)
+        return (True, true) if is_leaf and true == false else (False, root)
+
+    def _node(self, key: Any) -> Branch | Leaf:
+        is_leaf, index = key
+        if is_leaf:
+            return Leaf({self.targets[index]: float(self.weights[index])})
+        split, members = float(self.splits[index]), self.members.get(index, [])
+        tests = _tests(self.site, self.modes[index], self.features[index], split, members)
+        true, false = ((bool(leaf[index]), ids[index]) for ids, leaf in self.ways)
+        return _branch(tests, true, false)
+
+
+def _walked(
+    site: Site, roots: Sequence[object], node: Callable[[Any], Branch | Leaf]
+) -> list[Tree]:
+    if not roots:
+        site.refuse("it has no tree", "Check the model")
+    return [walk(root, node) for root in roots]
+
+
+def _ints(site: Site, name: str) -> list[int]:
+    return site.ints(name) or []
+
+
+def _numbers(site: Site, name: str) -> Array:
+    """A list of numbers: floats, or a tensor that may have doubles."""
+    found = site.attribute(name, None) or site.attribute(f"{name}_as_tensor", None)
+    if isinstance(found, onnx.TensorProto):
+        return np.asarray(onnx.numpy_helper.to_array(found), dtype=np.float64).ravel()
+    return np.asarray(found or (), dtype=np.float64)

@@ -1,0 +1,46 @@
+"""The order of floating-point numbers as integers, and the inputs of which nothing else is read.
+
+Trees compare their features with thresholds and do nothing else with them. So a client may give the
+place of a number in the order of all float32, which is its bits read as sign and magnitude: the
+comparison is then exact for every number, whatever its size, and needs no scale and no bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privet.compiler.graph.graph import Graph
+from privet.compiler.graph.operations import Array, Broadcast, Reshape, Slice, Transpose, Trees
+
+PLACE_BITS = 31
+"""Places of finite numbers and of infinity are below `2^31 - 2^22` in magnitude."""
+
+
+def places(reals: Array) -> Array:
+    """The place of each number, rounded to float32, in their order; equal numbers share one."""
+    bits = reals.astype(np.float32).view(np.int32).astype(np.int64)
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+
+
+MOVING = (Broadcast, Reshape, Slice, Transpose)
+
+
+def compared_values(graph: Graph) -> set[int]:
+    """Inputs that only trees read, perhaps rearranged, and what rearranging makes of them."""
+    used = {output.value for output in graph.outputs}
+    for node in reversed(graph.nodes):
+        kept = isinstance(node.operation, MOVING) and node.output not in used
+        if not kept and not isinstance(node.operation, Trees):
+            used.update(node.inputs)
+    read = {id for node in graph.nodes for id in node.inputs}
+    found = {entry.value for entry in graph.inputs if entry.value in read} - used
+    for node in graph.nodes:
+        if isinstance(node.operation, MOVING) and node.inputs[0] in found:
+            found.add(node.output)
+    return found
+
+
+def only_compares(graph: Graph) -> bool:
+    """Whether the graph is trees on places of its inputs: no value can leave its range."""
+    known = all(isinstance(node.operation, (*MOVING, Trees)) for node in graph.nodes)
+    return known and {entry.value for entry in graph.inputs} <= compared_values(graph)

@@ -1,0 +1,136 @@
+"""Decision trees as linear layers and comparisons.
+
+An input that only trees read comes as places in the order of float32, where `x <= t` is `X <= T`
+with both their places, and `x < t` is that with one less: exact for every number. What is computed
+before trees has a scale. There `x <= t` is `X <= T` with `T` next to `t 2^scale`: a number that
+equals a threshold is compared as one, and so is every number that is further from it than
+`2^-scale`; halves are rounded so that a threshold in the middle of two numbers tells them apart.
+
+A dense layer computes `4 (T - X) + 2`, whose sign a unit of error in a suite's linear layer does
+not change; its weights choose the feature, and so are private as thresholds are. Complete trees go
+on with `Leaves`. Others count for each leaf the nodes on its way that decide otherwise, by a layer
+in one block for each tree, and compare again. The leaves' values are another dense layer, at a
+scale at which no sum of leaves leaves the ring.
+
+What is public: the number of trees, the padded number of their nodes and leaves, for trees that are
+not complete the binary logarithm of their depth, and the scale of the result, which for large
+values tells the binary logarithm of what the trees can add up to.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privet.compiler.graph import Node, Value
+from privet.compiler.graph import operations as op
+from privet.compiler.graph.operations import Array, Operation, Trees
+from privet.compiler.graph.order import PLACE_BITS, places
+from privet.compiler.passes.check_ranges import GUARD_BITS
+
+if TYPE_CHECKING:
+    from privet.compiler.passes.rewriter import Rewriter
+
+VALUE_SCALE = 24
+"""Fractional bits of leaves' values, where the ring has room."""
+VALUE_BITS = 20
+"""Most bits of leaves' values as integers."""
+MARGIN = 2
+"""What is added to four times a number before its sign is taken."""
+
+
+def place_trees(rewriter: Rewriter, node: Node, x: int, ring_bits: int) -> int:
+    """Emits the operations of an ensemble on value `x`; returns the id of its result.
+
+    At scale 0 `x` has places in the order of float32.
+    """
+    assert isinstance(node.operation, Trees)
+    return _Ensemble(rewriter, node, x, node.operation, ring_bits).emit()
+
+
+class _Ensemble:
+    def __init__(
+        self, rewriter: Rewriter, node: Node, x: int, trees: Trees, ring_bits: int
+    ) -> None:
+        self.rewriter, self.node, self.trees, self.ring_bits = rewriter, node, trees, ring_bits
+        self.x, self.input = x, rewriter.builder.value(x)
+
+    def emit(self) -> int:
+        assert self.input.scale is not None
+        assert self.input.magnitude is not None
+        scale = self.input.scale
+        limits = self._limits(scale)
+        # |4 (T - X) + 2| is below 2^34 for places, and a unit of error does not change that.
+        width = PLACE_BITS + 4 if scale == 0 else self.ring_bits
+        reach = math.ldexp(max(self.input.magnitude, float(np.abs(limits).max()) / 2**scale), 1)
+        compared = self._emit(self._nodes(limits), self.x, scale + 2, reach)
+        if self.trees.depth is not None:
+            leaves = self._emit(op.Leaves(width, self.trees.depth), compared, 0, 1)
+        else:
+            leaves = self._selected(self._emit(op.Step(width), compared, 0, 1))
+        return self._values(leaves)
+
+    def _limits(self, scale: int) -> Array:
+        """The `T` of each node, as far as one makes a difference."""
+        trees = self.trees
+        if scale == 0:
+            limits = places(trees.threshold) - trees.strict
+        else:
+            assert self.input.magnitude is not None
+            most = math.ldexp(1.0, math.frexp(self.input.magnitude)[1] + scale)
+            limits = np.ldexp(trees.threshold.astype(np.float64), scale)
+            limits = np.where(trees.strict, np.floor(limits + 0.5) - 1, np.ceil(limits - 0.5))
+            limits = np.clip(limits, -most - 1, most)
+        return np.where(trees.feature < 0, 0, limits)
+
+    def _nodes(self, limits: Array) -> op.Dense:
+        """`4 (T - X) + 2` for all nodes: in the order of `Leaves`, or tree by tree."""
+        trees, scale = self.trees, self.input.scale or 0
+        complete = trees.depth is not None
+        feature, limits = ((a.T if complete else a).ravel() for a in (trees.feature, limits))
+        weight = np.zeros((self.input.shape[1], len(feature)), dtype=np.float32)
+        (known,) = np.nonzero(feature >= 0)
+        weight[feature[known], known] = -1
+        return op.Dense(weight, np.ldexp(4 * limits + MARGIN, -(scale + 2)))
+
+    def _selected(self, bits: int) -> int:
+        """1 for the leaf that each tree ends in: no node on its way decides otherwise."""
+        paths, offsets = self.trees.paths, self.trees.offsets
+        assert paths is not None
+        assert offsets is not None
+        rows = self.input.shape[0]
+        count, leaves, nodes = paths.shape
+        weight = -paths.reshape(count * leaves, nodes, 1, 1).astype(np.float32)
+        bias = MARGIN / 4 - offsets.ravel().astype(np.float64)
+        layer = op.Conv2d(weight, bias, groups=count)
+        most = 4 * _way(paths, offsets) + MARGIN
+        image = self._emit(op.Reshape((rows, count * nodes, 1, 1)), bits, 0, 1)
+        sums = self._emit(layer, image, 2, most / 4)
+        flat = self._emit(op.Reshape((rows, count * leaves)), sums, 2, most / 4)
+        return self._emit(op.Step((most + 1).bit_length() + 1), flat, 0, 1)
+
+    def _values(self, leaves: int) -> int:
+        """The sum of the values of the leaves that were reached."""
+        values, base = self.trees.values, self.trees.base
+        most = float((np.abs(values).max(axis=1).sum(axis=0) + np.abs(base)).max())
+        if self.trees.depth is not None:
+            values = values.transpose(1, 0, 2)
+        weight = values.reshape(-1, values.shape[-1])
+        # A bit is for the last places of values, which are rounded.
+        room = self.ring_bits - GUARD_BITS - max(math.frexp(most)[1], 0) - 1
+        scale = min(VALUE_SCALE, room, VALUE_BITS - math.frexp(float(np.abs(weight).max()))[1])
+        return self._emit(op.Dense(weight, base), leaves, max(scale, 0), most)
+
+    def _emit(self, operation: Operation, x: int, scale: int, magnitude: float) -> int:
+        like: Value = self.rewriter.old.values[self.node.output]
+        like = replace(like, scale=scale, magnitude=magnitude)
+        return self.rewriter.add_new(self.node.name, operation, x, like=like)
+
+
+def _way(paths: Array, offsets: Array) -> int:
+    """Most nodes that can decide against a leaf, rounded up to a power of two less one."""
+    most = int((offsets + np.maximum(paths, 0).sum(axis=2)).max())
+    return (1 << most.bit_length()) - 1

@@ -1,0 +1,55 @@
+"""A Ray cluster: how a service's machines, and the stages of a pipeline, come to theirs.
+
+A node whose resources name it (`ray start --resources '{"privet:alpha": 1}'`) is known as `alpha`,
+also after a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from privet.errors import Misuse
+from privet.runtime.address import split_address
+
+NAME = "privet:"
+"""Begins the name of the resource that names a node."""
+
+KNOCK_SECONDS = 10.0
+"""How long the cluster's head may take to accept a connection."""
+
+
+def load_ray() -> Any:
+    """The module `ray`.
+
+    # Errors
+    `Misuse` if it is not installed.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise Misuse("a cluster needs Ray: pip install 'privet[ray]'") from error
+    return ray
+
+
+async def join(ray: Any, address: str, **options: Any) -> None:
+    """Connects this process to the cluster at `address`; `auto` finds the one of this machine.
+
+    # Errors
+    `Misuse` if there is none.
+    """
+    try:
+        # Ray itself would try for minutes.
+        if address != "auto":
+            async with asyncio.timeout(KNOCK_SECONDS):
+                _, writer = await asyncio.open_connection(*split_address(address))
+            writer.close()
+        await asyncio.to_thread(ray.init, address=address, log_to_driver=False, **options)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise Misuse(f"there is no Ray cluster at {address}: {error}") from error
+
+
+def names(node: Any) -> list[str]:
+    """What a node is named, in order."""
+    resources = node["Resources"]
+    return sorted(key.removeprefix(NAME) for key in resources if key.startswith(NAME))

@@ -1,0 +1,45 @@
+"""Decision trees between two processes, in each suite that computes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.ensembles import random_trees
+
+import privet
+from privet.errors import Misuse, UnsupportedModel
+
+SUITES = {
+    "gmw": privet.Gmw(),
+    "one-bit": privet.Gmw(truncation="one-bit", rounds="log"),
+    "prime": privet.Gmw(field="prime"),
+    "online": privet.Gmw(linear="online"),
+    "dealt": privet.Gmw(correlations="dealer"),
+    "fss": privet.Fss(),
+}
+ROWS = 3
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_trees_come_out_exactly(name: str) -> None:
+    # Complete trees in an odd number, and trees of any shape that compare for equality.
+    models = [
+        random_trees(5, 3, 4, targets=2, rows=1),
+        random_trees(3, 6, 4, complete=False, modes=["EQ", "LT", "GT"], rows=1),
+    ]
+    for model, kind in zip(models, ("leaves", "step"), strict=True):
+        compiled = privet.compile(model, batch=ROWS)
+        assert kind in [operation.op for operation in compiled.program.operations]
+        x = np.random.default_rng(3).normal(size=(ROWS, 4)).astype(np.float32)
+        run = privet.run(compiled, {"x": x}, suite=SUITES[name])
+        assert run.max_fixed_point_error <= (1 if name == "one-bit" else 0)
+        assert run.max_abs_error < 1e-5
+
+
+def test_other_suites_refuse_trees_by_name() -> None:
+    model = random_trees(2, 2, 3)
+    for suite in ("ckks", "stream"):
+        with pytest.raises(UnsupportedModel, match="leaves"):
+            privet.run(model, suite=suite)
+    with pytest.raises(Misuse, match="runs only in suite gmw or fss"):
+        privet.run(model, suite=privet.Fss(security="malicious"))

@@ -1,0 +1,139 @@
+"""Ensembles of decision trees against ONNX Runtime: those of real exporters, and odd ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.python.compiler.graph.ensembles import random_trees, split_trees
+from tests.python.compiler.graph.single import Array
+
+from privet.compiler.compile import compile
+from privet.compiler.executor import execute
+from privet.compiler.graph.onnx_trees import expand_trees
+from privet.compiler.graph.order import places
+from privet.errors import InputError, OverflowRisk, UnsupportedModel
+
+HERE = Path(__file__).parent / "exported_trees"
+EXPORTED = sorted(path.stem for path in HERE.glob("*.onnx"))
+
+
+def reference(model: onnx.ModelProto, x: Array) -> list[Array]:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    found: list[Array] = session.run(None, {session.get_inputs()[0].name: x})
+    return found
+
+
+def scores(model: onnx.ModelProto, rows: int) -> onnx.ModelProto:
+    """The model up to the sum of its trees, for so many rows."""
+    made = onnx.ModelProto()
+    made.CopyFrom(expand_trees(model))
+    (node,) = (node for node in made.graph.node if node.op_type == "TreeEnsembleRegressor")
+    del made.graph.node[:], made.graph.output[:], made.graph.initializer[:]
+    made.graph.node.append(node)
+    (targets,) = (a.i for a in node.attribute if a.name == "n_targets")
+    kind = onnx.TensorProto.FLOAT
+    shape = [rows, targets]
+    made.graph.output.append(onnx.helper.make_tensor_value_info(node.output[0], kind, shape))
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = rows
+    for entry in made.opset_import:
+        entry.version = max(entry.version, 3)
+    return made
+
+
+def computed(model: onnx.ModelProto, x: Array, **options: Any) -> Array:
+    compiled = compile(model, **options)
+    (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    return output
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_exported_models_agree_on_every_row(name: str) -> None:
+    model = onnx.load(HERE / f"{name}.onnx")
+    x = np.load(HERE / "rows.npz")[f"x_{name.split('_')[1]}"]
+    expected = reference(model, x)
+    raw = computed(scores(model, len(x)), x)
+    if name.endswith("number"):
+        spread = float(np.std(expected[0]))
+        assert np.allclose(raw.ravel(), expected[0].ravel(), rtol=0, atol=1e-4 * spread)
+    else:
+        assert np.array_equal(raw.argmax(axis=1), expected[0])
+
+
+@pytest.mark.parametrize("kind", ["LEQ", "LT", "GTE", "GT", "EQ", "NEQ"])
+@pytest.mark.parametrize("complete", [True, False])
+def test_every_comparison(kind: str, complete: bool) -> None:
+    model = random_trees(9, 5, 4, complete=complete, targets=3, modes=[kind], rows=40)
+    x = np.random.default_rng(5).normal(size=(40, 4)).astype(np.float32)
+    # Values that equal a threshold, zeros of both signs, and the largest and least of all numbers.
+    thresholds: list[float] = [
+        v for a in model.graph.node[0].attribute if a.name == "nodes_values" for v in a.floats
+    ]
+    x[:20] = np.random.default_rng(6).choice(np.array(thresholds, dtype=np.float32), size=(20, 4))
+    x[20, :] = [0.0, -0.0, 3e38, -3e38]
+    x[21, :] = [1e-45, -1e-45, 1e-38, 65504.0]
+    assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-5)
+
+
+def test_trees_that_are_deep_and_thin() -> None:
+    model = random_trees(3, 14, 4, complete=False, stop=0.6, rows=30)
+    x = np.random.default_rng(5).normal(size=(30, 4)).astype(np.float32)
+    compiled = compile(model)
+    assert [o.op for o in compiled.program.operations].count("step") == 2
+    (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    assert np.allclose(output, reference(model, x)[0], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("aggregate", [0, 1])
+def test_the_newest_form_with_sets(aggregate: int) -> None:
+    model = split_trees(aggregate, rows=24)
+    x = np.tile(np.arange(8, dtype=np.float32)[:, None], (3, 2))
+    assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-5)
+
+
+def test_behind_a_layer_trees_compare_at_a_scale() -> None:
+    model = random_trees(5, 4, 4, rows=16)
+    model.graph.node[0].input[0] = "z"
+    model.graph.node.insert(0, onnx.helper.make_node("Add", ["x", "x"], ["z"], name="twice"))
+    x = (np.rint(np.random.default_rng(5).normal(size=(16, 4)) * 64) / 64).astype(np.float32)
+    assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-5)
+
+
+def test_nothing_public_depends_on_shape_or_thresholds() -> None:
+    shapes = set()
+    for seed in range(3):
+        program = compile(random_trees(4, 5, 6, seed=seed, complete=False, least=5)).program
+        shapes.add(str([(o.op, o.attributes) for o in program.operations]))
+        assert program.inputs[0].order
+        assert program.calibration == "sound"
+    assert len(shapes) == 1
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=2, max_size=2))
+def test_places_are_in_the_order_of_numbers(pair: list[float]) -> None:
+    a, b = places(np.array(pair, dtype=np.float32)).tolist()
+    assert ((a < b), (a == b)) == ((pair[0] < pair[1]), (pair[0] == pair[1]))
+    assert max(abs(a), abs(b)) <= 0x7F800000
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(InputError, match="NaN"):
+        computed(random_trees(2, 2, 2), np.array([[1.0, np.nan]], np.float32))
+    with pytest.raises(UnsupportedModel, match="takes the MIN"):
+        compile(random_trees(2, 2, 2, aggregate_function="MIN"))
+    with pytest.raises(UnsupportedModel, match="post_transform is SOFTMAX"):
+        compile(random_trees(2, 2, 2, post_transform="SOFTMAX"))
+    with pytest.raises(OverflowRisk):
+        compile(random_trees(2, 2, 2), bits=32)
+    loop = random_trees(1, 2, 2)
+    for attribute in loop.graph.node[0].attribute:
+        if attribute.name == "nodes_truenodeids":
+            attribute.ints[1] = 0
+    with pytest.raises(UnsupportedModel):
+        compile(loop)
