@@ -129,7 +129,7 @@ def run(task: Task, folder: Path) -> dict[str, Any]:
 
 
 def _altogether(task: Task, memory: Mapping[str, MemoryUse]) -> float:
-    """GB of all parties; of members, of which one is told, as if each took as much."""
+    """GB of all parties; of members, of which one reports, as if each took as much."""
     return (
         sum(
             use.peak_mb * (task.parties if party == "member" else 1)

@@ -177,8 +177,8 @@ def _service(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     words = ["serve", folder / "repository", "--keys", folder / "keys"]
     words += ["--state", folder / "server", "--listen", "127.0.0.1:0"]
     words += ["--requests-per-minute", 1_000_000]
-    with _running(folder / "service.log", *words) as (process, told):
-        yield process, told["address"]
+    with _running(folder / "service.log", *words) as (process, reply):
+        yield process, reply["address"]
 
 
 @contextlib.contextmanager
@@ -188,8 +188,8 @@ def _gateway(
     words = ["gateway", "--server", f"https://{address}", "--keys", folder / "keys"]
     words += ["--state", folder / "client", "--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
     words += ["--ahead", f"{MODEL}={ahead}"]
-    with _running(folder / "gateway.log", *words) as (process, told):
-        yield process, told
+    with _running(folder / "gateway.log", *words) as (process, reply):
+        yield process, reply
 
 
 @contextlib.contextmanager

@@ -74,12 +74,12 @@ class Process:
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def told(self, key: str) -> Any:
+    def value_of(self, key: str) -> Any:
         """What the next line with `key` says of it."""
         while (document := self._lines.get(timeout=600)) is not None:
             if key in document:
                 return document[key]
-        raise RuntimeError(f"a process ended before it told {key!r}")
+        raise RuntimeError(f"a process ended before it printed {key!r}")
 
     def end(self) -> None:
         """Tells it to end, and waits for that."""
@@ -114,7 +114,7 @@ def program(*words: object) -> Iterator[Process]:
 @contextmanager
 def dealer(stage: Stage) -> Iterator[str]:
     with command("dealer", "--keys", stage.keys, "--listen", "127.0.0.1:0") as process:
-        yield process.told("address")
+        yield process.value_of("address")
 
 
 @contextmanager
@@ -123,8 +123,8 @@ def service(stage: Stage, state: Path, dealer: str, *options: object) -> Iterato
     words = ["serve", stage.repository, "--keys", stage.keys, "--state", state, "--dealer", dealer]
     words += ["--listen", "127.0.0.1:0", "--requests-per-minute", 1_000_000, *options]
     with command(*words) as process:
-        address = process.told("address")
-        process.told("models")
+        address = process.value_of("address")
+        process.value_of("models")
         yield f"https://{address}"
 
 
@@ -135,5 +135,5 @@ def server(stage: Stage, name: str, dealer: str) -> Iterator[tuple[str, int]]:
     stage.programs[name].save(state / "program")
     words = ("-m", "benches.serving.baseline", stage.keys, state, state / "program", dealer)
     with program(*words) as process:
-        host, port = process.told("address").split(":")
+        host, port = process.value_of("address").split(":")
         yield host, int(port)

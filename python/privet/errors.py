@@ -115,4 +115,4 @@ class JobFailed(PeerError):
 
 
 class StoreFull(PrivetError):
-    """Another piece of material would take this side's store beyond its limit on disk."""
+    """Another material entry would take this side's store beyond its limit on disk."""

@@ -94,6 +94,13 @@ def decoders(effort: Effort) -> Iterator[Check]:
         yield call(f"fuzz {folder} {name}", words, folder)
 
 
+def models(effort: Effort) -> Iterator[Check]:
+    """Mutated ONNX files through the compiler; in the short form nothing, `make test` runs some."""
+    if not effort.short:
+        words = [*PYTHON, "scripts.audit.models", str(effort.seed), "20000"]
+        yield call("20000 mutated ONNX files", words)
+
+
 def _fuzz(effort: Effort) -> Iterator[Check]:
     """LLVM's fuzzer without a nightly compiler: its coverage is an ordinary option of rustc."""
     flags = (
@@ -198,6 +205,7 @@ def kills(effort: Effort) -> Iterator[Check]:
 PARTS: dict[str, Callable[[Effort], Iterator[Check]]] = {
     "attacks": known_attacks,
     "masks": masks,
+    "models": models,
     "transcripts": transcripts,
     "decoders": decoders,
     "timing": timing,

@@ -95,6 +95,10 @@ type Program struct {
 	Values     []Value     `json:"values"`
 	Operations []Operation `json:"operations"`
 	Batch      int         `json:"batch"`
+	// Calibration says what the ranges rest on, for people.
+	Calibration string `json:"calibration"`
+	// Head is what the client computes in the clear on the outputs, which this program leaves to its caller.
+	Head json.RawMessage `json:"head"`
 
 	// Hash is the SHA-256 of the public half, the name by which both parties know the program.
 	Hash string `json:"-"`

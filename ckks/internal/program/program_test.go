@@ -22,6 +22,14 @@ func TestAProgramAndItsWeightsAreRead(t *testing.T) {
 	}
 }
 
+func TestWhatIsForOthersIsRead(t *testing.T) {
+	more := []byte(`"calibration":"samples","head":{"nodes":[]},"format"`)
+	public := bytes.Replace(testmodel.New(2, 1).Public, []byte(`"format"`), more, 1)
+	if _, err := program.Parse(public); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWeightsOfAnotherProgramAreRefused(t *testing.T) {
 	parsed, err := program.Parse(testmodel.New(2, 1).Public)
 	if err != nil {

@@ -10,7 +10,7 @@ use crate::polynomial::Polynomial;
 /// quotient, and as `q` vanishes modulo each prime, it is `(2^(l-1) - r) / 2^l` there.
 pub(crate) fn encode(parameters: &Parameters, message: &[u64]) -> Polynomial {
     let half = 1 << (parameters.ring_bits() - 1);
-    let mut encoded = Polynomial::zero(parameters);
+    let mut encoded = Polynomial::zero(parameters.degree());
     for ((residues, ntt), &scale) in encoded.0.iter_mut().zip(parameters.ntts()).zip(parameters.inverse_scale()) {
         let prime = ntt.prime();
         let one_half = prime.scale(half, scale);

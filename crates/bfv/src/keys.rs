@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use privet_prg::{Prg, Seed};
+use privet_prg::Prg;
 use zeroize::Zeroizing;
 
 use crate::encode::{decode, encode, integer};
@@ -59,7 +59,8 @@ impl SecretKey {
     pub fn generate(parameters: &Parameters, prg: &mut Prg) -> Self {
         let secret = sample::ternary(parameters.degree(), prg);
         let opposite = Zeroizing::new(secret.iter().map(|s| -s).collect::<Vec<_>>());
-        let negated = Polynomial::from_signed(parameters, &opposite).forward(parameters);
+        let negated =
+            Polynomial::from_signed(parameters.ntts(), parameters.degree(), &opposite).forward(parameters.ntts());
         Self { parameters: parameters.clone(), negated: Zeroizing::new(negated) }
     }
 
@@ -77,7 +78,7 @@ impl SecretKey {
     /// A public key for the peer: [`Parameters::public_key_bytes`] bytes. Each call makes another one.
     pub fn public_key(&self, prg: &mut Prg) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.parameters.public_key_bytes());
-        self.encrypt_encoded(Polynomial::zero(&self.parameters), prg, &mut out);
+        Polynomial::zero(self.parameters.degree()).write_masked(self.parameters.ntts(), &self.negated, prg, &mut out);
         out
     }
 
@@ -91,20 +92,8 @@ impl SecretKey {
         if message.len() > degree {
             return Err(Misuse::WrongLength { what: "message", expected: degree, actual: message.len() }.into());
         }
-        self.encrypt_encoded(encode(&self.parameters, message), prg, out);
+        encode(&self.parameters, message).write_masked(self.parameters.ntts(), &self.negated, prg, out);
         Ok(())
-    }
-
-    /// Writes a seed and `x + e - a s`, transformed, where the seed stands for `a`.
-    fn encrypt_encoded(&self, mut x: Polynomial, prg: &mut Prg, out: &mut Vec<u8>) {
-        let parameters = &self.parameters;
-        x.add_signed(parameters, &sample::errors(parameters.degree(), prg));
-        let mut x = x.forward(parameters);
-        let seed = prg.seed();
-        let a = Polynomial(sample::uniform(&seed, parameters.ntts(), parameters.degree()));
-        x.multiply_add(parameters, &a, &self.negated);
-        out.extend_from_slice(seed.as_bytes());
-        x.write(parameters, out);
     }
 
     /// Opens a reply of the server at the positions it used, which both parties know: this party's share of the result,
@@ -132,10 +121,10 @@ impl SecretKey {
         let c0 = unpack("reply", c0, positions.len(), bits)?;
         // The product with s over the integers: N 2^k in absolute value at most, which stays far below q.
         let residues = parameters.ntts().each_ref().map(|ntt| c1.iter().map(|&x| ntt.prime().reduce(x)).collect());
-        let c1 = Polynomial(residues).forward(parameters);
-        let mut product = Polynomial::zero(parameters);
-        product.multiply_add(parameters, &c1, &self.negated);
-        let product = Zeroizing::new(product.inverse(parameters));
+        let c1 = Polynomial(residues).forward(parameters.ntts());
+        let mut product = Polynomial::zero(degree);
+        product.multiply_add(parameters.ntts(), &[(&c1, &self.negated)]);
+        let product = Zeroizing::new(product.inverse(parameters.ntts()));
         let phase = |(&c0, &at): (&u64, &usize)| {
             c0.wrapping_sub(integer(parameters, product.0[0][at], product.0[1][at])) & parameters.reply_mask()
         };
@@ -149,7 +138,7 @@ impl PublicKey {
     /// # Errors
     /// [`PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
-        let (b, a) = read_seeded(parameters, "public key", bytes)?;
+        let [b, a] = Polynomial::read_masked(parameters.ntts(), parameters.degree(), "public key", bytes)?;
         Ok(Self { parameters: parameters.clone(), b, a, left: Left::of(parameters.results()) })
     }
 
@@ -165,19 +154,6 @@ impl PublicKey {
     pub(crate) fn spend(&self, results: usize) -> Result<(), Error> {
         self.left.take(results)
     }
-}
-
-/// Reads a seed and a transformed polynomial: the polynomial and what the seed stands for.
-pub(crate) fn read_seeded(
-    parameters: &Parameters,
-    what: &'static str,
-    bytes: &[u8],
-) -> Result<(Polynomial, Polynomial), Error> {
-    let wrong = PeerMisbehaved::WrongLength { what, expected: parameters.ciphertext_bytes(), actual: bytes.len() };
-    let (seed, rest) = bytes.split_first_chunk().ok_or(wrong)?;
-    let polynomial = Polynomial::read(parameters, what, rest)?;
-    let uniform = sample::uniform(&Seed::from_bytes(*seed), parameters.ntts(), parameters.degree());
-    Ok((polynomial, Polynomial(uniform)))
 }
 
 /// Positions must rise and stay below the degree.

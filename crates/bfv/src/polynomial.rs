@@ -1,85 +1,126 @@
-//! Polynomials modulo `X^N + 1` and `q = p0 p1`, as residues modulo the two primes.
+//! Polynomials modulo `X^N + 1` and some primes, as residues modulo each; what hides them under a key.
 
-use zeroize::Zeroize;
+use privet_prg::{Prg, Seed};
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::{Error, PeerMisbehaved};
-use crate::parameters::Parameters;
+use crate::ntt::Ntt;
+use crate::sample;
 use crate::wire::{pack, packed_bytes, unpack};
 
-/// Residues modulo each prime, `[2][N]`: coefficients or transformed values, as the context says.
+/// Residues modulo each of `L` primes, `[L][N]`: coefficients or transformed values, as the context says.
 #[derive(Clone, Debug)]
-pub(crate) struct Polynomial(pub(crate) [Vec<u64>; 2]);
+pub(crate) struct Polynomial<const L: usize = 2>(pub(crate) [Vec<u64>; L]);
 
-impl Polynomial {
-    pub(crate) fn zero(parameters: &Parameters) -> Self {
-        Self([vec![0; parameters.degree()], vec![0; parameters.degree()]])
+impl<const L: usize> Polynomial<L> {
+    pub(crate) fn zero(degree: usize) -> Self {
+        Self(std::array::from_fn(|_| vec![0; degree]))
     }
 
-    /// The coefficients of a signed polynomial of at most `N` terms.
-    pub(crate) fn from_signed(parameters: &Parameters, coefficients: &[i32]) -> Self {
-        Self(parameters.ntts().each_ref().map(|ntt| {
+    /// The coefficients of a signed polynomial of at most `degree` terms.
+    pub(crate) fn from_signed(ntts: &[Ntt; L], degree: usize, coefficients: &[i32]) -> Self {
+        Self(ntts.each_ref().map(|ntt| {
             let mut residues: Vec<u64> = ntt.prime().reduce_signed(coefficients).collect();
-            residues.resize(parameters.degree(), 0);
+            residues.resize(degree, 0);
             residues
         }))
     }
 
-    /// Adds small signed numbers to the coefficients.
-    pub(crate) fn add_signed(&mut self, parameters: &Parameters, numbers: &[i32]) {
-        for (residues, ntt) in self.0.iter_mut().zip(parameters.ntts()) {
+    /// Adds fresh errors to the coefficients.
+    pub(crate) fn add_errors(&mut self, ntts: &[Ntt; L], prg: &mut Prg) {
+        let errors = sample::errors(self.0[0].len(), prg);
+        for (residues, ntt) in self.0.iter_mut().zip(ntts) {
             let prime = ntt.prime();
-            for (residue, number) in residues.iter_mut().zip(prime.reduce_signed(numbers)) {
-                *residue = prime.add(*residue, number);
+            for (residue, error) in residues.iter_mut().zip(prime.reduce_signed(&errors)) {
+                *residue = prime.add(*residue, error);
             }
         }
     }
 
-    pub(crate) fn forward(mut self, parameters: &Parameters) -> Self {
-        self.0.iter_mut().zip(parameters.ntts()).for_each(|(residues, ntt)| ntt.forward(residues));
+    pub(crate) fn add(&mut self, ntts: &[Ntt; L], other: &Self) {
+        for ((sum, other), ntt) in self.0.iter_mut().zip(&other.0).zip(ntts) {
+            sum.iter_mut().zip(other).for_each(|(sum, &x)| *sum = ntt.prime().add(*sum, x));
+        }
+    }
+
+    pub(crate) fn forward(mut self, ntts: &[Ntt; L]) -> Self {
+        self.0.iter_mut().zip(ntts).for_each(|(residues, ntt)| ntt.forward(residues));
         self
     }
 
-    pub(crate) fn inverse(mut self, parameters: &Parameters) -> Self {
-        self.0.iter_mut().zip(parameters.ntts()).for_each(|(residues, ntt)| ntt.inverse(residues));
+    pub(crate) fn inverse(mut self, ntts: &[Ntt; L]) -> Self {
+        self.0.iter_mut().zip(ntts).for_each(|(residues, ntt)| ntt.inverse(residues));
         self
     }
 
-    /// Adds the product of two transformed polynomials to this one.
-    pub(crate) fn multiply_add(&mut self, parameters: &Parameters, a: &Self, b: &Self) {
-        for (((sum, a), b), ntt) in self.0.iter_mut().zip(&a.0).zip(&b.0).zip(parameters.ntts()) {
-            ntt.multiply_add(sum, &[(a, b)]);
+    /// Adds products of transformed polynomials to this one.
+    pub(crate) fn multiply_add(&mut self, ntts: &[Ntt; L], terms: &[(&Self, &Self)]) {
+        for (i, (sum, ntt)) in self.0.iter_mut().zip(ntts).enumerate() {
+            let terms: Vec<(&[u64], &[u64])> = terms.iter().map(|(a, b)| (&a.0[i][..], &b.0[i][..])).collect();
+            ntt.multiply_add(sum, &terms);
         }
     }
 
-    pub(crate) fn write(&self, parameters: &Parameters, out: &mut Vec<u8>) {
-        for (residues, bits) in self.0.iter().zip(parameters.prime_bits()) {
-            pack(residues.iter().copied(), bits, out);
-        }
+    /// The values at `sources`, in their order.
+    pub(crate) fn permuted(&self, sources: &[u32]) -> Self {
+        Self(self.0.each_ref().map(|values| sources.iter().map(|&source| values[source as usize]).collect()))
     }
 
-    /// Reads what [`Polynomial::write`] wrote, refusing residues that are not reduced.
-    pub(crate) fn read(parameters: &Parameters, what: &'static str, bytes: &[u8]) -> Result<Self, Error> {
-        let degree = parameters.degree();
-        let lengths = parameters.prime_bits().map(|bits| packed_bytes(degree, bits));
-        let expected = lengths.iter().sum();
-        if bytes.len() != expected {
-            return Err(PeerMisbehaved::WrongLength { what, expected, actual: bytes.len() }.into());
-        }
-        let (first, second) = bytes.split_at(lengths[0]);
-        let read = |bytes, ntt: &crate::ntt::Ntt| {
-            let prime = ntt.prime();
-            let residues = unpack(what, bytes, degree, prime.bits())?;
-            match residues.iter().position(|&x| x >= prime.value()) {
-                Some(index) => Err(Error::from(PeerMisbehaved::NotReduced { what, index, prime: prime.value() })),
-                None => Ok(residues),
-            }
+    /// Writes a seed and this polynomial, of coefficients `x`, as `x + e - a s`, transformed: the seed stands for `a`. `negated`:
+    /// `-s`, transformed.
+    pub(crate) fn write_masked(mut self, ntts: &[Ntt; L], negated: &Self, prg: &mut Prg, out: &mut Vec<u8>) {
+        self.add_errors(ntts, prg);
+        let mut masked = self.forward(ntts);
+        let seed = prg.seed();
+        let a = Self(sample::uniform(&seed, ntts, masked.0[0].len()));
+        masked.multiply_add(ntts, &[(&a, negated)]);
+        out.extend_from_slice(seed.as_bytes());
+        masked.0.iter().zip(ntts).for_each(|(residues, ntt)| pack(residues.iter().copied(), ntt.prime().bits(), out));
+    }
+
+    /// Reads what [`Polynomial::write_masked`] wrote, refusing residues that are not reduced: the polynomial, and what the seed
+    /// stands for.
+    pub(crate) fn read_masked(
+        ntts: &[Ntt; L],
+        degree: usize,
+        what: &'static str,
+        bytes: &[u8],
+    ) -> Result<[Self; 2], Error> {
+        let lengths = ntts.each_ref().map(|ntt| packed_bytes(degree, ntt.prime().bits()));
+        let expected = size_of::<Seed>() + lengths.iter().sum::<usize>();
+        let (seed, mut rest) = match bytes.split_first_chunk() {
+            Some((seed, rest)) if bytes.len() == expected => (Seed::from_bytes(*seed), rest),
+            _ => return Err(PeerMisbehaved::WrongLength { what, expected, actual: bytes.len() }.into()),
         };
-        let [p0, p1] = parameters.ntts();
-        Ok(Self([read(first, p0)?, read(second, p1)?]))
+        let mut masked = Self(std::array::from_fn(|_| Vec::new()));
+        for ((residues, ntt), length) in masked.0.iter_mut().zip(ntts).zip(lengths) {
+            let (part, after) = rest.split_at(length);
+            rest = after;
+            let prime = ntt.prime();
+            *residues = unpack(what, part, degree, prime.bits())?;
+            if let Some(index) = residues.iter().position(|&x| x >= prime.value()) {
+                return Err(PeerMisbehaved::NotReduced { what, index, prime: prime.value() }.into());
+            }
+        }
+        Ok([masked, Self(sample::uniform(&seed, ntts, degree))])
+    }
+
+    /// Adds an encryption of zero `(b u, a u + e)` with fresh ternary `u` and error `e` to a ciphertext; gives coefficients.
+    ///
+    /// The first part carries no error of its own: it leaves under a uniform mask or a flood, which hides whatever it is.
+    pub(crate) fn randomise([mut c0, mut c1]: [Self; 2], key: [&Self; 2], ntts: &[Ntt; L], prg: &mut Prg) -> [Self; 2] {
+        let degree = c0.0[0].len();
+        let u = Self::from_signed(ntts, degree, &sample::ternary(degree, prg));
+        let u = Zeroizing::new(u.forward(ntts));
+        c0.multiply_add(ntts, &[(key[0], &u)]);
+        c1.multiply_add(ntts, &[(key[1], &u)]);
+        let mut c1 = c1.inverse(ntts);
+        c1.add_errors(ntts, prg);
+        [c0.inverse(ntts), c1]
     }
 }
 
-impl Zeroize for Polynomial {
+impl<const L: usize> Zeroize for Polynomial<L> {
     fn zeroize(&mut self) {
         self.0.zeroize();
     }

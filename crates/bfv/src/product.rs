@@ -5,10 +5,9 @@ use zeroize::Zeroizing;
 
 use crate::encode::{decode, encode, switch};
 use crate::error::{Error, Misuse};
-use crate::keys::{PublicKey, check_positions, read_seeded};
+use crate::keys::{PublicKey, check_positions};
 use crate::parameters::{Parameters, Resharing};
 use crate::polynomial::Polynomial;
-use crate::sample;
 use crate::wire::pack;
 
 /// Values of a sum that are worked on at a time; divides every degree.
@@ -28,7 +27,7 @@ impl Ciphertext {
     /// # Errors
     /// [`crate::PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
-        let (c0, c1) = read_seeded(parameters, "ciphertext", bytes)?;
+        let [c0, c1] = Polynomial::read_masked(parameters.ntts(), parameters.degree(), "ciphertext", bytes)?;
         Ok(Self { parameters: parameters.clone(), c0, c1 })
     }
 }
@@ -50,7 +49,8 @@ impl Weights {
         if actual > expected {
             return Err(Misuse::WrongLength { what: "weights", expected, actual }.into());
         }
-        let values = Polynomial::from_signed(parameters, coefficients).forward(parameters);
+        let values =
+            Polynomial::from_signed(parameters.ntts(), parameters.degree(), coefficients).forward(parameters.ntts());
         Ok(Self { parameters: parameters.clone(), values })
     }
 }
@@ -69,7 +69,7 @@ pub struct Sum {
 impl Sum {
     /// The empty sum.
     pub fn new(parameters: &Parameters) -> Self {
-        let zero = Polynomial::zero(parameters);
+        let zero = Polynomial::zero(parameters.degree());
         Self { parameters: parameters.clone(), c0: zero.clone(), c1: zero }
     }
 
@@ -124,7 +124,7 @@ impl Sum {
             return Err(Misuse::ParametersDiffer.into());
         }
         key.spend(positions.len())?;
-        let (mut c0, c1) = self.randomise(key, prg);
+        let [mut c0, c1] = self.randomise(key, prg);
         let mut masks = Zeroizing::new(vec![0; positions.len()]);
         if parameters.resharing() == Resharing::Exact {
             let shares = share(&parameters, &mut c0, positions, prg);
@@ -137,18 +137,9 @@ impl Sum {
         Ok(write_reply(&parameters, &c0, &c1, positions, &masks, out))
     }
 
-    /// Adds an encryption of zero `(b u, a u + e)` with fresh ternary `u` and error `e`; gives coefficients.
-    ///
-    /// The first part carries no error of its own: it leaves under a uniform mask or a flood, which hides whatever it is.
-    pub(crate) fn randomise(mut self, key: &PublicKey, prg: &mut Prg) -> (Polynomial, Polynomial) {
-        let parameters = &self.parameters;
-        let u = Polynomial::from_signed(parameters, &sample::ternary(parameters.degree(), prg));
-        let u = Zeroizing::new(u.forward(parameters));
-        self.c0.multiply_add(parameters, &key.b, &u);
-        self.c1.multiply_add(parameters, &key.a, &u);
-        let mut c1 = self.c1.inverse(parameters);
-        c1.add_signed(parameters, &sample::errors(parameters.degree(), prg));
-        (self.c0.inverse(parameters), c1)
+    /// Adds an encryption of zero; gives coefficients.
+    pub(crate) fn randomise(self, key: &PublicKey, prg: &mut Prg) -> [Polynomial; 2] {
+        Polynomial::randomise([self.c0, self.c1], [&key.b, &key.a], self.parameters.ntts(), prg)
     }
 }
 

@@ -25,6 +25,8 @@ def compile(
     batch: options.Batch = 1,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
+    reveal: options.Reveal = "outputs",
+    shape: options.Shapes = None,
     sound: options.Sound = False,
     headroom: Annotated[
         int | None,
@@ -45,6 +47,8 @@ def compile(
         smooth=widths.smooth,
         calibration=read_samples(calibration) if calibration else None,
         input_range=input_range,
+        reveal=reveal,
+        input_shapes=options.shapes(shape),
         batch=batch,
         sound=sound,
         headroom=headroom,

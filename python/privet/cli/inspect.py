@@ -32,6 +32,8 @@ def inspect(
     link: options.Link = None,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
+    reveal: options.Reveal = "outputs",
+    shape: options.Shapes = None,
     ciphertexts: Annotated[
         bool,
         typer.Option("--ciphertexts", help="Also print the ciphertexts of every linear layer."),
@@ -58,6 +60,8 @@ def inspect(
             **vars(suite.precision.with_widths(bits, scale)),
             calibration=read_samples(calibration) if calibration else None,
             input_range=input_range,
+            reveal=reveal,
+            input_shapes=options.shapes(shape),
             batch=batch,
         )
         suite.check_supports(compiled.program)

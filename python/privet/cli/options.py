@@ -93,6 +93,26 @@ Calibration = Annotated[
         dir_okay=False,
     ),
 ]
+MODEL_PANEL = "How the model is read"
+Reveal = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=MODEL_PANEL,
+        metavar="outputs|scores|label",
+        help="What the client learns: what the outputs tell anyway; also the scores that the last "
+        "steps of the model read, which the client then computes; or labels alone.",
+    ),
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        rich_help_panel=MODEL_PANEL,
+        metavar="NAME=N,N,...",
+        help="Shape of an input whose axes the model leaves open, such as `image=1,3,224,224`; "
+        "again for more inputs.",
+    ),
+]
 Sound = Annotated[
     bool,
     typer.Option(
@@ -135,6 +155,21 @@ Prices = Annotated[
     typer.Option(metavar="FILE", help="Prices of your own (TOML).", exists=True, dir_okay=False),
 ]
 PriceTable = Annotated[str, typer.Option(help="Which table of the price file.")]
+
+
+def shapes(given: list[str] | None) -> dict[str, list[int]]:
+    """Shapes by input.
+
+    # Errors
+    `Misuse` if one is not of the form `NAME=N,N,...`.
+    """
+    found = {}
+    for text in given or []:
+        name, sign, sizes = text.rpartition("=")
+        if not (sign and name):
+            raise Misuse(f"--shape {text!r} is no NAME=N,N,..., such as image=1,3,224,224")
+        found[name] = counts(sizes, 1)
+    return found
 
 
 def words(text: str) -> list[str]:

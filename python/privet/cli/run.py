@@ -17,6 +17,7 @@ from privet.cli.inputs import read_inputs, read_labels
 from privet.cli.modes import show_modes
 from privet.cli.suite_options import Suite
 from privet.compiler.graph import import_model, load_model
+from privet.compiler.graph.input_shapes import InputShapes
 from privet.runtime import Run
 from privet.runtime import run as run_locally
 from privet.runtime.calibration import read_samples
@@ -29,6 +30,8 @@ def run(
     suite: Suite = suites.DEFAULT,
     calibration: options.Calibration = None,
     input_range: options.InputRange = None,
+    reveal: options.Reveal = "outputs",
+    shape: options.Shapes = None,
     batch: options.Batch = 1,
     link: options.Link = None,
     memory: options.Memory = None,
@@ -50,7 +53,8 @@ def run(
     """
     console = show.make_console()
     names = read_labels(None, model)
-    inputs = read_inputs(input, _input_shapes(model), batch) if input else None
+    shapes = options.shapes(shape)
+    inputs = read_inputs(input, _input_shapes(model, shapes), batch) if input else None
     shared: dict[str, Any] = {
         "suite": suite,
         "batch": batch,
@@ -58,6 +62,8 @@ def run(
         "memory": memory,
         "calibration": read_samples(calibration) if calibration else None,
         "input_range": input_range,
+        "input_shapes": shapes,
+        "reveal": reveal,
     }
     if modes is not None:
         show_modes(console, suite, run_modes(model, inputs, modes, **shared), as_json)
@@ -114,8 +120,8 @@ def as_object(result: Run) -> dict[str, Any]:
     }
 
 
-def _input_shapes(model: Path) -> list[tuple[int, ...]]:
-    graph = import_model(load_model(model), name=model.stem)
+def _input_shapes(model: Path, given: InputShapes) -> list[tuple[int, ...]]:
+    graph = import_model(load_model(model), name=model.stem, input_shapes=given)
     return [graph.values[entry.value].shape for entry in graph.inputs]
 
 

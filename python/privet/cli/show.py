@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
@@ -66,18 +67,22 @@ def prediction(
     batch: int = 1,
 ) -> None:
     """The most likely class of a classifier's first output, for each sample of a batch; any other
-    output as numbers."""
+    output as numbers. Of a model that gives labels, all outputs."""
     name, output = next(iter(outputs.items()))
     if batch > 1:
         for sample in range(len(output)):
-            single = {name: output[sample : sample + 1]}
+            single = {each: array[sample : sample + 1] for each, array in outputs.items()}
             console.print(f"Sample {sample + 1}. ", end="")
             prediction(console, single, labels, probabilities)
         return
+    if output.dtype.kind in "iUO":
+        console.print(f"Prediction: [bold green]{escape(str(output.ravel()[0]))}[/]")
+        for each, array in list(outputs.items())[1:]:
+            console.print(f"{each} = {_shown(array)}", highlight=False, markup=False)
+        return
     scores = np.asarray(output, dtype=float).ravel()
     if output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
-        shown = np.array2string(np.asarray(output), precision=4, threshold=20)
-        console.print(f"{name} = {shown}", highlight=False)
+        console.print(f"{name} = {_shown(output)}", highlight=False)
         return
     if not probabilities:
         exponentials = np.exp(scores - scores.max())
@@ -91,6 +96,14 @@ def prediction(
         f"probability {100 * shares[best]:.1f} %)",
         highlight=False,
     )
+
+
+def _shown(array: Array) -> str:
+    """Numbers or texts; a map as its likeliest entries."""
+    if array.dtype != object:
+        return np.array2string(np.asarray(array), precision=4, threshold=20)
+    likeliest = sorted(array[0].items(), key=lambda entry: -entry[1])[:5]
+    return ", ".join(f"{label}: {value:.4f}" for label, value in likeliest)
 
 
 def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch: int = 1) -> None:

@@ -28,6 +28,8 @@ PUBLIC_FILE = "program.json"
 PRIVATE_FILE = "weights.safetensors"
 RELUS = ("exact", "sign")
 """What becomes of ReLU: a comparison, or a product with an approximate sign."""
+REVEALS = ("outputs", "scores", "label")
+"""What the client learns: what the outputs tell anyway, the scores before them, or labels alone."""
 SMOOTH = ("polynomial", "function")
 """What becomes of smooth activations: polynomials, or public functions that a party computes."""
 
@@ -78,6 +80,7 @@ def compile(
     batch: int = 1,
     headroom: int | None = None,
     sound: bool = False,
+    reveal: str = "outputs",
     name: str | None = None,
 ) -> Compiled:
     """Compiles an ONNX model, given by path, bytes or `ModelProto`.
@@ -106,6 +109,11 @@ def compile(
     asks instead for a proof that no input within the public bound leaves the ring; a model without
     one is refused.
 
+    What follows the last value that the outputs tell anyway (softmax, labels, maps) is the model's
+    head, which the client computes in the clear. With `reveal="scores"` the head is as long as it
+    can be, and the client sees what it reads; with `reveal="label"` the client learns labels alone:
+    other outputs are left out, and a model that gives scores gets an argmax.
+
     Truncations are placed so that `headroom` bits are left above the point; by default as many as
     the largest magnitude measured takes, a number that the places of truncations then tell.
 
@@ -116,6 +124,7 @@ def compile(
     """
     from privet.compiler.executor.ranges import calibration_batches, measure
     from privet.compiler.graph import import_model, load_model
+    from privet.compiler.graph.heads import labels_alone
     from privet.compiler.graph.onnx_model import model_name
     from privet.compiler.graph.order import only_compares
     from privet.compiler.passes import approximate_relus, fit_polynomials, lower, simplify
@@ -130,9 +139,19 @@ def compile(
         raise Misuse(f"relu is {relu!r}; possible are {', '.join(RELUS)}")
     if smooth not in SMOOTH:
         raise Misuse(f"smooth is {smooth!r}; possible are {', '.join(SMOOTH)}")
+    if reveal not in REVEALS:
+        raise Misuse(f"reveal is {reveal!r}; possible are {', '.join(REVEALS)}")
     source = load_model(model)
+    if reveal == "label":
+        source = labels_alone(source)
     title = name or model_name(model, source)
-    imported = import_model(source, name=title, input_shapes=input_shapes)
+    imported = import_model(
+        source,
+        name=title,
+        input_shapes=input_shapes,
+        scores=reveal == "scores",
+        functions=smooth == "function",
+    )
     graph = simplify(imported, public_functions=smooth == "function")
     measured = measure(graph, calibration_batches(graph, calibration, input_range))
     graph = _with_magnitudes(graph, measured, ranges or {}, margin)

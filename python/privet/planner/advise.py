@@ -188,10 +188,10 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
         f"${it.dollars_per_month:,.0f} a month."
     ]
     if it.pool:
-        pieces = f"{it.pool} piece{'' if it.pool == 1 else 's'} of material"
+        entries = f"{it.pool} material {'entry' if it.pool == 1 else 'entries'}"
         megabytes = (it.pool_bytes or 0) / 1e6
         said.append(
-            f"Keep {pieces} ready ({megabytes:,.1f} MB at the server); making one takes "
+            f"Keep {entries} ready ({megabytes:,.1f} MB at the server); making one takes "
             f"{_time(it.offline)}."
         )
     cores = f"{it.cores} core{'s' if it.cores != 1 else ''}"

@@ -27,7 +27,7 @@ class Choice:
 
     Seconds are of a batch: `online` with material ready, `offline` to make it, `latency` what 99 of
     100 jobs stay within, queueing and filling of the batch included (None if queues grow without
-    end). `pool` is how many pieces lie ready, `cores` what the server needs; `measured` tells a
+    end). `pool` is how many entries lie ready, `cores` what the server needs; `measured` tells a
     record of this model from a costing by its layers. `excess` is the largest ratio of what it
     takes to what there is.
     """
@@ -89,7 +89,7 @@ def weigh(record: Record, question: Question, price: Prices) -> Choice:
     ratios += [] if question.cores is None else [cores / question.cores]
     ratios += [] if most is None else [math.inf if latency is None else latency / most]
     ratios += [] if question.budget is None else [dollars / question.budget]
-    piece = record.material_bytes.get("server", 0)
+    entry = record.material_bytes.get("server", 0)
     return Choice(
         record.setting,
         tuple(against),
@@ -99,7 +99,7 @@ def weigh(record: Record, question: Question, price: Prices) -> Choice:
         prediction.online.seconds,
         latency,
         pool,
-        None if pool is None else pool * piece,
+        None if pool is None else pool * entry,
         cores,
         (prediction.record.offline.bytes + prediction.record.online.bytes) // record.batch,
         max(record.peak_mb.values(), default=None),

@@ -1,8 +1,8 @@
 """A pool of material under load: how long jobs wait, by the size of the pool.
 
-Jobs come at random (Poisson) or as a trace says, each takes one piece, and run one after the other
-on `servers` servers. A maker adds a piece at a time while the pool is not full. This is the
-experiment of "Beyond Latency", Figure 2.
+Jobs come at random (Poisson) or as a trace says, each takes one material entry, and run one after
+the other on `servers` servers. A maker adds an entry at a time while the pool is not full. This is
+the experiment of "Beyond Latency", Figure 2.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from privet.errors import Misuse
 
 @dataclass(frozen=True)
 class Load:
-    """How jobs are served: `online` seconds with a piece at hand, `offline` seconds to make one by
-    each of `makers` that work side by side, on `servers` that each run one job at a time."""
+    """How jobs are served: `online` seconds with a material entry at hand, `offline` seconds to
+    make one by each of `makers` that work side by side, on `servers` that each run one job at a
+    time."""
 
     online: float
     offline: float
@@ -31,7 +32,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What jobs saw with a pool of `size` pieces: seconds from arrival to answer (`latencies`, in
+    """What jobs saw with a pool of `size` entries: seconds from arrival to answer (`latencies`, in
     order of arrival) and to their start (`waits`), and how many found the pool dry."""
 
     size: int
@@ -74,8 +75,8 @@ def read_trace(path: Path) -> list[float]:
 
 
 def simulate(arrivals: Sequence[float], load: Load, size: int, full: bool = True) -> Outcome:
-    """Serves jobs that arrive at these times, in order, from a pool that holds up to `size` pieces
-    and is full, or empty, at time 0. With `size` 0 a piece is made when a job asks for it.
+    """Serves jobs that arrive at these times, in order, from a pool that holds up to `size` entries
+    and is full, or empty, at time 0. With `size` 0 a material entry is made when a job asks for it.
 
     # Errors
     `Misuse` if `arrivals` are not in order, or `size` is negative.
@@ -83,25 +84,26 @@ def simulate(arrivals: Sequence[float], load: Load, size: int, full: bool = True
     if size < 0 or any(b < a for a, b in itertools.pairwise(arrivals)):
         raise Misuse("a pool has no negative size, and a trace's times must not decrease")
     makers = [0.0] * load.makers
-    pieces = [0.0] * size if full else []
-    for _ in range(size - len(pieces)):
-        heapq.heappush(pieces, _make(makers, 0.0, load))
+    entries = [0.0] * size if full else []
+    for _ in range(size - len(entries)):
+        heapq.heappush(entries, _make(makers, 0.0, load))
     servers = [0.0] * load.servers
     latencies, waits, dry = [], [], 0
     for arrival in arrivals:
-        ready = heapq.heappop(pieces) if pieces else _make(makers, arrival, load)
+        ready = heapq.heappop(entries) if entries else _make(makers, arrival, load)
         dry += ready > arrival
         start = max(arrival, ready, heapq.heappop(servers))
         heapq.heappush(servers, start + load.online)
         if size:
-            heapq.heappush(pieces, _make(makers, start, load))
+            heapq.heappush(entries, _make(makers, start, load))
         latencies.append(start + load.online - arrival)
         waits.append(start - arrival)
     return Outcome(size, tuple(latencies), tuple(waits), dry)
 
 
 def _make(makers: list[float], order: float, load: Load) -> float:
-    """When a piece is ready that was ordered at a time, by the maker that is free first."""
+    """When a material entry is ready that was ordered at a time, by the maker that is free
+    first."""
     ready = max(heapq.heappop(makers), order) + load.offline
     heapq.heappush(makers, ready)
     return ready
@@ -111,7 +113,7 @@ def smallest_pool(
     arrivals: Sequence[float], load: Load, most_seconds: float, share: float = 0.99
 ) -> Outcome | None:
     """The smallest pool with which a `share` of the jobs is answered within `most_seconds`; None if
-    even one piece for every job does not do."""
+    even one entry for every job does not do."""
     low, high = 0, len(arrivals)
     best = simulate(arrivals, load, high)
     if best.percentile(share) > most_seconds:

@@ -22,9 +22,9 @@ class Record:
     """A measurement, or (`measured` is false) what formulas and unit costs say in its place.
 
     Phases are those of a whole batch. `model_sha256` names the ONNX file. `extension` made the
-    correlations, one of the `extensions` that could (none with a dealer). `link` is the text of
-    the shaped link it was measured over, None for the loopback. `material_bytes` is what a piece
-    takes at each party, `peak_mb` the largest resident memory of each process, `joules` what
+    correlations, one of the `extensions` that could (none with a dealer). `link` is the text of the
+    shaped link it was measured over, None for the loopback. `material_bytes` is what a material
+    entry takes at each party, `peak_mb` the largest resident memory of each process, `joules` what
     processors took by their own counters, None where there are none.
     """
 

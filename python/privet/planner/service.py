@@ -36,7 +36,9 @@ def config(choice: Choice | None) -> str:
             fields[field.name] = [value]
     head = f"# By `privet plan`: {setting.name}."
     if choice.pool:
-        head += f" Keep {choice.pool} pieces ready (`privet prepare --keep {choice.pool}`)."
+        head += (
+            f" Keep {choice.pool} material entries ready (`privet prepare --keep {choice.pool}`)."
+        )
     return (
         "\n".join([head, *(f"{key} = {json.dumps(value)}" for key, value in fields.items())]) + "\n"
     )

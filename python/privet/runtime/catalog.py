@@ -11,11 +11,13 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from privet.compiler.compile import compile
+from privet.compiler.graph.input_shapes import InputShapes
 
 Array = npt.NDArray[np.generic]
 
@@ -37,6 +39,8 @@ def compile_once(
     weight_scale: int | None = None,
     relu: str = "exact",
     sound: bool = False,
+    reveal: str = "outputs",
+    input_shapes: InputShapes | None = None,
 ) -> Path:
     """A folder with the program that this file and these options compile to, below `folder`.
 
@@ -46,11 +50,13 @@ def compile_once(
     Those of `privet.compile`.
     """
     digest = hashlib.sha256(model.read_bytes())
-    options = [RULES, bits, scale, input_range, name, batch]
+    options: list[Any] = [RULES, bits, scale, input_range, name, batch]
     if weight_scale not in (None, scale) or relu != "exact":
         options += [weight_scale, relu]
     if sound:
         options.append("sound")
+    if reveal != "outputs" or input_shapes:
+        options += [reveal, input_shapes]
     digest.update(json.dumps(options).encode())
     for sample in calibration or []:
         for array in sample.values() if isinstance(sample, Mapping) else [sample]:
@@ -68,6 +74,8 @@ def compile_once(
             name=name,
             batch=batch,
             sound=sound,
+            reveal=reveal,
+            input_shapes=input_shapes,
         )
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = target.with_suffix(f".{os.getpid()}")

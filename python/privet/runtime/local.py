@@ -15,15 +15,16 @@ import numpy.typing as npt
 from privet import suites
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import decode_output, execute
-from privet.compiler.executor.codec import Inputs, encode_input
+from privet.compiler.executor.codec import Inputs, as_tensor, encode_input
 from privet.compiler.executor.ranges import Calibration
-from privet.compiler.executor.reference import random_inputs, run_plaintext
+from privet.compiler.executor.reference import as_declared, random_inputs, run_plaintext
 from privet.compiler.executor.samples import fill, split, trim
 from privet.compiler.graph import ModelSource
+from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
 from privet.runtime.client import Link
 from privet.runtime.memory import parse_size
-from privet.suites import LocalJob, LocalResult, Mode, Precision, Progress, Suite, Weakness
+from privet.suites import LocalJob, LocalResult, Mode, Progress, Suite, Weakness
 from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 
 Array = npt.NDArray[np.generic]
@@ -40,12 +41,13 @@ class Run:
     `batch` is how many samples the program takes at once, `samples` how many were given; costs are
     those of the whole batch. `memory` has what each party's process took.
 
-    `max_abs_error` is the largest distance to ONNX Runtime's outputs, `max_fixed_point_error` that
-    to the plaintext fixed-point executor in units of the last place. `argmax_agrees` compares the
-    place of the largest element of the first output with ONNX Runtime's, for each sample.
-    `probabilities` says that the model ends in a softmax, which the client computes. `calibration`
-    is what the program's ranges rest on (`Result`). `plan` has the figures of the suite's plan, if
-    it has one, and `account` is what there is to say of how it ran.
+    `max_abs_error` is the largest distance to ONNX Runtime's outputs that are numbers,
+    `max_fixed_point_error` that to the plaintext fixed-point executor in units of the last place.
+    `argmax_agrees` compares the place of the largest element of the first output with ONNX
+    Runtime's, for each sample, or the labels that it is. `probabilities` says that the client
+    computes a softmax or the like of it. `calibration` is what the program's ranges rest on
+    (`Result`). `plan` has the figures of the suite's plan, if it has one, and `account` is what
+    there is to say of how it ran.
     """
 
     model: str
@@ -98,6 +100,8 @@ def run(
     memory: int | str | None = None,
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
+    input_shapes: InputShapes | None = None,
+    reveal: str = "outputs",
     timeout: float = 600.0,
     progress: Progress | None = None,
 ) -> Run:
@@ -110,6 +114,7 @@ def run(
     `suite` is a suite with its options, such as `privet.Gmw(rounds="log")`, or the name of one for
     its defaults. The server here accepts what is asked for; `Run.weaknesses` names what is weaker
     than the default. `bits` and `scale` are those of `privet.compile`; each suite has its own.
+    `input_shapes` and `reveal` are those of `privet.compile`, too.
 
     `batch` compiles the model for that many samples at once, as `privet.compile` says; `inputs`
     then hold up to that many along their first axis. `link` delays both directions and limits their
@@ -123,20 +128,22 @@ def run(
     config = suites.as_suite(suite)
     link = Link(link) if isinstance(link, str) else link
     widths = config.precision.with_widths(bits, scale)
+    how = {**vars(widths), "input_shapes": input_shapes, "reveal": reveal}
     if isinstance(model, Compiled):
         compiled = model
     else:
-        compiled = compile_for(model, inputs, widths, calibration, input_range, batch)
+        build = partial(compile_for, model, inputs, calibration, input_range, batch=batch, **how)
+        compiled = build()
     config.check_supports(compiled.program)
     if inputs is None:
-        inputs = random_inputs(compiled.program, input_range)
+        inputs = as_declared(compiled.source, random_inputs(compiled.program, input_range))
     named, samples = fill(compiled.program, inputs)
     encode_input(compiled.program, named)
     alone = None
     if config.compiled_batch(batch) < batch:
         if isinstance(model, Compiled):
             raise Misuse("to compute one sample at a time takes a model as ONNX, not a program")
-        alone = compile_for(model, inputs, widths, calibration, input_range, batch, alone=True)
+        alone = build(alone=True)
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         limit = parse_size(memory)
         job = LocalJob(Path(folder), compiled, named, timeout, link, limit, progress, alone)
@@ -146,18 +153,20 @@ def run(
 def compile_for(
     model: ModelSource,
     inputs: Inputs | None,
-    widths: Precision,
     calibration: Calibration | None,
     input_range: tuple[float, float] | None,
-    batch: int,
+    *,
+    batch: int = 1,
     alone: bool = False,
+    **options: Any,
 ) -> Compiled:
     """Compiles a model that takes `inputs`: ranges are measured on them, too, if need be.
 
-    With `alone` the same for one sample of the batch that `inputs` are.
+    With `alone` the same for one sample of the batch that `inputs` are. `options` are those of
+    `privet.compile`.
     """
     given = list(calibration) if calibration is not None else None
-    build = partial(compile, model, **vars(widths), input_range=input_range)
+    build = partial(compile, model, input_range=input_range, **options)
     compiled = build(calibration=given, batch=batch)
     samples = _covering(compiled, given, inputs, input_range)
     if samples is given and not alone:
@@ -177,7 +186,7 @@ def _covering(
     given, count = fill(compiled.program, inputs)
     # What is no array of real numbers is refused by `encode_input`, with a better message.
     arrays = list(given.values())
-    if any(array.dtype.kind not in "fiu" for array in arrays):
+    if any(array.dtype.kind not in "fiub" for array in arrays):
         return samples
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
     covered = largest <= min(entry.magnitude for entry in compiled.program.inputs)
@@ -201,15 +210,6 @@ def _compare(
     fixed = execute(program, compiled.weights, inputs)
     single = [inputs] if program.batch == 1 else split(inputs, samples)
     reference = run_plaintext(compiled.source, single, list(outputs))
-    first = next(iter(outputs))
-    agrees = all(
-        int(np.argmax(private)) == int(np.argmax(plain))
-        for private, plain in zip(
-            *(np.reshape(each[first], (samples, -1)) for each in (outputs, reference)), strict=True
-        )
-    )
-    if np.issubdtype(reference[first].dtype, np.integer):
-        agrees = bool(np.array_equal(outputs[first], reference[first]))
     return Run(
         model=program.model,
         config=result.suite,
@@ -220,11 +220,9 @@ def _compare(
         samples=samples,
         outputs=outputs,
         reference=reference,
-        probabilities=program.outputs[0].client is not None,
-        argmax_agrees=agrees,
-        max_abs_error=max(
-            float(np.abs(outputs[name] - reference[name]).max(initial=0)) for name in outputs
-        ),
+        probabilities=program.head is not None or program.outputs[0].client is not None,
+        argmax_agrees=_agrees(outputs, reference, samples),
+        max_abs_error=max(_distance(outputs[name], reference[name]) for name in outputs),
         max_fixed_point_error=max(
             int(np.abs(private - exact).max(initial=0))
             for private, exact in zip(
@@ -241,6 +239,24 @@ def _compare(
         plan=result.plan,
         account=result.account,
     )
+
+
+def _agrees(outputs: Mapping[str, Array], reference: Mapping[str, Array], samples: int) -> bool:
+    """Whether the first output says the same as in the clear: labels, or the largest number."""
+    first = next(iter(outputs))
+    private, plain = (as_tensor(each[first]) for each in (outputs, reference))
+    if plain.dtype.kind != "f":
+        return bool(np.array_equal(private, plain))
+    rows = (np.reshape(each, (samples, -1)).argmax(axis=1) for each in (private, plain))
+    return bool(np.array_equal(*rows))
+
+
+def _distance(private: Array, plain: Array) -> float:
+    """Between numbers; labels have none."""
+    private, plain = as_tensor(private), as_tensor(plain)
+    if "f" not in (private.dtype.kind, plain.dtype.kind):
+        return 0.0
+    return float(np.abs(private.astype(np.float64) - plain.astype(np.float64)).max(initial=0))
 
 
 __all__ = ["Run", "run"]

@@ -12,6 +12,7 @@ from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.ranges import Calibration
 from privet.compiler.executor.reference import random_inputs
 from privet.compiler.graph import ModelSource
+from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
 from privet.runtime.local import Run, compile_for, run
 from privet.suites import Suite
@@ -64,6 +65,8 @@ def run_modes(
     scale: int | None = None,
     calibration: Calibration | None = None,
     input_range: tuple[float, float] | None = None,
+    input_shapes: InputShapes | None = None,
+    reveal: str = "outputs",
     batch: int = 1,
     **options: Any,
 ) -> Sequence[tuple[Mode, Run]]:
@@ -76,7 +79,8 @@ def run_modes(
     config = suites.as_suite(suite)
     wanted = modes(config, words)
     widths = config.precision.with_widths(bits, scale)
-    compiled = compile_for(model, inputs, widths, calibration, input_range, batch)
+    how = {**vars(widths), "input_shapes": input_shapes, "reveal": reveal}
+    compiled = compile_for(model, inputs, calibration, input_range, batch=batch, **how)
     if inputs is None:
         inputs = random_inputs(compiled.program, input_range)
     return [

@@ -29,10 +29,11 @@ Made = tuple[PhaseCost | None, tuple[LayerCost, ...]]
 class Result:
     """A private prediction.
 
-    `outputs` are reals by name, `integers` the fixed-point numbers they come from, in the
-    program's order; of a batch, both hold an entry along the first axis for each of the `samples`
-    given. `material` is empty if nothing was prepared. `offline` is the cost of the material that
-    was spent, wherever it was made; zero if there was none, None if another client object made it.
+    `outputs` are reals by name, or the labels and maps that the model's head makes of them;
+    `integers` are the fixed-point numbers they come from, in the program's order; of a batch, both
+    hold an entry along the first axis for each of the `samples` given. `material` is empty if
+    nothing was prepared. `offline` is the cost of the material that was spent, wherever it was
+    made; zero if there was none, None if another client object made it.
 
     `config` is the suite with every choice made, as that material was made for it. `dry` tells what
     was done if no material was ready; None if some was.

@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from tests.python.compiler.graph.single import model, node, private
+from tritonclient.utils import deserialize_bytes_tensor
 
 from privet.compiler.compile import compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.codec import as_tensor, describe_outputs
 from privet.errors import InputError
 from privet.gateway.oip.tensors import (
     DATATYPES,
     from_numbers,
     from_raw,
     output_datatypes,
+    to_data,
     to_raw,
 )
 
@@ -81,3 +86,36 @@ def test_positions_are_integers_and_scores_are_real() -> None:
         {"w": np.eye(3, dtype=np.float32)},
     )
     assert output_datatypes(compile(made).program) == {"scores": "FP32", "best": "INT64"}
+
+
+def test_labels_are_bytes_and_maps_are_rows() -> None:
+    nodes = [
+        node("MatMul", ["x", "w"], ["scores"]),
+        node("ArgMax", ["scores"], ["best"], axis=1, keepdims=0),
+        node("Gather", ["names", "best"], ["label"]),
+    ]
+    names = ["é", "b", "c"]
+    constants = {"w": np.eye(3, dtype=np.float32), "names": np.array(names, dtype=object)}
+    made = model(nodes, {"x": private(1, 3)}, ["label"], constants)
+    made.graph.node.append(
+        onnx.helper.make_node(
+            "ZipMap", ["scores"], ["map"], domain="ai.onnx.ml", classlabels_strings=names
+        )
+    )
+    entry = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [])
+    kind = onnx.helper.make_sequence_type_proto(
+        onnx.helper.make_map_type_proto(onnx.TensorProto.STRING, entry)
+    )
+    made.graph.output.append(onnx.helper.make_value_info("map", kind))
+    made.opset_import.append(onnx.helper.make_opsetid("ai.onnx.ml", 1))
+    compiled = compile(made)
+    program = compiled.program
+    assert output_datatypes(program) == {"label": "BYTES", "map": "FP32"}
+    assert [output.shape for output in describe_outputs(program)] == [(1,), (1, 3)]
+    x = np.array([[0.5, 0.25, 0.125]])
+    outputs = execute(program, compiled.weights, [x]).outputs
+    assert outputs["map"][0] == {"b": 0.25, "c": 0.125, "é": 0.5}
+    assert as_tensor(outputs["map"]).tolist() == [[0.25, 0.125, 0.5]]
+    assert to_data(outputs["label"], "BYTES") == ["é"]
+    raw = to_raw(outputs["label"], "BYTES")
+    assert deserialize_bytes_tensor(raw).tolist() == ["é".encode()]

@@ -146,7 +146,7 @@ def test_a_pool_hides_the_offline_phase(record: MakeRecord) -> None:
     assert found.recommended.pool >= 2
     assert found.recommended.latency is not None
     assert found.recommended.latency <= 1.0
-    assert any(f"Keep {found.recommended.pool} pieces" in reason for reason in found.reasons)
+    assert any(f"Keep {found.recommended.pool} material entr" in reason for reason in found.reasons)
     patient = advise("a", Question(NETWORK, 0.02, max_latency=100.0), costs(made), PRICES)
     assert patient.recommended is not None
     assert patient.recommended.pool is not None

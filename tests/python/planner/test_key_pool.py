@@ -16,7 +16,7 @@ from privet.planner.key_pool import Load, poisson, simulate, smallest_pool
 
 def test_a_pool_runs_dry_by_hand() -> None:
     found = simulate([0.0, 0.0, 0.0], Load(online=1.0, offline=10.0), 2)
-    # Two pieces lie ready; the third is ordered as the first is taken, at time 0.
+    # Two material entries lie ready; the third is ordered as the first is taken, at time 0.
     assert found.latencies == (1.0, 2.0, 11.0)
     assert found.waits == (0.0, 1.0, 10.0)
     assert found.dry == 1

@@ -225,8 +225,8 @@ class World:
 
     def lose_piece(self) -> None:
         """A piece is deleted outside, if nobody has claimed it."""
-        if self.audit.pieces:
-            self.scheduler.stock_gone(self.now, self.random.choice(list(self.audit.pieces)))
+        if self.audit.entries:
+            self.scheduler.stock_gone(self.now, self.random.choice(list(self.audit.entries)))
             self.decide()
 
     def change_presence(self) -> None:

@@ -2,8 +2,9 @@
 
 use zeroize::Zeroizing;
 
+use crate::polynomial::Polynomial;
+
 use super::parameters::{LIMBS, Parameters};
-use super::polynomial::Polynomial;
 
 /// The polynomial modulo `p` with these slots (at most `N`, reduced).
 pub(super) fn from_slots(parameters: &Parameters, slots: &[u64]) -> Zeroizing<Vec<u64>> {

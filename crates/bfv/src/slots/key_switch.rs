@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Misuse};
+use crate::polynomial::Polynomial;
 
-use super::keys::read_masked;
 use super::order::rotating;
 use super::parameters::{LIMBS, Parameters, WITH_SPECIAL};
-use super::polynomial::Polynomial;
 use super::product::Sum;
 
 /// What can be done to the slots of a sum.
@@ -71,7 +70,7 @@ impl Rotations {
         let mut parts = bytes.chunks(expected / LIMBS);
         let mut digits = Vec::with_capacity(LIMBS);
         for part in &mut parts {
-            digits.push(read_masked(&inner.ntts, parameters.degree(), "rotation key", part)?);
+            digits.push(Polynomial::read_masked(&inner.ntts, parameters.degree(), "rotation key", part)?);
         }
         let sources = inner.order.sources(rotation.exponent(parameters));
         let digits = digits.try_into().unwrap_or_else(|_| unreachable!("a part for each digit"));

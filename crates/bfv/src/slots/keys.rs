@@ -1,18 +1,18 @@
 //! The client's secret key, what it encrypts and opens, and the public key.
 
-use privet_prg::{Prg, Seed};
+use privet_prg::Prg;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Misuse, PeerMisbehaved};
 use crate::keys::Left;
 use crate::ntt::Ntt;
+use crate::polynomial::Polynomial;
 use crate::sample;
 use crate::wire::{packed_bytes, unpack};
 
 use super::decode::{decode, encode, from_slots, integer, to_slots};
 use super::key_switch::Rotation;
 use super::parameters::{LIMBS, Parameters, WITH_SPECIAL};
-use super::polynomial::Polynomial;
 
 /// The client's secret: a polynomial `s` with coefficients in {-1, 0, 1}. Wiped when dropped.
 pub struct SecretKey {
@@ -39,7 +39,8 @@ impl SecretKey {
         let inner = parameters.inner();
         let secret = sample::ternary(parameters.degree(), prg);
         let opposite = Zeroizing::new(secret.iter().map(|s| -s).collect::<Vec<_>>());
-        let negated = Zeroizing::new(Polynomial::from_signed(&inner.ntts, &opposite).forward(&inner.ntts));
+        let negated =
+            Zeroizing::new(Polynomial::from_signed(&inner.ntts, parameters.degree(), &opposite).forward(&inner.ntts));
         let short = Zeroizing::new(Polynomial(std::array::from_fn(|i| negated.0[i].clone())));
         Self { parameters: parameters.clone(), negated, short }
     }
@@ -59,7 +60,7 @@ impl SecretKey {
     pub fn public_key(&self, prg: &mut Prg) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.parameters.ciphertext_bytes());
         let limbs = self.parameters.inner().limbs();
-        mask(limbs, &self.short, Polynomial::zero(self.parameters.degree()), prg, &mut out);
+        Polynomial::zero(self.parameters.degree()).write_masked(limbs, &self.short, prg, &mut out);
         out
     }
 
@@ -75,7 +76,7 @@ impl SecretKey {
             let mut message = Polynomial::<WITH_SPECIAL>::zero(self.parameters.degree());
             message.0[i] = turned.0[i].iter().map(|&x| prime.negate(prime.scale(x, inner.raised[i]))).collect();
             inner.ntts[i].inverse(&mut message.0[i]);
-            mask(&inner.ntts, &self.negated, message, prg, &mut out);
+            message.write_masked(&inner.ntts, &self.negated, prg, &mut out);
         }
         out
     }
@@ -90,7 +91,7 @@ impl SecretKey {
             return Err(Misuse::WrongLength { what: "slots", expected, actual }.into());
         }
         let message = encode(&self.parameters, &from_slots(&self.parameters, slots));
-        mask(self.parameters.inner().limbs(), &self.short, message, prg, out);
+        message.write_masked(self.parameters.inner().limbs(), &self.short, prg, out);
         Ok(())
     }
 
@@ -132,44 +133,13 @@ impl SecretKey {
     }
 }
 
-/// Writes a seed and `x + e - a s`, transformed, where the seed stands for `a`.
-fn mask<const L: usize>(
-    ntts: &[Ntt; L],
-    negated: &Polynomial<L>,
-    mut x: Polynomial<L>,
-    prg: &mut Prg,
-    out: &mut Vec<u8>,
-) {
-    x.add_errors(ntts, prg);
-    let mut x = x.forward(ntts);
-    let seed = prg.seed();
-    let a = Polynomial(sample::uniform(&seed, ntts, x.0[0].len()));
-    x.multiply_add(ntts, &[(&a, negated)]);
-    out.extend_from_slice(seed.as_bytes());
-    x.write(ntts[0].prime().bits(), out);
-}
-
-/// Reads what [`mask`] wrote: the polynomial, and what the seed stands for.
-pub(super) fn read_masked<const L: usize>(
-    ntts: &[Ntt; L],
-    degree: usize,
-    what: &'static str,
-    bytes: &[u8],
-) -> Result<[Polynomial<L>; 2], Error> {
-    let expected = 16 + L * packed_bytes(degree, ntts[0].prime().bits());
-    let wrong = PeerMisbehaved::WrongLength { what, expected, actual: bytes.len() };
-    let (seed, rest) = bytes.split_first_chunk().ok_or(wrong)?;
-    let polynomial = Polynomial::read(ntts, degree, what, rest)?;
-    Ok([polynomial, Polynomial(sample::uniform(&Seed::from_bytes(*seed), ntts, degree))])
-}
-
 impl PublicKey {
     /// Reads the key that the client sent.
     ///
     /// # Errors
     /// [`PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
-        let [b, a] = read_masked(parameters.inner().limbs(), parameters.degree(), "public key", bytes)?;
+        let [b, a] = Polynomial::read_masked(parameters.inner().limbs(), parameters.degree(), "public key", bytes)?;
         Ok(Self { parameters: parameters.clone(), b, a, left: Left::of(parameters.replies()) })
     }
 

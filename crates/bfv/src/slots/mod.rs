@@ -15,7 +15,6 @@ mod memory;
 mod noise;
 mod order;
 mod parameters;
-mod polynomial;
 mod product;
 
 #[cfg(test)]

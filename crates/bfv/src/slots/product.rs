@@ -4,13 +4,12 @@ use privet_prg::Prg;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Misuse};
-use crate::sample;
+use crate::polynomial::Polynomial;
 use crate::wire::pack;
 
 use super::decode::{centred, encode, from_slots, switch, to_slots};
-use super::keys::{PublicKey, read_masked};
+use super::keys::PublicKey;
 use super::parameters::{LIMBS, Parameters};
-use super::polynomial::Polynomial;
 
 /// A ciphertext of the client, transformed.
 #[derive(Clone, Debug)]
@@ -26,7 +25,7 @@ impl Ciphertext {
     /// # Errors
     /// [`crate::PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
-        let [c0, c1] = read_masked(parameters.inner().limbs(), parameters.degree(), "ciphertext", bytes)?;
+        let [c0, c1] = Polynomial::read_masked(parameters.inner().limbs(), parameters.degree(), "ciphertext", bytes)?;
         Ok(Self { parameters: parameters.clone(), c0, c1 })
     }
 
@@ -124,23 +123,16 @@ impl Sum {
             return Err(Misuse::ParametersDiffer.into());
         }
         key.left.take(1)?;
-        let (mut c0, c1) = self.randomise(key, prg);
+        let [mut c0, c1] = self.randomise(key, prg);
         let shares = share(&parameters, &mut c0, prg);
         hide(&parameters, &mut c0, prg);
         write_reply(&parameters, &c0, &c1, out);
         Ok(to_slots(&parameters, &shares))
     }
 
-    /// Adds an encryption of zero `(b u, a u + e)` with fresh ternary `u` and error `e`; gives coefficients.
-    pub(super) fn randomise(mut self, key: &PublicKey, prg: &mut Prg) -> (Polynomial<LIMBS>, Polynomial<LIMBS>) {
-        let limbs = self.parameters.inner().limbs();
-        let u = Polynomial::from_signed(limbs, &sample::ternary(self.parameters.degree(), prg));
-        let u = Zeroizing::new(u.forward(limbs));
-        self.c0.multiply_add(limbs, &[(&key.b, &u)]);
-        self.c1.multiply_add(limbs, &[(&key.a, &u)]);
-        let mut c1 = self.c1.inverse(limbs);
-        c1.add_errors(limbs, prg);
-        (self.c0.inverse(limbs), c1)
+    /// Adds an encryption of zero; gives coefficients.
+    pub(super) fn randomise(self, key: &PublicKey, prg: &mut Prg) -> [Polynomial<LIMBS>; 2] {
+        Polynomial::randomise([self.c0, self.c1], [&key.b, &key.a], self.parameters.inner().limbs(), prg)
     }
 }
 

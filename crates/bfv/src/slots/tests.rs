@@ -117,7 +117,7 @@ fn the_heaviest_weights_stay_within_the_bound() {
 
 /// Phases of a reply to no products at all, from the message's places: what of them the flood should hide.
 fn rests(pair: &mut Pair, flooded: bool) -> Vec<f64> {
-    let (mut c0, c1) = Sum::new(&pair.parameters).randomise(&pair.public, &mut pair.prg);
+    let [mut c0, c1] = Sum::new(&pair.parameters).randomise(&pair.public, &mut pair.prg);
     let shares = share(&pair.parameters, &mut c0, &mut pair.prg);
     if flooded {
         hide(&pair.parameters, &mut c0, &mut pair.prg);

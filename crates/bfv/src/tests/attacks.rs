@@ -49,7 +49,7 @@ pub(super) fn scene_with(parameters: &Parameters, seed: u8) -> Scene {
 
 impl Scene {
     /// The sum with an encryption of zero, in coefficients, as [`Sum::reply`] makes it.
-    pub(super) fn randomised(&mut self) -> (Polynomial, Polynomial) {
+    pub(super) fn randomised(&mut self) -> [Polynomial; 2] {
         self.sum.clone().randomise(&self.session.public, &mut self.session.prg)
     }
 
@@ -68,8 +68,8 @@ pub(super) fn phase(secret: &SecretKey, c0: Polynomial, c1: &Polynomial) -> Poly
         c1.0[i].iter().map(|&x| prime.negate(x)).collect()
     }));
     let mut sum = c0;
-    sum.multiply_add(parameters, &minus, secret.negated());
-    sum.inverse(parameters)
+    sum.multiply_add(parameters.ntts(), &[(&minus, secret.negated())]);
+    sum.inverse(parameters.ntts())
 }
 
 /// How far each coefficient of a phase is from the nearest multiple of `q / 2^l`.
@@ -105,10 +105,10 @@ fn divide(scene: &Scene, c1: &Polynomial) -> Vec<i64> {
 fn dividing_out_the_clients_randomness_gives_the_weights_only_without_an_encryption_of_zero() {
     let mut scene = scene(1);
     let expected: Vec<i64> = scene.weights.iter().map(|&w| w.into()).collect();
-    let control = scene.sum.c1.clone().inverse(&scene.session.parameters);
+    let control = scene.sum.c1.clone().inverse(scene.session.parameters.ntts());
     assert_eq!(divide(&scene, &control), expected, "the attack works on the control");
 
-    let (_, ours) = scene.randomised();
+    let [_, ours] = scene.randomised();
     let quotient = divide(&scene, &ours);
     let hits = TAPS.iter().filter(|&&at| (quotient[at] - expected[at]).abs() < 1 << 20).count();
     assert_eq!(hits, 0, "weights recovered");
@@ -122,7 +122,7 @@ fn dividing_out_the_clients_randomness_gives_the_weights_only_without_an_encrypt
 fn search(parameters: &Parameters, uniform: &Polynomial, at: usize, reply: &[u8]) -> Vec<i64> {
     let bytes = packed_bytes(parameters.degree(), parameters.reply_bits());
     let c1 = unpack("reply", &reply[..bytes], parameters.degree(), parameters.reply_bits()).unwrap();
-    let a = uniform.clone().inverse(parameters);
+    let a = uniform.clone().inverse(parameters.ntts());
     let [p0, p1] = parameters.ntts().each_ref().map(|ntt| *ntt.prime());
     let fits = |w: i64| {
         let residue = |prime: &Prime| w.rem_euclid(prime.value() as i64) as u64;
@@ -148,7 +148,7 @@ fn searching_for_a_weight_in_the_reply_succeeds_only_without_an_encryption_of_ze
     scene.sum = Sum::new(&parameters);
     scene.sum.multiply_add(&[(&ciphertext, &Weights::new(&parameters, &weights).unwrap())]).unwrap();
 
-    let (c0, c1) = (scene.sum.c0.clone().inverse(&parameters), scene.sum.c1.clone().inverse(&parameters));
+    let (c0, c1) = (scene.sum.c0.clone().inverse(parameters.ntts()), scene.sum.c1.clone().inverse(parameters.ntts()));
     let mut control = Vec::new();
     write_reply(&parameters, &c0, &c1, &[9], &[12_345], &mut control);
     assert_eq!(search(&parameters, &scene.uniform, 7, &control), [-31_415], "the attack works on the control");
@@ -194,8 +194,8 @@ pub(super) fn best(scene: &Scene, recovered: &[f64]) -> f64 {
 fn the_noise_of_the_phase_gives_the_weights_only_without_a_uniform_mask() {
     let mut scene = scene(3);
     let parameters = scene.session.parameters.clone();
-    let (c0, c1) = scene.randomised();
-    let forward = |x: &Polynomial| x.clone().forward(&parameters);
+    let [c0, c1] = scene.randomised();
+    let forward = |x: &Polynomial| x.clone().forward(parameters.ntts());
 
     // A server that hides the message alone, by a random ring element encoded as a message.
     let mut control = forward(&c0);
@@ -247,7 +247,7 @@ fn the_guard_bits_of_the_phase_are_uniform_only_under_a_uniform_mask() {
         chi_square(phases.iter().map(|phase| (phase >> (guard - 4) & 15) as usize))
     };
 
-    let (c0, c1) = scene.randomised();
+    let [c0, c1] = scene.randomised();
     let shares: Vec<u64> = scene.session.message().iter().map(|share| share << guard).collect();
     let mut control = Vec::new();
     write_reply(&parameters, &c0, &c1, &positions, &shares, &mut control);
@@ -271,7 +271,7 @@ fn replies_look_uniform_even_for_weights_of_zero() {
         [halves.0, halves.1].map(|half| chi_square(half.iter().map(|x| (x >> (bits - 4)) as usize)))
     };
 
-    let (c0, c1) = (scene.sum.c0.clone().inverse(&parameters), scene.sum.c1.clone().inverse(&parameters));
+    let (c0, c1) = (scene.sum.c0.clone().inverse(parameters.ntts()), scene.sum.c1.clone().inverse(parameters.ntts()));
     let mut control = Vec::new();
     write_reply(&parameters, &c0, &c1, &positions, &vec![0; parameters.degree()], &mut control);
     assert!(top(&control).iter().all(|found| *found > 1000.0), "zeros show in the control");
@@ -290,15 +290,15 @@ fn the_encryption_of_zero_has_a_fresh_secret_and_a_fresh_error() {
     let mut scene = scene(7);
     let parameters = scene.session.parameters.clone();
     scene.sum = Sum::new(&parameters);
-    let (c0, c1) = scene.randomised();
-    let (c0, c1) = (c0.forward(&parameters), c1.forward(&parameters));
+    let [c0, c1] = scene.randomised();
+    let (c0, c1) = (c0.forward(parameters.ntts()), c1.forward(parameters.ntts()));
     let seen = noise(&parameters, &phase(&scene.session.secret, c0, &c1));
     // The phase is e' u + e s for the error e' of the public key: twice N terms of variance 21/2 times 2/3. Without e, or
     // without u, it is half of that.
     let variance = seen.iter().map(|x| x * x).sum::<f64>() / seen.len() as f64;
     let expected = 2.0 * parameters.degree() as f64 * 10.5 * 2.0 / 3.0;
     assert!((0.75..1.25).contains(&(variance / expected)), "variance {variance}, expected {expected}");
-    assert_ne!(scene.randomised().0.0, scene.randomised().0.0);
+    assert_ne!(scene.randomised()[0].0, scene.randomised()[0].0);
 }
 
 #[test]

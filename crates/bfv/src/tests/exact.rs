@@ -103,11 +103,11 @@ fn the_noise_of_the_phase_gives_the_weights_only_without_a_flood() {
     let mut scene = scene_with(&exact(37, 16, 576), 3);
     let parameters = scene.session.parameters.clone();
     let positions: Vec<usize> = (0..parameters.degree()).collect();
-    let (mut c0, c1) = scene.randomised();
+    let [mut c0, c1] = scene.randomised();
     share(&parameters, &mut c0, &positions, &mut scene.session.prg);
-    let c1 = c1.forward(&parameters);
+    let c1 = c1.forward(parameters.ntts());
     let seen = |c0: &crate::polynomial::Polynomial| {
-        noise(&parameters, &phase(&scene.session.secret, c0.clone().forward(&parameters), &c1))
+        noise(&parameters, &phase(&scene.session.secret, c0.clone().forward(parameters.ntts()), &c1))
     };
     let control = seen(&c0);
     let recovered = regress(&scene.error, &control);
@@ -166,7 +166,7 @@ fn the_guard_bits_of_an_exact_reply_hold_a_flood() {
         (squares.sum::<f64>() / positions.len() as f64).sqrt()
     };
 
-    let (mut c0, c1) = scene.randomised();
+    let [mut c0, c1] = scene.randomised();
     share(&parameters, &mut c0, &positions, &mut scene.session.prg);
     let mut control = Vec::new();
     write_reply(&parameters, &c0, &c1, &positions, &vec![0; positions.len()], &mut control);

@@ -62,8 +62,8 @@ fn every_reply_has_a_fresh_secret_and_a_fresh_error() {
     let mut session = session(3);
     let sum = Sum::new(&session.parameters);
     let mut phases = || {
-        let (c0, c1) = sum.clone().randomise(&session.public, &mut session.prg);
-        let [c0, c1] = [c0, c1].map(|part| part.forward(&session.parameters));
+        let [c0, c1] = sum.clone().randomise(&session.public, &mut session.prg);
+        let [c0, c1] = [c0, c1].map(|part| part.forward(session.parameters.ntts()));
         noise(&session.parameters, &phase(&session.secret, c0, &c1))
     };
     let (one, other) = (phases(), phases());

@@ -108,7 +108,7 @@ fn typical_noise_is_far_below_the_bound() {
         let mut session = Session::new(&parameters, 4);
         let (message, weights) = (session.message(), session.weights(576, 16));
         let expected = negacyclic(&message, &weights);
-        let (c0, c1) = session.sum(&[(message, weights)]).randomise(&session.public, &mut session.prg);
+        let [c0, c1] = session.sum(&[(message, weights)]).randomise(&session.public, &mut session.prg);
         let used: Vec<usize> = (0..degree).collect();
         let mut reply = Vec::new();
         write_reply(&parameters, &c0, &c1, &used, &vec![0; degree], &mut reply);

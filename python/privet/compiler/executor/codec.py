@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from privet.compiler.executor.head import run_head, softmax
 from privet.compiler.graph import ClientStep
-from privet.compiler.graph.operations import Array
+from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.order import places
 from privet.compiler.program.public import Program, ProgramInput
 from privet.errors import InputError
@@ -49,12 +51,14 @@ def ordered(program: Program, inputs: Inputs) -> list[npt.ArrayLike]:
 
 
 def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Array]:
-    """The outputs as reals (float64) by name, the client's own step done.
+    """What the user gets, by name: reals (float64), and what the head of the model makes of them.
 
-    `integers` are the revealed outputs, in the program's order, as signed integers.
+    `integers` are the revealed outputs, in the program's order, as signed integers. Of a batch the
+    head is computed for each sample by itself.
 
     # Errors
-    `InputError` if their number or shapes are not the program's.
+    `InputError` if their number or shapes are not the program's; `InvalidProgram` if its head
+    cannot be computed.
     """
     if len(integers) != len(program.outputs):
         raise InputError(f"{len(integers)} outputs given, the program has {len(program.outputs)}")
@@ -63,27 +67,85 @@ def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Arra
         value = program.values[output.value]
         if array.shape != value.shape:
             raise InputError(f"output {output.name} is {array.shape}, not {value.shape}")
+        if program.head is not None and value.scale == 0:
+            decoded[output.name] = array.astype(np.int64)
+            continue
         reals = np.ldexp(array.astype(np.float64), -value.scale)
         decoded[output.name] = reals if output.client is None else client_step(reals, output.client)
-    return decoded
+    if program.head is None:
+        return decoded
+    if program.batch == 1:
+        return run_head(program.head, decoded)
+    samples = [
+        run_head(program.head, {name: array[i : i + 1] for name, array in decoded.items()})
+        for i in range(program.batch)
+    ]
+    return {name: np.concatenate([each[name] for each in samples]) for name in program.head.outputs}
+
+
+@dataclass(frozen=True)
+class Described:
+    """A tensor that the user gets: its kind is `real`, `integer`, `boolean`, `text` or `map`.
+
+    A map's shape is that of its numbers: samples and labels.
+    """
+
+    name: str
+    kind: str
+    shape: Shape
+
+
+def describe_outputs(program: Program) -> list[Described]:
+    """What the user gets, in the model's order.
+
+    # Errors
+    `InvalidProgram` if the head of the program cannot be computed.
+    """
+    if program.head is None:
+        indices = _indices(program)
+        return [
+            Described(
+                output.name,
+                "integer" if output.value in indices else "real",
+                program.values[output.value].shape,
+            )
+            for output in program.outputs
+        ]
+    zeros = [np.zeros(program.values[o.value].shape, np.int64) for o in program.outputs]
+    kinds = {"f": "real", "i": "integer", "b": "boolean", "U": "text", "O": "map"}
+    described = []
+    for name, array in decode_output(program, zeros).items():
+        shape = array.shape if array.dtype != object else (len(array), len(array[0]))
+        described.append(Described(name, kinds[array.dtype.kind], shape))
+    return described
+
+
+def as_tensor(array: Array) -> Array:
+    """An output as numbers or texts alone: maps become rows, in the order of their labels."""
+    if array.dtype != object:
+        return array
+    return np.array([list(entry.values()) for entry in array])
+
+
+def _indices(program: Program) -> set[int]:
+    """Values that are positions: what an argmax made, perhaps in another shape."""
+    found: set[int] = set()
+    for operation in program.operations:
+        if operation.op == "argmax" or (operation.op == "reshape" and operation.inputs[0] in found):
+            found.add(operation.output)
+    return found
 
 
 def client_step(reals: Array, step: ClientStep) -> Array:
     """Softmax or LogSoftmax in the clear."""
     axes = tuple(range(step.axis, reals.ndim)) if step.flatten else (step.axis,)
-    if reals.ndim == 0:
-        axes = ()
-    shifted = reals - reals.max(axis=axes, keepdims=True)
-    exponentials = np.exp(shifted)
-    total = exponentials.sum(axis=axes, keepdims=True)
-    result = shifted - np.log(total) if step.op == "log_softmax" else exponentials / total
-    return np.asarray(result)
+    return softmax(reals, axes if reals.ndim else (), log=step.op == "log_softmax")
 
 
 def _encode(program: Program, entry: ProgramInput, given: npt.ArrayLike) -> Array:
     value = program.values[entry.value]
     array = np.asarray(given)
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in "fiub":
         raise InputError(f"input {entry.name} has type {array.dtype}; real numbers are needed")
     if array.shape != value.shape:
         raise InputError(

@@ -88,7 +88,7 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
     for entry in graph.inputs:
         array = np.asarray(sample[entry.name])
         shape = graph.values[entry.value].shape
-        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
             raise InputError(f"the calibration of {entry.name} is not made of finite numbers")
         if array.shape != shape:
             raise InputError(

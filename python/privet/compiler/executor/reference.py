@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 
+from privet.compiler.graph.input_shapes import WHOLE
 from privet.compiler.program import Program
 
-if TYPE_CHECKING:
-    import onnx
-
 Array = npt.NDArray[np.generic]
+
+
+_DTYPES: dict[str, npt.DTypeLike] = {
+    "tensor(double)": np.float64,
+    "tensor(bool)": np.bool_,
+    **{f"tensor({kind})": np.dtype(kind) for kind in ("int8", "int16", "int32", "int64")},
+    **{f"tensor({kind})": np.dtype(kind) for kind in ("uint8", "uint16", "uint32", "uint64")},
+}
+"""What ONNX Runtime takes; float32 for all else."""
+
+
+def as_declared(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Inputs for a trial run as the model declares them: whole numbers, or true and false."""
+    kinds = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
+    found = {}
+    for name, array in inputs.items():
+        found[name] = np.rint(array.astype(np.float64)) if kinds.get(name) in WHOLE else array
+        if kinds.get(name) == onnx.TensorProto.BOOL:
+            found[name] = (array.astype(np.float64) > 0).astype(np.float64)
+    return found
 
 
 def run_plaintext(
@@ -28,18 +47,27 @@ def run_plaintext(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     types = {entry.name: entry.type for entry in session.get_inputs()}
-    double = {name for name, kind in types.items() if kind == "tensor(double)"}
     runs = []
     for inputs in samples:
         feeds = {
-            name: array.astype(np.float64 if name in double else np.float32)
+            name: array.astype(_DTYPES.get(types[name], np.float32))
             for name, array in inputs.items()
         }
-        runs.append([np.asarray(result) for result in session.run(list(outputs), feeds)])
+        runs.append([_as_array(result) for result in session.run(list(outputs), feeds)])
     joined = (
         runs[0] if len(runs) == 1 else [np.concatenate(each) for each in zip(*runs, strict=True)]
     )
     return dict(zip(outputs, joined, strict=True))
+
+
+def _as_array(result: Any) -> Array:
+    """A tensor, strings as numpy has them; maps in an array of one axis, as a head makes them."""
+    if isinstance(result, list):
+        maps = np.empty(len(result), dtype=object)
+        maps[:] = result
+        return maps
+    array = np.asarray(result)
+    return array.astype(np.str_) if array.dtype == object else array
 
 
 def random_inputs(

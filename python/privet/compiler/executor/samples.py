@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from privet.compiler.executor.codec import Inputs, ordered
+from privet.compiler.executor.codec import Inputs, describe_outputs, ordered
 from privet.compiler.graph.operations import Array
 from privet.compiler.program.public import Program
 from privet.errors import InputError
@@ -53,7 +53,7 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     arrays = [np.asarray(array) for array in ordered(program, inputs)]
     given = dict(zip(names, arrays, strict=True))
     fits = all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True))
-    outputs = [program.values[output.value].shape for output in program.outputs]
+    outputs = [output.shape for output in describe_outputs(program)]
     stacks = all(shape[:1] == (program.batch,) for shape in [*shapes, *outputs])
     if fits or not stacks or any(array.ndim == 0 for array in arrays):
         return [given]

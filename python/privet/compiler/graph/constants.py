@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,8 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from privet.compiler.graph.operations import Array
+from privet.compiler.graph.shapes import MAX_SAMPLE
+from privet.errors import InvalidModel
 
 RANDOM = frozenset(
     {
@@ -28,6 +31,52 @@ def foldable(node: onnx.NodeProto) -> bool:
     return node.op_type not in RANDOM and all(a.type not in graphs for a in node.attribute)
 
 
+def array_of(tensor: onnx.TensorProto) -> Array:
+    """An initialiser as an array; raises `InvalidModel` if its bytes are not what it says."""
+    try:
+        return onnx.numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidModel(f"constant {tensor.name!r} cannot be read: {error}") from error
+
+
+def dense(sparse: onnx.SparseTensorProto) -> Array:
+    """A sparse initialiser as an array; raises `InvalidModel` if it does not fit itself."""
+    name, shape = sparse.values.name, tuple(sparse.dims)
+    try:
+        _bound(shape)
+        values = onnx.numpy_helper.to_array(sparse.values)
+        places = onnx.numpy_helper.to_array(sparse.indices)
+        flat = places if places.ndim == 1 else np.ravel_multi_index(tuple(places.T), shape)
+        array = np.zeros(math.prod(shape), values.dtype)
+        array[flat] = values
+    except (ValueError, IndexError, TypeError) as error:
+        raise InvalidModel(f"sparse initialiser {name}: {error}") from error
+    return array.reshape(shape)
+
+
+def _bound(shape: Sequence[int]) -> None:
+    if min(shape, default=0) < 0 or math.prod(shape) > MAX_SAMPLE:
+        raise ValueError(f"shape {list(shape)} has more than {MAX_SAMPLE} elements")
+
+
+def _bound_result(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> None:
+    """Raises `ValueError` where a small node would make a huge constant."""
+    given = [operand for operand in inputs if operand is not None]
+    match node.op_type:
+        case "ConstantOfShape":
+            _bound([int(size) for size in given[0].ravel()])
+        case "Expand":
+            _bound(np.broadcast_shapes(given[0].shape, tuple(map(int, given[1].ravel()))))
+        case "Tile":
+            counts = map(int, given[1].ravel())
+            _bound([size * count for size, count in zip(given[0].shape, counts, strict=False)])
+        case "Range":
+            start, limit, delta = (float(operand.ravel()[0]) for operand in given)
+            _bound([max(math.ceil((limit - start) / delta), 0)] if delta else [])
+        case "Add" | "Sub" | "Mul" | "Div" | "Where" | "Pow" | "Equal" | "Less" | "Greater":
+            _bound(np.broadcast_shapes(*(operand.shape for operand in given)))
+
+
 def fold(
     node: onnx.NodeProto, inputs: Sequence[Array | None], opsets: Sequence[onnx.OperatorSetIdProto]
 ) -> list[Array]:
@@ -36,6 +85,7 @@ def fold(
     Raises whatever the reference evaluator raises on an operator it does not know, and `TypeError`
     on a result that is not a tensor.
     """
+    _bound_result(node, inputs)
     feeds = {
         name: array
         for name, array in zip(node.input, inputs, strict=True)

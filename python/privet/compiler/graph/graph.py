@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Self
 
+from privet.compiler.graph.head import Head
 from privet.compiler.graph.operations import Operation, Shape
 from privet.compiler.graph.shapes import infer_shape
 
@@ -74,13 +75,17 @@ class Output:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in execution order over numbered values, each written once."""
+    """Nodes in execution order over numbered values, each written once.
+
+    `head` is what the client computes in the clear on the outputs, if there is more than that.
+    """
 
     name: str
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     values: Mapping[int, Value]
     nodes: tuple[Node, ...]
+    head: Head | None = None
 
     def uses(self) -> dict[int, int]:
         """How often each value is read, outputs of the graph included."""
@@ -105,7 +110,8 @@ class Graph:
 class GraphBuilder:
     """Builds a graph node by node; values are numbered in the order they are made."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, head: Head | None = None) -> None:
+        self.head = head
         self._name = name
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
@@ -176,4 +182,5 @@ class GraphBuilder:
             outputs=tuple(self._outputs),
             values=MappingProxyType({id: self._values[id] for id in sorted(needed)}),
             nodes=tuple(reversed(kept)),
+            head=self.head,
         )

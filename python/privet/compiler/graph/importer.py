@@ -9,19 +9,22 @@ nodes behind it are still looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
 import onnx
 
 from privet.compiler.graph import registry
-from privet.compiler.graph.constants import fold, foldable
-from privet.compiler.graph.graph import Graph, GraphBuilder, Value
-from privet.compiler.graph.input_shapes import FLOATS, InputShapes, resolve
-from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of
+from privet.compiler.graph.constants import array_of, dense, fold, foldable
+from privet.compiler.graph.graph import ClientStep, Graph, GraphBuilder, Value
+from privet.compiler.graph.heads import AtClient, HeadBuilder, compare_scores, cut
+from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
+from privet.compiler.graph.onnx_ml import expand
+from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, ML, opset_of, type_title
 from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.registry import OLDEST_OPSET
+from privet.compiler.graph.shapes import MAX_SAMPLE
 from privet.compiler.graph.site import Operand, Private, Site, Unsupported
 from privet.errors import InvalidModel, Problem, UnsupportedModel
 
@@ -29,10 +32,26 @@ THROUGH_CLIENT_STEPS = ("Identity", "Dropout", "Cast", "ArgMax")
 """Operators that may read a result on which the client still has a step to do."""
 
 
+ALL_CONSTANT = (
+    "the model",
+    "graph",
+    "no output depends on the private input",
+    "There is nothing to compute: check which output was exported",
+)
+
+
 def import_model(
-    model: onnx.ModelProto, *, name: str, input_shapes: InputShapes | None = None
+    model: onnx.ModelProto,
+    *,
+    name: str,
+    input_shapes: InputShapes | None = None,
+    scores: bool = False,
+    functions: bool = False,
 ) -> Graph:
     """The typed graph of a model that `load_model` returned.
+
+    With `scores` the client sees what the longest head reads (`privet.compiler.graph.heads`);
+    `functions` keeps a last Sigmoid out of it.
 
     # Errors
     `UnsupportedModel` with every problem of the model; `InvalidModel` if input shapes are missing
@@ -44,22 +63,38 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    return _Walk(expand_trees(model), name, input_shapes).graph()
+    made = expand_trees(expand(model))
+    return _Walk(made, name, input_shapes, scores, functions).graph()
 
 
 class _Walk:
     """The state of one import: what each ONNX tensor has become, and the problems so far."""
 
-    def __init__(self, model: onnx.ModelProto, name: str, input_shapes: InputShapes | None) -> None:
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        name: str,
+        input_shapes: InputShapes | None,
+        scores: bool,
+        functions: bool,
+    ) -> None:
         self.model = model
         self.opset = opset_of(model)
+        self.scores = scores
         self.builder = GraphBuilder(name)
         self.problems: list[Problem] = []
-        self.tensors: dict[str, Operand | None] = {
-            tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer
+        self.tensors: dict[str, Operand | AtClient | None] = {
+            tensor.name: array_of(tensor) for tensor in model.graph.initializer
         }
+        for sparse in model.graph.sparse_initializer:
+            self.tensors[sparse.values.name] = dense(sparse)
         self.shapes = resolve(model, input_shapes)
-        self.nodes, self.used = _needed(model.graph)
+        outputs = [output.name for output in model.graph.output]
+        nodes, _ = _needed(model.graph.node, outputs)
+        private = [entry.name for entry in model.graph.input if entry.name not in self.tensors]
+        self.cut = cut(nodes, private, outputs, scores=scores, functions=functions)
+        self.nodes, self.used = _needed(compare_scores(nodes, self.cut), outputs)
+        self.head = HeadBuilder(self.opset)
 
     def graph(self) -> Graph:
         for entry in self.model.graph.input:
@@ -70,44 +105,61 @@ class _Walk:
             try:
                 self._node(node, name)
             except Unsupported as refusal:
-                self._problem(name, node.op_type, refusal.why, refusal.instead)
+                instead = refusal.instead
+                if id(node) in self.cut.tail and not self.scores:
+                    instead += (
+                        ", or let the client compute it and see what it reads: --reveal scores"
+                    )
+                self._problem(name, node.op_type, refusal.why, instead)
                 self._unknown(node)
         for output in self.model.graph.output:
             self._output(output.name)
         if self.problems:
             raise UnsupportedModel(self.problems)
+        if not self.head.revealed:
+            raise UnsupportedModel([Problem(*ALL_CONSTANT)])
+        for tensor, (value, client) in self.head.revealed.items():
+            self.builder.output(tensor, value, client)
+        self.builder.head = self.head.build()
         return self.builder.build()
 
     def _input(self, entry: onnx.ValueInfoProto) -> None:
         kind = entry.type.tensor_type.elem_type
-        if not entry.type.HasField("tensor_type") or kind not in FLOATS:
+        if not entry.type.HasField("tensor_type") or kind not in FLOATS | WHOLE:
             type_name = entry.type.WhichOneof("value") or "unknown"
             if entry.type.HasField("tensor_type"):
-                type_name = onnx.TensorProto.DataType.Name(kind).lower()
+                type_name = type_title(kind)
             self._problem(
                 entry.name,
                 "graph input",
-                f"its type is {type_name}, and only floating-point inputs can be private",
-                "Start the model at a floating-point tensor (do embeddings and decoding before)",
+                f"its type is {type_name}, and only numbers can be private",
+                "Start the model at a tensor of numbers (do decoding before)",
             )
         shape = self.shapes.get(entry.name)
-        self.tensors[entry.name] = None if shape is None else self._declare(entry.name, shape)
+        whole = kind in WHOLE
+        made = None if shape is None else self._declare(entry.name, shape, integer=whole)
+        self.tensors[entry.name] = made
 
-    def _declare(self, name: str, shape: Shape) -> Private:
-        return Private(self.builder.input(name, Value(shape, name)), shape)
+    def _declare(self, name: str, shape: Shape, *, integer: bool = False) -> Private:
+        return Private(self.builder.input(name, Value(shape, name)), shape, integer=integer)
 
     def _node(self, node: onnx.NodeProto, name: str) -> None:
         missing = [tensor for tensor in node.input if tensor and tensor not in self.tensors]
         if missing:
             raise InvalidModel(f"{name} reads {missing[0]}, which nothing makes")
-        operands = [self.tensors[tensor] if tensor else None for tensor in node.input]
-        if node.domain in DEFAULT_DOMAINS and foldable(node):
+        given = [self.tensors[tensor] if tensor else None for tensor in node.input]
+        unknown = any(x is None and t for x, t in zip(given, node.input, strict=True))
+        if id(node) in self.cut.head and not unknown:
+            self.head.add(node, given)
+            self.tensors.update((tensor, AtClient(node.op_type)) for tensor in node.output)
+            return
+        operands = [x for x in given if not isinstance(x, AtClient)]
+        known = node.domain in (*DEFAULT_DOMAINS, ML)
+        if known and foldable(node) and not unknown:
             constants = [x for x in operands if not isinstance(x, Private)]
-            unknown = any(x is None and t for x, t in zip(operands, node.input, strict=True))
-            if len(constants) == len(operands) and not unknown:
+            if len(constants) == len(given):
                 self._fold(node, constants)
                 return
-        known = node.domain in (*DEFAULT_DOMAINS, ML)
         run = registry.importer(node.op_type) if known else None
         if run is None:
             title = node.op_type if known else "a custom operator"
@@ -116,11 +168,11 @@ class _Walk:
                 "Replace it with supported operators, or end the model before it and do the rest "
                 "on the client",
             )
-        if any(x is None and t for x, t in zip(operands, node.input, strict=True)):
+        if unknown:
             self._unknown(node)
             return
         if node.op_type not in THROUGH_CLIENT_STEPS:
-            _refuse_client_steps(operands)
+            _refuse_client_steps(given)
         site = Site(
             node,
             name=name,
@@ -155,39 +207,45 @@ class _Walk:
 
     def _unknown(self, node: onnx.NodeProto) -> None:
         """Lets the walk go on behind a node that was refused."""
+        shapes = self._inferred(node)
         for tensor in node.output:
-            shape = self.inferred.get(tensor)
+            shape = shapes.get(tensor)
             self.tensors[tensor] = None if shape is None else self._declare(tensor, shape)
 
-    @cached_property
-    def inferred(self) -> Mapping[str, Shape]:
-        """Static shapes by ONNX's own inference, needed only once something is unsupported."""
-        model = onnx.ModelProto()
-        model.CopyFrom(self.model)
-        for entry in model.graph.input:
-            if entry.name in self.shapes:
-                dims = entry.type.tensor_type.shape.dim
-                for dim, size in zip(dims, self.shapes[entry.name], strict=False):
-                    dim.dim_value = size
+    def _inferred(self, node: onnx.NodeProto) -> Mapping[str, Shape]:
+        """Static shapes of a node's results by ONNX's own inference.
+
+        It sees that node alone and shapes that were checked: on a whole model that does not fit
+        together it may end the process.
+        """
+        given = {name: self.tensors.get(name) for name in node.input if name}
+        inputs, constants = [], []
+        for name, operand in given.items():
+            if isinstance(operand, Private):
+                kind = onnx.TensorProto.INT64 if operand.integer else onnx.TensorProto.FLOAT
+                inputs.append(onnx.helper.make_tensor_value_info(name, kind, operand.shape))
+            elif isinstance(operand, np.ndarray):
+                constants.append(onnx.numpy_helper.from_array(operand, name))
+            else:
+                return {}
+        outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+        graph = onnx.helper.make_graph([node], "one", inputs, outputs, constants)
+        model = onnx.helper.make_model(graph, opset_imports=self.model.opset_import)
         try:
-            model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-        except Exception:  # an invalid model: the problems found so far say enough
+            inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        except Exception:  # an invalid node: the problems found so far say enough
             return {}
         found = {}
-        for entry in (*model.graph.value_info, *model.graph.output):
-            tensor_type = entry.type.tensor_type
-            dims = [dim.dim_value for dim in tensor_type.shape.dim]
-            if tensor_type.HasField("shape") and dims and math.prod(dims) > 0:
+        for entry in inferred.graph.output:
+            dims = [dim.dim_value for dim in entry.type.tensor_type.shape.dim]
+            if dims and min(dims) > 0 and math.prod(dims) <= MAX_SAMPLE:
                 found[entry.name] = tuple(dims)
         return found
 
     def _output(self, name: str) -> None:
         result = self.tensors.get(name)
-        if isinstance(result, Private):
-            self.builder.output(name, result.id, result.client)
-        elif result is not None:
-            why, instead = "it does not depend on the private input", "it is a constant"
-            self._problem(name, "graph output", why, f"Remove this output: {instead}")
+        if result is not None:
+            self.head.output(name, result)
         elif not self.problems:
             why = "it is an output of its operator that is not computed"
             self._problem(name, "graph output", why, "Remove this output")
@@ -196,21 +254,24 @@ class _Walk:
         self.problems.append(Problem(node, operator, why, instead))
 
 
-def _refuse_client_steps(operands: Sequence[Operand | None]) -> None:
+def _refuse_client_steps(operands: Sequence[Operand | AtClient | None]) -> None:
     for operand in operands:
-        if isinstance(operand, Private) and operand.client is not None:
+        client = operand.client if isinstance(operand, Private) else operand
+        if isinstance(client, AtClient | ClientStep):
             raise Unsupported(
-                f"it reads the result of {operand.client.op}, which the client computes in the "
+                f"it reads the result of {client.op}, which the client computes in the "
                 "clear after the private part",
                 "End the model at that result, or do this step on the client",
             )
 
 
-def _needed(graph: onnx.GraphProto) -> tuple[list[onnx.NodeProto], set[str]]:
+def _needed(
+    nodes: Sequence[onnx.NodeProto], outputs: Collection[str]
+) -> tuple[list[onnx.NodeProto], set[str]]:
     """The nodes that some output depends on, in their order, and the tensors that are read."""
-    needed = {output.name for output in graph.output}
+    needed = set(outputs)
     kept = []
-    for node in reversed(graph.node):
+    for node in reversed(nodes):
         if needed.intersection(node.output):
             kept.append(node)
             needed.update(node.input)

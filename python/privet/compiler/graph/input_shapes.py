@@ -11,6 +11,17 @@ from privet.errors import InvalidModel
 
 InputShapes = Mapping[str, Sequence[int]]
 
+WHOLE = frozenset(
+    {
+        onnx.TensorProto.BOOL,
+        *(onnx.TensorProto.INT8, onnx.TensorProto.INT16),
+        *(onnx.TensorProto.INT32, onnx.TensorProto.INT64),
+        *(onnx.TensorProto.UINT8, onnx.TensorProto.UINT16),
+        *(onnx.TensorProto.UINT32, onnx.TensorProto.UINT64),
+    }
+)
+"""Types of inputs that are whole numbers, or true and false as 1 and 0."""
+
 FLOATS = frozenset(
     {
         onnx.TensorProto.FLOAT,
@@ -47,7 +58,12 @@ def _shape(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Shape:
     declared: list[int | None] | None = None
     if tensor.HasField("shape"):
         dims = tensor.shape.dim
-        declared = [d.dim_value if d.HasField("dim_value") and d.dim_value else None for d in dims]
+        declared = [d.dim_value if d.HasField("dim_value") else None for d in dims]
+        if any(size is not None and size < 1 for size in declared):
+            raise InvalidModel(
+                f"input {entry.name!r} has shape {_show(declared)}, with an axis that holds "
+                "nothing: export the model with a symbolic axis there, or with its length"
+            )
     if given is not None:
         shape = tuple(int(size) for size in given)
         fits = declared is None or (
@@ -63,7 +79,7 @@ def _shape(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Shape:
     if declared is None or None in declared[1:]:
         raise InvalidModel(
             f"input {entry.name!r} has no static shape ({_show(declared)}): give one with "
-            f"input_shapes={{{entry.name!r}: [1, ...]}}"
+            f"--shape {entry.name}=1,... or input_shapes={{{entry.name!r}: [1, ...]}}"
         )
     return tuple(1 if size is None else size for size in declared)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.inliner
 from google.protobuf.message import DecodeError
@@ -15,6 +17,8 @@ ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
 DEFAULT_DOMAINS = ("", "ai.onnx")
 ML = "ai.onnx.ml"
 """The domain of traditional machine learning."""
+
+_HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
 def load_model(source: ModelSource) -> onnx.ModelProto:
@@ -28,6 +32,9 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
         onnx.checker.check_model(model)
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
+        _check_types(model, source)
+        if any(kind in _HALVES for kind in _types(model.graph)):
+            model = _widened(model)
     except OSError as error:
         raise InvalidModel(f"{source!s} cannot be read: {error.strerror or error}") from error
     except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
@@ -35,6 +42,65 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
     if not model.graph.output:
         raise InvalidModel(f"{_title(source)} has no output")
     return model
+
+
+def type_title(kind: int) -> str:
+    """The name of an ONNX data type, for people."""
+    if kind in onnx.TensorProto.DataType.values():
+        return str(onnx.TensorProto.DataType.Name(kind)).lower()
+    return f"of number {kind}, which ONNX does not know"
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Constants of a graph: initialisers, and tensors in attributes."""
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield sparse.values
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (*attribute.tensors, *([attribute.t] if attribute.HasField("t") else []))
+
+
+def _entries(graph: onnx.GraphProto) -> Iterator[onnx.TypeProto.Tensor]:
+    """Types of tensors that a graph declares."""
+    for entry in (*graph.input, *graph.output, *graph.value_info):
+        if entry.type.HasField("tensor_type"):
+            yield entry.type.tensor_type
+
+
+def _types(graph: onnx.GraphProto) -> set[int]:
+    return {tensor.data_type for tensor in _tensors(graph)} | {
+        entry.elem_type for entry in _entries(graph)
+    }
+
+
+def _check_types(model: onnx.ModelProto, source: ModelSource) -> None:
+    known = set(onnx.TensorProto.DataType.values())
+    for tensor in _tensors(model.graph):
+        if tensor.data_type not in known:
+            raise InvalidModel(
+                f"{_title(source)}: constant {tensor.name!r} has a data type {tensor.data_type} "
+                "that ONNX does not know: export the model again, or with an older opset"
+            )
+
+
+def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model in single precision instead of half: what is computed is in fixed point anyway,
+    and ONNX Runtime, the reference, has no kernels for many operators in half precision."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    for tensor in _tensors(wide.graph):
+        if tensor.data_type in _HALVES:
+            floats = onnx.numpy_helper.to_array(tensor).astype(np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(floats, tensor.name))
+    for entry in _entries(wide.graph):
+        if entry.elem_type in _HALVES:
+            entry.elem_type = onnx.TensorProto.FLOAT
+    for node in wide.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Cast" and attribute.name == "to" and attribute.i in _HALVES:
+                attribute.i = onnx.TensorProto.FLOAT
+    return wide
 
 
 def model_name(source: ModelSource, model: onnx.ModelProto) -> str:

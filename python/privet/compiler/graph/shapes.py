@@ -12,6 +12,8 @@ from privet.compiler.graph.operations import Operation, Shape
 
 MAX_RANK = 8
 MAX_ELEMENTS = 1 << 28
+MAX_SAMPLE = 1 << 25
+"""Most elements of a tensor of one sample: far above any layer, and soon computed."""
 MAX_DEPTH = 16
 
 

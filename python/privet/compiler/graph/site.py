@@ -5,6 +5,7 @@ An operand is either private (a value of the graph being built) or a constant (a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
@@ -24,6 +25,7 @@ from privet.compiler.graph.operations import (
     Reshape,
     Shape,
 )
+from privet.compiler.graph.shapes import MAX_SAMPLE
 
 Default = TypeVar("Default")
 
@@ -132,6 +134,10 @@ class Site:
         found = self._attributes.get(name)
         return None if found is None else [int(entry) for entry in found]
 
+    def floats(self, name: str) -> Array:
+        """An attribute that is a list of numbers; empty where the node has none."""
+        return np.asarray(self._attributes.get(name, ()), dtype=np.float64)
+
     def ints_of(self, name: str, index: int) -> list[int] | None:
         """Integers that older opsets give as an attribute and newer ones as an input."""
         if name in self._attributes:
@@ -152,6 +158,12 @@ class Site:
             )
         except ValueError as error:
             self.refuse(str(error), "Check the model's shapes, or give other input_shapes")
+        count = math.prod(self._builder.shape(id))
+        if count > MAX_SAMPLE:
+            self.refuse(
+                f"its result has {count} elements, more than {MAX_SAMPLE} for one sample",
+                "Check the model's shapes, or give other input_shapes",
+            )
         integer = isinstance(operation, ArgMax) or (
             not isinstance(operation, (*LINEAR, AddConstant, AvgPool2d))
             and all(x.integer for x in inputs)

@@ -28,10 +28,11 @@ def windows(site: Site, spatial: Sequence[int], kernel: Sequence[int]) -> Window
     rank = len(spatial)
     if rank not in (1, 2):
         site.refuse(f"it works on {rank} spatial axes", "Use layers over one or two spatial axes")
-    if len(kernel) != rank:
-        site.refuse(f"kernel {list(kernel)} on {rank} spatial axes", "Check the model")
     strides = site.ints("strides") or [1] * rank
     dilations = site.ints("dilations") or [1] * rank
+    for what, sizes in (("kernel", kernel), ("strides", strides), ("dilations", dilations)):
+        if len(sizes) != rank or min(sizes) < 1:
+            site.refuse(f"{what} {list(sizes)} over {rank} axes", "Each must be at least 1")
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     ceil = bool(site.attribute("ceil_mode", 0))
     begin, end = _pads(site, spatial, strides, reach)

@@ -33,12 +33,24 @@ def check_ranges(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float
     widths = ring_widths(graph, ring_bits)
     worst: tuple[int, int] | None = None
     for id, value in graph.values.items():
-        needed = bits_for(*_extent(value)) + ring_bits - widths[id]
+        magnitude, scale = _extent(value)
+        # However small the values are, their scale itself must fit.
+        needed = max(bits_for(magnitude, scale), scale + 1) + ring_bits - widths[id]
         if needed > ring_bits and (worst is None or needed > worst[0]):
             worst = needed, id
     if worst is not None:
         needed, id = worst
         raise _risk(graph, producers.get(id), id, needed, ring_bits, scale_bits, margin)
+    for output in graph.outputs:
+        magnitude, scale = _extent(graph.values[output.value])
+        if 0 < magnitude < math.ldexp(margin, -scale - 1):
+            raise OverflowRisk(
+                f"output {output.name}: values up to {magnitude / margin:.4g} are all zero at "
+                f"scale {scale}. Compile with a larger --scale, or rescale the model's weights",
+                layer=output.name,
+                magnitude=magnitude,
+                bits_needed=ring_bits,
+            )
     for node in graph.nodes:
         _check_constants(graph, node, ring_bits, scale_bits)
     return graph
@@ -111,6 +123,14 @@ def _check(
     node: Node, what: str, constants: Array, scale: int, limit: int, scale_bits: int
 ) -> None:
     magnitude = float(np.abs(constants).max(initial=0.0))
+    if what == "weights" and 0 < magnitude < math.ldexp(1.0, -scale - 1):
+        raise OverflowRisk(
+            f"layer {node.name}: {what} up to {magnitude:.4g} are all zero at scale {scale}. "
+            "Compile with a larger --scale, or rescale the model's weights",
+            layer=node.name,
+            magnitude=magnitude,
+            bits_needed=limit + GUARD_BITS,
+        )
     needed = math.frexp(magnitude)[1] + scale if magnitude else 0
     if needed > limit:
         raise OverflowRisk(

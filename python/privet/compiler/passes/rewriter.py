@@ -17,7 +17,7 @@ class Rewriter:
 
     def __init__(self, graph: Graph) -> None:
         self.old = graph
-        self.builder = GraphBuilder(graph.name)
+        self.builder = GraphBuilder(graph.name, graph.head)
         self.new: dict[int, int] = {}
         self._uses = graph.uses()
         self._old_of: dict[int, int] = {}

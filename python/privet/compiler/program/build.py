@@ -64,6 +64,7 @@ def build_program(
         operations=tuple(operations),
         batch=batch,
         calibration=calibration,
+        head=graph.head,
     )
     return program, weights
 
@@ -94,6 +95,7 @@ def integer_graph(program: Program, weights: Weights) -> Graph:
         outputs=tuple(Output(o.name, o.value, o.client) for o in program.outputs),
         values=MappingProxyType(values),
         nodes=tuple(nodes),
+        head=program.head,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from privet.compiler.graph.head import check_head
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.shapes import infer_shape
 from privet.compiler.program.operations import decode
@@ -123,6 +124,9 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
             rank = len(program.values[output.value].shape)
             if not 0 <= output.client.axis < max(rank, 1):
                 yield f"output {output.name}", f"axis {output.client.axis} of {rank} axes"
+    if program.head is not None and written.issuperset(o.value for o in program.outputs):
+        sizes = {o.name: math.prod(program.values[o.value].shape) for o in program.outputs}
+        yield from check_head(program.head, sizes)
     yield from _batch(program)
 
 

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from privet.compiler.graph import ClientStep
+from privet.compiler.graph.head import Head
 from privet.compiler.graph.operations import Shape
 from privet.errors import InvalidProgram
 
@@ -91,7 +92,8 @@ class Program:
     """The public half of a compiled model, for `batch` samples at once.
 
     `calibration` is one of `CALIBRATIONS`: what its owner chose, which says nothing of the weights
-    but that, with `sound`, they allow the proof.
+    but that, with `sound`, they allow the proof. `head` is what the client computes in the clear on
+    `outputs`; without one, those are what the user gets.
     """
 
     model: str
@@ -105,6 +107,7 @@ class Program:
     operations: tuple[ProgramOperation, ...]
     batch: int = 1
     calibration: str = "random"
+    head: Head | None = None
 
     def to_public_bytes(self) -> bytes:
         """The file: JSON with sorted keys and no spaces, the same for equal programs."""
@@ -168,6 +171,7 @@ class Program:
             ],
             **({} if self.batch == 1 else {"batch": self.batch}),
             **({} if self.calibration == "random" else {"calibration": self.calibration}),
+            **({} if self.head is None else {"head": self.head.to_document()}),
         }
 
     @classmethod
@@ -197,6 +201,7 @@ class Program:
             operations=tuple(_parse_operation(e) for e in document["operations"]),
             batch=_int(document.get("batch", 1)),
             calibration=_text(document.get("calibration", "random")),
+            head=Head.parse(document["head"]) if "head" in document else None,
         )
 
 

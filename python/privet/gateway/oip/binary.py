@@ -12,7 +12,7 @@ from typing import Any
 
 from privet.errors import InputError
 from privet.gateway.oip.exchange import Answer, Question
-from privet.gateway.oip.tensors import Array, from_numbers, from_raw, to_raw
+from privet.gateway.oip.tensors import Array, from_numbers, from_raw, to_data, to_raw
 
 HEADER = "Inference-Header-Content-Length"
 
@@ -67,12 +67,12 @@ class Body:
                 "datatype": datatype,
                 "shape": list(array.shape),
             }
-            raw = to_raw(array, datatype)
             if self._is_binary(name):
+                raw = to_raw(array, datatype)
                 output["parameters"] = {SIZE: len(raw)}
                 tail += raw
             else:
-                output["data"] = from_raw(name, datatype, array.shape, raw).ravel().tolist()
+                output["data"] = to_data(array, datatype)
             outputs.append(output)
         document: dict[str, Any] = {"model_name": answer.model, "outputs": outputs}
         document |= {"model_version": answer.version, "id": answer.id}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
+from privet.compiler.executor.codec import as_tensor, describe_outputs
 from privet.compiler.executor.samples import portions
 from privet.compiler.program import Program
 from privet.errors import InputError, MaterialError, Misuse, PeerMisbehaved
@@ -113,7 +114,7 @@ class Exchange:
             tuple(TensorMetadata(it.name, REAL, _shape(it.shape, free)) for it in model.inputs),
             tuple(
                 TensorMetadata(it.name, types[it.name], _shape(it.shape, free))
-                for it in model.outputs
+                for it in describe_outputs(program)
             ),
         )
 
@@ -139,7 +140,7 @@ class Exchange:
             question.model,
             str(offer.model.version),
             question.id,
-            {name: (types[name], result.outputs[name]) for name in wanted},
+            {name: (types[name], as_tensor(result.outputs[name])) for name in wanted},
             _parameters(result, time.monotonic() - start),
         )
 
@@ -197,9 +198,9 @@ def _number(version: str) -> int | None:
 
 def _is_stacked(program: Program) -> bool:
     """Whether any number of samples can be given along the first axis."""
-    values = [entry.value for entry in program.inputs]
-    values += [output.value for output in program.outputs]
-    return all(program.values[value].shape[:1] == (program.batch,) for value in values)
+    shapes = [program.values[entry.value].shape for entry in program.inputs]
+    shapes += [output.shape for output in describe_outputs(program)]
+    return all(shape[:1] == (program.batch,) for shape in shapes)
 
 
 def _shape(shape: tuple[int, ...], free: bool) -> tuple[int, ...]:

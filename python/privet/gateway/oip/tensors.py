@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privet.compiler.executor.codec import describe_outputs
 from privet.compiler.program import Program
 from privet.errors import InputError
 
@@ -32,8 +33,7 @@ DATATYPES = {
 REAL = "FP32"
 """The type of inputs and outputs that are real numbers, as models declare it."""
 
-INDEX = "INT64"
-"""The type of outputs that are positions."""
+_KINDS = {"real": REAL, "map": REAL, "integer": "INT64", "boolean": "BOOL", "text": "BYTES"}
 
 
 def from_raw(name: str, datatype: str, shape: Sequence[int], raw: bytes) -> Array:
@@ -79,21 +79,24 @@ def from_numbers(name: str, datatype: str, shape: Sequence[int], numbers: Any) -
 
 
 def to_raw(array: Array, datatype: str) -> bytes:
-    """The elements as the protocol sends them."""
-    return array.astype(DATATYPES[datatype]).tobytes()
+    """The elements as the protocol sends them; a text with its length in four bytes before it."""
+    if datatype == "BYTES":
+        texts = [str(text).encode() for text in array.ravel().tolist()]
+        return b"".join(len(text).to_bytes(4, "little") + text for text in texts)
+    return array.astype(np.bool_ if datatype == "BOOL" else DATATYPES[datatype]).tobytes()
+
+
+def to_data(array: Array, datatype: str) -> list[Any]:
+    """The elements as JSON has them, rounded to the type."""
+    if datatype in DATATYPES:
+        array = array.astype(DATATYPES[datatype])
+    elements: list[Any] = array.ravel().tolist()
+    return elements
 
 
 def output_datatypes(program: Program) -> dict[str, str]:
-    """The type of each output, by its name."""
-    made_by = {operation.output: operation for operation in program.operations}
-    types = {}
-    for output in program.outputs:
-        operation = made_by.get(output.value)
-        while operation is not None and operation.op == "reshape":
-            operation = made_by.get(operation.inputs[0])
-        is_index = operation is not None and operation.op == "argmax"
-        types[output.name] = INDEX if is_index else REAL
-    return types
+    """The type of each output, by its name; a map from labels goes as the row of its numbers."""
+    return {each.name: _KINDS[each.kind] for each in describe_outputs(program)}
 
 
 def _form(name: str, datatype: str, shape: Sequence[int]) -> tuple[np.dtype[Any], int]:

@@ -173,13 +173,13 @@ def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
         rows = figures.batch_sweep(records, model)
         text = f"Figure 1: throughput of {model} by batch on WAN_F, predicted. {_paper(1)}"
         found.append(Figure(f"batch-sweep-{model}", rows, batch_sweep, text))
-    hungry = figures.hungriest(records)
-    if hungry is not None:
+    slowest = figures.slowest_material(records)
+    if slowest is not None:
         text = (
-            f"Figure 2: {figures.JOBS} jobs of {hungry.model} in batches of {hungry.batch} under "
-            f"{hungry.setting.name} on WAN_S, by the size of the pool (simulated). {_paper(2)}"
+            f"Figure 2: {figures.JOBS} jobs of {slowest.model} in batches of {slowest.batch} under "
+            f"{slowest.setting.name} on WAN_S, by the size of the pool (simulated). {_paper(2)}"
         )
-        found.append(Figure("pools", figures.pools(hungry), pools, text))
+        found.append(Figure("pools", figures.pools(slowest), pools, text))
     for model in tables.drawn_subjects(records):
         found += _parts(records, model, prices)
         found += _regimes(records, model)

@@ -2,7 +2,7 @@
 
 Suites compute on processors here, so the table's GPU has no part. A machine draws `HIGH` while it
 computes, what suits the bandwidth while it transfers, and `IDLE` while it waits for a message; that
-last part is told apart, since overlapping jobs could use it.
+last part is counted apart, since overlapping jobs could use it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def _same(one: Row, other: Row) -> bool:
     return bool(one["setting"] == other["setting"])
 
 
-def hungriest(records: Sequence[Record]) -> Record | None:
+def slowest_material(records: Sequence[Record]) -> Record | None:
     """The record whose material takes longest to make on WAN_S, beside its online phase."""
 
     def ratio(record: Record) -> float:
@@ -65,7 +65,8 @@ def hungriest(records: Sequence[Record]) -> Record | None:
 
 def pools(record: Record) -> list[Row]:
     """Latency of each of 200 jobs on WAN_S for pools of several sizes (Figure 2): one arrives on
-    average when half of the time to make a piece has passed, so that a small pool runs dry."""
+    average when half of the time to make a material entry has passed, so that a small pool runs
+    dry."""
     it = predict(record, PRESETS["WAN_S"])
     load = key_pool.Load(it.online.seconds, it.offline.seconds)
     interval = max(it.online.seconds * 1.2, it.offline.seconds / 2)

@@ -49,7 +49,7 @@ class Audit:
         self.running: dict[str, Start] = {}
         self.stopped: set[str] = set()
         self.resting: set[str] = set()
-        self.pieces: dict[str, tuple[Stream, str]] = {}
+        self.entries: dict[str, tuple[Stream, str]] = {}
         self.spent: set[str] = set()
         self.events = 0
         self.listening: set[str] | None = None
@@ -65,16 +65,16 @@ class Audit:
         self.hosts[machine.name] = Host(machine)
 
     def lost(self, name: str) -> list[str]:
-        """A machine is gone, with its jobs and pieces; the jobs."""
+        """A machine is gone, with its jobs and entries; the jobs."""
         self.events += 1
         del self.hosts[name]
         jobs = [job for job, start in self.running.items() if start.machine == name]
         for job in jobs:
             del self.running[job]
-        gone = [piece for piece, (_, machine) in self.pieces.items() if machine == name]
+        gone = [entry for entry, (_, machine) in self.entries.items() if machine == name]
         self.spent.update(gone)
-        for piece in gone:
-            del self.pieces[piece]
+        for entry in gone:
+            del self.entries[entry]
         return jobs
 
     def submitted(self, now: float, submission: Submission) -> None:
@@ -92,9 +92,9 @@ class Audit:
         (self.listening.add if there else self.listening.discard)(client)
 
     def found(self, material: str, stream: Stream, machine: str) -> None:
-        """A piece from an earlier run."""
+        """A material entry from an earlier run."""
         self.events += 1
-        self.pieces[material] = (stream, machine)
+        self.entries[material] = (stream, machine)
 
     def rested(self, now: float, job: str) -> None:
         """A T_pre alone gives its cores back at `now` and keeps its memory."""
@@ -124,7 +124,7 @@ class Audit:
                 done = self._inferred.get(start.request, 0) + start.batch
                 self._inferred[start.request] = done
         elif material is not None and (submission is None or submission.only is None):
-            self.pieces[material] = (_stream(start), start.machine)
+            self.entries[material] = (_stream(start), start.machine)
 
     def _leave_cores(self, start: Start) -> None:
         for core in start.cores:
@@ -146,7 +146,7 @@ class Audit:
                 case Ended():
                     self._ended(action)
                 case MaterialGone(material=material):
-                    self.pieces.pop(material, None)
+                    self.entries.pop(material, None)
                     self.spent.add(material)
         while self._due and self._due[0][0] <= now:
             _, id = heapq.heappop(self._due)
@@ -203,14 +203,14 @@ class Audit:
         _require(there, f"{start.job} starts, and its client is away")
 
     def _uses(self, start: Start) -> None:
-        """The piece of a T_on was made, for this, here, and never used."""
+        """The entry of a T_on was made, for this, here, and never used."""
         if self.admitted[start.request].only is not None:
             _require(start.material is None, f"{start.job} is alone and uses material")
             return
         material = start.material or ""
         _require(material not in self.spent, f"{start.job} uses {material} again")
-        _require(material in self.pieces, f"{start.job} starts before its T_pre is over")
-        stream, machine = self.pieces.pop(material)
+        _require(material in self.entries, f"{start.job} starts before its T_pre is over")
+        stream, machine = self.entries.pop(material)
         self.spent.add(material)
         _require(stream == _stream(start), f"{material} was made for {stream}")
         _require(machine == start.machine, f"{material} lies on {machine}")

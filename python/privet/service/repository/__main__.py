@@ -32,6 +32,8 @@ def build(job: dict[str, Any]) -> Path:
         name=job["name"],
         batch=job["batch"],
         sound=job["sound"],
+        reveal=job["reveal"],
+        input_shapes=job["shapes"],
     )
 
 

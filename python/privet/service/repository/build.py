@@ -60,4 +60,6 @@ class Builder:
             "batch": config.batch,
             "input_range": config.input_range,
             "sound": config.sound,
+            "reveal": config.reveal,
+            "shapes": dict(config.shapes),
         }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from privet.compiler.compile import REVEALS
 from privet.errors import Misuse
 from privet.service.repository.offering import SERVED, in_sessions, limits, offered
 from privet.service.schema import (
@@ -82,6 +83,21 @@ class _Range:
 
 
 @dataclass(frozen=True)
+class _Shapes:
+    """A table from names of inputs to the lengths of their axes."""
+
+    def read(self, value: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        if not isinstance(value, dict):
+            raise ValueError("a table such as { image = [1, 3, 64, 64] }")
+        sizes = Several(Integer(1, 2**28), most=8)
+        return tuple((str(name), tuple(sizes.read(each))) for name, each in value.items())
+
+    def schema(self) -> dict[str, Any]:
+        sizes = Several(Integer(1, 2**28), most=8).schema()
+        return {"type": "object", "additionalProperties": sizes}
+
+
+@dataclass(frozen=True)
 class Limits:
     """Table `[limits]`: what clients may ask of this model."""
 
@@ -141,6 +157,17 @@ class ModelConfig:
         "whether the model is refused unless no input within its bound can leave the ring; results "
         "then need no samples",
         False,
+    )
+    reveal: str = option(
+        Text(REVEALS),
+        "what clients learn: what the outputs tell anyway; `scores`: also the numbers that the "
+        "last steps of the model read, which clients then compute; `label`: labels alone",
+        REVEALS[0],
+    )
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = option(
+        _Shapes(),
+        "shapes of inputs whose axes the model leaves open, such as `{ image = [1, 3, 64, 64] }`",
+        (),
     )
     suites: tuple[str, ...] = option(
         Several(Text(tuple(SERVED))),

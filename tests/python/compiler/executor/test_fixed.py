@@ -168,7 +168,7 @@ def test_error_bound_by_hand() -> None:
             node("Gemm", ["x", "w"], ["a"]),
             node("Relu", ["a"], ["r"]),
             node("Gemm", ["r", "w"], ["y"]),
-            node("ArgMax", ["y"], ["label"], axis=1),
+            node("ArgMax", ["a"], ["label"], axis=1),
         ],
         {"x": (1, 2)},
         ["y", "label"],

@@ -45,17 +45,22 @@ def test_what_no_output_needs_is_not_looked_at() -> None:
     assert len(import_model(model(nodes, {"x": (2,)}, ["y"]), name="m").nodes) == 1
 
 
-def test_an_integer_input_is_refused() -> None:
+def test_an_input_of_text_is_refused() -> None:
     made = single("Relu", [(2, 3)])
-    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
-    with pytest.raises(UnsupportedModel, match="x0 \\(graph input\\): its type is int64"):
+    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.STRING
+    with pytest.raises(UnsupportedModel, match="x0 \\(graph input\\): its type is string"):
         import_model(made, name="m")
 
 
-def test_a_constant_output_is_refused() -> None:
+def test_nothing_but_constant_outputs_is_refused() -> None:
     made = model([node("Add", ["c", "c"], ["y"])], {"x": (2,)}, ["y"], {"c": constant(2)})
-    with pytest.raises(UnsupportedModel, match="does not depend on the private input"):
+    with pytest.raises(UnsupportedModel, match="no output depends on the private input"):
         import_model(made, name="m")
+
+
+def test_a_constant_output_is_told_as_it_is() -> None:
+    nodes = [node("Add", ["c", "c"], ["y"]), node("Relu", ["x"], ["z"])]
+    check(model(nodes, {"x": (2,)}, ["y", "z"], {"c": constant(2)}))
 
 
 def test_a_random_constant_is_refused() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -53,7 +55,11 @@ def test_gather(indices: object, axis: int) -> None:
     check(single("Gather", [(5, 5), np.array(indices)], axis=axis))
 
 
-@pytest.mark.parametrize("indices", [[0, 1, 3], [2, 2], [7]])
-def test_gather_in_no_order_is_refused(indices: list[int]) -> None:
+@pytest.mark.parametrize("indices", [[0, 1, 3], [2, 2], [4, 0, 2, 2, 1], [[0, 3], [1, -1]]])
+def test_gather_in_any_order(indices: Any) -> None:
+    check(single("Gather", [(5, 5), np.array(indices)], axis=1))
+
+
+def test_gather_beyond_the_tensor_is_refused() -> None:
     with pytest.raises(UnsupportedModel, match="indices"):
-        import_model(single("Gather", [(5, 5), np.array(indices)]), name="m")
+        import_model(single("Gather", [(5, 5), np.array([7])]), name="m")

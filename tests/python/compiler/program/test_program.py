@@ -38,7 +38,7 @@ def network() -> onnx.ModelProto:
         node("Mul", ["f", "m"], ["g"]),
         node("Expand", ["g", "wide"], ["e"]),
         node("MatMul", ["e", "fc"], ["o"]),
-        node("ArgMax", ["o"], ["label"], axis=1),
+        node("ArgMax", ["e"], ["label"], axis=1),
         node("Softmax", ["o"], ["y"], axis=1),
     ]
     constants: dict[str, Any] = {

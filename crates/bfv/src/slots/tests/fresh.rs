@@ -1,8 +1,7 @@
 //! Every ciphertext, key and reply carries randomness of its own, and as much of it as the security rests on.
 
-use super::super::keys::read_masked;
-use super::super::polynomial::Polynomial;
 use super::{Pair, SLOTS};
+use crate::polynomial::Polynomial;
 use crate::slots::{Rotation, Sum};
 
 /// Variance of one coefficient of a fresh error.
@@ -49,7 +48,8 @@ fn every_ciphertext_and_public_key_has_a_fresh_error_and_a_fresh_uniform_part() 
         made.push(bytes);
     }
     for two in made.chunks(2) {
-        let read = |bytes: &Vec<u8>| read_masked(pair.parameters.inner().limbs(), SLOTS, "test", bytes).unwrap();
+        let read =
+            |bytes: &Vec<u8>| Polynomial::read_masked(pair.parameters.inner().limbs(), SLOTS, "test", bytes).unwrap();
         let [[b, a], [other_b, other_a]] = [read(&two[0]), read(&two[1])];
         let errors = [phase(&pair, 0, [&b, &a]), phase(&pair, 0, [&other_b, &other_a])];
         assert_fresh([&a.0[0], &other_a.0[0]], [&errors[0], &errors[1]]);
@@ -62,7 +62,7 @@ fn every_digit_of_a_rotation_key_has_a_fresh_error_and_a_fresh_uniform_part() {
     let bytes = pair.secret.rotation_key(Rotation::Left(1), &mut pair.prg);
     let parts: Vec<_> = bytes
         .chunks(bytes.len() / 3)
-        .map(|part| read_masked(&pair.parameters.inner().ntts, SLOTS, "test", part).unwrap())
+        .map(|part| Polynomial::read_masked(&pair.parameters.inner().ntts, SLOTS, "test", part).unwrap())
         .collect();
     // The message is zero modulo the other digits' primes: the special one is nobody's.
     let errors: Vec<Vec<f64>> = parts.iter().map(|[b, a]| phase(&pair, 3, [b, a])).collect();
@@ -75,7 +75,7 @@ fn every_digit_of_a_rotation_key_has_a_fresh_error_and_a_fresh_uniform_part() {
 fn every_reply_has_a_fresh_secret_and_a_fresh_error() {
     let mut pair = Pair::new(1, &[]);
     let mut phases = || {
-        let (c0, c1) = Sum::new(&pair.parameters).randomise(&pair.public, &mut pair.prg);
+        let [c0, c1] = Sum::new(&pair.parameters).randomise(&pair.public, &mut pair.prg);
         let [c0, c1] = [c0, c1].map(|part| part.forward(pair.parameters.inner().limbs()));
         phase(&pair, 0, [&c0, &c1])
     };
@@ -101,7 +101,7 @@ fn the_second_part_of_a_reply_hides_the_weights_of_a_curious_client() {
         part.0[0].iter().zip(&input.uniform().0[0]).map(|(&x, &a)| prime.multiply(x, prime.invert(a))).collect()
     };
     assert_eq!(constant(divide(&sum.c1)), SLOTS, "the control gives the weights away");
-    let (_, c1) = sum.randomise(&pair.public, &mut pair.prg);
+    let [_, c1] = sum.randomise(&pair.public, &mut pair.prg);
     assert_eq!(constant(divide(&c1.forward(pair.parameters.inner().limbs()))), 0);
 }
 

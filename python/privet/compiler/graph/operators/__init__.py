@@ -12,6 +12,7 @@ from privet.compiler.graph.operators import (
     reduction,
     selection,
     smooth,
+    traditional,
     trees,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "reduction",
     "selection",
     "smooth",
+    "traditional",
     "trees",
 ]

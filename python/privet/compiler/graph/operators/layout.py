@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 
 from privet.compiler.graph.input_shapes import FLOATS
+from privet.compiler.graph.onnx_model import type_title
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Site
 
@@ -27,7 +28,7 @@ def dropout(site: Site) -> Operand:
     return site.private(0)
 
 
-@operator("Cast", restrictions="between floating-point types, or from ArgMax's integers")
+@operator("Cast", restrictions="between floating-point types, or from whole numbers")
 def cast(site: Site) -> Operand:
     """Nothing, as the private tensor is in fixed point either way."""
     x = site.private(0)
@@ -36,8 +37,9 @@ def cast(site: Site) -> Operand:
         return replace(x, integer=False)
     if x.integer and to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
         return x
-    kind = onnx.TensorProto.DataType.Name(to).lower()
-    site.refuse(f"it rounds a private tensor to {kind}", "Remove the cast, or do it on the client")
+    site.refuse(
+        f"it rounds a private tensor to {type_title(to)}", "Remove the cast, or do it on the client"
+    )
 
 
 @operator("Shape")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from privet.compiler.graph.operations import Slice
+from privet.compiler.graph.operations import Concat, Slice
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -50,24 +52,37 @@ def split(site: Site) -> tuple[Operand, ...]:
     return tuple(parts)
 
 
-@operator("Gather", restrictions="indices constant and equally spaced")
+@operator("Gather", restrictions="indices constant")
 def gather(site: Site) -> Operand:
-    """One index, or a progression of them."""
+    """Any elements along an axis, in any order."""
     x = site.private(0)
     indices = site.constant(1, "indices").astype(np.int64)
     axis = site.axis(site.attribute("axis", 0), len(x.shape))
     size = x.shape[axis]
     flat = np.where(indices < 0, indices + size, indices).reshape(-1)
-    steps = np.diff(flat)
-    step = int(steps[0]) if len(steps) else 1
     if not len(flat) or flat.min() < 0 or flat.max() >= size:
         site.refuse("its indices lie outside the tensor", "Check the model")
-    if step == 0 or np.any(steps != step):
-        site.refuse("its indices are not equally spaced", "Use Slice and Concat instead")
-    whole = [(0, size, 1) for size in x.shape]
-    whole[axis] = (int(flat[0]), int(flat[-1]) + (1 if step > 0 else -1), step)
-    picked = _slice(site, x, whole)
+    picked = pick(site, x, axis, flat.tolist())
     return site.reshape(picked, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+
+
+def pick(site: Site, x: Private, axis: int, indices: Sequence[int]) -> Private:
+    """The elements at `indices` of an axis: a slice for each run of equal steps."""
+    parts: list[Private] = []
+    first = 0
+    while first < len(indices):
+        last = first + 1
+        step = indices[last] - indices[first] if last < len(indices) else 1
+        while step and last < len(indices) and indices[last] - indices[last - 1] == step:
+            last += 1
+        if not 0 <= indices[first] < x.shape[axis]:
+            site.refuse(f"index {indices[first]} of {x.shape[axis]}", "Check the model")
+        whole = [(0, size, 1) for size in x.shape]
+        end = indices[last - 1] + (1 if step >= 0 else -1)
+        whole[axis] = (indices[first], end, step or 1)
+        parts.append(_slice(site, x, whole))
+        first = last
+    return parts[0] if len(parts) == 1 else site.emit(Concat(axis), *parts)
 
 
 def _slice(site: Site, x: Private, bounds: list[tuple[int, int, int]]) -> Private:

@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from privet.compiler.executor.codec import describe_outputs
 from privet.compiler.program import Program
 from privet.service.control.calls import Answer, Call, answer
 from privet.service.control.refusal import bad_request, not_found, unavailable
@@ -19,6 +20,9 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 DATATYPE = "FP64"
 """Of inputs and outputs at the client, in the protocol's words; in between they are integers."""
+
+DATATYPES = {"integer": "INT64", "boolean": "BOOL", "text": "BYTES"}
+"""Of what the head of a model makes."""
 
 
 async def index(call: Call[Any]) -> Answer:
@@ -87,7 +91,7 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
         "versions": [str(it.number) for it in siblings],
         "platform": "privet",
         "inputs": [_tensor(program, it.name, it.value) for it in program.inputs],
-        "outputs": [_tensor(program, it.name, it.value) for it in program.outputs],
+        "outputs": _outputs(program),
         "privet": {
             "version": str(version.number),
             "description": version.config.description,
@@ -120,6 +124,19 @@ def _rounds(offer: Iterable[Suite]) -> list[str]:
     """The depths of comparisons to choose from."""
     found = dict.fromkeys(suite.facts()["rounds"] for suite in offer)
     return [rounds for rounds in found if rounds is not None]
+
+
+def _outputs(program: Program) -> list[dict[str, Any]]:
+    """What a client gets: reals, or what the head of the program makes of them."""
+    kinds = {} if program.head is None else DATATYPES
+    return [
+        {
+            "name": output.name,
+            "datatype": kinds.get(output.kind, DATATYPE),
+            "shape": list(output.shape),
+        }
+        for output in describe_outputs(program)
+    ]
 
 
 def _tensor(program: Program, name: str, value: int) -> dict[str, Any]:

@@ -1,0 +1,319 @@
+"""Computes the head of a model in the clear, at the client, with nothing but numpy.
+
+The head may come from a server that means ill: operators are those of `OPERATORS` alone, and no
+tensor takes more than `MAX_BYTES`, nor all together more than `MAX_TOTAL`. Reals are float64,
+integers int64, strings numpy's; a map from labels to numbers, which `ZipMap` makes, is a `dict` in
+an array of one axis, as ONNX Runtime gives a list of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from privet.compiler.graph.head import MAX_BYTES, MAX_TOTAL, Head, HeadNode
+from privet.compiler.graph.operations import Array
+from privet.errors import InvalidProgram
+
+FLOATS, INTEGERS, BOOLEAN, TEXT = (1, 10, 11, 16), (2, 3, 4, 5, 6, 7, 12, 13), 9, 8
+"""Types of ONNX, by their numbers."""
+
+
+def run_head(head: Head, revealed: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a head by name, in its order.
+
+    # Errors
+    `InvalidProgram` if a node cannot be computed, or would take too many elements.
+    """
+    tensors: dict[str, Array] = {**head.constants, **revealed}
+    taken = 0
+    for node in head.nodes:
+        operands = [tensors[name] if name else None for name in node.inputs]
+        try:
+            with np.errstate(all="ignore"):
+                made = _Call(node, operands, head.opset).run()
+            taken += sum(array.nbytes for array in made)
+            if taken > MAX_TOTAL:
+                raise ValueError(f"it takes more than {MAX_TOTAL} bytes")
+        except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+            place = f"node {', '.join(node.outputs)} ({node.op})"
+            raise InvalidProgram(f"the program's head fails at {place}: {error}") from error
+        tensors.update(zip(node.outputs, made, strict=False))
+    return {name: tensors[name] for name in head.outputs}
+
+
+class _Call:
+    """A node on its operands."""
+
+    def __init__(self, node: HeadNode, operands: Sequence[Array | None], opset: int) -> None:
+        self.node, self.opset = node, opset
+        self.given = [operand for operand in operands if operand is not None]
+
+    def run(self) -> list[Array]:
+        results = _OPERATORS[self.node.op](self)
+        made = results if isinstance(results, list) else [results]
+        for array in made:
+            _bound(array.shape, array.itemsize)
+        return made
+
+    @property
+    def x(self) -> Array:
+        return self.given[0]
+
+    def attribute(self, name: str, default: Any) -> Any:
+        return self.node.attributes.get(name, default)
+
+    def number(self, name: str, default: float) -> float:
+        return float(self.attribute(name, default))
+
+    def axis(self, default: int) -> int:
+        axis, rank = int(self.attribute("axis", default)), self.x.ndim
+        if not -rank <= axis < max(rank, 1):
+            raise ValueError(f"axis {axis} of {rank} axes")
+        return axis % max(rank, 1)
+
+    def axes(self) -> tuple[int, ...] | None:
+        """Axes as an attribute or as the second input."""
+        found = self.attribute("axes", None)
+        if found is None and len(self.given) > 1:
+            found = self.given[1].ravel().tolist()
+        return None if found is None else tuple(int(axis) for axis in found)
+
+
+def _bound(shape: Sequence[int], itemsize: int = 8) -> None:
+    if math.prod(shape) * itemsize > MAX_BYTES or len(shape) > 8:
+        raise ValueError(f"shape {list(shape)} is out of bounds")
+
+
+def _elementwise(function: Callable[..., Any]) -> Callable[[_Call], Array]:
+    """A function of tensors that broadcast."""
+
+    def run(call: _Call) -> Array:
+        _bound(np.broadcast_shapes(*(operand.shape for operand in call.given)))
+        return np.asarray(function(*call.given))
+
+    return run
+
+
+def sigmoid(x: Array) -> Array:
+    """`1 / (1 + exp(-x))`, without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))
+
+
+def softmax(x: Array, axes: tuple[int, ...], *, log: bool) -> Array:
+    """Softmax over some axes together, or its logarithm."""
+    shifted = x - x.max(axis=axes, keepdims=True)
+    exponentials = np.exp(shifted)
+    total = exponentials.sum(axis=axes, keepdims=True)
+    return np.asarray(shifted - np.log(total) if log else exponentials / total)
+
+
+def _softmax(call: _Call) -> Array:
+    axis = call.axis(1 if call.opset < 13 else -1)
+    axes = tuple(range(axis, call.x.ndim)) if call.opset < 13 else (axis,)
+    return softmax(call.x, axes, log=call.node.op == "LogSoftmax")
+
+
+def _cast(call: _Call) -> Array:
+    kind = int(call.attribute("to", 1))
+    if kind in FLOATS:
+        return call.x.astype(np.float64)
+    if kind in INTEGERS:
+        whole = call.x if call.x.dtype.kind == "U" else np.trunc(call.x)
+        return whole.astype(np.int64)
+    if kind == BOOLEAN:
+        return call.x.astype(np.bool_)
+    if kind == TEXT:
+        return call.x.astype(np.str_)
+    raise ValueError(f"type {kind}")
+
+
+def _reshape(call: _Call) -> Array:
+    target = [int(size) for size in call.given[1].ravel()]
+    if not call.attribute("allowzero", 0):
+        target = [call.x.shape[i] if size == 0 else size for i, size in enumerate(target)]
+    return call.x.reshape(target)
+
+
+def _flatten(call: _Call) -> Array:
+    axis = int(call.attribute("axis", 1))
+    return call.x.reshape(math.prod(call.x.shape[:axis]), -1)
+
+
+def _squeeze(call: _Call) -> Array:
+    return np.squeeze(call.x, axis=call.axes())
+
+
+def _unsqueeze(call: _Call) -> Array:
+    return np.expand_dims(call.x, call.axes() or ())
+
+
+def _transpose(call: _Call) -> Array:
+    return np.transpose(call.x, call.attribute("perm", None))
+
+
+def _concat(call: _Call) -> Array:
+    width = max(operand.itemsize for operand in call.given)
+    _bound((sum(operand.size for operand in call.given),), width)
+    return np.concatenate(call.given, axis=call.axis(0))
+
+
+def _slice(call: _Call) -> Array:
+    """Starts, ends, axes and steps as attributes or as inputs."""
+    given = [operand.ravel().tolist() for operand in call.given[1:]]
+    names = ("starts", "ends", "axes", "steps")[len(given) :]
+    given += [call.attribute(name, []) for name in names]
+    starts, ends, axes, steps = given
+    bounds = [slice(None)] * call.x.ndim
+    axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        bounds[axis] = slice(start, None if step < 0 and end < -call.x.shape[axis] else end, step)
+    return call.x[tuple(bounds)]
+
+
+def _picked(x: Array, indices: Array, axis: int) -> Array:
+    _bound((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.itemsize)
+    return np.take(x, indices.astype(np.int64), axis=axis)
+
+
+def _features(call: _Call) -> Array:
+    """Columns of the last axis, at flat indices; a vector counts as one row."""
+    x = call.x if call.x.ndim > 1 else call.x.reshape(1, -1)
+    return _picked(x, call.given[1].ravel(), x.ndim - 1)
+
+
+def _reduce(function: Callable[..., Any]) -> Callable[[_Call], Array]:
+    def run(call: _Call) -> Array:
+        axes = call.axes()
+        if not axes and call.attribute("noop_with_empty_axes", 0):
+            return call.x
+        keep = bool(call.attribute("keepdims", 1))
+        return np.asarray(function(call.x, axis=axes or None, keepdims=keep))
+
+    return run
+
+
+def _log_sum_exp(x: Array, **kept: Any) -> Array:
+    highest = x.max(axis=kept["axis"], keepdims=True)
+    total = np.exp(x - highest).sum(**kept)
+    return np.asarray(np.log(total) + (highest if kept["keepdims"] else highest.max(**kept)))
+
+
+def _arg_extreme(call: _Call) -> Array:
+    axis, x = call.axis(0), call.x if call.node.op == "ArgMax" else -call.x
+    found = x.argmax(axis)
+    if call.attribute("select_last_index", 0):
+        found = x.shape[axis] - 1 - np.flip(x, axis).argmax(axis)
+    return np.expand_dims(found, axis) if call.attribute("keepdims", 1) else np.asarray(found)
+
+
+def _top_k(call: _Call) -> list[Array]:
+    axis = call.axis(-1)
+    count = int(call.given[1].ravel()[0]) if len(call.given) > 1 else int(call.attribute("k", 1))
+    if not 0 < count <= call.x.shape[axis]:
+        raise ValueError(f"{count} of {call.x.shape[axis]} elements")
+    keys = -call.x if call.attribute("largest", 1) else call.x
+    order = np.take(np.argsort(keys, axis=axis, kind="stable"), range(count), axis=axis)
+    return [np.take_along_axis(call.x, order, axis=axis), order]
+
+
+def _normalizer(call: _Call) -> Array:
+    """Each row by its largest element, its sum of magnitudes or its length; rows of zeros stay."""
+    x = call.x if call.x.ndim > 1 else call.x.reshape(1, -1)
+    match call.attribute("norm", "MAX"):
+        case "MAX":
+            by = x.max(axis=-1, keepdims=True)
+        case "L1":
+            by = np.abs(x).sum(axis=-1, keepdims=True)
+        case "L2":
+            by = np.sqrt((x * x).sum(axis=-1, keepdims=True))
+        case other:
+            raise ValueError(f"norm {other!r}")
+    return np.asarray(x / np.where(by == 0, 1.0, by)).reshape(call.x.shape)
+
+
+_KEYED = {"strings": np.str_, "int64s": np.int64, "floats": np.float64, "tensor": None}
+
+
+def _label_encoder(call: _Call) -> Array:
+    """Each element's value in a table, or the default."""
+    keys = _table(call, "keys")
+    values = _table(call, "values")
+    _bound(call.x.shape, values.itemsize)
+    missing = {"U": "_Unused", "i": -1, "f": 0.0}[values.dtype.kind]
+    for name in ("default_string", "default_int64", "default_float"):
+        given = call.attribute(name, None)
+        if given is not None and (values.dtype.kind == "U") == isinstance(given, str):
+            missing = given
+    found = dict(zip(keys.tolist(), values.tolist(), strict=True))
+    entries = [found.get(entry, missing) for entry in call.x.ravel().tolist()]
+    kind = np.str_ if values.dtype.kind == "U" else values.dtype
+    return np.array(entries, dtype=kind).reshape(call.x.shape)
+
+
+def _table(call: _Call, which: str) -> Array:
+    for suffix, kind in _KEYED.items():
+        found = call.attribute(f"{which}_{suffix}", None)
+        if found is not None:
+            return np.array(found, dtype=kind)
+    raise ValueError(f"it has no {which}")
+
+
+def _zip_map(call: _Call) -> Array:
+    """A map for each row, by its labels in order, as ONNX Runtime has it."""
+    texts, numbers = (call.attribute(f"classlabels_{k}", None) for k in ("strings", "int64s"))
+    labels = texts or numbers
+    rows = call.x.reshape(1, -1) if call.x.ndim == 1 else call.x
+    if not labels or rows.ndim != 2 or rows.shape[1] != len(labels):
+        raise ValueError(f"its labels do not fit {list(call.x.shape)}")
+    maps = np.empty(len(rows), dtype=object)
+    for index, row in enumerate(rows.tolist()):
+        maps[index] = dict(sorted(zip(labels, row, strict=True)))
+    return maps
+
+
+_OPERATORS: dict[str, Callable[[_Call], Array | list[Array]]] = {
+    "Add": _elementwise(np.add),
+    "Sub": _elementwise(np.subtract),
+    "Mul": _elementwise(np.multiply),
+    "Div": _elementwise(np.divide),
+    "Sum": _elementwise(lambda *operands: sum(operands)),
+    "Exp": _elementwise(np.exp),
+    "Log": _elementwise(np.log),
+    "Neg": _elementwise(np.negative),
+    "Not": _elementwise(np.logical_not),
+    "Tanh": _elementwise(np.tanh),
+    "Greater": _elementwise(np.greater),
+    "Less": _elementwise(np.less),
+    "Reciprocal": _elementwise(lambda x: 1.0 / x),
+    "Sigmoid": _elementwise(sigmoid),
+    "Binarizer": lambda call: (call.x > call.number("threshold", 0.0)).astype(np.float64),
+    "Softmax": _softmax,
+    "LogSoftmax": _softmax,
+    "Normalizer": _normalizer,
+    "Cast": _cast,
+    "Dropout": lambda call: call.x,
+    "Identity": lambda call: call.x,
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Transpose": _transpose,
+    "Concat": _concat,
+    "Slice": _slice,
+    "Gather": lambda call: _picked(call.x, call.given[1], call.axis(0)),
+    "ArrayFeatureExtractor": _features,
+    "ReduceSum": _reduce(np.sum),
+    "ReduceMean": _reduce(np.mean),
+    "ReduceMax": _reduce(np.max),
+    "ReduceLogSumExp": _reduce(_log_sum_exp),
+    "ArgMax": _arg_extreme,
+    "ArgMin": _arg_extreme,
+    "TopK": _top_k,
+    "LabelEncoder": _label_encoder,
+    "ZipMap": _zip_map,
+}

@@ -1,0 +1,321 @@
+"""Where a model is cut: what runs privately, and the head that the client computes in the clear.
+
+The client may compute what follows a value that the model's outputs tell it anyway: the scores
+before a softmax (up to a common shift) or a sigmoid, the place of the largest of scores that are an
+output, the text that stands for a place, a map from labels to probabilities. Whatever is not told
+stays private: a label whose scores are no output is an argmax of the suite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from privet.compiler.graph.graph import ClientStep
+from privet.compiler.graph.head import ARITHMETIC, OPERATORS, Head, HeadNode, plain
+from privet.compiler.graph.input_shapes import FLOATS
+from privet.compiler.graph.operations import Array
+from privet.compiler.graph.site import Private, Unsupported
+from privet.errors import Misuse
+
+INVERTIBLE = frozenset(
+    {
+        *("Concat", "Dropout", "Exp", "Flatten", "Identity", "LabelEncoder", "Log", "LogSoftmax"),
+        *("Neg", "Normalizer", "Reciprocal", "Reshape", "Sigmoid", "Softmax", "Squeeze", "Tanh"),
+        *("Transpose", "Unsqueeze", "ZipMap"),
+    }
+)
+"""Operators whose result tells what they read, softmax and normalisations up to one number."""
+
+BEGINNINGS = frozenset(
+    {
+        *("ArgMax", "ArgMin", "LabelEncoder", "LogSoftmax", "Normalizer", "Sigmoid", "Softmax"),
+        *("TopK", "ZipMap"),
+    }
+)
+"""Operators that a head may begin with; others are part of one only behind these."""
+
+MORE_BEGINNINGS = frozenset(
+    {"Binarizer", "Exp", "Greater", "Less", "Log", "Reciprocal", "ReduceLogSumExp", "Tanh"}
+)
+"""Operators that a head may begin with, too, where the client may see scores."""
+
+_KEEPS = ("Cast", "Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+_LAST = ("LogSoftmax", "Softmax")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Nodes of the head, by `id`; `tail` has those that could be part of one with `scores`."""
+
+    head: Collection[int]
+    tail: Collection[int]
+
+
+def cut(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Collection[str],
+    outputs: Collection[str],
+    *,
+    scores: bool,
+    functions: bool,
+) -> Cut:
+    """The cut of a model whose `nodes` all lead to an output.
+
+    With `scores` the client may see whatever the longest possible head reads, else only what
+    `outputs` tell. `functions` keeps a Sigmoid private, for a suite with smooth functions.
+    """
+    private = set(inputs)
+    for node in nodes:
+        if private.intersection(node.input) and node.op_type not in ("Shape", "Size"):
+            private.update(node.output)
+    tail = set(_tail(nodes, outputs))
+    visible = _told(nodes, private, outputs)
+    if scores:
+        visible |= {name for node in nodes if id(node) in tail for name in node.input}
+    beginnings = BEGINNINGS | (MORE_BEGINNINGS if scores else set())
+    if functions:
+        beginnings -= {"Sigmoid"}
+    head: set[int] = set()
+    at_client: set[str] = set()
+    for node in nodes:
+        data = private.intersection(node.input)
+        begins = node.op_type in beginnings or _looks_up(node, private)
+        begins |= scores and node.op_type == "Cast" and not _to_float(node)
+        if not data or node.op_type not in OPERATORS or not (begins or data & at_client):
+            continue
+        if data <= at_client | visible:
+            head.add(id(node))
+            at_client.update(node.output)
+    return Cut(set() if _is_last_step(nodes, head) else head, tail)
+
+
+def _told(
+    nodes: Sequence[onnx.NodeProto], private: Collection[str], outputs: Collection[str]
+) -> set[str]:
+    """Private tensors that whoever has the outputs can work out."""
+    labels: set[str] = set()
+    for node in nodes:
+        makes = node.op_type in ("ArgMax", "ArgMin", "LabelEncoder") or _looks_up(node, private)
+        if makes or (node.op_type in _KEEPS and node.input[0] in labels):
+            labels.update(node.output)
+    told = set(outputs).intersection(private)
+    for node in reversed(nodes):
+        data = [name for name in node.input if name in private]
+        told_by = (
+            node.op_type in INVERTIBLE
+            or (node.op_type in ARITHMETIC and len(data) == 1)
+            or (node.op_type == "Cast" and (_to_float(node) or node.input[0] in labels))
+            or _looks_up(node, private)
+        )
+        if told_by and told.intersection(node.output):
+            told.update(data)
+    return told
+
+
+def _tail(nodes: Sequence[onnx.NodeProto], outputs: Collection[str]) -> Iterator[int]:
+    """Nodes that clients compute, and everything behind them, too."""
+    kept: set[str] = set()
+    for node in reversed(nodes):
+        if node.op_type in OPERATORS and not kept.intersection(node.output):
+            yield id(node)
+        else:
+            kept.update(node.input)
+
+
+def _looks_up(node: onnx.NodeProto, private: Collection[str]) -> bool:
+    """Whether it takes elements of a constant at private places: labels of classes."""
+    if node.op_type not in ("ArrayFeatureExtractor", "Gather"):
+        return False
+    return node.input[0] not in private and node.input[1] in private
+
+
+def _to_float(node: onnx.NodeProto) -> bool:
+    return any(a.name == "to" and a.i in FLOATS for a in node.attribute)
+
+
+def _is_last_step(nodes: Sequence[onnx.NodeProto], head: Collection[int]) -> bool:
+    """Whether a head is only what an output itself can tell (`ClientStep`): one softmax."""
+    made: set[str] = set()
+    for node in nodes:
+        if id(node) not in head:
+            continue
+        through = node.op_type in ("Identity", "Dropout") or (
+            node.op_type == "Cast" and _to_float(node)
+        )
+        if not through and (node.op_type not in _LAST or made.intersection(node.input)):
+            return False
+        made.update(node.output)
+    return True
+
+
+def compare_scores(nodes: Sequence[onnx.NodeProto], parts: Cut) -> list[onnx.NodeProto]:
+    """The nodes, with what a private ArgMax reads made simpler and in the same order.
+
+    A normalisation of each row keeps the order of its elements; and of `1 - sigmoid(z)` and
+    `sigmoid(z)`, as exporters write two classes, the larger is that of `-z` and `z`.
+    """
+    made_by = {name: node for node in nodes for name in node.output}
+    changed: list[onnx.NodeProto] = []
+    for node in nodes:
+        if node.op_type == "ArgMax" and id(node) not in parts.head:
+            before = made_by.get(node.input[0])
+            while before is not None and before.op_type in ("Normalizer", "Identity"):
+                node = _reading(node, before.input[0])
+                before = made_by.get(before.input[0])
+            logit = _two_classes(before, made_by)
+            if before is not None and logit is not None:
+                below, both = f"{node.output[0]}_below", f"{node.output[0]}_scores"
+                named = node.name or node.output[0]
+                changed += [
+                    onnx.helper.make_node("Neg", [logit], [below], name=named),
+                    _writing(_reading(before, below, logit), both),
+                ]
+                node = _reading(node, both)
+        changed.append(node)
+    return changed
+
+
+def _two_classes(concat: onnx.NodeProto | None, made_by: dict[str, onnx.NodeProto]) -> str | None:
+    """`z` of a Concat of `1 - sigmoid(z)` and `sigmoid(z)`."""
+    if concat is None or concat.op_type != "Concat" or len(concat.input) != 2:
+        return None
+    rest, chance = (made_by.get(name) for name in concat.input)
+    if rest is None or chance is None or chance.op_type != "Sigmoid" or rest.op_type != "Sub":
+        return None
+    return chance.input[0] if rest.input[1] == chance.output[0] else None
+
+
+def _reading(node: onnx.NodeProto, *inputs: str) -> onnx.NodeProto:
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.input[:] = inputs
+    return copy
+
+
+def _writing(node: onnx.NodeProto, output: str) -> onnx.NodeProto:
+    node.output[:] = [output]
+    return node
+
+
+def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its labels as its only outputs; with the argmax of its scores, if it has none.
+
+    # Errors
+    `Misuse` if it is not plain what is a label.
+    """
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    graph = changed.graph
+    tensors = onnx.TensorProto
+    labels = [
+        output
+        for output in graph.output
+        if output.type.tensor_type.elem_type in (tensors.STRING, tensors.INT64, tensors.INT32)
+    ]
+    if not labels:
+        if len(graph.output) != 1 or not graph.output[0].type.HasField("tensor_type"):
+            names = ", ".join(output.name for output in graph.output)
+            raise Misuse(f"reveal is 'label', and no output of {names} is one: end with an ArgMax")
+        (scores,) = graph.output
+        dims = scores.type.tensor_type.shape.dim
+        if len(dims) < 2 or dims[1].dim_value == 1:
+            raise Misuse(f"reveal is 'label', and output {scores.name!r} has no axis of classes")
+        graph.node.append(
+            onnx.helper.make_node("ArgMax", [scores.name], ["label"], axis=1, keepdims=0)
+        )
+        labels = [onnx.helper.make_tensor_value_info("label", tensors.INT64, None)]
+    kept = [onnx.ValueInfoProto.FromString(label.SerializeToString()) for label in labels]
+    del graph.output[:]
+    graph.output.extend(kept)
+    return changed
+
+
+@dataclass(frozen=True)
+class AtClient:
+    """A tensor that the client computes; `op` is what makes it."""
+
+    op: str
+
+
+@dataclass
+class HeadBuilder:
+    """The head of a model that is being read.
+
+    `revealed` has the tensors that the client learns, by name: values of the graph, with the step
+    that the client does on each.
+    """
+
+    opset: int
+    revealed: dict[str, tuple[int, ClientStep | None]] = field(default_factory=dict)
+    _nodes: list[HeadNode] = field(default_factory=list)
+    _constants: dict[str, Array] = field(default_factory=dict)
+    _outputs: list[str] = field(default_factory=list)
+
+    def add(
+        self, node: onnx.NodeProto, operands: Sequence[Private | Array | AtClient | None]
+    ) -> None:
+        """Gives a node to the client.
+
+        Raises `Unsupported` if it holds what the client must not have, or cannot.
+        """
+        names = []
+        for name, operand in zip(node.input, operands, strict=True):
+            if isinstance(operand, Private):
+                name = self.reveal(name, operand)
+            elif isinstance(operand, np.ndarray):
+                if node.op_type in ARITHMETIC and operand.size != 1:
+                    raise Unsupported(
+                        "it follows what the client computes, and its constant would be published",
+                        "Put it before that, or end the model there",
+                    )
+                self._constants[name] = plain(operand)
+            names.append(name)
+        attributes = {a.name: _attribute(a) for a in node.attribute}
+        made = HeadNode(node.op_type, tuple(names), tuple(node.output), attributes)
+        self._nodes.append(made)
+
+    def reveal(self, name: str, operand: Private) -> str:
+        """The name under which the client learns a private tensor."""
+        for known, (id, client) in self.revealed.items():
+            if (id, client) == (operand.id, operand.client):
+                return known
+        self.revealed[name] = (operand.id, operand.client)
+        return name
+
+    def output(self, name: str, operand: Private | Array | AtClient) -> None:
+        """An output of the model."""
+        self._outputs.append(name)
+        if isinstance(operand, np.ndarray):
+            self._constants[name] = plain(operand)
+        elif isinstance(operand, Private):
+            known = self.reveal(name, operand)
+            if known != name:
+                self._nodes.append(HeadNode("Identity", (known,), (name,), {}))
+
+    def build(self) -> Head | None:
+        """The head; None where the user gets just what is revealed."""
+        if self._outputs == list(self.revealed) and not self._nodes:
+            return None
+        return Head(self.opset, tuple(self._outputs), tuple(self._nodes), self._constants)
+
+
+def _attribute(attribute: onnx.AttributeProto) -> Any:
+    """Numbers and text as JSON has them."""
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, onnx.TensorProto):
+        value = plain(onnx.numpy_helper.to_array(value)).ravel()
+    if not isinstance(value, int | float | str | bytes):
+        value = list(value)
+    entries = value if isinstance(value, list) else [value]
+    if not all(isinstance(entry, int | float | str | bytes) for entry in entries):
+        raise Unsupported(f"its attribute {attribute.name} is no number or text", "Simplify it")
+    if not all(math.isfinite(entry) for entry in entries if isinstance(entry, float)):
+        raise Unsupported(f"its attribute {attribute.name} is not finite", "Give a number")
+    texts = [entry.decode() if isinstance(entry, bytes) else entry for entry in entries]
+    return texts if isinstance(value, list) else texts[0]

@@ -1,0 +1,97 @@
+"""Classifiers of ai.onnx.ml as nodes of ai.onnx: scores, what becomes of them, and labels.
+
+A classifier has two outputs, of which one may be revealed and the other must not: so it is taken
+apart before a model is cut (`privet.compiler.graph.heads`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from privet.compiler.graph.onnx_model import ML
+
+TRANSFORMS = {"NONE": None, "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
+"""What may become of a classifier's scores, and the operator that does it."""
+
+
+def expand(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with each linear classifier taken apart; itself if it has none."""
+    if not any(_is_classifier(node) for node in model.graph.node):
+        return model
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    del changed.graph.node[:]
+    for node in model.graph.node:
+        parts = _Classifier(node, changed.graph).nodes() if _is_classifier(node) else [node]
+        changed.graph.node.extend(parts)
+    return changed
+
+
+def _is_classifier(node: onnx.NodeProto) -> bool:
+    """Whether `expand` knows it: others are refused where they stand, by name."""
+    if node.domain != ML or node.op_type != "LinearClassifier":
+        return False
+    found = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    return found.get("post_transform", b"NONE").decode() in TRANSFORMS
+
+
+class _Classifier:
+    """A linear classifier: `scores = x * coefficients + intercepts`, one column for each label, or
+    one column that is positive for the second of two labels."""
+
+    def __init__(self, node: onnx.NodeProto, graph: onnx.GraphProto) -> None:
+        self._node, self._graph = node, graph
+        self._name = node.name or node.output[0]
+        self._made: list[onnx.NodeProto] = []
+        self._attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        texts = self._attributes.get("classlabels_strings")
+        labels = texts or self._attributes.get("classlabels_ints") or []
+        self._labels = np.array([t.decode() for t in labels] if texts else labels, dtype=object)
+        if not texts:
+            self._labels = self._labels.astype(np.int64)
+
+    def nodes(self) -> list[onnx.NodeProto]:
+        """The nodes that have its place."""
+        label, scores = (*self._node.output, "")[:2]
+        scores = scores or f"{self._name}_unread"
+        coefficients = self._attributes.get("coefficients", [])
+        intercepts = self._attributes.get("intercepts", [])
+        rows = len(intercepts) or len(self._labels)
+        raw = self._add(
+            "LinearRegressor",
+            self._node.input[:1],
+            domain=ML,
+            coefficients=coefficients,
+            targets=rows,
+            **({"intercepts": intercepts} if intercepts else {}),
+        )
+        transform = TRANSFORMS[self._attributes.get("post_transform", b"NONE").decode()]
+        if rows == 1 and len(self._labels) == 2:
+            raw = self._both(raw, transform, scores)
+        elif transform is None:
+            self._add("Identity", [raw], output=scores)
+        else:
+            axis = {"axis": 1} if transform == "Softmax" else {}
+            self._add(transform, [raw], output=scores, **axis)
+        if label:
+            place = self._add("ArgMax", [raw], axis=1, keepdims=0)
+            classes = onnx.numpy_helper.from_array(self._labels, f"{self._name}_classes")
+            self._graph.initializer.append(classes)
+            self._add("Gather", [classes.name, place], output=label, axis=0)
+        return self._made
+
+    def _both(self, raw: str, transform: str | None, scores: str) -> str:
+        """Scores of both labels where the model has those of the second; the order they have."""
+        both = self._add("Concat", [self._add("Neg", [raw]), raw], axis=1)
+        self._add(transform or "Identity", [both], output=scores)
+        return both
+
+    def _add(self, op: str, inputs: Sequence[str], *, output: str = "", **more: Any) -> str:
+        output = output or f"{self._name}_{len(self._made)}_{op}"
+        self._made.append(helper.make_node(op, inputs, [output], name=self._name, **more))
+        return output

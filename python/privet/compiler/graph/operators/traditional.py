@@ -1,0 +1,124 @@
+"""ai.onnx.ml: linear models, and what scales and selects their features.
+
+A linear classifier is taken apart before (`privet.compiler.graph.onnx_ml`); labels and maps are
+what the client makes of scores (`privet.compiler.graph.heads`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from privet.compiler.graph.onnx_model import ML
+from privet.compiler.graph.operations import ArgMax, Array, Concat, Dense, Sub
+from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
+from privet.compiler.graph.operators.selection import pick
+from privet.compiler.graph.registry import operator
+from privet.compiler.graph.site import Operand, Private, Site
+
+AT_CLIENT = "only on what the outputs tell: the client computes it"
+
+
+@operator(
+    "LinearClassifier", domain=ML, since=1, restrictions="post_transform not PROBIT or SOFTMAX_ZERO"
+)
+def linear_classifier(site: Site) -> Operand:
+    """What could not be taken apart."""
+    site.refuse(
+        f"its post_transform is {site.attribute('post_transform', 'NONE')}",
+        "Export it with raw scores, or LOGISTIC or SOFTMAX",
+    )
+
+
+@operator("LinearRegressor", domain=ML, since=1, restrictions="post_transform NONE")
+def linear_regressor(site: Site) -> Operand:
+    """`x * coefficients + intercepts`, a column for each target."""
+    targets = site.attribute("targets", 1)
+    return _linear(site, site.floats("coefficients").reshape(targets, -1))
+
+
+@operator("SVMRegressor", domain=ML, since=1, restrictions="kernel_type LINEAR")
+def svm_regressor(site: Site) -> Operand:
+    """With a linear kernel the support vectors are one row of weights."""
+    kernel = site.attribute("kernel_type", "LINEAR")
+    if kernel != "LINEAR" or site.attribute("one_class", 0):
+        site.refuse(f"its kernel is {kernel}", "Only linear support vector machines are supported")
+    coefficients, count = site.floats("coefficients"), site.attribute("n_supports", 0)
+    weight = coefficients.reshape(1, -1)
+    if count:
+        weight = weight @ site.floats("support_vectors").reshape(count, -1)
+    return _linear(site, weight, "rho")
+
+
+def _linear(site: Site, weight: Array, offsets: str = "intercepts") -> Private:
+    """`[N, F] * weight.T`; a vector counts as one row."""
+    if site.attribute("post_transform", "NONE") != "NONE":
+        site.refuse("it transforms its result", "Export it with post_transform NONE")
+    x = site.private(0)
+    rows = x if len(x.shape) == 2 else site.reshape(x, (1, math.prod(x.shape)))
+    bias = site.floats(offsets)
+    if bias.size not in (0, len(weight)):
+        site.refuse(f"{bias.size} {offsets} for {len(weight)} targets", "Check the model")
+    return site.emit(Dense(weight.T, bias if bias.size else None), rows)
+
+
+@operator("Scaler", domain=ML, since=1)
+def scaler(site: Site) -> Operand:
+    """`(x - offset) * scale`, a number for all features or one for each."""
+    x = site.private(0)
+    offset, scale = site.floats("offset"), site.floats("scale")
+    shifted = plus_constant(site, x, -offset) if offset.size else x
+    return times_constant(site, shifted, scale) if scale.size else shifted
+
+
+@operator("Imputer", domain=ML, since=1, restrictions="of NaN, which no private input holds")
+def imputer(site: Site) -> Operand:
+    """Nothing: inputs are finite, and so is what the suite computes."""
+    if not math.isnan(site.attribute("replaced_value_float", 0.0)):
+        site.refuse(
+            "it replaces a number, and whether a private input has it is not known",
+            "Replace it before, at the client, and let the model begin behind",
+        )
+    return site.private(0)
+
+
+@operator("Binarizer", domain=ML, since=1)
+def binarizer(site: Site) -> Operand:
+    """1 above the threshold and 0 up to it: the place of the larger of 0 and `x - threshold`."""
+    x = site.private(0)
+    above = plus_constant(site, x, np.asarray(-float(site.attribute("threshold", 0.0))))
+    column = site.reshape(above, (*x.shape, 1))
+    zero = site.emit(Sub(), column, column)
+    axis = len(x.shape)
+    place = site.emit(ArgMax(axis, False, False), site.emit(Concat(axis), zero, column))
+    return Private(place.id, place.shape)
+
+
+@operator("FeatureVectorizer", domain=ML, since=1)
+def feature_vectorizer(site: Site) -> Operand:
+    """Its inputs side by side."""
+    rows = [site.private(index) for index in range(len(site.inputs))]
+    return rows[0] if len(rows) == 1 else site.emit(Concat(len(rows[0].shape) - 1), *rows)
+
+
+@operator("ArrayFeatureExtractor", domain=ML, since=1, restrictions="indices constant")
+def array_feature_extractor(site: Site) -> Operand:
+    """Elements of the last axis."""
+    x = site.private(0)
+    x = x if len(x.shape) > 1 else site.reshape(x, (1, *x.shape))
+    indices = np.ravel(site.constant(1, "indices")).astype(np.int64)
+    return pick(site, x, len(x.shape) - 1, indices.tolist())
+
+
+def _at_client(site: Site) -> Operand:
+    site.refuse(
+        "its result tells less than what it reads, which stays private",
+        "Make what it reads an output, too",
+    )
+
+
+for _name in ("LabelEncoder", "Normalizer", "ZipMap"):
+    operator(_name, domain=ML, since=1, restrictions=AT_CLIENT)(_at_client)
+for _name in ("ArgMin", "TopK"):
+    operator(_name, restrictions=AT_CLIENT)(_at_client)

@@ -1,0 +1,210 @@
+"""Mutated ONNX files through the compiler: each is compiled, or refused with a message.
+
+    python -m scripts.audit.models SEED ROUNDS
+
+Bytes are flipped, and what a file says is changed where it stands: numbers of attributes, shapes
+and types, operators, names. Prints each file that ended in anything but Privet's own errors, or
+took longer than `SECONDS`, and ends with code 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import NoReturn
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from privet.compiler.compile import compile
+from privet.errors import PrivetError
+
+SECONDS = 20
+NUMBERS = (0, 1, -1, 2, 3, 7, 77, 1 << 20, 1 << 31, -(1 << 63), (1 << 63) - 1)
+
+
+def seeds() -> list[bytes]:
+    """Small files with many operators: a convolutional classifier, and one of ai.onnx.ml."""
+    weights = np.random.default_rng(0)
+
+    def constant(name: str, *shape: int) -> onnx.TensorProto:
+        return numpy_helper.from_array(weights.standard_normal(shape).astype(np.float32), name)
+
+    node = helper.make_node
+    layers = [
+        node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1], strides=[1, 1]),
+        node("Relu", ["c"], ["r"]),
+        node("MaxPool", ["r"], ["m"], kernel_shape=[2, 2], strides=[2, 2]),
+        node("AveragePool", ["m"], ["a"], kernel_shape=[2, 2], ceil_mode=1),
+        node("Transpose", ["a"], ["t"], perm=[0, 2, 3, 1]),
+        node("Reshape", ["t", "shape"], ["f"]),
+        node("Expand", ["f", "wide"], ["e"]),
+        node("Slice", ["e", "from", "to"], ["s"]),
+        node("Gemm", ["s", "g"], ["o"], transB=1),
+        node("Softmax", ["o"], ["y"], axis=1),
+        node("ArgMax", ["o"], ["label"], axis=1),
+    ]
+    numbers = {"shape": [1, -1], "wide": [2, 1], "from": [0, 0], "to": [1, 9]}
+    tensors = [constant("w", 2, 1, 3, 3), constant("b", 2), constant("g", 3, 8)]
+    tensors += [numpy_helper.from_array(np.array(each), name) for name, each in numbers.items()]
+    image = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 1, 4, 4])
+    outputs = [onnx.ValueInfoProto(name=name) for name in ("y", "label")]
+    graph = helper.make_graph(layers, "layers", [image], outputs, tensors)
+    domain, coefficients = "ai.onnx.ml", weights.standard_normal(8).tolist()
+    rows = [
+        node("Scaler", ["x"], ["z"], domain=domain, offset=[0.5], scale=[2.0]),
+        node(
+            "LinearClassifier",
+            ["z"],
+            ["label", "s"],
+            domain=domain,
+            coefficients=coefficients,
+            intercepts=[0.1, -0.1],
+            classlabels_strings=["no", "yes"],
+            post_transform="SOFTMAX",
+        ),
+        node("Normalizer", ["s"], ["n"], domain=domain, norm="L1"),
+        node("ZipMap", ["n"], ["y"], domain=domain, classlabels_strings=["no", "yes"]),
+    ]
+    row = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 4])
+    classifier = helper.make_graph(rows, "rows", [row], outputs)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 3)]
+    made = (helper.make_model(each, opset_imports=opsets) for each in (graph, classifier))
+    # Outputs of no stated type are as some exporters leave them; the checker wants a kind.
+    files = []
+    for model in made:
+        for output in model.graph.output:
+            output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+            output.type.tensor_type.shape.SetInParent()
+        model.ir_version = 10
+        files.append(model.SerializeToString())
+    return files
+
+
+def mutants(seed: int, rounds: int) -> Iterator[tuple[str, bytes]]:
+    """What was changed, and the file."""
+    draw = random.Random(seed)
+    files = seeds()
+    changes = (_flip, _attribute, _shape, _type, _operator, _wiring, _constant)
+    for index in range(rounds):
+        data, names = draw.choice(files), []
+        for _ in range(draw.choice((1, 1, 2, 4))):
+            change = draw.choice(changes)
+            names.append(change.__name__[1:])
+            data = change(draw, data)
+        yield f"{index}: {', '.join(names)}", data
+
+
+def _flip(draw: random.Random, data: bytes) -> bytes:
+    changed = bytearray(data)
+    changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+    return bytes(changed)
+
+
+def _edited(
+    change: Callable[[random.Random, onnx.GraphProto], None],
+) -> Callable[[random.Random, bytes], bytes]:
+    def edit(draw: random.Random, data: bytes) -> bytes:
+        model = onnx.ModelProto()
+        try:
+            model.ParseFromString(data)
+            change(draw, model.graph)
+        except Exception:  # a file that bytes were flipped in; it goes as it is
+            return data
+        return bytes(model.SerializeToString())
+
+    edit.__name__ = change.__name__
+    return edit
+
+
+@_edited
+def _attribute(draw: random.Random, graph: onnx.GraphProto) -> None:
+    attribute = draw.choice(draw.choice([n for n in graph.node if n.attribute]).attribute)
+    if attribute.ints:
+        attribute.ints[draw.randrange(len(attribute.ints))] = draw.choice(NUMBERS)
+    elif attribute.floats:
+        attribute.floats[draw.randrange(len(attribute.floats))] = draw.choice((0.0, 1e38, np.nan))
+    elif attribute.strings:
+        del attribute.strings[draw.randrange(len(attribute.strings))]
+    else:
+        attribute.i = draw.choice(NUMBERS)
+
+
+@_edited
+def _shape(draw: random.Random, graph: onnx.GraphProto) -> None:
+    dims = draw.choice((*graph.input, *graph.output)).type.tensor_type.shape.dim
+    draw.choice(dims).dim_value = draw.choice(NUMBERS)
+
+
+@_edited
+def _type(draw: random.Random, graph: onnx.GraphProto) -> None:
+    kind = draw.choice((*range(24), 77))
+    if draw.random() < 0.5:
+        draw.choice(graph.initializer).data_type = kind
+    else:
+        draw.choice(graph.input).type.tensor_type.elem_type = kind
+
+
+@_edited
+def _operator(draw: random.Random, graph: onnx.GraphProto) -> None:
+    one, other = draw.choice(graph.node), draw.choice(graph.node)
+    one.op_type, other.op_type = other.op_type, one.op_type
+
+
+@_edited
+def _wiring(draw: random.Random, graph: onnx.GraphProto) -> None:
+    names = [name for node in graph.node for name in (*node.input, *node.output)]
+    node = draw.choice(graph.node)
+    node.input[draw.randrange(len(node.input))] = draw.choice(names)
+
+
+@_edited
+def _constant(draw: random.Random, graph: onnx.GraphProto) -> None:
+    tensor = draw.choice([each for each in graph.initializer if each.data_type == 7])
+    array = numpy_helper.to_array(tensor).copy()
+    array[draw.randrange(array.size)] = draw.choice(NUMBERS)
+    tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
+def problems(seed: int, rounds: int) -> Iterator[str]:
+    """Each file that is neither compiled nor refused as it should be."""
+    before = signal.signal(signal.SIGALRM, _late)
+    try:
+        for what, data in mutants(seed, rounds):
+            signal.alarm(SECONDS)
+            try:
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    compile(data)
+            except PrivetError:
+                pass
+            except Exception as error:
+                yield f"seed {seed}, {what}: {type(error).__name__}: {error}"
+            finally:
+                signal.alarm(0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def _late(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise TimeoutError(f"more than {SECONDS} s")
+
+
+def main() -> int:
+    """Runs the command line."""
+    seed, rounds = map(int, sys.argv[1:])
+    found = 0
+    for problem in problems(seed, rounds):
+        found += 1
+        print(problem)
+    print(f"{rounds} files, {found} that are not refused as they should be")
+    return found > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

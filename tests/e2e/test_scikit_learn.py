@@ -1,0 +1,156 @@
+"""What scikit-learn's exporter writes: the same labels, maps and numbers as ONNX Runtime gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from skl2onnx import to_onnx
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Perceptron,
+    RidgeClassifier,
+    SGDClassifier,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import SVR, LinearSVC, LinearSVR
+
+import privet
+from privet.compiler.compile import compile
+from privet.compiler.executor import execute
+from privet.compiler.executor.codec import as_tensor
+from privet.compiler.executor.reference import run_plaintext
+from privet.errors import UnsupportedModel
+
+_RANDOM = np.random.default_rng(0)
+X = np.asarray(_RANDOM.standard_normal((160, 5)), np.float32)
+TWO = (X[:, 0] + X[:, 1] > 0).astype(np.int64)
+THREE = np.array(["bright", "dim", "dark"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
+NUMBERS = X[:, :2] @ np.array([[1.0, 2.0], [0.5, -1.0]])
+
+
+def _mlp(kind: Any) -> Any:
+    return kind(hidden_layer_sizes=(4,), max_iter=20, random_state=0)
+
+
+MODELS: Mapping[str, tuple[Any, Any]] = {
+    "logistic": (LogisticRegression(), TWO),
+    "logistic, three": (LogisticRegression(), THREE),
+    "svm": (LinearSVC(), TWO),
+    "svm, three": (LinearSVC(), THREE),
+    "ridge": (RidgeClassifier(), TWO),
+    "perceptron": (Perceptron(), THREE),
+    "discriminant": (LinearDiscriminantAnalysis(), THREE),
+    "network": (_mlp(MLPClassifier), TWO),
+    "network, three": (_mlp(MLPClassifier), THREE),
+    "pipeline": (make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()), TWO),
+    "scalers": (make_pipeline(MinMaxScaler(), RobustScaler(), LogisticRegression()), THREE),
+    "bits": (make_pipeline(Binarizer(), LogisticRegression()), TWO),
+    "components": (make_pipeline(PCA(2), LogisticRegression()), THREE),
+    "regression": (LinearRegression(), NUMBERS),
+    "regression by network": (_mlp(MLPRegressor), NUMBERS),
+    "regression by svm": (LinearSVR(), NUMBERS[:, 0]),
+    "regression by kernel svm": (SVR(kernel="linear"), NUMBERS[:, 0]),
+}
+SCORED: Mapping[str, tuple[Any, Any]] = {
+    "stochastic": (SGDClassifier(loss="log_loss", random_state=0), THREE),
+    "one against the rest": (OneVsRestClassifier(LogisticRegression()), THREE),
+}
+
+
+@cache
+def exported(name: str) -> onnx.ModelProto:
+    """A model, fitted and exported as users do it."""
+    estimator, wanted = {**MODELS, **SCORED}[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(X, wanted)
+        made: onnx.ModelProto = to_onnx(estimator, X[:1])
+        return made
+
+
+def same(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Asserts equal labels and keys, and near numbers."""
+    assert list(found) == list(wanted)
+    for name, array in wanted.items():
+        if array.dtype == object:
+            assert [list(entry) for entry in found[name]] == [list(entry) for entry in array]
+        mine, other = as_tensor(found[name]), as_tensor(array)
+        assert mine.shape == other.shape
+        if other.dtype.kind == "f":
+            np.testing.assert_allclose(mine, other, atol=5e-3)
+        else:
+            assert mine.tolist() == other.tolist()
+
+
+def compared(name: str, reveal: str) -> None:
+    """Compiles a model and compares it with ONNX Runtime on some samples."""
+    rows = [row[None] for row in X[:60]]
+    compiled = compile(exported(name), reveal=reveal, bits=44, scale=16, calibration=rows)
+    outputs = [output.name for output in compiled.source.graph.output]
+    for row in rows[:30]:
+        wanted = run_plaintext(compiled.source, [{"X": row}], outputs)
+        same(execute(compiled.program, compiled.weights, [row]).outputs, wanted)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_gives_what_onnx_runtime_gives(name: str) -> None:
+    compared(name, "outputs")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, (_, wanted) in MODELS.items()
+        if wanted.ndim == 1 and wanted.dtype.kind in "iU"
+    ],
+)
+def test_a_label_alone(name: str) -> None:
+    compared(name, "label")
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_a_head_that_tells_less_needs_the_servers_leave(name: str) -> None:
+    with pytest.raises(UnsupportedModel, match="--reveal scores"):
+        compile(exported(name))
+    compared(name, "scores")
+
+
+@pytest.mark.parametrize("suite", ["gmw", "fss"])
+@pytest.mark.parametrize("reveal", ["outputs", "label"])
+def test_parties_give_the_same(suite: str, reveal: str) -> None:
+    result = privet.run(
+        exported("network, three"), [X[:1]], suite=suite, reveal=reveal, calibration=[X[:1], X[1:2]]
+    )
+    same(result.outputs, result.reference)
+    assert result.argmax_agrees
+    assert result.max_fixed_point_error == 0
+    assert list(result.outputs) == ["output_label", "output_probability"][: len(result.outputs)]
+
+
+@pytest.mark.parametrize("suite", ["stream", pytest.param("ckks", marks=pytest.mark.go)])
+def test_the_head_is_above_the_suites(suite: str) -> None:
+    rows = [row[None] for row in X[:20]]
+    result = privet.run(exported("logistic"), rows[:1], suite=suite, calibration=rows)
+    same(result.outputs, result.reference)
+    assert result.calibration == "samples"
+
+
+def test_a_batch_of_rows() -> None:
+    result = privet.run(exported("pipeline"), [X[:3]], suite="fss", batch=4, input_range=(-4, 4))
+    same(result.outputs, result.reference)
+    assert result.samples == 3

@@ -1,0 +1,189 @@
+"""What the client computes in the clear: each operator against ONNX Runtime, and hostile heads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from tests.python.compiler.graph.single import constant, model, node
+
+from privet.compiler.compile import compile
+from privet.compiler.executor.head import _OPERATORS, run_head
+from privet.compiler.graph.head import MAX_NODES, OPERATORS, Head, HeadNode, plain
+from privet.compiler.program import Program
+from privet.errors import InvalidProgram
+
+X = constant(3, 4, seed=7, spread=2.0)
+ML = "ai.onnx.ml"
+Case = tuple[str, list[Any], dict[str, Any]]
+
+CASES: list[Case] = [
+    *((op, [X], {}) for op in ("Exp", "Neg", "Tanh", "Sigmoid", "Reciprocal", "Identity")),
+    *((op, [X], {"axis": 0}) for op in ("Softmax", "LogSoftmax")),
+    *((op, [X, constant(1, 4, seed=3)], {}) for op in ("Add", "Sub", "Mul", "Div", "Sum")),
+    *((op, [X, np.float32(0.1)], {}) for op in ("Greater", "Less")),
+    *((op, [X, np.array([1])], {}) for op in ("ReduceSum", "ReduceMean", "ReduceMax")),
+    ("ReduceLogSumExp", [X, np.array([0])], {"keepdims": 0}),
+    ("ReduceSum", [X], {"keepdims": 0}),
+    ("Log", [np.abs(X)], {}),
+    ("Not", [X > 0], {}),
+    ("Dropout", [X], {}),
+    *(("Cast", [X], {"to": to}) for to in (1, 7, 9)),
+    ("Reshape", [X, np.array([0, 2, -1])], {}),
+    ("Flatten", [X.reshape(3, 2, 2)], {"axis": 2}),
+    ("Squeeze", [X.reshape(3, 1, 4), np.array([1])], {}),
+    ("Unsqueeze", [X, np.array([0, 3])], {}),
+    ("Transpose", [X], {"perm": [1, 0]}),
+    ("Concat", [X, X], {"axis": -1}),
+    ("Gather", [X, np.array([[2, 0]])], {"axis": 1}),
+    ("Slice", [X, np.array([3, 0]), np.array([-9, 9]), np.array([1, 0]), np.array([-2, 1])], {}),
+    *(
+        (op, [np.array([[1, 3, 3], [2, 2, 0]], np.float32)], {"axis": 1})
+        for op in ("ArgMax", "ArgMin")
+    ),
+    (
+        "ArgMax",
+        [np.array([[1, 3, 3]], np.float32)],
+        {"axis": 1, "select_last_index": 1, "keepdims": 0},
+    ),
+    ("TopK", [X, np.array([2])], {"axis": 1}),
+    ("TopK", [X, np.array([1])], {"axis": 0, "largest": 0}),
+    ("ArrayFeatureExtractor", [X, np.array([3, 1])], {}),
+    ("Binarizer", [X], {"threshold": 0.2}),
+    *(("Normalizer", [X], {"norm": norm}) for norm in ("MAX", "L1", "L2")),
+    ("LabelEncoder", [np.array([0, 2, 5])], {"keys_int64s": [0, 2], "values_strings": ["a", "b"]}),
+    (
+        "LabelEncoder",
+        [np.array([[0], [2]])],
+        {"keys_int64s": [0], "values_floats": [1.5], "default_float": 7.0},
+    ),
+    ("ZipMap", [X[:, :2]], {"classlabels_strings": ["no", "yes"]}),
+    ("ZipMap", [X[:, :2]], {"classlabels_int64s": [4, 2]}),
+]
+
+
+def test_every_operator_is_known_and_tried() -> None:
+    assert set(_OPERATORS) == OPERATORS == {op for op, _, _ in CASES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{i}-{op}" for i, (op, _, _) in enumerate(CASES)])
+def test_an_operator_is_onnx_runtimes(case: Case) -> None:
+    op, operands, attributes = case
+    names = [f"x{index}" for index in range(len(operands))]
+    outputs = ["y", "z"] if op == "TopK" else ["y"]
+    domain = ML if onnx.defs.has(op, ML) else ""
+    head = Head(
+        21,
+        tuple(outputs),
+        (HeadNode(op, tuple(names), tuple(outputs), attributes),),
+        {name: plain(array) for name, array in zip(names[1:], operands[1:], strict=True)},
+    )
+    found = run_head(head, {"x0": plain(operands[0])})
+    wanted = _onnx_runtime(
+        onnx.helper.make_node(op, names, outputs, domain=domain, **attributes), operands
+    )
+    for name, array in zip(outputs, wanted, strict=True):
+        if isinstance(array, list):
+            assert [list(entry) for entry in found[name]] == [list(entry) for entry in array]
+            found[name] = np.array([list(entry.values()) for entry in found[name]])
+            array = np.array([list(entry.values()) for entry in array])
+        assert found[name].shape == np.shape(array)
+        if found[name].dtype.kind == "f":
+            np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6)
+        else:
+            assert found[name].tolist() == array.tolist()
+
+
+def _onnx_runtime(one: onnx.NodeProto, operands: list[Any]) -> list[Any]:
+    kinds = [onnx.helper.np_dtype_to_tensor_dtype(np.asarray(each).dtype) for each in operands]
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, kind, np.shape(each))
+        for name, kind, each in zip(one.input, kinds, operands, strict=True)
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in one.output]
+    opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid(ML, 3)]
+    made = onnx.helper.make_model(
+        onnx.helper.make_graph([one], "one", inputs, outputs), opset_imports=opsets, ir_version=10
+    )
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    feeds = {name: np.asarray(each) for name, each in zip(one.input, operands, strict=True)}
+    return list(session.run(None, feeds))
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    nodes = [
+        node("MatMul", ["x", "w"], ["s"]),
+        node("Softmax", ["s"], ["y"], axis=1),
+        node("ArgMax", ["y"], ["label"], axis=1),
+    ]
+    return compile(model(nodes, {"x": (1, 3)}, ["label", "y"], {"w": constant(3, 3)})).program
+
+
+def _with(program: Program, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    document = json.loads(program.to_public_bytes())
+    change(document["head"])
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def test_a_head_is_part_of_the_public_half(program: Program) -> None:
+    read = Program.from_public_bytes(program.to_public_bytes())
+    assert read.head is not None
+    assert program.head is not None
+    assert read.head.nodes == program.head.nodes
+    other = replace(program, head=replace(program.head, outputs=("y",)))
+    assert other.program_hash != program.program_hash
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda head: head["nodes"][0].update(op="Loop"),
+        lambda head: head["nodes"][0].update(inputs=["nothing"]),
+        lambda head: head["nodes"][0].update(inputs=[]),
+        lambda head: head["nodes"][0].update(outputs=["s"]),
+        lambda head: head["nodes"][0]["attributes"].update(axis={"a": 1}),
+        lambda head: head.update(outputs=["nothing"]),
+        lambda head: head.update(outputs=[]),
+        lambda head: head.update(nodes=head["nodes"] * MAX_NODES),
+        lambda head: head["constants"].update(c={"kind": "real", "shape": [3], "data": [1.0]}),
+        lambda head: head["constants"].update(c={"kind": "code", "shape": [1], "data": [1]}),
+        lambda head: head["constants"].update(
+            c={"kind": "integer", "shape": [1 << 15], "data": [1] * (1 << 15)}
+        ),
+        lambda head: head.update(opset="x"),
+    ],
+)
+def test_a_hostile_head_is_refused_before_it_runs(
+    program: Program, change: Callable[[dict[str, Any]], Any]
+) -> None:
+    with pytest.raises(InvalidProgram):
+        Program.from_public_bytes(_with(program, change))
+
+
+def test_a_head_that_grows_is_stopped() -> None:
+    growing = tuple(
+        HeadNode("Concat", (f"t{i}", f"t{i}"), (f"t{i + 1}",), {"axis": 0}) for i in range(60)
+    )
+    with pytest.raises(InvalidProgram, match="out of bounds"):
+        run_head(Head(21, ("t60",), growing, {}), {"t0": np.zeros(64)})
+    outer = HeadNode("Add", ("a", "b"), ("y",), {})
+    with pytest.raises(InvalidProgram, match="out of bounds"):
+        run_head(
+            Head(21, ("y",), (outer,), {}), {"a": np.zeros((1 << 14, 1)), "b": np.zeros(1 << 14)}
+        )
+    many = tuple(HeadNode("Neg", ("a",), (f"y{i}",), {}) for i in range(99))
+    with pytest.raises(InvalidProgram, match="takes more than"):
+        run_head(Head(21, ("y0",), many, {}), {"a": np.zeros(1 << 20)})
+
+
+def test_an_attribute_that_does_not_fit_is_said() -> None:
+    wrong = HeadNode("Softmax", ("a",), ("y",), {"axis": 5})
+    with pytest.raises(InvalidProgram, match=r"y \(Softmax\): axis 5 of 2 axes"):
+        run_head(Head(21, ("y",), (wrong,), {}), {"a": np.zeros((2, 2))})

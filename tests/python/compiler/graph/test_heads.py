@@ -1,0 +1,137 @@
+"""Where a model is cut: what the client computes, and what stays private."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.python.compiler.graph.single import check, constant, model, node, samples
+
+from privet.compiler.compile import Compiled, compile
+from privet.compiler.executor import execute
+from privet.errors import Misuse, UnsupportedModel
+
+W = constant(4, 3)
+SCORES = node("MatMul", ["x", "w"], ["scores"])
+SOFTMAX = node("Softmax", ["scores"], ["chances"], axis=1)
+
+
+def classifier(nodes: list[Any], outputs: list[str], **constants: Any) -> Any:
+    return model([SCORES, *nodes], {"x": (1, 4)}, outputs, {"w": W, **constants})
+
+
+def parts(compiled: Compiled) -> tuple[list[str], list[str]]:
+    """Operators of the program, and of its head."""
+    head = compiled.program.head
+    return (
+        [operation.op for operation in compiled.program.operations],
+        [] if head is None else [each.op for each in head.nodes],
+    )
+
+
+def test_what_the_outputs_tell_is_computed_at_the_client() -> None:
+    made = classifier([SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)], ["chances", "y"])
+    check(made)
+    assert parts(compile(made)) == (["dense"], ["Softmax", "ArgMax"])
+
+
+def test_a_label_alone_tells_no_scores() -> None:
+    made = classifier([SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)], ["y"])
+    assert parts(compile(made))[0][-1] == "argmax"
+
+
+def test_one_last_softmax_is_no_head() -> None:
+    program = compile(classifier([SOFTMAX], ["chances"])).program
+    assert program.head is None
+    assert program.outputs[0].client is not None
+
+
+def test_layers_behind_a_softmax_go_on_at_the_client() -> None:
+    nodes = [
+        SOFTMAX,
+        node("Mul", ["chances", "hundred"], ["percent"]),
+        node("Reshape", ["percent", "shape"], ["y"]),
+    ]
+    check(classifier(nodes, ["y"], hundred=np.float32(100), shape=np.array([3, 1])))
+
+
+def test_a_row_of_numbers_behind_the_client_is_not_published() -> None:
+    nodes = [SOFTMAX, node("Mul", ["chances", "secret"], ["y"])]
+    with pytest.raises(UnsupportedModel, match="would be published"):
+        compile(classifier(nodes, ["y"], secret=constant(1, 3)))
+
+
+def test_a_sum_of_two_softmaxes_tells_neither() -> None:
+    nodes = [SOFTMAX, node("Softmax", ["x"], ["b"], axis=1), node("ReduceSum", ["b"], ["c"])]
+    made = classifier([*nodes, node("Add", ["chances", "c"], ["y"])], ["y"])
+    with pytest.raises(UnsupportedModel, match="which the client computes"):
+        compile(made)
+
+
+def test_the_server_may_reveal_scores() -> None:
+    nodes = [SOFTMAX, node("TopK", ["chances", "k"], ["best", "places"], axis=1)]
+    made = classifier(nodes, ["best", "places"], k=np.array([2]))
+    with pytest.raises(UnsupportedModel, match="--reveal scores"):
+        compile(made)
+    compiled = compile(made, reveal="scores")
+    assert parts(compiled) == (["dense"], ["Softmax", "TopK"])
+
+
+@pytest.mark.parametrize("outputs", [["scores"], ["chances"]])
+def test_a_label_alone_may_be_revealed(outputs: list[str]) -> None:
+    made = classifier([SOFTMAX], outputs)
+    compiled = compile(made, reveal="label")
+    assert parts(compiled)[0][-1] == "argmax"
+    given = samples(made)
+    (label,) = execute(compiled.program, compiled.weights, given).outputs.values()
+    assert label.ravel()[0] == (given["x"] @ W).argmax()
+
+
+def test_labels_are_the_only_outputs_then() -> None:
+    nodes = [SOFTMAX, node("ArgMax", ["chances"], ["y"], axis=1)]
+    compiled = compile(classifier(nodes, ["y", "chances"]), reveal="label")
+    assert [output.name for output in compiled.program.outputs] == ["y"]
+    assert parts(compiled)[0][-1] == "argmax"
+
+
+def test_two_classes_from_one_sigmoid_are_compared_privately() -> None:
+    nodes = [
+        node("MatMul", ["scores", "v"], ["z"]),
+        node("Sigmoid", ["z"], ["p"]),
+        node("Sub", ["one", "p"], ["q"]),
+        node("Concat", ["q", "p"], ["both"], axis=1),
+        node("ArgMax", ["both"], ["y"], axis=1),
+    ]
+    made = classifier(nodes, ["y"], v=constant(3, 1, seed=4), one=np.float32(1))
+    operations, head = parts(compile(made))
+    assert "polynomial" not in operations
+    assert operations[-1] == "argmax"
+    assert not head
+    for seed in range(8):
+        check(made, samples(made, seed=seed))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "outputs"), [([node("Relu", ["scores"], ["y"])], ["scores", "y"]), ([], ["scores"])]
+)
+def test_models_without_labels(nodes: list[Any], outputs: list[str]) -> None:
+    made = classifier(nodes, outputs)
+    if len(outputs) == 1:
+        del made.graph.output[0].type.tensor_type.shape.dim[1]
+    with pytest.raises(Misuse, match="reveal is 'label'"):
+        compile(made, reveal="label")
+    with pytest.raises(Misuse, match="possible are outputs, scores, label"):
+        compile(made, reveal="everything")
+
+
+def test_a_batch_is_computed_sample_by_sample() -> None:
+    nodes = [SOFTMAX, node("ArgMax", ["chances"], ["label"], axis=1, keepdims=0)]
+    made = classifier(
+        [*nodes, node("Reshape", ["label", "flat"], ["y"])], ["y", "chances"], flat=np.array([1])
+    )
+    compiled = compile(made, batch=3)
+    x = constant(3, 4, seed=5)
+    found = execute(compiled.program, compiled.weights, {"x": x}).outputs
+    assert found["y"].tolist() == (x @ W).argmax(axis=1).tolist()
+    assert found["chances"].shape == (3, 3)
