@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.python.compiler.graph.ensembles import random_trees
@@ -18,6 +20,7 @@ SUITES = {
     "fss": privet.Fss(),
 }
 ROWS = 3
+EXPORTED = Path(__file__).parents[1] / "python/compiler/graph/exported_trees"
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -34,6 +37,15 @@ def test_trees_come_out_exactly(name: str) -> None:
         run = privet.run(compiled, {"x": x}, suite=SUITES[name])
         assert run.max_fixed_point_error <= (1 if name == "one-bit" else 0)
         assert run.max_abs_error < 1e-5
+
+
+def test_a_classifier_gives_its_labels_and_probabilities() -> None:
+    x = np.load(EXPORTED / "rows.npz")["x_two"][:ROWS]
+    compiled = privet.compile(EXPORTED / "forest_two.onnx", batch=ROWS)
+    run = privet.run(compiled, {"X": x})
+    labels, probabilities = run.outputs.values()
+    assert np.array_equal(labels, run.reference["label"])
+    assert np.allclose(probabilities, run.reference["probabilities"], rtol=0, atol=1e-5)
 
 
 def test_other_suites_refuse_trees_by_name() -> None:

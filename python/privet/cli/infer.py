@@ -167,7 +167,7 @@ async def _ask(
     deadline: float | None,
 ) -> Result:
     """A prediction on what was prepared for it, if anything was."""
-    if notice is None and isinstance(terms.suite, MaterialSuite):
+    if notice is None and isinstance(terms.suite, MaterialSuite) and terms.suite.prepares_ahead:
         for prepared in await client.prepared(model, terms=terms):
             try:
                 return await client.infer(

@@ -102,6 +102,14 @@ def serve(
     dealer: options.Dealer = None,
     truncation: Annotated[str, accepted(type(DEFAULT), "truncation")] = "exact",
     flooding: Annotated[str, accepted(type(COHORT), "flooding")] = STATISTICAL,
+    reveal_values: Annotated[
+        bool,
+        typer.Option(
+            "--reveal-values",
+            help="Also serve models of suites that show clients values before activations, in a "
+            "random order.",
+        ),
+    ] = False,
     accept: options.Accept = None,
     answers_per_hour: options.AnswersPerHour = None,
     policy: Annotated[
@@ -195,6 +203,7 @@ def serve(
         dealer=dealer is not None,
         truncation=truncation,
         flooding=flooding,
+        revealed_values=reveal_values,
         answers_per_hour=answers_per_hour,
     )
     settings = Settings(

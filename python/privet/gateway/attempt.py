@@ -8,19 +8,23 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from privet import _native
 from privet.errors import LinkError, PeerMisbehaved
 from privet.gateway.model import Offer, Terms
 from privet.runtime import Credentials
 from privet.runtime.client import network_of
-from privet.runtime.result import Spent
-from privet.runtime.session import Session
-from privet.suites import Progress, material_suite
+from privet.runtime.result import Made, Spent
+from privet.runtime.session import Line, Session
+from privet.suites import Progress, SingleJobSuite, material_suite
+from privet.suites.costs import NOTHING
 
 RETRY_SECONDS = 0.2
+
+L = TypeVar("L", bound=Line)
 
 Payload = list[bytes]
 """Inputs of one inference as the program takes them: little-endian int64, in its order."""
@@ -50,7 +54,7 @@ def read_lease(document: Any) -> Lease:
     """
     try:
         phase = document["phase"]
-        if phase not in ("prepare", "infer") or (phase == "infer") != bool(document["material"]):
+        if phase not in ("prepare", "infer") or (phase == "prepare" and document["material"]):
             raise ValueError(f"phase {phase!r} with material {document['material']!r}")
         return Lease(
             job=str(document["job"]),
@@ -97,7 +101,7 @@ class Attempt:
         self._terms = terms
         self._lock = threading.Lock()
         self._stopped = False
-        self._session: Session | None = None
+        self._line: Line | None = None
 
     def prepare(self) -> tuple[str, str]:
         """Makes a material entry: its id, and the report.
@@ -111,63 +115,100 @@ class Attempt:
         finally:
             session.leave()
 
-    def infer(self, payload: Payload) -> Spent:
+    def infer(self, payload: Payload) -> tuple[Spent, Made | None]:
         """Uses the material that the service named; this side claims it before anything is sent.
+        What needs none tells what it made on the way.
 
         # Errors
         `MaterialError` if this side has not got it, or used it; else as `privet.Client.infer`.
         """
-        material = self.lease.material or ""
+        suite, material = self._terms.suite, self.lease.material or ""
+        if suite.prepares_ahead != bool(material):
+            raise PeerMisbehaved("the service names material where none is used, or none")
+        if isinstance(suite, SingleJobSuite):
+            return self._infer_at_once(suite, payload)
         session, plan = self._arrive()
         try:
             progress = self._worker_client.progress
-            return material, *session.native.infer(plan, material, payload, progress)
+            if not material:
+                found = session.native.infer_unprepared(plan, payload, progress)
+                return (material, *found), (NOTHING, ())
+            return (material, *session.native.infer(plan, material, payload, progress)), None
         finally:
             session.leave()
+
+    def _infer_at_once(self, suite: SingleJobSuite, payload: Payload) -> tuple[Spent, Made]:
+        self._check(suite.label)
+        who = self._worker_client
+        line = self._connect(
+            lambda: Line(
+                self.lease.host,
+                self.lease.port,
+                who.credentials,
+                link=who.link,
+                server_name=who.server_name,
+                timeout=self.lease.seconds,
+                patience=self.lease.grace,
+            )
+        )
+        try:
+            found = suite.infer(line.connection, self._offer.public, payload)
+        finally:
+            line.abandon()
+        return ("", found.revealed, found.report), (found.offline, found.layers)
 
     def stop(self) -> None:
         """Breaks the connection: what runs then fails with `LinkError`."""
         with self._lock:
             self._stopped = True
-            if self._session is not None:
-                self._session.abandon()
+            if self._line is not None:
+                self._line.abandon()
 
-    def _arrive(self) -> tuple[Session, _native.Plan]:
+    def _check(self, label: str) -> None:
         if self.lease.program != self._offer.program.program_hash:
             raise PeerMisbehaved("the service wants to run another program than was asked for")
-        session = self._connect()
-        with self._lock:
-            self._session = session
-            if self._stopped:
-                session.abandon()
-        network = self._worker_client.link or network_of(session.rtt)
-        plan = self._offer.plan(self._terms, network)
-        if self.lease.suite != plan.suite:
-            session.leave()
+        if self.lease.suite != label:
             raise PeerMisbehaved(
-                f"the service wants to run suite {self.lease.suite!r}; {plan.suite!r} was asked for"
+                f"the service wants to run suite {self.lease.suite!r}; {label!r} was asked for"
             )
-        return session, plan
 
-    def _connect(self) -> Session:
-        """Connects within the time that the service gives."""
-        limit = time.monotonic() + self.lease.grace
+    def _arrive(self) -> tuple[Session, _native.Plan]:
         who = self._worker_client
         dealt = material_suite(self._terms.suite).dealt
+        session = self._connect(
+            lambda: Session(
+                self.lease.host,
+                self.lease.port,
+                who.credentials,
+                state=who.state,
+                dealer=(who.dealer or self.lease.dealer) if dealt else None,
+                max_disk=who.max_disk,
+                link=who.link,
+                server_name=who.server_name,
+                timeout=self.lease.seconds,
+                patience=self.lease.grace,
+            )
+        )
+        network = self._worker_client.link or network_of(session.rtt)
+        plan = self._offer.plan(self._terms, network)
+        try:
+            self._check(plan.suite)
+        except PeerMisbehaved:
+            session.leave()
+            raise
+        return session, plan
+
+    def _connect(self, open: Callable[[], L]) -> L:
+        """Connects within the time that the service gives."""
+        limit = time.monotonic() + self.lease.grace
         while True:
             try:
-                return Session(
-                    self.lease.host,
-                    self.lease.port,
-                    who.credentials,
-                    state=who.state,
-                    dealer=(who.dealer or self.lease.dealer) if dealt else None,
-                    max_disk=who.max_disk,
-                    link=who.link,
-                    server_name=who.server_name,
-                    timeout=self.lease.seconds,
-                    patience=self.lease.grace,
-                )
+                line = open()
+                with self._lock:
+                    self._line = line
+                    if self._stopped:
+                        line.abandon()
+                return line
             except LinkError:
                 if self._stopped or time.monotonic() + RETRY_SECONDS > limit:
                     raise

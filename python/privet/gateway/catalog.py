@@ -13,6 +13,7 @@ from privet.errors import Misuse, PeerMisbehaved
 from privet.gateway.calls import Calls, OtherProgram
 from privet.gateway.model import Model, Offer, Terms, read_model
 from privet.gateway.network import network_to
+from privet.suites import MaterialSuite
 
 T = TypeVar("T")
 
@@ -82,7 +83,8 @@ class Catalog:
 
     def _settled(self, offer: Offer, terms: Terms) -> Terms:
         settled = offer.settle(terms, self._link)
-        offer.plan(settled, self._link).check_client_memory(self._memory)
+        if isinstance(settled.suite, MaterialSuite):
+            offer.plan(settled, self._link).check_client_memory(self._memory)
         return settled
 
     async def with_current(

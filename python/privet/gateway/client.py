@@ -32,7 +32,7 @@ from privet.gateway.updates import JobUpdates
 from privet.runtime import Credentials, MaterialStore, Result
 from privet.runtime.memory import machine_memory, parse_size
 from privet.runtime.result import join_results
-from privet.suites import MaterialSuite, Progress, forecast
+from privet.suites import Progress, forecast
 
 THREADS = 64
 """Jobs of one client at once; the service does not lease workers to more than it has cores."""
@@ -178,10 +178,11 @@ class ServiceClient:
         In suite `ckks` it is a session with keys of its own: up to the program's batch of samples,
         and neither notice nor deadline.
         """
-        if terms is not None and not isinstance(terms.suite, MaterialSuite):
-            if notice is not None:
-                name = terms.suite.name
-                raise Misuse(f"suite {name} prepares nothing ahead: ask without a notice")
+        keyed = terms is not None and terms.suite.jobs[0].serves is None
+        if terms is not None and notice is not None and (keyed or not terms.suite.prepares_ahead):
+            name = terms.suite.name
+            raise Misuse(f"suite {name} prepares nothing ahead: ask without a notice")
+        if terms is not None and keyed:
             offer = await self._catalog.offer(model, terms.version)
             offer.settle(terms)
             path = version_path(model, offer.model.version)
@@ -200,6 +201,7 @@ class ServiceClient:
                 notice=id,
                 timeout=timeout,
                 deadline=deadline,
+                unprepared=None if settled.suite.prepares_ahead else True,
             )
             request = Request(job[0], offer, settled, self._executor, cut, self._end)
             return self._updates.follow(request, job[1])

@@ -56,8 +56,8 @@ class AttemptExecutor:
         """Uses material on a thread; also what it cost, if it was made here."""
         await self._arrival(attempt.lease.material or "")
         loop = asyncio.get_running_loop()
-        spent = await loop.run_in_executor(self._threads, attempt.infer, payload)
-        return spent, self._costs.pop(spent[0], (None, ()))
+        spent, made = await loop.run_in_executor(self._threads, attempt.infer, payload)
+        return spent, made or self._costs.pop(spent[0], (None, ()))
 
     async def _arrival(self, material: str) -> None:
         """Waits for material that is still being made here.

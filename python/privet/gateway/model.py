@@ -126,7 +126,7 @@ class Offer:
             )
         self.model = model
         self.program = Program.from_public_bytes(public)
-        self._public = public
+        self.public = public
         self._plans: dict[Terms, _native.Plan] = {}
         self._lock = threading.Lock()
 
@@ -173,7 +173,7 @@ class Offer:
                 while len(self._plans) >= MOST_PLANS:
                     del self._plans[next(iter(self._plans))]
                 suite = suites.material_suite(terms.suite)
-                self._plans[terms] = suite.native(self._public, network)
+                self._plans[terms] = suite.native(self.public, network)
             return self._plans[terms]
 
 

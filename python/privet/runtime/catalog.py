@@ -38,6 +38,7 @@ def compile_once(
     batch: int = 1,
     weight_scale: int | None = None,
     relu: str = "exact",
+    smooth: str = "polynomial",
     sound: bool = False,
     reveal: str = "outputs",
     input_shapes: InputShapes | None = None,
@@ -53,6 +54,8 @@ def compile_once(
     options: list[Any] = [RULES, bits, scale, input_range, name, batch]
     if weight_scale not in (None, scale) or relu != "exact":
         options += [weight_scale, relu]
+    if smooth != "polynomial":
+        options.append(smooth)
     if sound:
         options.append("sound")
     if reveal != "outputs" or input_shapes:
@@ -69,6 +72,7 @@ def compile_once(
             scale=scale,
             weight_scale=weight_scale,
             relu=relu,
+            smooth=smooth,
             calibration=calibration,
             input_range=input_range,
             name=name,

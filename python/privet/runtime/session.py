@@ -12,20 +12,68 @@ from privet.runtime.credentials import Credentials
 from privet.runtime.dealer import dialer
 
 
-class Session:
-    """An open connection; `native` is what speaks on it.
+class Line:
+    """An open `connection` to a server, which a session takes over.
 
-    `state` is the client's state directory, `max_disk` the most bytes of material in it. To connect
-    may take `patience` seconds, by default `timeout`. The other parameters are those of
+    To connect may take `patience` seconds, by default `timeout`. The other parameters are those of
     `privet.Client`.
 
     # Errors
-    `LinkError` if the server cannot be reached, `PeerMisbehaved` if it is no Privet.
+    `LinkError` if the server cannot be reached.
+    """
+
+    connection: _native.Connection
+    peer: str | None
+    rtt: float | None
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        credentials: Credentials,
+        *,
+        link: _native.Link | None,
+        server_name: str | None,
+        timeout: float,
+        patience: float | None = None,
+    ) -> None:
+        name, soon = server_name or host, patience or timeout
+        self._address = (host, port, credentials.native, name, soon, link)
+        self._timeout = timeout
+        self._stopper: _native.Stopper | None = None
+        self._abandoned = False
+        self.open()
+
+    def open(self) -> None:
+        """Connects; to be called again once the earlier connection is closed or broken.
+
+        # Errors
+        As the class.
+        """
+        self.connection = _native.Connection.connect(*self._address)
+        self.connection.set_timeout(self._timeout)
+        self._stopper = self.connection.stopper()
+        if self._abandoned:
+            self.abandon()
+        self.peer, self.rtt = self.connection.peer, self.connection.rtt
+
+    def abandon(self) -> None:
+        """Breaks the connection from another thread, for good."""
+        self._abandoned = True
+        if self._stopper is not None:
+            self._stopper.stop()
+
+
+class Session(Line):
+    """A line on which `native` speaks, for suites that make material.
+
+    `state` is the client's state directory, `max_disk` the most bytes of material in it.
+
+    # Errors
+    As `Line`; `PeerMisbehaved` if the server is no Privet.
     """
 
     native: _native.Client
-    peer: str | None
-    rtt: float | None
 
     def __init__(
         self,
@@ -41,29 +89,23 @@ class Session:
         timeout: float,
         patience: float | None = None,
     ) -> None:
-        name, soon = server_name or host, patience or timeout
-        self._address = (host, port, credentials.native, name, soon, link)
-        self._timeout = timeout
         self._store = (str(Path(state) / "client"), max_disk)
         self._dialer = dialer(dealer, credentials, timeout, link)
-        self._stopper: _native.Stopper | None = None
-        self._abandoned = False
-        self.open()
+        super().__init__(
+            host,
+            port,
+            credentials,
+            link=link,
+            server_name=server_name,
+            timeout=timeout,
+            patience=patience,
+        )
 
     def open(self) -> None:
-        """Connects; to be called again once the earlier connection is closed or broken.
-
-        # Errors
-        As the class.
-        """
-        connection = _native.Connection.connect(*self._address)
-        connection.set_timeout(self._timeout)
-        self._stopper = connection.stopper()
-        if self._abandoned:
-            self.abandon()
-        self.peer, self.rtt = connection.peer, connection.rtt
+        """As `Line`."""
+        super().open()
         store, max_disk = self._store
-        self.native = _native.Client(connection, store, self._dialer, max_disk)
+        self.native = _native.Client(self.connection, store, self._dialer, max_disk)
 
     def reopen(self) -> None:
         """Leaves a connection that may have broken, and connects again."""
@@ -76,9 +118,7 @@ class Session:
             self.native.close()
 
     def abandon(self) -> None:
-        """Breaks the connections to server and dealer from another thread, for good."""
-        self._abandoned = True
-        if self._stopper is not None:
-            self._stopper.stop()
+        """As `Line`, the connection to the dealer as well."""
+        super().abandon()
         if self._dialer is not None:
             self._dialer.stop()

@@ -12,7 +12,8 @@ from privet.errors import Misuse, PrivetError
 from privet.service import confinement
 from privet.service.confinement import MemoryBound
 from privet.service.executor.grant import Grant
-from privet.suites.costs import read_report
+from privet.suites.costs import PhaseCost, read_report
+from privet.suites.single import Gate
 
 LINGER_SECONDS = 2.0
 """How long a client may keep its connection once its job is done."""
@@ -135,9 +136,8 @@ class Admission:
                 return None
             return turn.refused
 
-    def finished(self, turn: Turn, material: str | None, report: str) -> None:
+    def finished(self, turn: Turn, material: str | None, cost: PhaseCost) -> None:
         """The job is done."""
-        cost, _ = read_report(report, by_server=True)
         self._end(turn, "finished", material=material, cost=asdict(cost))
 
     def failed(self, turn: Turn, error: PrivetError) -> None:
@@ -201,6 +201,16 @@ class Visit:
         return 1 if self._turn is None else len(self._turn.grant.cores)
 
     @property
+    def program(self) -> str:
+        """The program that the grant is for."""
+        return "" if self._turn is None else self._turn.grant.program
+
+    @property
+    def suite(self) -> str:
+        """The label of the suite that the grant is for."""
+        return "" if self._turn is None else self._turn.grant.suite
+
+    @property
     def is_expected(self) -> bool:
         """Whether there is a grant for this client."""
         return self._turn is not None
@@ -219,12 +229,17 @@ class Visit:
         return refusal
 
     def hear(self, _kind: str, _model: str, material: str | None, report: str | None) -> None:
-        """A request was served; the client has a moment to say goodbye."""
-        if self._turn is not None and self._asked and report is not None:
+        """A request was served."""
+        if report is not None:
+            self.served(read_report(report, by_server=True)[0], material)
+
+    def served(self, cost: PhaseCost, material: str | None = None) -> None:
+        """The job is done; the client has a moment to say goodbye."""
+        if self._turn is not None and self._asked:
             if self._link is not None:
                 self._linger = _timer(LINGER_SECONDS, self._link.stop)
                 self._linger.start()
-            self._admission.finished(self._turn, material, report)
+            self._admission.finished(self._turn, material, cost)
 
     def failed(self, error: PrivetError) -> bool:
         """The session failed; whether the job did with it."""
@@ -238,6 +253,20 @@ class Visit:
             self._linger.cancel()
         if self._turn is not None and self._link is not None:
             self._admission.leave(self._turn, self._link)
+
+
+def single(admit: Gate, suite: str) -> Gate:
+    """Admits one preparation and then one inference, if `admit` admits the inference in this suite:
+    a grant for an inference that is a single job."""
+    due = ["prepare", "infer"]
+
+    def gate(kind: str, program: str | None, _suite: str | None, _piece: str | None) -> str | None:
+        if not due or kind != due[0]:
+            return "the grant is for one inference, with its preparation before it"
+        del due[0]
+        return admit("infer", program, suite, None) if kind == "prepare" else None
+
+    return gate
 
 
 def _timer(seconds: float, action: Callable[[], None]) -> threading.Timer:

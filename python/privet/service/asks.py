@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privet.service.repository.offering import wishes
-from privet.service.schema import Integer, Number, Text, entries, option
+from privet.service.schema import Flag, Integer, Number, Text, entries, option
 
 MOST_SAMPLES = 65_536
 
@@ -50,6 +50,11 @@ class RequestBody(Ask):
     """A request for an inference."""
 
     notice: str | None = option(_ID, "id of the notice that announced this request")
+    unprepared: bool = option(
+        Flag(),
+        "whether to do without material, where the suite can: it is made as the network runs",
+        False,
+    )
     deadline: float | None = option(
         Number(0.0, 86400), "seconds within which an answer would be welcome; policies may use it"
     )

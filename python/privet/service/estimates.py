@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from privet.scheduler import Demand, Key, Phase, Profiles, Usage
-from privet.suites import Forecast
+from privet.suites import Forecast, Load
 
 MEMORY_FLOOR = 48 * 2**20
 """Least memory of a job: its session, buffers and threads, which no formula counts."""
@@ -44,6 +44,14 @@ class Estimates:
         for phase, guess in _guesses(of, cores).items():
             floor = max(MEMORY_FLOOR, int(TRUSTED_SHARE * guess.memory))
             self._expect(Key(model, suite, batch, phase), guess, floor)
+
+    def expect_single(self, model: str, suite: str, batch: int, load: Load, cores: int) -> None:
+        """Inferences will come that are single jobs."""
+        self._profiles.set_at_once(model, suite, batch)
+        memory = max(MEMORY_FLOOR, load.memory)
+        seconds = FIXED_SECONDS + load.bytes / OFFLINE_BYTES_PER_SECOND
+        floor = max(MEMORY_FLOOR, int(TRUSTED_SHARE * memory))
+        self._expect(Key(model, suite, batch, Phase.ON), Demand(cores, memory, seconds), floor)
 
     def expect_session(
         self, model: str, suite: str, batch: int, demands: Mapping[Phase, Demand]

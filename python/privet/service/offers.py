@@ -37,7 +37,7 @@ class Offers:
         else:
             # What the two parties make without a dealer takes tables that are best made early.
             warm = any(it.jobs[0].parties == ("client", "server") for (it, *_) in version.offers)
-            await self._executor.offer(version.folder, warm=warm)
+            await self._executor.offer(version.folder, warm=warm, hosts=version.hosts)
         self._retired.pop(version.key, None)
         self._by_key[version.key] = version
         _log.info("version ready", extra={"model": version.name, "suites": version.suites})

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from privet import suites
-from privet.errors import NotAccepted, PrivetError
+from privet.errors import Misuse, NotAccepted, PrivetError
 from privet.runtime import StoreEntry
 from privet.runtime.revocation import Revoked
 from privet.scheduler import (
@@ -308,13 +308,21 @@ class Service:
         """
         notice = body.notice if isinstance(body, RequestBody) else None
         told = self._notice(client, notice) if notice is not None else None
-        asked = told.asked if told and not body.wish else version.ask(body.wish)
+        request = isinstance(body, RequestBody)
+        unprepared = body.unprepared if isinstance(body, RequestBody) else False
+        asked = (
+            told.asked if told and not body.wish else version.ask(body.wish, unprepared=unprepared)
+        )
         batch = version.program.batch
         cores = version.config.cores
-        if asked.forecast is None:
+        if asked.load is not None:
+            if told is not None or not request:
+                raise Misuse("nothing is prepared ahead of this: ask without a notice")
+            self._estimates.expect_single(version.key, asked.scheduled, batch, asked.load, cores)
+        elif asked.forecast is not None:
+            self._estimates.expect(version.key, asked.label, batch, asked.forecast, cores)
+        else:
             raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {notice}")
-        self._estimates.expect(version.key, asked.label, batch, asked.forecast, cores)
-        request = isinstance(body, RequestBody)
         answers = -(-body.samples // batch) * batch
         self.admit(client, name, asked.mode, answers if request else 0)
         job = Job(
@@ -335,12 +343,13 @@ class Service:
                 job.id,
                 client,
                 version.key,
-                asked.label,
+                asked.scheduled,
                 answers,
                 not request,
                 told.id if told else None,
                 min(body.timeout or most, most),
                 None if deadline is None else self.driver.clock() + deadline,
+                only=None if asked.load is None else Phase.ON,
             )
         )
         self._recorder.submitted(job, told)

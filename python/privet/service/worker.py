@@ -5,7 +5,7 @@ output, a JSON object a line. The first line says where its things are; `listeni
 
 | Order `do` | Fields | Answer |
 |---|---|---|
-| `offer` | `folder`, `warm` | `offered` with `program`, or `not offered` with `error`, `message` |
+| `offer` | those of `Offer` | `offered` with `program`, or `not offered` with `error`, `message` |
 | `withdraw` | `program` | |
 | `grant` | those of `Grant` | `granted`; then `started`; then `finished` or `failed` |
 | `revoke` | `job` | `failed`, unless the job has ended |
@@ -22,16 +22,23 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from privet import _native
-from privet.errors import PrivetError
+from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
+from privet.compiler.program import Program
+from privet.errors import Misuse, PrivetError
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials, Server
 from privet.service import confinement
-from privet.service.admission import Admission
+from privet.service.admission import Admission, single
 from privet.service.executor.grant import Grant
-from privet.suites import Policy
+from privet.suites import Guard, Policy, SingleJobSuite, from_label, make_policy
+from privet.suites.single import Host
+
+FILES = (PUBLIC_FILE, PRIVATE_FILE)
 
 STRANGER_SECONDS = 2.0
 """How long a session may be silent whose client has no grant."""
@@ -42,16 +49,40 @@ _log = logging.getLogger(__name__)
 class DataPort(Server):
     """A server whose sessions do what `admission` admits."""
 
-    def __init__(self, credentials: Credentials, admission: Admission, **options: Any) -> None:
+    def __init__(
+        self, credentials: Credentials, admission: Admission, guard: Guard, **options: Any
+    ) -> None:
         self._admission = admission
+        self._guard = guard
+        self._hosts: dict[tuple[str, str], Host] = {}
         super().__init__(credentials, **options)
+
+    def offer(self, folder: str, warm: bool, hosts: Sequence[str]) -> str:
+        """Offers a program, to `hosts` (labels of suites) or else to suites with material; its
+        hash.
+
+        # Errors
+        As `add_saved`.
+        """
+        if not hosts:
+            return self.add_saved(folder, warm=warm).program_hash
+        public, private = ((Path(folder) / name).read_bytes() for name in FILES)
+        program = Program.from_public_bytes(public).program_hash
+        for label in hosts:
+            suite = from_label(label)
+            if not isinstance(suite, SingleJobSuite):
+                raise Misuse(f"suite {label} has no server of its own")
+            self._hosts[program, label] = suite.host(public, private, self._guard)
+        return program
 
     def withdraw(self, program: str) -> None:
         """Offers a program no more."""
         self._native.remove(program)
+        self._hosts = {key: host for key, host in self._hosts.items() if key[0] != program}
 
     def _session(self, connection: _native.Connection, client: str) -> None:
         visit = self._admission.visit(client, connection.stopper())
+        host = self._hosts.get((visit.program, visit.suite))
 
         def admit(kind: str, *request: str | None) -> str | None:
             return self._revoked.refuses(client) or visit.admit(kind, *request)
@@ -59,7 +90,10 @@ class DataPort(Server):
         if not visit.is_expected:
             connection.set_timeout(STRANGER_SECONDS)
         try:
-            self._native.serve(connection, visit.hear, admit, visit.threads)
+            if host is None:
+                self._native.serve(connection, visit.hear, admit, visit.threads)
+            else:
+                host.serve(connection, visit.served, single(admit, visit.suite), visit.threads)
         except PrivetError as error:
             if not visit.failed(error):
                 self._failed(client, error)
@@ -77,11 +111,13 @@ class Worker:
         self._events = events
         self._lock = threading.Lock()
         self._admission = Admission(self.say, self.die)
+        policy = make_policy() if job["policy"] is None else Policy(job["policy"])
         self._port = DataPort(
             Credentials.from_directory(job["keys"], "server"),
             self._admission,
+            Guard(policy, str(Path(job["state"]) / "server" / "answers")),
             state=job["state"],
-            policy=None if job["policy"] is None else Policy(job["policy"]),
+            policy=None if job["policy"] is None else policy,
             dealer=job["dealer"],
             max_material=job["max_material"],
             host=job["host"],
@@ -113,7 +149,7 @@ class Worker:
     def _obey(self, order: dict[str, Any]) -> None:
         match order.pop("do"):
             case "offer":
-                self._offer(order["folder"], order["warm"])
+                self._offer(order["folder"], order["warm"], order["hosts"])
             case "withdraw":
                 self._port.withdraw(order["program"])
             case "grant":
@@ -121,13 +157,16 @@ class Worker:
             case "revoke":
                 self._admission.revoke(order["job"])
 
-    def _offer(self, folder: str, warm: bool) -> None:
+    def _offer(self, folder: str, warm: bool, hosts: Sequence[str]) -> None:
         try:
-            program = self._port.add_saved(folder, warm=warm)
+            program = self._port.offer(folder, warm, hosts)
         except PrivetError as error:
             self.say("not offered", error=type(error).__name__, message=str(error))
+        except OSError as error:
+            message = f"{error.filename} cannot be read: {error.strerror}"
+            self.say("not offered", error="InvalidProgram", message=message)
         else:
-            self.say("offered", program=program.program_hash)
+            self.say("offered", program=program)
 
     def _grant(self, grant: Grant) -> None:
         try:

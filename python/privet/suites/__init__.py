@@ -20,6 +20,7 @@ from privet.suites.ckks.config import (
     STATISTICAL,
 )
 from privet.suites.costing import Costed, Costing, LinkUse, Phase, Trial, Work, multiply_adds
+from privet.suites.costs import Load
 from privet.suites.fss import Fss
 from privet.suites.gmw import Gmw
 from privet.suites.material.planning import (
@@ -47,6 +48,7 @@ from privet.suites.registry import (
     suite_type,
 )
 from privet.suites.security import Security, ckks_security, security
+from privet.suites.single import SingleJobSuite
 from privet.suites.stream import CIPHERS, KEY_BITS, STREAM_TRUST, Stream
 
 __all__ = [
@@ -74,6 +76,7 @@ __all__ = [
     "Job",
     "LinearForecast",
     "LinkUse",
+    "Load",
     "LocalJob",
     "LocalResult",
     "MaterialSuite",
@@ -85,6 +88,7 @@ __all__ = [
     "Progress",
     "RefillForecast",
     "Security",
+    "SingleJobSuite",
     "Stream",
     "Suite",
     "Trial",

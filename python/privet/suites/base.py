@@ -63,13 +63,15 @@ class Trust:
 class Job:
     """A phase of a suite: what it `makes` (material, keys, a prediction), and who takes part.
 
-    `serves` is for how many inferences that is good; None for any number.
+    `serves` is for how many inferences that is good; None for any number. What is not made `ahead`
+    cannot be kept: the job after it follows in the same session.
     """
 
     name: str
     makes: str
     parties: tuple[str, ...]
     serves: int | None = 1
+    ahead: bool = True
 
 
 @dataclass(frozen=True)
@@ -266,6 +268,21 @@ class Suite(ABC):
     @abstractmethod
     def jobs(self) -> tuple[Job, ...]:
         """Its phases in order; the last one makes the prediction."""
+
+    @property
+    def prepares_ahead(self) -> bool:
+        """Whether something is made for an inference before it is asked for."""
+        return any(job.ahead for job in self.jobs[:-1])
+
+    def without_preparation(self) -> Suite:
+        """The same, with nothing made ahead of an inference.
+
+        # Errors
+        `Misuse` if it cannot do without.
+        """
+        if self.prepares_ahead:
+            raise Misuse(f"suite {self.name} prepares each inference: ask with preparation")
+        return self
 
     def refusal(self, operation: str) -> tuple[str, str] | None:
         """Why it does not compute an operation of this kind, and what to do instead; None if it

@@ -45,6 +45,15 @@ NOTHING = PhaseCost(0.0, 0, 0, 0, 0.0, cpu_seconds=0.0)
 
 
 @dataclass(frozen=True)
+class Load:
+    """What an inference takes that is a single job, by formula: bytes that both parties send, and
+    the server's memory in bytes."""
+
+    bytes: int
+    memory: int
+
+
+@dataclass(frozen=True)
 class DealerCost:
     """Cost of one deal as the dealer saw it; bytes are what it sent to each party."""
 

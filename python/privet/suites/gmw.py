@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from privet._native import Link, Plan
 from privet.errors import Misuse
-from privet.suites.base import LocalJob, LocalResult, Suite
+from privet.suites.base import Job, LocalJob, LocalResult, Suite
 from privet.suites.costing import Trial
 from privet.suites.material.suite import TRUNCATIONS, MaterialSuite
 from privet.suites.options import choice, switch
@@ -132,6 +132,15 @@ class Gmw(MaterialSuite):
         both = itertools.product(DEPTHS, TRUNCATIONS, ways)
         found = [cls(rounds=rounds, truncation=it, **way) for rounds, it, way in both]
         return [*found, *(cls(rounds=rounds, field="prime") for rounds in DEPTHS)]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """As `Suite`."""
+        return super().jobs[1:] if self.unprepared else super().jobs
+
+    def without_preparation(self) -> Gmw:
+        """As `Suite`: linear layers must run online."""
+        return replace(self, unprepared=True)
 
     @classmethod
     def settings(cls) -> Sequence[Gmw]:

@@ -102,8 +102,10 @@ def test_a_piece_is_made_and_spent_once(
     assert report
     (portion,) = encode_portions(compiled.program, [INPUT])
     infer = {"phase": "infer", "material": material}
-    spent = attempt(**infer).infer(portion.payload)
-    assert (spent[0], len(spent[1])) == (material, 1)
+    spent, made = attempt(**infer).infer(portion.payload)
+    assert (spent[0], len(spent[1]), made) == (material, 1, None)
+    with pytest.raises(PeerMisbehaved, match="material"):
+        attempt(phase="infer").infer(portion.payload)
     with pytest.raises(MaterialError, match="used"):
         attempt(**infer).infer(portion.payload)
 
@@ -152,7 +154,6 @@ def test_a_visit_that_is_stopped_ends_soon(
     "change",
     [
         {"phase": "reveal"},
-        {"phase": "infer"},
         {"material": "m"},
         {"port": "x"},
         {"grace": None},

@@ -91,7 +91,9 @@ class Pretender:
         while (event := await self.news.get()) is not None:
             yield event
 
-    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
+    async def offer(
+        self, folder: str | os.PathLike[str], *, warm: bool = True, hosts: Sequence[str] = ()
+    ) -> str:
         """Remembers a program."""
         self.offered[str(folder)] = Path(folder)
         return str(folder)

@@ -71,7 +71,7 @@ async def says(page: Page, place: str, text: str) -> None:
 def test_queues_stock_and_counts_are_live(look: Callable[..., None]) -> None:
     async def act(it: Scene, page: Page) -> None:
         await says(page, "#health", "ready")
-        await says(page, "#stock", "No material lies ready.")
+        await says(page, "#stock", "No material is ready.")
         submit(it, 5, notices=1)
         await says(page, "[data-queue=pre]", "pre 4")
         await says(page, ".tile:nth-child(1)", "2 / 2")

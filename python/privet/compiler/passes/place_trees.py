@@ -116,6 +116,7 @@ class _Ensemble:
         """The sum of the values of the leaves that were reached."""
         values, base = self.trees.values, self.trees.base
         most = float((np.abs(values).max(axis=1).sum(axis=0) + np.abs(base)).max())
+        values, base = _centred(self.trees)
         if self.trees.depth is not None:
             values = values.transpose(1, 0, 2)
         weight = values.reshape(-1, values.shape[-1])
@@ -128,6 +129,19 @@ class _Ensemble:
         like: Value = self.rewriter.old.values[self.node.output]
         like = replace(like, scale=scale, magnitude=magnitude)
         return self.rewriter.add_new(self.node.name, operation, x, like=like)
+
+
+def _centred(trees: Trees) -> tuple[Array, Array]:
+    """Values about the middle of their tree's, and the sum of all middles on the base."""
+    values = trees.values
+    used = np.ones(values.shape[:2], dtype=bool)
+    if trees.paths is not None:
+        used = (trees.paths != 0).any(axis=2) | (trees.offsets == 0)
+    used = np.broadcast_to(used[:, :, None], values.shape)
+    low = values.min(axis=1, initial=np.inf, where=used, keepdims=True)
+    high = values.max(axis=1, initial=-np.inf, where=used, keepdims=True)
+    middle = (low + high) / 2
+    return np.where(used, values - middle, 0.0), trees.base + middle.sum(axis=(0, 1))
 
 
 def _way(paths: Array, offsets: Array) -> int:

@@ -40,7 +40,7 @@ class NodeAgent:
     async def ping(self) -> None:
         """Says that it is there."""
 
-    async def offer(self, files: Mapping[str, bytes], warm: bool) -> str:
+    async def offer(self, files: Mapping[str, bytes], warm: bool, hosts: Sequence[str]) -> str:
         """Offers the program in these files by name, which are kept on this node."""
         program = Program.from_public_bytes(files[PUBLIC_FILE]).program_hash
         folder = self._state / "programs" / program
@@ -49,7 +49,7 @@ class NodeAgent:
             partial = folder / f"{name}.partial"
             partial.write_bytes(files[name])
             partial.rename(folder / name)
-        return await self._executor.offer(folder, warm=warm)
+        return await self._executor.offer(folder, warm=warm, hosts=hosts)
 
     async def withdraw(self, program: str) -> None:
         """Offers a program no more."""

@@ -30,7 +30,7 @@ class Grant:
     `job` is a name that no other job ever has. `client` is the SHA-256 fingerprint of the client's
     certificate, `program` the program's hash, both in hexadecimal; `suite` the suite with its
     options, as plans and stores label it. `material` is the piece that an inference uses up, None
-    for a preparation.
+    for a preparation and for an inference that needs none.
 
     `cores` are those of the node `machine`, `memory` the bytes that the job may take beyond what
     its process holds at rest. `seconds` limits the job from the client's request on; before that
@@ -50,8 +50,8 @@ class Grant:
     grace: float = GRACE_SECONDS
 
     def __post_init__(self) -> None:
-        if (self.phase == "infer") != (self.material is not None):
-            raise Misuse(f"job {self.job}: an inference, and nothing else, names its material")
+        if self.phase == "prepare" and self.material is not None:
+            raise Misuse(f"job {self.job}: a preparation uses no material")
         if not self.cores or self.memory < 1 or self.seconds <= 0 or self.grace <= 0:
             raise Misuse(f"job {self.job}: a job needs a core, memory and time")
 

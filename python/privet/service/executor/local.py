@@ -124,9 +124,11 @@ class LocalExecutor:
         """Ids of the workers' processes."""
         return [slot.pid for slot in self._slots if slot.pid is not None]
 
-    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
+    async def offer(
+        self, folder: str | os.PathLike[str], *, warm: bool = True, hosts: Sequence[str] = ()
+    ) -> str:
         """Offers a program; busy workers offer it once their job has ended."""
-        offer = Offer(str(Path(folder).absolute()), warm)
+        offer = Offer(str(Path(folder).absolute()), warm, tuple(hosts))
         offers = [self._background(self._offer(slot, offer)) for slot in self._slots]
         done, _ = await asyncio.wait(offers, return_when=asyncio.FIRST_COMPLETED)
         program = done.pop().result()

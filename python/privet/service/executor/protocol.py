@@ -82,12 +82,15 @@ class Executor(Protocol):
         The outcomes of a lost machine's jobs come as `machine lost` as well.
         """
 
-    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
+    async def offer(
+        self, folder: str | os.PathLike[str], *, warm: bool = True, hosts: Sequence[str] = ()
+    ) -> str:
         """Offers the program that `Compiled.save` wrote on every machine, also those that join.
 
         With `warm`, each process gets its weights ready for preparations without a dealer, so that
-        the first of them takes no longer and no more memory than others. Returns the program's
-        hash, once every process that has no job can serve it.
+        the first of them takes no longer and no more memory than others. `hosts` are labels of
+        suites whose inferences are single jobs; with any, the program is offered in these alone.
+        Returns the program's hash, once every process that has no job can serve it.
 
         # Errors
         `InvalidProgram` if it cannot be read; `Misuse` if it cannot be served.

@@ -100,7 +100,7 @@ class RayExecutor:
         self._state = Path(state).absolute()
         self._options = {"keys": str(Path(keys).absolute()), **options}
         self._machines: dict[str, Machine] = {}
-        self._programs: dict[str, tuple[Any, bool]] = {}
+        self._programs: dict[str, tuple[Any, ...]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._events: asyncio.Queue[MachineEvent | None] = asyncio.Queue()
 
@@ -126,15 +126,18 @@ class RayExecutor:
         while (event := await self._events.get()) is not None:
             yield event
 
-    async def offer(self, folder: str | os.PathLike[str], *, warm: bool = True) -> str:
+    async def offer(
+        self, folder: str | os.PathLike[str], *, warm: bool = True, hosts: Sequence[str] = ()
+    ) -> str:
         """Offers a program on every node; its files are sent there."""
         try:
             files = {name: (Path(folder) / name).read_bytes() for name in FILES}
         except OSError as error:
             raise InvalidProgram(f"{error.filename} cannot be read: {error.strerror}") from error
         sent = await asyncio.to_thread(self._ray.put, files)
+        offer = (sent, warm, tuple(hosts))
         machines = list(self._machines.values())
-        calls = [self._call(machine, machine.agent.offer, sent, warm) for machine in machines]
+        calls = [self._call(machine, machine.agent.offer, *offer) for machine in machines]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         programs = [answer for answer in answers if isinstance(answer, str)]
         for machine, answer in zip(machines, answers, strict=True):
@@ -142,7 +145,7 @@ class RayExecutor:
                 _log.error("%s cannot offer a program: %s", machine.node.name, answer)
         if not programs:
             raise _first_error(answers, "there is no machine that could offer a program")
-        self._programs[programs[0]] = (sent, warm)
+        self._programs[programs[0]] = offer
         return programs[0]
 
     async def withdraw(self, program: str) -> None:

@@ -22,10 +22,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Offer:
-    """A program's folder, and whether its weights are made ready beforehand."""
+    """A program's folder, and whether its weights are made ready beforehand; `hosts` are the
+    labels of suites that have a server of the program's own, and then no other suite runs it."""
 
     folder: str
     warm: bool
+    hosts: tuple[str, ...] = ()
 
 
 class Slot:

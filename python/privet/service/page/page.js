@@ -75,7 +75,7 @@ function drawTiles(state) {
     tile("Preparing", running("pre"), "jobs in T_pre"),
     tile("Inferring", running("on"), "jobs in T_on"),
     tile("Queued", waiting, backlog),
-    tile("Stock", stock, "pieces ready"),
+    tile("Stock", stock, "material entries ready"),
     tile("Delay D", last.mean_delay === null ? "\u2013" : seconds(last.mean_delay),
       last.mean_delay === null ? "no request in the last minute" : `95 % within ${seconds(last.delay_95)}; wait W ${seconds(last.mean_wait)}`),
     tile("Done", done, wrong ? `${wrong} ended otherwise` : `${last.per_second.toFixed(last.per_second < 10 ? 2 : 0)} a second lately`),
@@ -119,7 +119,7 @@ function drawTables(state) {
     return [it.model, it.version ?? "", it.suites.join(", "), end];
   }), "The repository is empty.");
   drawTable("stock", ["Model", "Suite", "#Pieces"],
-    state.stock.map((it) => [it.model, it.suite, it.pieces]), "No material lies ready.");
+    state.stock.map((it) => [it.model, it.suite, it.pieces]), "No material is ready.");
   drawTable("profiles", ["Model", "Suite", "Phase", "#Cores", "#Time", "#Memory"],
     state.profiles.map((it) => [it.model, it.suite, `T_${it.phase}`, it.cores, seconds(it.seconds), bytes(it.memory)]),
     "Nothing was asked for yet.");

@@ -27,6 +27,7 @@ def build(job: dict[str, Any]) -> Path:
         scale=job["scale"],
         weight_scale=job["weight_scale"],
         relu=job["relu"],
+        smooth=job["smooth"],
         calibration=read_samples(Path(calibration)) if calibration else None,
         input_range=(given[0], given[1]) if given else None,
         name=job["name"],

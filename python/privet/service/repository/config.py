@@ -224,7 +224,8 @@ def parse_config(document: Any, where: str) -> ModelConfig:
     """
     config = read(ModelConfig, document, where)
     for of in config.types if config.suites else ():
-        if in_sessions(of) and len(config.types) > 1:
+        other = in_sessions(of) or of.precision != config.types[0].precision
+        if other and len(config.types) > 1:
             raise Misuse(
                 f"{where}: a program of suite {of.name} is not one of other suites: offer it "
                 "alone, and the model once more for others"

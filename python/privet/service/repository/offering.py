@@ -1,9 +1,9 @@
 """What a service may offer of suites, from their types: which instances, and by which options a
 model's owner limits them.
 
-A suite that makes material is offered in several ways, of which clients choose one for each job. A
-suite whose keys serve any number of inferences runs in sessions with a process of the model, in the
-one way that its owner chose.
+A suite whose keys serve any number of inferences runs in sessions with a process of the model, in
+the one way that its owner chose. All others run as jobs on workers, and clients choose for each job
+among the ways that the owner allows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.service.schema import Entry, Several, Text
-from privet.suites import JOB_FACTS, MaterialSuite, Suite, all_suites
+from privet.suites import JOB_FACTS, Suite, all_suites
 from privet.suites.options import fields_of
 
 SECURITY = "security"
@@ -27,10 +27,10 @@ def in_sessions(of: type[Suite]) -> bool:
 
 def by_jobs(of: type[Suite]) -> bool:
     """Whether clients choose how each job is computed."""
-    return issubclass(of, MaterialSuite)
+    return not in_sessions(of)
 
 
-SERVED = {of.name: of for of in all_suites() if by_jobs(of) or in_sessions(of)}
+SERVED = {of.name: of for of in all_suites() if of.at_one_server()}
 """The suites that a service can offer, by name."""
 
 

@@ -13,17 +13,25 @@ from privet.compiler.program import Program
 from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.service.repository.config import ModelConfig
 from privet.service.repository.offering import SECURITY, fulfilling
-from privet.suites import Mode, Suite
+from privet.suites import MaterialSuite, Mode, SingleJobSuite, Suite
 
 
 @dataclass(frozen=True)
 class Asked:
     """A suite that this version serves, every choice made: how stores label it, and what it takes
-    by formula (None in sessions, whose plan the version has)."""
+    by formula: the `forecast` of material and its use, or the `load` of an inference that is a
+    single job (neither in sessions, whose plan the version has)."""
 
     suite: Suite
     label: str
-    forecast: suites.Forecast | None
+    forecast: suites.Forecast | None = None
+    load: suites.Load | None = None
+
+    @property
+    def scheduled(self) -> str:
+        """How schedules call it, which compare what jobs take."""
+        bare = self.load is not None and isinstance(self.suite, MaterialSuite)
+        return f"{self.label} unprepared" if bare else self.label
 
     @property
     def mode(self) -> Mode:
@@ -76,7 +84,12 @@ class Version:
         suite = self.config.session
         if suite is None:
             raise Misuse(f"model {self.name} is not served in sessions")
-        return Asked(suite, suite.name, None)
+        return Asked(suite, suite.name)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The labels of suites for which workers have a server of the program's own."""
+        return tuple(it.label for it, *_ in self.offers if isinstance(it, SingleJobSuite))
 
     @property
     def session_batch(self) -> int:
@@ -88,8 +101,8 @@ class Version:
         """Whether it is served in sessions, by a process of its own."""
         return self.config.session is not None
 
-    def ask(self, wish: Mapping[str, str | None]) -> Asked:
-        """Fills up a client's wish for facts of a suite, and plans it.
+    def ask(self, wish: Mapping[str, str | None], *, unprepared: bool = False) -> Asked:
+        """Fills up a client's wish for facts of a suite, perhaps without preparation, and plans it.
 
         # Errors
         `Misuse` that says what this version serves.
@@ -104,25 +117,39 @@ class Version:
             suite = fulfilling(wish, [it for offer in self.offers for it in offer])[0]
         except Misuse as error:
             raise Misuse(f"model {self.name} {error}") from error
-        if suites.material_suite(suite).dealt and not self.dealer:
+        if _is_dealt(suite) and not self.dealer:
             raise Misuse("this service has no dealer; ask for correlations of the parties")
+        if unprepared:
+            suite = suite.without_preparation()
         if suite not in self._asked:
             self._asked[suite] = plan(self.program.to_public_bytes(), suite)
         return self._asked[suite]
 
     def labelled(self, label: str) -> Asked | None:
         """The choice that stores label so; None if nobody has asked for it."""
-        return next((asked for asked in self._asked.values() if asked.label == label), None)
+        return next((asked for asked in self._asked.values() if asked.scheduled == label), None)
 
 
 def plan(public: bytes, suite: Suite) -> Asked:
     """Plans a suite, every choice made, for a program's public half.
 
     # Errors
-    Those of `MaterialSuite.native`.
+    Those of `MaterialSuite.native` and `SingleJobSuite.load`.
     """
+    if isinstance(suite, SingleJobSuite):
+        return Asked(suite, suite.label, load=suite.load(public))
     planned = suites.material_suite(suite).native(public)
-    return Asked(suite, planned.suite, suites.forecast(planned))
+    found = suites.forecast(planned)
+    if suite.prepares_ahead:
+        return Asked(suite, planned.suite, found)
+    passing = found.online_bytes_client + found.online_bytes_server
+    if found.refill is not None:
+        passing += found.refill.bytes_client + found.refill.bytes_server
+    return Asked(suite, planned.suite, load=suites.Load(passing, found.memory_bytes_server))
+
+
+def _is_dealt(suite: Suite) -> bool:
+    return any("dealer" in job.parties for job in suite.jobs)
 
 
 def load_version(
@@ -182,7 +209,7 @@ def _wanted(config: ModelConfig) -> list[tuple[Suite, ...]]:
 
 def _obstacle(public: bytes, suite: Suite, dealer: bool) -> str | None:
     """Why a suite cannot be served; None if it can."""
-    if suites.material_suite(suite).dealt and not dealer:
+    if _is_dealt(suite) and not dealer:
         return "this service has no dealer (--dealer)"
     try:
         plan(public, suite)

@@ -9,25 +9,33 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from privet._native import Link, StreamPlan
+from privet._native import Connection, Guard, Link, StreamPlan
 from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Trust
 from privet.suites.costing import Costed, Costing, LinkUse, Trial
+from privet.suites.costs import Load
 from privet.suites.options import choice, switch
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision
 from privet.suites.refusals import refusal
 from privet.suites.security import security
+from privet.suites.single import Answer, Host, SingleJobSuite
 from privet.suites.stream import costing
 from privet.suites.stream.account import exchanges
 from privet.suites.stream.planning import KEY_BITS, STREAM_TRUST
 
 BFV, PAILLIER = "bfv", "paillier"
 
+PHASES, SIDES = ("offline", "online"), ("client", "server")
+
+FIXED_BYTES, COPIES = 256 << 20, 4
+"""Memory of a session at the server until it was measured: tables, and how often what passes is
+held at once."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Stream(Costed):
+class Stream(Costed, SingleJobSuite):
     """The choices of suite `stream`.
 
     `cipher` hides values from the server: `bfv` pays ahead and is much faster, `paillier`, under
@@ -142,6 +150,11 @@ class Stream(Costed):
         paillier = [cls(cipher=PAILLIER, key_bits=bits, packed=packed) for bits, packed in keys]
         return [cls(), *paillier]
 
+    @classmethod
+    def at_one_server(cls) -> Sequence[Stream]:
+        """As `Suite`: a server chooses the cipher."""
+        return [cls(), cls(cipher=PAILLIER)]
+
     def facts(self) -> dict[str, Any]:
         """As `Suite`."""
         return super().facts() | {"truncation": "exact"}
@@ -151,7 +164,7 @@ class Stream(Costed):
         """As `Suite`."""
         made = "masks" if self.cipher == BFV else "noise"
         pair = ("client", "server")
-        return Job("prepare", made, pair), Job("infer", "prediction", pair)
+        return Job("prepare", made, pair, ahead=False), Job("infer", "prediction", pair)
 
     def refusal(self, operation: str) -> tuple[str, str] | None:
         """As `Suite`."""
@@ -187,6 +200,24 @@ class Stream(Costed):
         account = tuple(exchanges(figures, program.program_hash))
         told = {"trust": self.trust.caution, "plan": figures}
         return Planned(self, told, budget, account)
+
+    def load(self, public: bytes) -> Load:
+        """As `SingleJobSuite`."""
+        plan = self.figures(Program.from_public_bytes(public))
+        passing = sum(plan[f"{phase}_bytes_{side}"] for phase in PHASES for side in SIDES)
+        return Load(passing, FIXED_BYTES + COPIES * passing)
+
+    def host(self, public: bytes, private: bytes, guard: Guard) -> Host:
+        """As `SingleJobSuite`."""
+        from privet.suites.stream.single import StreamHost
+
+        return StreamHost(public, private, self.text, guard)
+
+    def infer(self, connection: Connection, public: bytes, inputs: Sequence[bytes]) -> Answer:
+        """As `SingleJobSuite`."""
+        from privet.suites.stream.single import infer
+
+        return infer(connection, public, self.text, inputs)
 
     def run_local(self, job: LocalJob) -> LocalResult:
         """As `Suite`."""

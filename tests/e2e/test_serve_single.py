@@ -1,0 +1,173 @@
+"""Inferences that are single jobs of a service: suite `stream`, and `gmw` without material, as
+people use them: `privet serve` and `privet infer` as real processes over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from tests.e2e.services import Scene, put_digits, serving
+from tests.e2e.test_commands import SEVEN, key_folder, privet
+from tests.e2e.visitor import Visitor
+from tests.python.stream import models
+
+from privet import _native
+from privet.compiler.compile import Compiled
+from privet.compiler.executor import execute
+from privet.errors import PrivetError
+from privet.runtime import Credentials
+from privet.suites import Stream
+
+__all__ = ["key_folder"]
+
+STREAM = 'suites = ["stream"]\ninput_range = [-1, 1]\n'
+ABSENT = 3.0
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Compiled:
+    """The perceptron that the services have."""
+    return models.perceptron()
+
+
+def put(repository: Path, name: str, compiled: Compiled, config: str) -> None:
+    """Puts the perceptron into a repository."""
+    folder = repository / name / "1"
+    folder.mkdir(parents=True)
+    onnx.save(compiled.source, folder / "model.onnx")
+    (repository / name / "config.toml").write_text(config)
+
+
+@pytest.fixture(scope="module")
+def service(
+    tmp_path_factory: pytest.TempPathFactory, key_folder: Path, compiled: Compiled
+) -> Iterator[Scene]:
+    """A service of a network in suite `stream` under either cipher, and one in suite `gmw`."""
+    folder = tmp_path_factory.mktemp("service")
+    put(folder / "repository", "flow", compiled, STREAM)
+    put(folder / "repository", "coded", compiled, STREAM + 'cipher = ["paillier"]\n')
+    put_digits(folder / "repository")
+    options = ("--cores", 2, "--memory", "2GiB", "--absent", ABSENT, "--reveal-values")
+    with serving(folder, key_folder, *options) as scene:
+        yield scene
+
+
+def ask(scene: Scene, model: str, *words: object, code: int = 0) -> dict[str, Any]:
+    """What `privet infer` prints for programs."""
+    how = ("--keys", scene.keys, "--state", scene.folder / "client", *words)
+    return privet("infer", f"https://{scene.address}", model, *how, code=code)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"), [("flow", ()), ("coded", ("--cipher", "paillier", "--key-bits", "2048"))]
+)
+def test_a_stream_is_asked_like_any_model(
+    service: Scene, compiled: Compiled, tmp_path: Path, model: str, words: tuple[str, ...]
+) -> None:
+    x = np.random.default_rng(2).uniform(-1, 1, (1, 6))
+    np.save(tmp_path / "x.npy", x)
+    found = ask(service, model, "--suite", "stream", *words, "--input", tmp_path / "x.npy")
+    expected = execute(compiled.program, compiled.weights, [x]).outputs["y"]
+    assert np.allclose(found["output"], expected, atol=2**-10)
+    assert "revealed up to order" in found["trust"]
+    assert found["weaknesses"]
+    assert found["offline"]["bytes_client"] > 0
+    assert found["online"]["bytes_client"] > 0
+    assert (found["ready"], found["material"]) == (0, "")
+
+
+def test_a_prediction_without_material(service: Scene) -> None:
+    words = ("--linear", "online", "--unprepared", "--input", SEVEN)
+    found = ask(service, "digits", "--rounds", "log", *words)
+    prepared = ask(service, "digits", "--rounds", "log", "--linear", "online", "--input", SEVEN)
+    assert int(np.argmax(found["output"])) == 7
+    assert found["output"] == prepared["output"]
+    assert found["material"] == ""
+    assert prepared["material"]
+    assert found["online"]["bytes_client"] > prepared["online"]["bytes_client"]
+    refused = ask(service, "digits", *words, "--notice", "1", code=2)["error"]
+    assert "prepares nothing ahead" in refused["message"]
+
+
+def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
+    """A client that goes on after its inference is refused; one that does not listen is not told to
+    come, and its job is cancelled."""
+    payload = [np.zeros((1, 6), dtype="<i8").tobytes()]
+
+    def go_on(go: dict[str, Any], public: bytes) -> str:
+        credentials = Credentials.from_directory(service.keys, "client").native
+        connection = _native.Connection.connect(
+            go["host"], go["port"], credentials, go["server_name"], 20.0
+        )
+        plan = _native.StreamPlan(public, Stream().text)
+        client = _native.StreamClient(connection)
+        client.prepare(plan)
+        client.infer(plan, payload)
+        with pytest.raises(PrivetError) as refused:
+            client.prepare(plan)
+        return str(refused.value)
+
+    async def act() -> None:
+        async with (
+            Visitor(service.address, service.keys, tmp_path / "v") as visitor,
+            Visitor(service.address, service.keys, tmp_path / "o", "operator") as operator,
+        ):
+            status, answer = await visitor.call("POST", "/v2/models/flow/notices", {})
+            assert status == 400
+            assert "nothing is prepared" in answer["error"]
+            job = await visitor.request("flow", suite="stream")
+            document = await visitor.good("GET", f"/v2/jobs/{job}")
+            while not document["go"]:
+                seen = document["sequence"]
+                document = await visitor.good("GET", f"/v2/jobs/{job}?wait=20&seen={seen}")
+            (go,) = document["go"]
+            assert (go["phase"], go["suite"], go["material"]) == ("infer", "stream bfv", None)
+            public = public_half(service)
+            said = await asyncio.to_thread(go_on, go, public)
+            assert "the grant is for one inference" in said
+            while document["state"] != "ended":
+                seen = document["sequence"]
+                document = await visitor.good("GET", f"/v2/jobs/{job}?wait=20&seen={seen}")
+            assert document["outcome"] == "done"
+            # Nobody listens from here on.
+            await asyncio.sleep(ABSENT + 3)
+            lost = await visitor.request("flow", suite="stream")
+            await asyncio.sleep(2 * ABSENT)
+            document = await visitor.good("GET", f"/v2/jobs/{lost}")
+            assert (document["outcome"], document["go"]) == ("cancelled", [])
+            metrics = await operator.good("GET", "/metrics")
+            assert 'suite="stream bfv"' in metrics
+
+    asyncio.run(act())
+
+
+def public_half(scene: Scene) -> bytes:
+    """The public half of the program that is served as `flow`."""
+    (row,) = [it for it in scene.models if it["model"] == "flow"]
+    programs = (scene.folder / "state" / "server" / "programs").glob("*/program.json")
+    return next(
+        data
+        for path in programs
+        if hashlib.sha256(data := path.read_bytes()).hexdigest() == row["program"]
+    )
+
+
+def test_values_are_revealed_only_where_the_server_accepts_it(
+    key_folder: Path, compiled: Compiled, tmp_path: Path
+) -> None:
+    put(tmp_path / "repository", "flow", compiled, STREAM)
+    np.save(tmp_path / "x.npy", np.zeros((1, 6)))
+    with serving(tmp_path, key_folder, "--cores", 1) as scene:
+        words = ("--suite", "stream", "--input", tmp_path / "x.npy")
+        refused = ask(scene, "flow", *words, code=4)["error"]
+        assert refused["type"] == "NotAccepted"
+        both = STREAM.replace('["stream"]', '["gmw", "stream"]')
+        (tmp_path / "repository" / "flow" / "config.toml").write_text(both)
+        rows = scene.process.next()["models"]
+        assert "offer it alone" in rows[0]["error"]
