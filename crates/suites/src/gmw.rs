@@ -4,6 +4,7 @@
 
 use privet_channel::Link;
 use privet_gmw::{Rounds, Truncation};
+use privet_ot::Extension;
 use privet_program::Program;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,37 @@ pub struct Config {
     /// What linear layers are shared in: a prime field only offline, without a dealer, with exact truncations.
     #[serde(with = "named")]
     pub field: Arithmetic,
+    /// Which OT extension makes correlations; material is the same whichever did.
+    #[serde(with = "named")]
+    pub transfers: Transfers,
+}
+
+/// Which OT extension may make correlations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transfers {
+    /// Whichever is quickest over the link.
+    #[default]
+    Auto,
+    /// SoftSpokenOT, which assumes nothing of noisy codes.
+    SoftSpoken,
+    /// Silent OT, which sends least.
+    Silent,
+}
+
+impl Transfers {
+    fn allows(self, extension: Extension) -> bool {
+        match self {
+            Self::Auto => true,
+            Self::SoftSpoken => matches!(extension, Extension::SoftSpoken(_)),
+            Self::Silent => matches!(extension, Extension::Silent(_)),
+        }
+    }
+}
+
+impl Choice for Transfers {
+    const NAME: &'static str = "transfers";
+    const VALUES: &'static [(Self, &'static str)] =
+        &[(Self::Auto, "auto"), (Self::SoftSpoken, "soft-spoken"), (Self::Silent, "silent")];
 }
 
 impl config::Config for Config {
@@ -64,12 +96,13 @@ impl SuiteConfig for Config {
     }
 
     fn plan(&self, program: Program, link: Link) -> Result<Box<dyn SuitePlan>, Error> {
-        Ok(Box::new(Plan::new(program, *self)?.over(link)))
+        let extensions = Extension::ALL.into_iter().filter(|it| self.transfers.allows(*it));
+        Ok(Box::new(Plan::new(program, *self)?.over(link).extending(extensions.collect())))
     }
 }
 
 impl From<Config> for Options {
-    fn from(Config { rounds, truncation, correlations: maker, linear, field: arithmetic }: Config) -> Self {
+    fn from(Config { rounds, truncation, correlations: maker, linear, field: arithmetic, .. }: Config) -> Self {
         Self { maker, linear, arithmetic, ..Self::gmw(rounds, truncation) }
     }
 }

@@ -58,6 +58,13 @@ class Gmw(MaterialSuite):
         "Who makes material: the two `parties`, or a `dealer` that must collude with neither.",
         "the source of correlations",
     )
+    transfers: str = choice(
+        AUTO,
+        (AUTO, "soft-spoken", "silent"),
+        "What makes correlations: SoftSpokenOT, which assumes nothing of noisy codes, or silent "
+        "OT, which sends least; `auto` takes what is quickest over the link.",
+        "the OT extension",
+    )
     weights: str | None = choice(
         None,
         ("prepared", "on-the-fly", "none"),
@@ -193,5 +200,6 @@ class Gmw(MaterialSuite):
             "correlations": self.correlations,
             "linear": self.linear,
             "field": self.field,
+            "transfers": self.transfers,
         }
         return Plan(public, json.dumps(choices), link)

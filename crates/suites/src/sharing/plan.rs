@@ -89,7 +89,9 @@ pub struct Plan {
     masks: Vec<usize>,
     linear: Vec<LinearLayer>,
     cost: cost::Cost,
-    /// The OT extension that suits the link, once somebody asks.
+    /// The OT extensions that may make correlations.
+    extensions: Vec<Extension>,
+    /// The one of them that suits the link, once somebody asks.
     extension: OnceLock<Extension>,
 }
 
@@ -129,6 +131,7 @@ impl Plan {
             masks,
             linear,
             cost,
+            extensions: Extension::ALL.to_vec(),
             extension: OnceLock::new(),
             program,
         };
@@ -154,6 +157,12 @@ impl Plan {
         Self { link, extension: OnceLock::new(), ..self }
     }
 
+    /// The same plan for correlations by one of these OT extensions.
+    #[must_use]
+    pub fn extending(self, extensions: Vec<Extension>) -> Self {
+        Self { extensions, extension: OnceLock::new(), ..self }
+    }
+
     /// The link that material is made over.
     pub fn link(&self) -> Link {
         self.link
@@ -171,7 +180,9 @@ impl Plan {
         if self.is_dealt() {
             return Extension::default();
         }
-        *self.extension.get_or_init(|| Extension::for_demand(&self.cost.demand, &self.link))
+        let seconds = |extension: &Extension| extension.seconds(&self.cost.demand, &self.link);
+        let quickest = || self.extensions.iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        *self.extension.get_or_init(|| quickest().copied().unwrap_or_default())
     }
 
     /// OTs in either direction that the buffer of an inference without material takes at once.
@@ -343,6 +354,18 @@ mod tests {
             })
         };
         (0..6).map(run).collect()
+    }
+
+    #[test]
+    fn correlations_are_made_by_an_extension_that_was_asked_for() {
+        let silent = |plan: &Plan| matches!(plan.extension(), Extension::Silent(_));
+        let only = |wanted: bool| {
+            let allowed = |it: &Extension| matches!(it, Extension::Silent(_)) == wanted;
+            plan().over(Link::WAN).extending(Extension::ALL.into_iter().filter(allowed).collect())
+        };
+        assert_eq!([false, true].map(|wanted| silent(&only(wanted))), [false, true]);
+        assert_eq!(plan().extension(), Extension::for_demand(&plan().cost.demand, &Link::LAN));
+        assert_eq!(outputs(&only(false)), outputs(&only(true)));
     }
 
     #[test]
