@@ -18,7 +18,6 @@ UNFIT: dict[str, Any] = {
     "complex numbers": [np.ones((1, 4), np.complex128)],
     "texts": [np.array([["a", "b", "c", "d"]])],
     "objects": [np.array([[None, 1.0, 2.0, 3.0]], dtype=object)],
-    "truth values": [np.ones((1, 4), np.bool_)],
     "NaN": [np.array([[0.0, np.nan, 0.0, 0.0]])],
     "infinity": [np.array([[0.0, np.inf, 0.0, 0.0]])],
     "minus infinity": [np.array([[0.0, 0.0, -np.inf, 0.0]])],
