@@ -49,7 +49,7 @@ async function list() {
     if (picture === null) continue;
     const name = `${row.name}/${row.version}`;
     models.set(name, {
-      ...picture, name, program: told.privet.compiler.program, address: `wss://${location.host}${path}/session`,
+      ...picture, name, program: told.privet.program, address: `wss://${location.host}${path}/session`,
       range: told.privet.input_range ?? [0, 1],
     });
     at("model").append(element("option", { value: name }, name));

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.python.compiler.graph.single import Array, model, node
 
 SHAPE = (1, 3, 5, 5)
-SIZES = ("small", "large", "zeros", "ones", "equal", "mixed")
+SIZES = ("small", "moderate", "large", "zeros", "ones", "equal", "mixed")
 
 
 def drawn(size: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -19,6 +19,8 @@ def drawn(size: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     match size:
         case "small":
             return normal * np.float32(1e-3)
+        case "moderate":
+            return normal * np.float32(0.2)
         case "large":
             return normal * np.float32(4)
         case "zeros":
