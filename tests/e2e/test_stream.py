@@ -286,5 +286,5 @@ def test_both_commands_say_that_the_suite_is_weaker(tmp_path: Path) -> None:
     assert ran["plan"]["key_bits"] == 3072
     fast = CliRunner().invoke(app, [*command[:4], "--json"])
     assert json.loads(fast.stdout)["plan"]["cipher"] == "bfv"
-    shown = CliRunner().invoke(app, command).stdout
+    shown = CliRunner().invoke(app, command[:4]).stdout
     assert "Weaker trust: values are revealed up to order" in " ".join(shown.split())

@@ -32,7 +32,7 @@ def told(*words: str) -> dict[str, object]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("cipher", ["paillier", "bfv"])
+@pytest.mark.parametrize("cipher", [pytest.param("paillier", marks=pytest.mark.slow), "bfv"])
 def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_path: Path) -> None:
     compiled = models.perceptron()
     onnx.save(compiled.source, tmp_path / "model.onnx")

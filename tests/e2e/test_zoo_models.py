@@ -39,7 +39,13 @@ def test_private_outputs_match(name: str, rounds: str | None, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("name", "rounds"),
-    [("m1", "linear"), ("m1", "log"), ("m1", "blocks"), ("hinet", "linear"), ("m2", "log")],
+    [
+        ("m1", "linear"),
+        ("m1", "log"),
+        ("m1", "blocks"),
+        ("hinet", "linear"),
+        pytest.param("m2", "log", marks=pytest.mark.slow),
+    ],
 )
 def test_exact_results_are_the_reference_to_the_last_bit(
     name: str, rounds: str, tmp_path: Path
