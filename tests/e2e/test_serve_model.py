@@ -273,8 +273,15 @@ def test_a_full_service_refuses_and_the_level_comes_back(key_folder: Path, tmp_p
         assert waiting["error"]["type"] == "JobFailed"
         assert "store is full" in waiting["error"]["message"]
         assert 0 < waiting["ready"] < 20
+        full: list[Path] = []
+        limit = time.monotonic() + 30
+        while full != (full := scene.files("ready")):
+            assert time.monotonic() < limit
+            time.sleep(2)
         scene.infer()
-        keeping.until(lambda event: event["event"] == "levels" and event["ready"] > 0)
+        while not set(scene.files("ready")) - set(full):
+            assert time.monotonic() < limit
+            time.sleep(0.1)
         store = tmp_path / "server" / "server" / "ready"
         assert sum(path.stat().st_size for path in store.iterdir()) <= 10**6
 

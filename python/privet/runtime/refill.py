@@ -106,11 +106,15 @@ class Source(ABC):
         """There is nothing to do now."""
 
     def put_off(self) -> float:
-        """It failed; in how many seconds to try again."""
-        delay = self._delay
-        self._delay = min(2 * delay, LONGEST_DELAY_SECONDS)
-        self._due = time.monotonic() + delay
-        return delay
+        """It failed; in how many seconds to try again.
+
+        Entries that are made side by side may fail together, which counts once.
+        """
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + self._delay
+            self._delay = min(2 * self._delay, LONGEST_DELAY_SECONDS)
+        return self._due - now
 
     def succeeded(self) -> None:
         """It did not fail."""
