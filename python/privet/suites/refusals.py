@@ -5,6 +5,9 @@ from __future__ import annotations
 SMOOTH = {"polynomial": ("ckks",), "function": ("stream",), "piecewise": ("gmw", "fss")}
 """Forms of smooth activations, and the suites that compute each."""
 
+PRODUCTS: dict[str, tuple[str, ...]] = {"mul": ("ckks",), "matmul": ()}
+"""Products of two private tensors, and the suites that compute each."""
+
 DECIDING = {"step", "leaves"}
 """Decisions of trees."""
 
@@ -20,8 +23,10 @@ def refusal(kind: str, suite: str) -> tuple[str, str] | None:
     if suite == "ckks" and kind in COMPARING:
         why = "it compares values, which suite ckks does not do"
         return why, "Put a smooth activation or an average in its place, or choose another suite"
-    if suite != "ckks" and kind == "mul":
-        return f"it runs only in suite ckks, not in {suite}", "Choose that suite"
+    if suite not in PRODUCTS.get(kind, (suite,)):
+        where = " and ".join(PRODUCTS[kind])
+        why = f"it multiplies two private tensors, which suite {suite} does not do"
+        return why, f"Choose suite {where}" if where else "Store one side as an initialiser"
     if kind not in SMOOTH or suite in SMOOTH[kind]:
         return None
     form = next(name for name, suites in SMOOTH.items() if suite in suites)

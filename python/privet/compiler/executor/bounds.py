@@ -58,7 +58,7 @@ def _outgoing(
         case op.AvgPool2d(factors=factors) as pool:
             window = pool.kernel[0] * pool.kernel[1]
             return int(max(map(abs, factors))) * window * error
-        case op.Step() | op.Leaves() | op.ArgMax() | op.Mul():
+        case op.Step() | op.Leaves() | op.ArgMax() | op.Mul() | op.MatMul():
             return None
         case op.Polynomial() | op.Elementwise() | op.Piecewise():
             return None

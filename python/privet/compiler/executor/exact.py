@@ -38,6 +38,20 @@ def exact_linear(x: Array, row_sum: int, apply: Callable[[Array], Array]) -> Arr
         x, shift = x >> limb_bits, shift + limb_bits
 
 
+def exact_matmul(x: Array, y: Array) -> Array:
+    """`x @ y` over the last two axes of int64 tensors; raises `OverflowError` as `exact_linear`."""
+    largest = int(np.abs(y).sum(axis=-2).max())
+    reals = y.astype(np.float64)
+    return exact_linear(x, largest, lambda part: np.matmul(part, reals))
+
+
+def exact_product(x: Array, y: Array) -> Array:
+    """`x * y` of int64 tensors; raises `OverflowError` if an element might not fit int64."""
+    if float(np.abs(x.astype(np.float64) * y).max(initial=0.0)) >= 1 << 62:
+        raise OverflowError("a product beyond 62 bits")
+    return np.asarray(x * y)
+
+
 def row_sum(weight: Array, output_axis: int) -> int:
     """The largest sum of absolute weights behind one output, which lie along axis 0 or 1."""
     columns = weight.reshape(weight.shape[0], -1)

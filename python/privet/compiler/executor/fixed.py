@@ -13,7 +13,7 @@ import numpy as np
 
 from privet.compiler.executor import kernels, trees
 from privet.compiler.executor.codec import Inputs, decode_output, encode_input
-from privet.compiler.executor.exact import exact_linear, row_sum
+from privet.compiler.executor.exact import exact_linear, exact_matmul, exact_product, row_sum
 from privet.compiler.executor.function import function_values
 from privet.compiler.executor.movement import moved
 from privet.compiler.executor.piecewise import piecewise_values
@@ -145,10 +145,9 @@ def _compute(
         case op.Sub():
             return x - operands[1]
         case op.Mul():
-            y = operands[1]
-            if int(np.abs(x).max()) * int(np.abs(y).max()) >= 1 << 63:
-                raise OverflowError("a product beyond 63 bits")
-            return x * y
+            return exact_product(x, operands[1])
+        case op.MatMul():
+            return exact_matmul(x, operands[1])
         case op.Polynomial() as polynomial:
             scale = graph.values[node.output].scale
             assert scale is not None

@@ -62,6 +62,8 @@ def compute(operation: Operation, operands: Sequence[Array], shape: Shape) -> Ar
             return x - operands[1]
         case op.Mul():
             return np.asarray(x * operands[1])
+        case op.MatMul():
+            return np.asarray(np.matmul(x, operands[1]))
         case op.Elementwise(function=function):
             return function(x)
         case op.Piecewise():

@@ -20,7 +20,7 @@ from itertools import product
 import numpy as np
 
 from privet.compiler.executor import kernels
-from privet.compiler.executor.exact import row_sum
+from privet.compiler.executor.exact import exact_matmul, row_sum
 from privet.compiler.executor.function import MOST, PRIMITIVES
 from privet.compiler.executor.movement import moved
 from privet.compiler.executor.piecewise import lines
@@ -106,6 +106,8 @@ def _made(
             return Interval(-x.high, -x.low)
         case op.Mul():
             return _product(x, known[1], square=node.inputs[0] == node.inputs[1])
+        case op.MatMul():
+            return _matmul(x, known[1], before, graph.values[node.inputs[1]].shape)
         case op.ShiftLeft(bits=bits):
             if x.largest << bits >= BEYOND:
                 return None
@@ -205,6 +207,23 @@ def _product(x: Interval, y: Interval, *, square: bool) -> Interval | None:
         return None
     made = _between(x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high)
     return Interval(np.maximum(made.low, 0), made.high) if square else made
+
+
+def _matmul(x: Interval, y: Interval, rows: Shape, columns: Shape) -> Interval | None:
+    """By centres and radii: `|xy - cd| <= |c| s + r |d| + r s` for `x = c +- r` and `y = d +- s`.
+
+    Everything is doubled, so that centres are whole.
+    """
+    inner = rows[2]
+    if 4 * x.largest * y.largest * inner >= BEYOND:
+        return None
+    (c, r), (d, s) = (
+        (np.broadcast_to(e.high + e.low, full), np.broadcast_to(e.high - e.low, full))
+        for e, full in ((x, rows), (y, columns))
+    )
+    centre = exact_matmul(c, d)
+    radius = exact_matmul(np.abs(c) + r, s) + exact_matmul(r, np.abs(d))
+    return _compact(Interval((centre - radius) >> 2, -((-centre - radius) >> 2)))
 
 
 def _polynomial(x: Interval, polynomial: op.Polynomial, scale: int) -> Interval | None:

@@ -93,6 +93,11 @@ class Mul:
 
 
 @dataclass(frozen=True)
+class MatMul:
+    """`[B, M, K] x [B, K, N] -> [B, M, N]`, of two values."""
+
+
+@dataclass(frozen=True)
 class Elementwise:
     """A smooth function of each element on its own, in small steps.
 
@@ -300,6 +305,7 @@ Operation = (
     | Add
     | Sub
     | Mul
+    | MatMul
     | Elementwise
     | Piecewise
     | Polynomial

@@ -49,6 +49,8 @@ def _infer(operation: Operation, inputs: Sequence[Shape]) -> Shape:
             return x
         case op.Add() | op.Sub() | op.Mul():
             return _same(x, inputs[1])
+        case op.MatMul():
+            return _matmul(x, inputs[1])
         case op.Elementwise() | op.Piecewise() | op.Polynomial():
             return x
         case op.Negate() | op.ShiftLeft() | op.Truncate() | op.Relu() | op.Step():
@@ -100,6 +102,12 @@ def _same(a: Shape, b: Shape) -> Shape:
     if a != b:
         raise ValueError(f"shapes {list(a)} and {list(b)} differ")
     return a
+
+
+def _matmul(a: Shape, b: Shape) -> Shape:
+    if len(a) != 3 or len(b) != 3 or a[0] != b[0] or a[2] != b[1]:
+        raise ValueError(f"{list(a)} times {list(b)}")
+    return (a[0], a[1], b[2])
 
 
 def _broadcast(shape: Shape, to: Shape) -> Shape:

@@ -73,7 +73,7 @@ class _Placement:
                 if self.scale(x) + self.rise > self.ceiling:
                     x = self.lowered(node, x)
                 return self.add(node, self.scale(x) + self.rise, x)
-            case op.Mul():
+            case op.Mul() | op.MatMul():
                 x, y = (self.lowered(node, id) for id in inputs)
                 return self.add(node, self.scale(x) + self.scale(y), x, y)
             case op.Polynomial():

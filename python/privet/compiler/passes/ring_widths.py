@@ -13,7 +13,7 @@ from privet.compiler.graph import operations as op
 
 WIDE = (
     *(op.Conv2d, op.Dense, op.Scale, op.ShiftLeft, op.AvgPool2d, op.Truncate),
-    *(op.Mul, op.Polynomial, op.Elementwise, op.Piecewise),
+    *(op.Mul, op.MatMul, op.Polynomial, op.Elementwise, op.Piecewise),
 )
 """Operations whose inputs are in the program's ring: because they must, or in other suites."""
 

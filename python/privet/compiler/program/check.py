@@ -24,7 +24,7 @@ MAX_INPUTS = 4 * MAX_OPERATIONS
 MAX_ENDS = 1 << 8
 MAX_RANK = 8
 
-_ARITY = {"add": 2, "sub": 2, "mul": 2}
+_ARITY = {"add": 2, "sub": 2, "mul": 2, "matmul": 2}
 
 
 class _NoTensors(dict[str, Array]):

@@ -115,6 +115,7 @@ _PLAIN: dict[str, type[Any]] = {
     "add": op.Add,
     "sub": op.Sub,
     "mul": op.Mul,
+    "matmul": op.MatMul,
     "negate": op.Negate,
     "shift_left": op.ShiftLeft,
     "truncate": op.Truncate,

@@ -13,7 +13,7 @@ from tests.python.compiler.graph.single import Array, constant, model, node, sin
 
 from privet.compiler.compile import compile
 from privet.compiler.executor import error_bound, execute, kernels
-from privet.compiler.executor.exact import exact_linear, row_sum
+from privet.compiler.executor.exact import exact_linear, exact_matmul, exact_product, row_sum
 from privet.compiler.executor.fixed import Arithmetic
 from privet.compiler.graph import operations as op
 from privet.errors import OverflowRisk
@@ -35,10 +35,30 @@ def test_dense_is_exact_at_any_width(x_bits: int, weight_bits: int) -> None:
     assert found.tolist() == wanted
 
 
+@pytest.mark.parametrize(("x_bits", "y_bits"), [(10, 10), (30, 25), (8, 47), (47, 8)])
+def test_products_of_two_tensors_are_exact_at_any_width(x_bits: int, y_bits: int) -> None:
+    x, y = integers(2, 3, 7, bits=x_bits), integers(2, 7, 5, bits=y_bits, seed=1)
+    wanted = [
+        [
+            [sum(int(x[b, m, k]) * int(y[b, k, n]) for k in range(7)) for n in range(5)]
+            for m in range(3)
+        ]
+        for b in range(2)
+    ]
+    assert exact_matmul(x, y).tolist() == wanted
+    column, row = x[..., :5], np.swapaxes(y, 1, 2)[:, :3, :5]
+    products = [int(a) * int(b) for a, b in zip(column.ravel(), row.ravel(), strict=True)]
+    assert exact_product(column, row).ravel().tolist() == products
+
+
 def test_sums_beyond_63_bits_are_refused() -> None:
     x, weight = np.full((1, 4), 2**40), np.full((4, 1), 2**27)
     with pytest.raises(OverflowError):
         exact_linear(x, row_sum(weight, 1), lambda part: kernels.dense(part, weight))
+    with pytest.raises(OverflowError):
+        exact_matmul(x[None], np.full((1, 4, 1), 2**27))
+    with pytest.raises(OverflowError):
+        exact_product(x, x)
 
 
 @settings(max_examples=60, deadline=None)

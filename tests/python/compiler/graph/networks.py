@@ -67,6 +67,7 @@ SMOOTH = {
         name: STEPS[name] for name in ("conv", "norm", "times channel", "plus full", "times number")
     },
     "sigmoid": lambda a, b: node("Sigmoid", [a], [b]),
+    "gram": lambda a, b: node("MatMul", [a, a], [b]),
     "square": lambda a, b: node("Mul", [a, a], [b]),
 }
 

@@ -53,7 +53,34 @@ def test_matmul(a: tuple[int, ...], b: tuple[int, ...], constant_on_the_left: bo
     check(single("MatMul", operands))
 
 
-@pytest.mark.parametrize("operator", ["Gemm", "MatMul"])
-def test_products_of_two_private_tensors_are_refused(operator: str) -> None:
-    with pytest.raises(UnsupportedModel, match="two private tensors"):
-        import_model(single(operator, [(3, 5), (5, 4)]), name="m")
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((3, 5), (5, 4)),
+        ((5,), (5, 4)),
+        ((3, 5), (5,)),
+        ((5,), (5,)),
+        ((2, 3, 5), (2, 5, 4)),
+        ((2, 3, 5), (5, 4)),
+        ((3, 5), (2, 5, 4)),
+        ((2, 1, 3, 5), (1, 2, 5, 4)),
+        ((2, 3, 4, 5), (2, 1, 5, 6)),
+        ((5,), (2, 5, 4)),
+        ((2, 3, 5), (5,)),
+    ],
+)
+def test_matmul_of_two_private_tensors(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    check(single("MatMul", [a, b]))
+
+
+@pytest.mark.parametrize("trans_a", [0, 1])
+@pytest.mark.parametrize("trans_b", [0, 1])
+def test_gemm_of_two_private_tensors(trans_a: int, trans_b: int) -> None:
+    a = (5, 3) if trans_a else (3, 5)
+    b = (4, 5) if trans_b else (5, 4)
+    check(single("Gemm", [a, b, constant(4)], transA=trans_a, transB=trans_b, alpha=0.5))
+
+
+def test_products_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(UnsupportedModel, match="times"):
+        import_model(single("MatMul", [(3, 5), (4, 4)]), name="m")

@@ -53,7 +53,7 @@ def neg(site: Site) -> Operand:
     return site.emit(Negate(), site.private(0))
 
 
-@operator("Mul", restrictions="of two private tensors only in suite `ckks`")
+@operator("Mul")
 def mul(site: Site) -> Operand:
     """Of a private and a constant tensor, or of two private ones."""
     a, b = _operands(site)

@@ -1,4 +1,4 @@
-"""Gemm and MatMul: products of a private tensor with a constant one."""
+"""Gemm and MatMul: products of a private tensor with a constant one, or of two private ones."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from privet.compiler.graph.operations import (
     Broadcast,
     Conv2d,
     Dense,
+    MatMul,
     Scale,
     Shape,
     Transpose,
@@ -21,19 +22,19 @@ from privet.compiler.graph.operations import (
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
-TWO_PRIVATE = (
-    "it multiplies two private tensors",
-    "Only products with a constant are supported: store one side as an initialiser",
-)
 
-
-@operator("Gemm", restrictions="one of A and B constant")
+@operator("Gemm")
 def gemm(site: Site) -> Operand:
     """`alpha * A' * B' + beta * C`; C may be constant, private or absent."""
     a, b = site.operand(0), site.operand(1)
     alpha, beta = site.attribute("alpha", 1.0), site.attribute("beta", 1.0)
     if isinstance(a, Private) and isinstance(b, Private):
-        site.refuse(*TWO_PRIVATE)
+        a = site.emit(Transpose((1, 0)), a) if site.attribute("transA", 0) else a
+        b = site.emit(Transpose((1, 0)), b) if site.attribute("transB", 0) else b
+        both = private_product(site, a, b)
+        if alpha != 1.0:
+            both = site.emit(Scale(np.full(both.shape, alpha), uniform=True), both)
+        return _plus(site, both, beta)
     if not isinstance(b, Private):
         assert isinstance(a, Private)
         weight = _times(b.T if site.attribute("transB", 0) else b, alpha)
@@ -76,17 +77,56 @@ def _times(array: Array, factor: float) -> Array:
     return floats if factor == 1.0 else floats * floats.dtype.type(factor)
 
 
-@operator("MatMul", restrictions="one side constant")
+@operator("MatMul")
 def matmul(site: Site) -> Operand:
-    """Any rank and numpy's broadcasting, with the constant on either side."""
+    """Any rank and numpy's broadcasting, with a constant on either side or on none."""
     a, b = site.operand(0), site.operand(1)
     if isinstance(a, Private) and isinstance(b, Private):
-        site.refuse(*TWO_PRIVATE)
+        return _two_private(site, a, b)
     if not isinstance(b, Private):
         assert isinstance(a, Private)
         return _times_constant(site, a, real(b))
     assert not isinstance(a, Private)
     return _constant_times(site, real(a), b)
+
+
+def _two_private(site: Site, a: Private, b: Private) -> Private:
+    """Vectors on either side as numpy treats them."""
+    rows = a if len(a.shape) > 1 else site.reshape(a, (1, *a.shape))
+    columns = b if len(b.shape) > 1 else site.reshape(b, (*b.shape, 1))
+    shape = list((product := private_product(site, rows, columns)).shape)
+    if len(b.shape) == 1:
+        del shape[-1]
+    if len(a.shape) == 1:
+        del shape[-1 if len(b.shape) == 1 else -2]
+    return site.reshape(product, shape)
+
+
+def private_product(site: Site, a: Private, b: Private) -> Private:
+    """`[.., M, K] @ [.., K, N]` of two private tensors, with broadcasting of the axes in front.
+
+    The last of these that only `a` has, such as the queries' heads of one group, become rows.
+    """
+    if a.integer or b.integer:
+        site.refuse("it multiplies integers", "Cast to float first")
+    rows, inner = a.shape[-2:]
+    columns = b.shape[-1]
+    try:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        batch = ()
+    if inner != b.shape[-2] or (not batch and max(len(a.shape), len(b.shape)) > 2):
+        site.refuse(f"{list(a.shape)} times {list(b.shape)}", "Check the model's shapes")
+    ahead = (1,) * (len(batch) + 2 - len(b.shape)) + b.shape[:-2]
+    shared = len(batch)
+    while shared and ahead[shared - 1] == 1:
+        shared -= 1
+    a = site.lift(a, (*batch, rows, inner))
+    b = site.lift(b, (*batch[:shared], *ahead[shared:], inner, columns))
+    count = math.prod(batch[:shared])
+    a = site.reshape(a, (count, math.prod(batch[shared:]) * rows, inner))
+    b = site.reshape(b, (count, inner, columns))
+    return site.reshape(site.emit(MatMul(), a, b), (*batch, rows, columns))
 
 
 def _times_constant(site: Site, x: Private, weight: Array) -> Private:
